@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stentor_lab::advise::{Evidence, write};
+use stentor_lab::advise::{StudyEvidence, write};
 use stentor_lab::plan::PLANNED;
 use stentor_lab::record::read_directory;
 use stentor_lab::results::Results;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for study in PLANNED {
         let records = format!("docs/studies/{study}");
         let results = Results::of(read_directory(&home.join("../..").join(&records))?)?;
-        all.push(Evidence::of(&results, &records)?);
+        all.push(StudyEvidence::of(&results, &records)?);
     }
     std::fs::write(home.join("src/advise/committed.jsonl"), write(&all))?;
     Ok(())

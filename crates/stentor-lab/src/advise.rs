@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::claims::{ClaimsError, Dossier};
-use crate::subject::dialect::Dialect;
+use crate::subject::dialect::SubjectDialect;
 use crate::subject::reference::Op;
 
-use evidence::ClaimVerdict;
+use evidence::EvidenceVerdict;
 use rules::{Rule, rules};
 
-pub use evidence::{Evidence, Source, Timed, write};
-pub use link::{LINKS, Link};
+pub use evidence::{EvidenceSource, StudyEvidence, Timed, write};
+pub use link::{LINKS, LinkPreset};
 
 /// What is chosen from.
 const CHOICES: [&str; 7] =
@@ -52,7 +52,7 @@ const FAR_TIMES: f64 = 8.0;
 /// How much something matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
+pub enum Importance {
     /// Not at all.
     None,
     /// As usual.
@@ -62,7 +62,7 @@ pub enum Weight {
     High,
 }
 
-impl Weight {
+impl Importance {
     const fn points(self) -> f64 {
         match self {
             Self::None => 0.0,
@@ -74,24 +74,24 @@ impl Weight {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Wish {
+pub struct AdviceRequest {
     /// Letters and digits of one message, in bytes.
     pub payload_bytes: u64,
     /// Messages each second.
     pub per_second: f64,
     /// The link.
-    pub link: &'static Link,
+    pub link: &'static LinkPreset,
     /// How much it matters that types are checked and faults are told.
-    pub correctness: Weight,
+    pub correctness: Importance,
     /// How much it matters that anybody can join in with what they have.
-    pub openness: Weight,
+    pub openness: Importance,
     /// How much it matters that a battery lasts.
-    pub energy: Weight,
+    pub energy: Importance,
 }
 
 /// One choice.
 #[derive(Debug, Clone, Serialize)]
-pub struct Advice {
+pub struct Recommendation {
     /// Transport and format.
     pub choice: &'static str,
     /// What speaks for it less what speaks against it.
@@ -120,9 +120,9 @@ pub struct Reason {
     /// What the paper says.
     pub says: Option<String>,
     /// What the paper's own data say.
-    pub published: Option<Verdict>,
+    pub published: Option<ClaimVerdict>,
     /// What records say of the claim; absent where they do not bear on it.
-    pub ours: Option<Verdict>,
+    pub ours: Option<ClaimVerdict>,
     /// What was compared, where records bear on a part of the claim only.
     pub part: Option<String>,
 }
@@ -132,7 +132,7 @@ pub struct Reason {
 pub struct Measured {
     /// Which runs it is of.
     #[serde(flatten)]
-    pub source: Source,
+    pub source: EvidenceSource,
     /// The cell and its time.
     #[serde(flatten)]
     pub timed: Timed,
@@ -141,27 +141,27 @@ pub struct Measured {
 /// What is known of a claim.
 struct Claimed {
     says: String,
-    published: Verdict,
-    ours: Option<ClaimVerdict>,
+    published: ClaimVerdict,
+    ours: Option<EvidenceVerdict>,
 }
 
 /// Claims, by study and id with a space between.
 type Known = BTreeMap<String, Claimed>;
 
 /// Ranks the choices, the best first.
-pub fn advise(wish: &Wish, evidence: &[Evidence]) -> Result<Vec<Advice>, ClaimsError> {
+pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Recommendation>, ClaimsError> {
     let rules = rules()?;
     let known = known(&rules, evidence)?;
     let sizes = CHOICES.map(|choice| (choice, body_bytes(choice, wish.payload_bytes)));
     let least = sizes.iter().map(|(_, bytes)| wish.link.message_ms(*bytes)).fold(f64::INFINITY, f64::min);
-    let mut all: Vec<Advice> = sizes
+    let mut all: Vec<Recommendation> = sizes
         .into_iter()
         .map(|(choice, bytes)| {
             let mut reasons = vec![by_time(wish, bytes, least)];
             reasons.extend(by_load(wish, bytes));
             reasons.extend(rules.iter().filter_map(|rule| rule.reason(wish, choice, &known)));
             let points = reasons.iter().map(|reason| reason.points).sum();
-            Advice {
+            Recommendation {
                 choice,
                 points,
                 body_bytes: bytes,
@@ -184,7 +184,7 @@ fn body_bytes(choice: &str, payload_bytes: u64) -> u64 {
     let factors =
         BTreeMap::from([("type".to_owned(), "Object".to_owned()), ("items".to_owned(), count.to_string())]);
     let content = Op::Array.answer(Op::Array.request(&factors, 1));
-    let body = Dialect::named(choice)
+    let body = SubjectDialect::named(choice)
         .zip(content)
         .and_then(|(dialect, content)| dialect.write_answer(Op::Array, &content).ok());
     body.map_or(0, |body| body.len() as u64) + framing_bytes(choice)
@@ -199,7 +199,7 @@ fn plain(points: f64, text: String) -> Reason {
     Reason { points, text, claim: None, says: None, published: None, ours: None, part: None }
 }
 
-fn by_time(wish: &Wish, bytes: u64, least: f64) -> Reason {
+fn by_time(wish: &AdviceRequest, bytes: u64, least: f64) -> Reason {
     let time = wish.link.message_ms(bytes);
     let points = TIME_POINTS - (time / least).log2();
     plain(
@@ -211,7 +211,7 @@ fn by_time(wish: &Wish, bytes: u64, least: f64) -> Reason {
     )
 }
 
-fn by_load(wish: &Wish, bytes: u64) -> Option<Reason> {
+fn by_load(wish: &AdviceRequest, bytes: u64) -> Option<Reason> {
     let share = wish.link.share(bytes, wish.per_second);
     let told = format!("{:.0} % of the link would be taken", 100.0 * share);
     if share >= 1.0 {
@@ -224,7 +224,7 @@ fn by_load(wish: &Wish, bytes: u64) -> Option<Reason> {
 }
 
 /// Judges every claim that a rule rests on: by the papers' own tables, and by what was measured.
-fn known(rules: &[Rule], evidence: &[Evidence]) -> Result<Known, ClaimsError> {
+fn known(rules: &[Rule], evidence: &[StudyEvidence]) -> Result<Known, ClaimsError> {
     let cited: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.claim.as_deref()).collect();
     let studies: BTreeSet<&str> = cited.iter().filter_map(|claim| Some(claim.split_once(' ')?.0)).collect();
     let mut known = Known::new();
@@ -245,8 +245,8 @@ fn known(rules: &[Rule], evidence: &[Evidence]) -> Result<Known, ClaimsError> {
 
 /// Finds what was measured of a choice: of each study the cell that is nearest, the nearest of all first. Studies that have
 /// nothing of such a size are left out unless they are all there is.
-fn measured(choice: &str, bytes: u64, link: &Link, evidence: &[Evidence]) -> Vec<Measured> {
-    let of_study = |one: &Evidence| {
+fn measured(choice: &str, bytes: u64, link: &LinkPreset, evidence: &[StudyEvidence]) -> Vec<Measured> {
+    let of_study = |one: &StudyEvidence| {
         let fits = one.timed.iter().filter(|timed| timed.choice == choice);
         let distances = fits.map(|timed| (distance(timed, bytes, link), timed));
         let (distance, timed) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
@@ -263,7 +263,7 @@ fn measured(choice: &str, bytes: u64, link: &Link, evidence: &[Evidence]) -> Vec
 }
 
 /// Returns how far a cell is from what is asked for: by size first of all, then by link, then by what else stood in its way.
-fn distance(timed: &Timed, bytes: u64, link: &Link) -> f64 {
+fn distance(timed: &Timed, bytes: u64, link: &LinkPreset) -> f64 {
     let is_hindered = |(factor, free): &&(&str, &str)| timed.levels.get(*factor).is_some_and(|it| it != free);
     let hindrances = PLAIN.iter().filter(is_hindered).count() + usize::from(!timed.is_ours);
     let other_link = if timed.link == link.name { 0.0 } else { OTHER_LINK };

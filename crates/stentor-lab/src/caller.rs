@@ -29,7 +29,7 @@ pub enum CallerError {
 
 /// One caller.
 #[derive(Debug)]
-pub struct Caller {
+pub struct HttpCaller {
     stream: TcpStream,
     /// Header lines that go with every call.
     lines: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct Caller {
     answer: BytesMut,
 }
 
-impl Caller {
+impl HttpCaller {
     /// Connects to `host:port`, without TLS; `headers` go with every call.
     pub async fn connect(authority: &str, headers: HeaderMap) -> Result<Self, CallerError> {
         let refused = |error| CallerError::Connect(authority.to_owned(), error);
@@ -87,14 +87,14 @@ impl Caller {
 }
 
 /// What the head of an answer says.
-struct Head {
+struct ResponseHead {
     status: StatusCode,
     bytes: usize,
     body_bytes: usize,
 }
 
 /// Reads a head; `None` while it is not there as a whole.
-fn read_head(answer: &[u8]) -> Result<Option<Head>, CallerError> {
+fn read_head(answer: &[u8]) -> Result<Option<ResponseHead>, CallerError> {
     let wrong = |what: &dyn std::fmt::Display| CallerError::Answer(what.to_string());
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX_COUNT];
     let mut response = httparse::Response::new(&mut headers);
@@ -109,7 +109,7 @@ fn read_head(answer: &[u8]) -> Result<Option<Head>, CallerError> {
     if body_bytes > ANSWER_MAX_BYTES {
         return Err(wrong(&format!("its body would be longer than {ANSWER_MAX_BYTES} bytes")));
     }
-    Ok(Some(Head { status, bytes, body_bytes }))
+    Ok(Some(ResponseHead { status, bytes, body_bytes }))
 }
 
 #[cfg(test)]

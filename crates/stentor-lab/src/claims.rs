@@ -10,13 +10,13 @@ mod shipped;
 mod verdict;
 
 use crate::statistics::{Effect, factorial};
-use expression::{Binding, Claim, SyntaxError, Term};
+use expression::{Binding, ClaimExpression, SyntaxError, Term};
 use figures::{Figures, FiguresError, Interval};
 use judge::{Bench, Compared, JudgeError, Judgment, combinations};
 use serde::{Deserialize, Serialize};
 
 pub use shipped::STUDIES;
-pub use verdict::Verdict;
+pub use verdict::ClaimVerdict;
 
 /// Percent of a whole.
 const PERCENT: f64 = 100.0;
@@ -58,7 +58,7 @@ pub enum ClaimsError {
 /// A study: its figures, its claims, and what follows from the figures.
 #[derive(Debug, Clone)]
 pub struct Dossier {
-    definition: Definition,
+    definition: StudyFile,
     figures: Figures,
 }
 
@@ -78,7 +78,7 @@ pub struct Paper {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Definition {
+struct StudyFile {
     study: Paper,
     claims: Vec<Statement>,
     /// What is to be expected of measurements beyond the paper.
@@ -87,7 +87,7 @@ struct Definition {
     #[serde(default)]
     derived: Vec<Derivation>,
     #[serde(default)]
-    factorials: Vec<Factorial>,
+    factorials: Vec<FactorialSpec>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -139,7 +139,7 @@ pub struct Statement {
     pub why: String,
     /// The verdict of the paper's own tables when the claim was written down.
     #[serde(rename = "published")]
-    pub recorded: Verdict,
+    pub recorded: ClaimVerdict,
     /// What else is to be known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -158,7 +158,7 @@ struct Derivation {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Factorial {
+struct FactorialSpec {
     name: String,
     response: String,
     factors: String,
@@ -265,7 +265,8 @@ impl Dossier {
 
 /// Judges a single check by measurements alone.
 pub fn judge_measured(check: &str, figures: &Figures) -> Result<Judgment, ClaimsError> {
-    let claim = Claim::parse(check).map_err(|source| ClaimsError::Syntax { id: check.to_owned(), source })?;
+    let claim = ClaimExpression::parse(check)
+        .map_err(|source| ClaimsError::Syntax { id: check.to_owned(), source })?;
     let bench = Bench { figures, complete: false, tie_share: 0.0, band_share: BAND_SHARE };
     bench.judge(&[claim]).map_err(|source| ClaimsError::Judge { id: check.to_owned(), source })
 }
@@ -287,7 +288,7 @@ impl Statement {
             tie_percent: 0.0,
             about_paper: false,
             why: "the paper did not run it".to_owned(),
-            recorded: Verdict::NotTestable,
+            recorded: ClaimVerdict::NotTestable,
             note: String::new(),
         }
     }
@@ -312,7 +313,7 @@ impl Statement {
         if checks.is_empty() {
             return Ok(Judgment::not_testable(&self.why));
         }
-        let claims: Result<Vec<_>, _> = checks.iter().map(|check| Claim::parse(check)).collect();
+        let claims: Result<Vec<_>, _> = checks.iter().map(|check| ClaimExpression::parse(check)).collect();
         let claims = claims.map_err(|source| ClaimsError::Syntax { id: self.id.clone(), source })?;
         let band_share = if complete { 0.0 } else { BAND_SHARE };
         let bench = Bench { figures, complete, tie_share: self.tie_percent / PERCENT, band_share };
@@ -330,13 +331,13 @@ impl Judged {
     /// Returns whether the paper's own tables speak against it.
     #[must_use]
     pub fn is_contradicted(&self) -> bool {
-        self.published.verdict == Verdict::DoesNotHold
+        self.published.verdict == ClaimVerdict::DoesNotHold
     }
 }
 
 impl Judgment {
     fn not_testable(why: &str) -> Self {
-        Self { verdict: Verdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
+        Self { verdict: ClaimVerdict::NotTestable, comparisons: Vec::new(), missing: Some(why.to_owned()) }
     }
 
     /// Lists what spoke against the claim.
@@ -361,7 +362,7 @@ impl Derivation {
     }
 }
 
-impl Factorial {
+impl FactorialSpec {
     fn analyse(&self, figures: &Figures) -> Result<Analysis, ClaimsError> {
         let wrong = |source| ClaimsError::Syntax { id: self.name.clone(), source };
         let factors = Binding::parse_list(&self.factors).map_err(wrong)?;

@@ -5,12 +5,12 @@ const LONG: usize = 24;
 
 /// A table of text.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new<const N: usize>(
         header: [&str; N],
         rows: impl IntoIterator<Item = [String; N]>,
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn words_begin_at_the_left_and_figures_end_at_the_right_in_the_whole_column() {
         let row = |cell: &str, time: &str| [cell.to_owned(), time.to_owned()];
-        let table = Table::new(
+        let table = TextTable::new(
             ["cell", "ms"],
             [row("700MHz", "12"), row("SOAP", "13 out of memory"), row("–", "14")],
         );

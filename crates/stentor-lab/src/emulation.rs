@@ -13,7 +13,7 @@ const CPUINFO: &str = "/proc/cpuinfo";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// A kind of processor, and what only a kernel of that kind tells.
-struct Kind {
+struct ProcessorKind {
     /// What the compiler calls it.
     programs: &'static [&'static str],
     /// How its kernels are named; each may have more letters.
@@ -24,14 +24,14 @@ struct Kind {
     clocks: &'static [&'static str],
 }
 
-const KINDS: [Kind; 2] = [
-    Kind {
+const KINDS: [ProcessorKind; 2] = [
+    ProcessorKind {
         programs: &["aarch64", "arm"],
         kernels: &["aarch64", "arm"],
         fact: "CPU implementer",
         clocks: &["arch_sys_counter"],
     },
-    Kind {
+    ProcessorKind {
         programs: &["x86_64", "x86"],
         kernels: &["x86_64", "i386", "i486", "i586", "i686"],
         fact: "vendor_id",

@@ -18,7 +18,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use value::{EnergySource, EnergyValue, Kind, Origin, PhaseName, Side};
+pub use value::{EnergyKind, EnergyOrigin, EnergySide, EnergySource, EnergyValue, PhaseName};
 
 /// Nanoseconds of a second.
 pub const SECOND_NS: i64 = 1_000_000_000;

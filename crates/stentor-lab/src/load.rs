@@ -22,7 +22,7 @@ const PAYLOAD: &str = concat!(
 
 /// What is sent, and how.
 #[derive(Debug, Clone)]
-pub struct Load {
+pub struct LoadSpec {
     /// The server.
     pub endpoint: Endpoint,
     /// Requests in all, each to a token of its own.
@@ -35,7 +35,7 @@ pub struct Load {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Outcome {
+pub struct LoadResult {
     /// Answers with status 200.
     pub succeeded: u64,
     /// All other replies.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub wall_seconds: f64,
 }
 
-impl Load {
+impl LoadSpec {
     /// Returns the path of request `number`; no two are the same.
     #[must_use]
     pub fn path(number: u64) -> String {
@@ -73,12 +73,12 @@ impl Load {
     }
 
     /// Sends everything; fails when the endpoint cannot be used.
-    pub async fn run(&self) -> Result<Outcome, Fault> {
+    pub async fn run(&self) -> Result<LoadResult, Fault> {
         let client = Arc::new(Client::new(&self.endpoint, self.limits())?);
         self.open(&client).await;
         let began = Instant::now();
         let mut batches = tokio::task::JoinSet::new();
-        let (mut outcome, mut next) = (Outcome::default(), 0);
+        let (mut outcome, mut next) = (LoadResult::default(), 0);
         // As many batches as fill every stream twice, so that none waits for the next one.
         let most = (2 * self.connections * self.streams).div_ceil(BATCH_REQUESTS as usize) + 1;
         while next < self.requests || !batches.is_empty() {
@@ -144,7 +144,7 @@ impl Requests for Numbered {
 }
 
 fn batch(from: u64, to: u64) -> RequestBatch {
-    let (constant, path): (_, Option<PathAndQuery>) = (Load::headers(), None);
+    let (constant, path): (_, Option<PathAndQuery>) = (LoadSpec::headers(), None);
     RequestBatch {
         constant,
         path,

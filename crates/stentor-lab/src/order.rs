@@ -4,31 +4,42 @@
 /// seed. A pair is the cell's place and the round, from 1.
 #[must_use]
 pub fn rounds(cells: usize, repetitions: u32, seed: u64) -> Vec<(usize, u32)> {
-    let mut dice = Dice::new(seed);
+    let mut chance = SplitMix64::new(seed);
     let rounds = (1..=repetitions).flat_map(|round| {
         let mut places: Vec<usize> = (0..cells).collect();
         for last in (1..cells).rev() {
-            places.swap(last, dice.below(last as u64 + 1) as usize);
+            places.swap(last, chance.below(last as u64 + 1) as usize);
         }
         places.into_iter().map(move |place| (place, round))
     });
     rounds.collect()
 }
 
-/// Repeatable chance (SplitMix64).
-pub(crate) struct Dice(u64);
+/// Repeatable chance.
+#[derive(Debug)]
+pub(crate) struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Returns a number from 0 up to but without `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+
+    /// Returns a number from 0 up to but without 1.
+    pub(crate) const fn share(&mut self) -> f64 {
+        // As many bits as a number of double precision holds.
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    const fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        mixed ^ (mixed >> 31)
     }
 }
 

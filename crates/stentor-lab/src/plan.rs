@@ -8,9 +8,9 @@ mod campaigns;
 mod expand;
 
 pub use campaigns::{
-    Background, CampaignCell, Campaigns, Devices, Mix, OpenQuestion, ProviderModel, Registry,
+    Background, CampaignCell, Campaigns, OpenQuestion, PlatformDevices, PlatformMix, ProviderModel, Registry,
 };
-pub use expand::{Cell, Choice, Expansion, NotRun, SampleChoice};
+pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
 
 use crate::subject::reference::Op;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albe
 /// How much is run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Profile {
+pub enum RunProfile {
     /// Minutes.
     #[default]
     Quick,
@@ -55,7 +55,7 @@ pub enum PlanError {
 /// What of a study is run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct StudyPlan {
     /// The study's id.
     pub id: String,
     /// Profile of the link, unless another is asked for.
@@ -107,7 +107,7 @@ pub struct Experiment {
     #[serde(default)]
     pub factors: Vec<Factor>,
     /// What is compared.
-    pub subjects: Vec<Slot>,
+    pub subjects: Vec<PlanSlot>,
     /// Between intended starts, in milliseconds; stretched where exchanges take longer.
     pub interval_ms: f64,
     /// Exchanges at once, at most.
@@ -130,19 +130,19 @@ pub struct Factor {
     /// Its name in `published.csv`.
     pub name: String,
     /// Its levels.
-    pub levels: Vec<Level>,
+    pub levels: Vec<FactorLevel>,
 }
 
 /// One level of a factor. A plain text in the file stands for a level that sets the factor itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "LevelForm")]
-pub struct Level {
+pub struct FactorLevel {
     /// Its name in `published.csv`.
     pub level: String,
     /// What both halves are told.
     pub set: BTreeMap<String, String>,
     /// Profiles in which it is run; all when empty.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<RunProfile>,
     /// Variants in which it is run; all when empty.
     pub variants: Vec<String>,
     /// Processor time of each half, in percent of one core.
@@ -163,13 +163,13 @@ enum LevelForm {
 struct LevelTable {
     level: String,
     set: BTreeMap<String, String>,
-    profiles: Vec<Profile>,
+    profiles: Vec<RunProfile>,
     variants: Vec<String>,
     cpu_percent: Option<u32>,
     memory_mib: Option<u32>,
 }
 
-impl From<LevelForm> for Level {
+impl From<LevelForm> for FactorLevel {
     fn from(form: LevelForm) -> Self {
         match form {
             LevelForm::Name(level) => Self { level, ..Self::default() },
@@ -183,7 +183,7 @@ impl From<LevelForm> for Level {
 /// A place in a comparison, which one or several pieces of software can fill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Slot {
+pub struct PlanSlot {
     /// The paper's name for it.
     pub label: String,
     /// Dialects that count.
@@ -229,7 +229,7 @@ pub struct Amount {
     pub interval_ms: Option<f64>,
 }
 
-impl Plan {
+impl StudyPlan {
     /// Reads the plan of a study that comes with the laboratory; `None` where there is none.
     pub fn shipped(id: &str) -> Result<Option<Self>, PlanError> {
         let text = match id {
@@ -252,16 +252,16 @@ impl Plan {
 impl Experiment {
     /// Returns the amounts of a profile.
     #[must_use]
-    pub const fn amount(&self, profile: Profile) -> Amount {
+    pub const fn amount(&self, profile: RunProfile) -> Amount {
         match profile {
-            Profile::Quick => self.quick,
-            Profile::Standard => self.standard,
-            Profile::Full => self.full,
+            RunProfile::Quick => self.quick,
+            RunProfile::Standard => self.standard,
+            RunProfile::Full => self.full,
         }
     }
 }
 
-impl Profile {
+impl RunProfile {
     /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -8,8 +8,10 @@ mod canvas;
 mod scale;
 
 pub(crate) use axis::Axis;
-pub(crate) use canvas::{Canvas, Look, standalone, width_of};
+pub(crate) use canvas::{Canvas, SeriesStyle, standalone, width_of};
 
+/// Width of every drawing.
+pub(crate) const WIDTH: f64 = 960.0;
 /// The main ink.
 pub(crate) const INK: &str = "var(--ink,#1a202c)";
 /// Ink of axes and remarks.

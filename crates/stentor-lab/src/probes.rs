@@ -20,22 +20,22 @@ mod types;
 
 use crate::claims::figures::Figures;
 use crate::subject::SubjectError;
-use crate::subject::dialect::{Dialect, Format, Transport};
+use crate::subject::dialect::{SubjectDialect, SubjectTransport, ValueFormat};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use stentor_wire::soap::Version;
 
 pub use face::Face;
 pub use file::{PROBES, Probed, ProbedError};
-pub use list::{Probe, list, run, run_on};
-pub use tables::{Row, rows};
+pub use list::{FeatureProbe, list, run, run_on};
+pub use tables::{PaperCell, rows};
 
 /// The study whose tables are probed.
 pub const STUDY: &str = "cai-2009";
 
 /// A protocol of the paper's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub enum PaperProtocol {
     /// SOAP 1.1.
     Soap,
     /// XML-RPC.
@@ -47,7 +47,7 @@ pub enum Protocol {
 /// How an answer came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProbeKind {
     /// It was tried.
     Measured,
     /// It stands in a specification that is named.
@@ -61,16 +61,16 @@ pub enum Kind {
 /// What a probe says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub enum ProbeAnswer {
     /// A number.
     Number(f64),
     /// A word.
-    Word(Word),
+    Word(ProbeWord),
 }
 
 /// What a probe says when it is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Word {
+pub enum ProbeWord {
     /// It is so.
     #[serde(rename = "YES")]
     Yes,
@@ -103,9 +103,9 @@ pub struct ProbeResult {
     /// What the probe does, in a sentence.
     pub does: String,
     /// How the answer came about.
-    pub kind: Kind,
+    pub kind: ProbeKind,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ProbeAnswer,
     /// The unit of a number.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
@@ -126,13 +126,13 @@ pub struct ProbeContext {
 
 /// An answer and what was seen, before it is put under the probe's name.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reply {
-    answer: Answer,
+pub(crate) struct ProbeReply {
+    answer: ProbeAnswer,
     unit: &'static str,
     evidence: String,
 }
 
-impl Protocol {
+impl PaperProtocol {
     /// Every protocol, in the paper's order.
     pub const ALL: [Self; 3] = [Self::Soap, Self::XmlRpc, Self::Rest];
 
@@ -148,29 +148,30 @@ impl Protocol {
 
     /// Returns the protocol that a dialect stands for; `None` for what the tables do not have.
     #[must_use]
-    pub fn of(dialect: Dialect) -> Option<Self> {
+    pub fn of(dialect: SubjectDialect) -> Option<Self> {
         match (dialect.transport, dialect.format) {
-            (Transport::Http, Format::Soap(Version::V11)) => Some(Self::Soap),
-            (Transport::Http, Format::XmlRpc) => Some(Self::XmlRpc),
-            (Transport::Http, Format::XmlSax | Format::XmlDom | Format::XmlPull | Format::Json) => {
-                Some(Self::Rest)
-            }
+            (SubjectTransport::Http, ValueFormat::Soap(Version::V11)) => Some(Self::Soap),
+            (SubjectTransport::Http, ValueFormat::XmlRpc) => Some(Self::XmlRpc),
+            (
+                SubjectTransport::Http,
+                ValueFormat::XmlSax | ValueFormat::XmlDom | ValueFormat::XmlPull | ValueFormat::Json,
+            ) => Some(Self::Rest),
             _ => None,
         }
     }
 
     /// Returns the dialect that our face speaks.
-    pub fn dialect(self) -> Result<Dialect, SubjectError> {
+    pub fn dialect(self) -> Result<SubjectDialect, SubjectError> {
         let name = match self {
             Self::Soap => "soap",
             Self::XmlRpc => "xmlrpc",
             Self::Rest => "rest+xml",
         };
-        Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+        SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 }
 
-impl Kind {
+impl ProbeKind {
     /// Returns the word that files and tables use.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -183,7 +184,7 @@ impl Kind {
     }
 }
 
-impl Word {
+impl ProbeWord {
     /// Returns the word.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -203,8 +204,8 @@ impl ProbeResult {
     #[must_use]
     pub fn answer_text(&self) -> String {
         match self.answer {
-            Answer::Word(word) => word.text().to_owned(),
-            Answer::Number(number) => {
+            ProbeAnswer::Word(word) => word.text().to_owned(),
+            ProbeAnswer::Number(number) => {
                 let (noun, rest) = self.unit.split_once(' ').unwrap_or((&self.unit, ""));
                 let noun = if number.to_string() == "1" { noun.trim_end_matches('s') } else { noun };
                 [&number.to_string(), noun, rest].join(" ").trim_end().to_owned()
@@ -215,21 +216,21 @@ impl ProbeResult {
     /// Returns whether the trial came to its end.
     #[must_use]
     pub fn has_run(&self) -> bool {
-        self.answer != Answer::Word(Word::NotRun)
+        self.answer != ProbeAnswer::Word(ProbeWord::NotRun)
     }
 }
 
-impl Reply {
-    fn word(word: Word, evidence: impl Into<String>) -> Self {
-        Self { answer: Answer::Word(word), unit: "", evidence: evidence.into() }
+impl ProbeReply {
+    fn word(word: ProbeWord, evidence: impl Into<String>) -> Self {
+        Self { answer: ProbeAnswer::Word(word), unit: "", evidence: evidence.into() }
     }
 
     fn is(so: bool, evidence: impl Into<String>) -> Self {
-        Self::word(if so { Word::Yes } else { Word::No }, evidence)
+        Self::word(if so { ProbeWord::Yes } else { ProbeWord::No }, evidence)
     }
 
     fn count(count: usize, unit: &'static str, evidence: impl Into<String>) -> Self {
-        Self { answer: Answer::Number(count as f64), unit, evidence: evidence.into() }
+        Self { answer: ProbeAnswer::Number(count as f64), unit, evidence: evidence.into() }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Rates: what bounds them, how evenly they are shared, and how they come about in time.
 
-mod places;
+mod in_flight;
 
 use serde::Serialize;
 
-pub use places::{Limit, Places};
+pub use in_flight::{InFlightLog, RateBound};
 
 /// Returns the most pushes per second that so many requests in flight allow when each takes `mean_seconds` (Little's law).
 #[must_use]
@@ -28,11 +28,11 @@ pub fn fairness(shares: &[f64]) -> Option<f64> {
 
 /// How many deliveries had ended at which time, as it was looked at.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Progress {
+pub struct ProgressCurve {
     points: Vec<(f64, u64)>,
 }
 
-impl Progress {
+impl ProgressCurve {
     /// Notes a look; neither time nor count goes back.
     pub fn note(&mut self, seconds: f64, ended: u64) {
         let (last_seconds, last_ended) = self.points.last().copied().unwrap_or((0.0, 0));
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn times_are_read_between_two_looks() {
-        let mut progress = Progress::default();
+        let mut progress = ProgressCurve::default();
         for (seconds, ended) in [(1.0, 0), (2.0, 50), (4.0, 100)] {
             progress.note(seconds, ended);
         }
@@ -108,7 +108,7 @@ mod tests {
         fn a_larger_share_is_never_reached_earlier(
             steps in prop::collection::vec((0.0..10.0_f64, 0..1000_u64), 1..30), a in 0.0..=1.0_f64, b in 0.0..=1.0_f64,
         ) {
-            let (mut progress, mut seconds, mut ended) = (Progress::default(), 0.0, 0);
+            let (mut progress, mut seconds, mut ended) = (ProgressCurve::default(), 0.0, 0);
             for (later, more) in steps {
                 seconds += later;
                 ended += more;

@@ -7,9 +7,9 @@ mod campaign;
 mod file;
 mod latency;
 
-pub use campaign::Campaign;
-pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, Writer, file_of, read, read_directory};
-pub use latency::{From, Latency};
+pub use campaign::CampaignRecord;
+pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, read, read_directory};
+pub use latency::{From, PhaseLatency};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub const FINISHED: &str = "finished";
 /// The outcome of a fork that could not be made here.
 pub const NOT_MADE: &str = "not made";
 
-/// Names of phases in [`Record::latency`].
+/// Names of phases in [`ForkRecord::latency`].
 pub mod phase {
     /// The whole exchange at the client, from its actual start until the answer is values (and rows, where rows are kept);
     /// in albertengo-2020's variant `code` until REST's answer begins.
@@ -65,7 +65,7 @@ pub mod phase {
 /// What came of one fork.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct ForkRecord {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// Names the run; all records of one directory that were made together share it.
@@ -91,7 +91,7 @@ pub struct Record {
     /// The machine and software on which it was measured.
     pub env: Environment,
     /// Between which two.
-    pub link: Link,
+    pub link: RecordedLink,
     /// Whether it counts.
     pub valid: bool,
     /// Why it does not.
@@ -99,9 +99,9 @@ pub struct Record {
     /// How it ended: `finished`, or an outcome that is a result by itself, such as `out of memory`.
     pub outcome: String,
     /// Exchanges, counted.
-    pub counts: Counts,
+    pub counts: ExchangeCounts,
     /// Times by phase; see [`phase`].
-    pub latency: BTreeMap<String, Latency>,
+    pub latency: BTreeMap<String, PhaseLatency>,
     /// Names of phases in `latency` that cannot be told from another, since a half streams; `None` in records of older versions,
     /// which did not look.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct Record {
     pub interruption: Option<InterruptionOutcome>,
     /// What came of a campaign; `None` where exchanges of two halves were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub campaign: Option<Campaign>,
+    pub campaign: Option<CampaignRecord>,
     /// The first exchange of fresh processes; in no distribution.
     pub first_call_ns: Option<u64>,
     /// From the start of each process until it was ready.
@@ -121,9 +121,9 @@ pub struct Record {
     pub cpu: Sides,
     /// Most memory held at once.
     pub mem: Sides,
-    /// How one-way delay was made comparable: see [`Clock::shared`]; `None` in records of older versions, whose halves shared one
+    /// How one-way delay was made comparable: see [`ClockComparison::shared`]; `None` in records of older versions, whose halves shared one
     /// clock too.
-    pub clock: Option<Clock>,
+    pub clock: Option<ClockComparison>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
     /// What the laboratory itself took.
@@ -188,7 +188,7 @@ pub struct Environment {
 /// The link between the halves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Link {
+pub struct RecordedLink {
     /// Name of the profile; `none` without emulation.
     pub profile: String,
     /// What it sets, by name.
@@ -216,7 +216,7 @@ pub struct Quantiles {
 /// Exchanges, counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct ExchangeCounts {
     /// Started, warm-up and first call not counted.
     pub sent: u64,
     /// Answered rightly.
@@ -268,17 +268,17 @@ pub struct Bytes {
     /// Exchanges that the sums are over.
     pub exchanges: u64,
     /// From client to server.
-    pub up: Traffic,
+    pub up: DirectionBytes,
     /// From server to client.
-    pub down: Traffic,
+    pub down: DirectionBytes,
     /// Both ways: packets that open and close connections; also within `up` and `down`.
-    pub handshake: Traffic,
+    pub handshake: DirectionBytes,
 }
 
 /// Sizes of one direction; each but those of data packets is part of the one before. Zero where [`Bytes::source`] cannot know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Traffic {
+pub struct DirectionBytes {
     /// Frames, counted.
     pub frames: u64,
     /// IP packets, headers included.
@@ -301,8 +301,8 @@ pub struct Traffic {
 /// How two clocks were compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Clock {
-    /// The method; [`Clock::SHARED`] where both halves read one clock.
+pub struct ClockComparison {
+    /// The method; [`ClockComparison::SHARED`] where both halves read one clock.
     pub method: String,
     /// Server's clock less client's.
     pub offset_ns: i64,
@@ -382,7 +382,7 @@ pub enum RecordError {
     Histogram(String),
 }
 
-impl Clock {
+impl ClockComparison {
     /// The method of two halves that read the same clock, so that there is nothing to estimate and no error.
     pub const SHARED: &str = "shared";
 
@@ -393,7 +393,7 @@ impl Clock {
     }
 }
 
-impl Record {
+impl ForkRecord {
     /// Returns whether the processor was emulated, so that nothing of the fork is timed.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {

@@ -12,15 +12,18 @@ mod effects;
 mod evidence;
 mod features;
 mod figures;
+mod grounds;
 mod interruptions;
 mod layers;
 mod metric;
 mod overhead;
+mod own_figure;
 mod page;
 mod paper;
 mod payload;
 mod phases;
 mod plots;
+mod published;
 mod ratios;
 mod section;
 mod setting;
@@ -33,21 +36,21 @@ use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
 use crate::emulation::NOT_TIMED;
-use crate::plan::{Campaigns, Plan};
+use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
-use crate::record::{CAMPAIGNS, RECORDS, Record};
+use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
 
 pub use campaigns::{CellSummary, JudgedClaim, overview};
-pub use cell::Cell;
-pub use compare::{Change, Comparison, compare};
+pub use cell::MeasuredCell;
+pub use compare::{CellChange, CellComparison, compare};
 pub use effects::{Design, designs};
 pub use evidence::figures_csv;
 pub use metric::{METRICS, Metric};
 pub use page::{markdown, page};
 pub use plots::{Plot, plots};
-pub use ratios::{Group, Row as RatioRow, ratios};
+pub use ratios::{RatioGroup, SubjectRatio as RatioRow, ratios};
 pub use sheet::sheet;
-pub use verdicts::{Finding, Ours, Verdicts, part, verdicts};
+pub use verdicts::{ClaimFindings, Finding, Verdicts, part, verdicts};
 
 /// Confidence of every interval that is told.
 pub const CONFIDENCE: f64 = 0.95;
@@ -60,12 +63,12 @@ pub struct Results {
     /// Its claims and published figures; `None` for a study of one's own.
     pub dossier: Option<Dossier>,
     /// Every record, in the order of the file.
-    pub records: Vec<Record>,
+    pub records: Vec<ForkRecord>,
     /// The records by cell, in the order of subject and levels.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MeasuredCell>,
     /// What probes of features said, where there are any.
     pub probed: Option<Probed>,
-    /// Where the paper stood in factors that its figures do not name; see [`Plan::setting`].
+    /// Where the paper stood in factors that its figures do not name; see [`StudyPlan::setting`].
     pub setting: BTreeMap<String, Vec<String>>,
     /// What its campaigns are, where it is a study of such.
     pub campaigns: Option<Campaigns>,
@@ -129,7 +132,7 @@ pub enum ResultsError {
 
 impl Results {
     /// Puts records of one study in order.
-    pub fn of(records: Vec<Record>) -> Result<Self, ResultsError> {
+    pub fn of(records: Vec<ForkRecord>) -> Result<Self, ResultsError> {
         let first = records.first().ok_or(ResultsError::Empty)?;
         let study = first.study.clone();
         let others: std::collections::BTreeSet<&str> = records.iter().map(|one| one.study.as_str()).collect();
@@ -137,8 +140,8 @@ impl Results {
             return Err(ResultsError::Mixed(others.into_iter().collect::<Vec<_>>().join(", ")));
         }
         let dossier = Dossier::open(&study)?;
-        let cells = Cell::all(&records);
-        let plan = Plan::shipped(&study).ok().flatten();
+        let cells = MeasuredCell::all(&records);
+        let plan = StudyPlan::shipped(&study).ok().flatten();
         let (setting, campaigns) = plan.map(|plan| (plan.setting, plan.campaigns)).unwrap_or_default();
         Ok(Self { study, dossier, records, cells, probed: None, setting, campaigns })
     }
@@ -165,7 +168,7 @@ impl Results {
     /// Returns whether nothing of ours is timed, because the processor was emulated.
     pub(crate) fn is_untimed(&self) -> bool {
         let mut ran = self.cells.iter().filter(|cell| !cell.forks.is_empty()).peekable();
-        ran.peek().is_some() && ran.all(Cell::is_untimed)
+        ran.peek().is_some() && ran.all(MeasuredCell::is_untimed)
     }
 
     /// Says that the records, or some of them, have no times because the processor was emulated.
@@ -180,7 +183,7 @@ impl Results {
     }
 
     /// Lists the records that do not count.
-    pub fn uncounted(&self) -> impl Iterator<Item = &Record> {
+    pub fn uncounted(&self) -> impl Iterator<Item = &ForkRecord> {
         self.records.iter().filter(|record| !record.valid)
     }
 

@@ -3,11 +3,11 @@
 //! A fork that does not count (the machine was busy, frames were late, an exchange failed) is run again, at most twice; every
 //! attempt is kept, and none of them is averaged. A subject that answers wrongly is refused: nothing of it is timed.
 
-pub(crate) mod certificate;
 mod environment;
 mod fork;
 pub mod gate;
 mod greeting;
+mod interruption;
 mod journal;
 pub mod power;
 pub mod rigged;
@@ -23,10 +23,11 @@ pub use watch::InstrumentWatch;
 
 use crate::order::rounds;
 use crate::plan::{Cell, NotRun};
-use crate::record::{NOT_MADE, Quantiles, RECORDS, Record, RecordError};
+use crate::record::{ForkRecord, NOT_MADE, Quantiles, RECORDS, RecordError};
 use crate::subject::SubjectError;
-use fork::Trial;
-use gate::Gate;
+use crate::subject::certificate;
+use fork::ForkAttempt;
+use gate::ValidityLimits;
 use journal::Journal;
 use serde::Serialize;
 use serde_json::Value;
@@ -50,7 +51,7 @@ pub struct Settings {
     /// What order and contents follow from.
     pub seed: u64,
     /// What makes a fork not count.
-    pub gate: Gate,
+    pub gate: ValidityLimits,
     /// How long a subject may be silent.
     pub patience: Duration,
     /// Which models tell energy.
@@ -63,7 +64,7 @@ pub struct Settings {
 
 /// What is told while a study runs.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// So many forks are to be run.
     Begun {
         /// Forks that are left.
@@ -78,7 +79,7 @@ pub enum Event<'a> {
         /// About how long the rest will take, in seconds.
         seconds_left: f64,
         /// What came of it.
-        record: &'a Record,
+        record: &'a ForkRecord,
     },
     /// A subject is refused, or could not be started: its cells are left out.
     LeftOut(&'a NotRun),
@@ -86,7 +87,7 @@ pub enum Event<'a> {
 
 /// What came of a study.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Cells.
     pub cells: usize,
     /// Cells with their minimum of forks that count.
@@ -145,9 +146,9 @@ pub enum RunError {
 }
 
 /// How an attempt ended.
-pub enum Ended {
+pub enum AttemptResult {
     /// With a record, whether or not it counts.
-    Kept(Box<Record>),
+    Kept(Box<ForkRecord>),
     /// The cell cannot be run here, for this reason.
     Skipped(String),
     /// The cell's subjects cannot be measured, for this reason.
@@ -187,7 +188,7 @@ pub trait Adapter {
         cell: &Self::Cell,
         fork: u32,
         attempt: u32,
-    ) -> impl Future<Output = Result<Ended, RunError>>;
+    ) -> impl Future<Output = Result<AttemptResult, RunError>>;
 }
 
 /// Runs cells of pairs of subjects until every fork counts or has used up its attempts.
@@ -196,8 +197,8 @@ pub async fn run(
     not_run: Vec<NotRun>,
     testbed: &mut dyn Testbed,
     settings: &Settings,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Summary, RunError> {
+    tell: &mut dyn FnMut(RunEvent<'_>),
+) -> Result<RunSummary, RunError> {
     let is_encrypted = |cell: &Cell| cell.settings.get("tls").is_some_and(|level| level == "on");
     let encrypts = cells.iter().any(is_encrypted);
     let mut pairs = Pairs { testbed, settings, encrypts, directory: PathBuf::new() };
@@ -210,8 +211,8 @@ pub async fn run_with<A: Adapter>(
     cells: &[A::Cell],
     not_run: Vec<NotRun>,
     settings: &Settings,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Summary, RunError> {
+    tell: &mut dyn FnMut(RunEvent<'_>),
+) -> Result<RunSummary, RunError> {
     let began = Instant::now();
     let (mut journal, kept) = Journal::open(settings, adapter.file())?;
     adapter.begin(journal.directory()).await?;
@@ -220,22 +221,22 @@ pub async fn run_with<A: Adapter>(
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =
         order.into_iter().filter(|(place, fork)| course.is_left(*place, *fork)).collect();
-    let mut pace = Pace::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
-    tell(Event::Begun { forks: steps.len() as u64, seconds: pace.left });
+    let mut pace = RemainingTime::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
+    tell(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
     for (place, fork) in steps {
         let cell = &cells[place];
         if !course.left_out.contains(&place) {
             let before = course.attempts(cell, fork);
             for attempt in before + 1..=ATTEMPTS_MAX {
                 let record = match adapter.attempt(cell, fork, attempt).await? {
-                    Ended::Kept(record) => *record,
-                    Ended::Skipped(reason) => {
+                    AttemptResult::Kept(record) => *record,
+                    AttemptResult::Skipped(reason) => {
                         course.left_out.insert(place);
                         course.not_run.push(NotRun { what: cell.told(), reason });
                         break;
                     }
-                    Ended::LeftOut(reason) => {
-                        tell(Event::LeftOut(course.leave_out(place, &reason)));
+                    AttemptResult::LeftOut(reason) => {
+                        tell(RunEvent::LeftOut(course.leave_out(place, &reason)));
                         break;
                     }
                 };
@@ -244,7 +245,11 @@ pub async fn run_with<A: Adapter>(
                 if is_over {
                     pace.done(cell.fork_seconds());
                 }
-                tell(Event::Attempt { done: pace.forks, seconds_left: pace.seconds_left(), record: &record });
+                tell(RunEvent::Attempt {
+                    done: pace.forks,
+                    seconds_left: pace.seconds_left(),
+                    record: &record,
+                });
                 course.records.push(record);
                 if is_over {
                     break;
@@ -258,7 +263,7 @@ pub async fn run_with<A: Adapter>(
 }
 
 /// Returns whether a fork needs no further attempt: it counts, was tried often enough, or cannot be made here.
-fn is_over(record: &Record) -> bool {
+fn is_over(record: &ForkRecord) -> bool {
     record.valid || record.attempt >= ATTEMPTS_MAX || record.outcome == NOT_MADE
 }
 
@@ -281,11 +286,11 @@ impl Adapter for Pairs<'_> {
         directory.clone_into(&mut self.directory);
         let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
         std::fs::create_dir_all(directory.join(RAW)).map_err(wrong)?;
-        if self.encrypts { certificate::make(directory) } else { Ok(()) }
+        if self.encrypts { Ok(certificate::make(directory)?) } else { Ok(()) }
     }
 
-    async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<Ended, RunError> {
-        let trial = Trial { cell, fork, attempt, settings: self.settings, raw: &self.directory };
+    async fn attempt(&mut self, cell: &Cell, fork: u32, attempt: u32) -> Result<AttemptResult, RunError> {
+        let trial = ForkAttempt { cell, fork, attempt, settings: self.settings, raw: &self.directory };
         Ok(trial.run(self.testbed).await)
     }
 }
@@ -321,7 +326,7 @@ impl Scheduled for Cell {
 /// Where a run stands.
 struct RunState<'a, C> {
     cells: &'a [C],
-    records: Vec<Record>,
+    records: Vec<ForkRecord>,
     not_run: Vec<NotRun>,
     /// Places of cells that cannot be run here, or whose subject is refused.
     left_out: BTreeSet<usize>,
@@ -330,7 +335,7 @@ struct RunState<'a, C> {
 }
 
 impl<C: Scheduled> RunState<'_, C> {
-    fn of<'r>(&'r self, cell: &'r C, fork: u32) -> impl Iterator<Item = &'r Record> {
+    fn of<'r>(&'r self, cell: &'r C, fork: u32) -> impl Iterator<Item = &'r ForkRecord> {
         let key = cell.key(fork);
         self.records.iter().filter(move |record| record.key() == key)
     }
@@ -355,7 +360,7 @@ impl<C: Scheduled> RunState<'_, C> {
         &self.not_run[self.not_run.len() - 1]
     }
 
-    fn summary(self, took: Duration) -> Summary {
+    fn summary(self, took: Duration) -> RunSummary {
         let mut valid: BTreeMap<String, u64> = BTreeMap::new();
         for record in self.records.iter().filter(|record| record.valid) {
             *valid.entry(record.key()).or_default() += 1;
@@ -370,7 +375,7 @@ impl<C: Scheduled> RunState<'_, C> {
             .collect();
         let counting = self.records.iter().filter(|record| record.valid);
         let late = counting.map(|record| record.instrument.lateness_us.p99).fold(0.0, f64::max);
-        Summary {
+        RunSummary {
             cells: run.len(),
             cells_complete: run.iter().filter(|cell| forks(cell) >= u64::from(cell.forks().1)).count(),
             forks_valid: run.iter().map(|cell| forks(cell)).sum(),
@@ -387,7 +392,7 @@ impl<C: Scheduled> RunState<'_, C> {
     }
 }
 
-impl Summary {
+impl RunSummary {
     /// Returns whether every cell has its minimum of forks that count, and none was refused.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
@@ -396,14 +401,14 @@ impl Summary {
 }
 
 /// How long the rest will take, when expectations go on to be as wrong as they were.
-struct Pace {
+struct RemainingTime {
     forks: u64,
     done: f64,
     left: f64,
     began: Instant,
 }
 
-impl Pace {
+impl RemainingTime {
     fn new(expected: impl Iterator<Item = f64>) -> Self {
         Self { forks: 0, done: 0.0, left: expected.sum(), began: Instant::now() }
     }

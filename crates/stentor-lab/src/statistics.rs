@@ -29,7 +29,7 @@ pub struct Samples {
 
 /// The middle of some samples and their extremes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Summary {
+pub struct MedianSummary {
     /// Half of the samples are at or below.
     pub median: f64,
     /// The smallest.
@@ -67,9 +67,9 @@ impl Samples {
 
     /// Sums the samples up; `None` without samples.
     #[must_use]
-    pub fn summary(&self) -> Option<Summary> {
+    pub fn summary(&self) -> Option<MedianSummary> {
         let (median, min, max) = (self.quantile(0.5)?, self.quantile(0.0)?, self.quantile(1.0)?);
-        Some(Summary { median, min, max, count: self.values.len() })
+        Some(MedianSummary { median, min, max, count: self.values.len() })
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_median_of_an_even_number_lies_in_the_middle() {
         let samples: Samples = [4.0, 1.0, 3.0, 2.0].into_iter().collect();
-        assert_eq!(samples.summary(), Some(Summary { median: 2.5, min: 1.0, max: 4.0, count: 4 }));
+        assert_eq!(samples.summary(), Some(MedianSummary { median: 2.5, min: 1.0, max: 4.0, count: 4 }));
     }
 
     #[test]

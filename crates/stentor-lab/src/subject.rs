@@ -5,13 +5,14 @@
 //! ([`mod@reference`]), so that a subject with wrong answers is refused and never timed ([`check`]).
 
 pub mod catalogue;
+pub(crate) mod certificate;
 pub mod check;
 pub mod client;
 pub mod clock;
 pub mod dialect;
 mod grpc;
-pub mod host;
 pub mod needs;
+pub mod process;
 pub mod protocol;
 pub mod reference;
 pub mod sample;
@@ -154,7 +155,7 @@ pub struct Definition {
     /// What it can be asked.
     pub ops: Vec<reference::Op>,
     /// Which halves it has.
-    pub roles: Vec<protocol::Role>,
+    pub roles: Vec<protocol::SubjectRole>,
     /// What has to be installed; told, never installed.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -183,9 +184,9 @@ impl Definition {
     }
 
     /// Returns the dialect that the id begins with.
-    pub fn dialect(&self) -> Result<dialect::Dialect, SubjectError> {
+    pub fn dialect(&self) -> Result<dialect::SubjectDialect, SubjectError> {
         let name = self.id.split('/').next().unwrap_or_default();
-        dialect::Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
+        dialect::SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))
     }
 
     /// Returns whether it says that it can do something.
@@ -196,10 +197,10 @@ impl Definition {
 
     /// Returns whether this half of it encrypts.
     #[must_use]
-    pub fn encrypts(&self, role: protocol::Role) -> bool {
+    pub fn encrypts(&self, role: protocol::SubjectRole) -> bool {
         let alone = match role {
-            protocol::Role::Client => TLS_CLIENT,
-            protocol::Role::Server => TLS_SERVER,
+            protocol::SubjectRole::Client => TLS_CLIENT,
+            protocol::SubjectRole::Server => TLS_SERVER,
         };
         self.can(TLS) || self.can(alone)
     }
@@ -228,14 +229,14 @@ impl Definition {
 
     /// Describes a subject that the binary plays itself, given the command that starts it.
     #[must_use]
-    pub fn built_in(dialect: dialect::Dialect, run: Vec<String>) -> Self {
+    pub fn built_in(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
         let mut can = vec![INSERT, STORE, FRESH];
         // Two threads cannot share the one state of an encrypted connection.
-        can.extend((dialect.transport != dialect::Transport::SocketThreads).then_some(TLS));
+        can.extend((dialect.transport != dialect::SubjectTransport::SocketThreads).then_some(TLS));
         Self {
             id: format!("{}/{BUILT_IN}", dialect.name()),
             ops: reference::Op::ALL.to_vec(),
-            roles: vec![protocol::Role::Server, protocol::Role::Client],
+            roles: vec![protocol::SubjectRole::Server, protocol::SubjectRole::Client],
             needs: Vec::new(),
             build: Vec::new(),
             artefact: None,

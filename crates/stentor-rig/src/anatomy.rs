@@ -5,15 +5,15 @@ mod content;
 mod segment;
 mod stream;
 
-use crate::capture::Packet;
+use crate::packet::Packet;
 use crate::side::Side;
-use connection::Connections;
+use connection::ConnectionTable;
 use serde::Serialize;
 use std::ops::AddAssign;
 
 /// The bytes of one direction, by purpose. All but framing, TLS and payload count whole packets from the IP header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Parts {
+pub struct PurposeBytes {
     /// Packets.
     pub packets: u64,
     /// Packets that carry something of the application for the first time.
@@ -40,7 +40,7 @@ pub struct Parts {
     pub other_bytes: u64,
 }
 
-impl Parts {
+impl PurposeBytes {
     /// All bytes from the IP header on.
     #[must_use]
     pub const fn wire_bytes(&self) -> u64 {
@@ -55,7 +55,7 @@ impl Parts {
     }
 }
 
-impl AddAssign for Parts {
+impl AddAssign for PurposeBytes {
     fn add_assign(&mut self, other: Self) {
         self.packets += other.packets;
         self.data_packets += other.data_packets;
@@ -82,9 +82,9 @@ pub struct Exchange {
     /// When its last packet was seen.
     pub last_ns: u64,
     /// What the device sent.
-    pub up: Parts,
+    pub up: PurposeBytes,
     /// What the server sent.
-    pub down: Parts,
+    pub down: PurposeBytes,
 }
 
 impl Exchange {
@@ -94,7 +94,7 @@ impl Exchange {
         Overhead::of(&self.up, &self.down, payload_up_bytes, payload_down_bytes)
     }
 
-    pub(crate) fn part(&mut self, from: Side) -> &mut Parts {
+    pub(crate) fn part(&mut self, from: Side) -> &mut PurposeBytes {
         match from {
             Side::Device => &mut self.up,
             Side::Server => &mut self.down,
@@ -118,7 +118,12 @@ pub struct Overhead {
 impl Overhead {
     /// Works it out from the bytes of both directions and the payload that they carried.
     #[must_use]
-    pub fn of(up: &Parts, down: &Parts, payload_up_bytes: u64, payload_down_bytes: u64) -> Self {
+    pub fn of(
+        up: &PurposeBytes,
+        down: &PurposeBytes,
+        payload_up_bytes: u64,
+        payload_down_bytes: u64,
+    ) -> Self {
         let ndu_bytes = up.data_bytes() + down.data_bytes();
         let payload = payload_up_bytes + payload_down_bytes;
         let overhead = ndu_bytes.saturating_sub(payload);
@@ -137,9 +142,9 @@ pub struct Anatomy {
     /// In the order of their first packets.
     pub exchanges: Vec<Exchange>,
     /// All that the device sent.
-    pub up: Parts,
+    pub up: PurposeBytes,
     /// All that the server sent.
-    pub down: Parts,
+    pub down: PurposeBytes,
     /// Packets that could not be understood; their bytes are in `other_bytes`.
     pub not_understood: u64,
 }
@@ -148,7 +153,7 @@ impl Anatomy {
     /// Takes packets apart that one end saw, in the order of their times.
     pub fn of<'a>(packets: impl Iterator<Item = &'a Packet>) -> Self {
         let mut anatomy = Self::default();
-        let mut connections = Connections::default();
+        let mut connections = ConnectionTable::default();
         for packet in packets {
             match segment::read(&packet.bytes) {
                 Ok(segment) => connections.take(packet, &segment),
@@ -170,7 +175,7 @@ impl Anatomy {
     fn count_other(&mut self, packet: &Packet) {
         let other_bytes = packet.bytes.len() as u64;
         let part = if packet.from == Side::Device { &mut self.up } else { &mut self.down };
-        *part += Parts { packets: 1, other_bytes, ..Parts::default() };
+        *part += PurposeBytes { packets: 1, other_bytes, ..PurposeBytes::default() };
     }
 }
 

@@ -3,49 +3,13 @@
 mod pcap;
 
 use crate::anatomy::Anatomy;
+use crate::packet::Packet;
 use crate::side::Side;
-use serde::Serialize;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes of packets that one capture holds; what comes after is only counted.
 pub const CAPTURE_MAX_BYTES: usize = 512 << 20;
-
-/// One packet at one end of the link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// The end where it was seen.
-    pub at: Side,
-    /// The side that sent it.
-    pub from: Side,
-    /// When, by `CLOCK_MONOTONIC`, in nanoseconds.
-    pub time_ns: u64,
-    /// What became of it.
-    pub note: Note,
-    /// The packet from its IP header on.
-    pub bytes: Arc<[u8]>,
-}
-
-/// What became of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "fate")]
-pub enum Note {
-    /// Seen where it entered, and later at the other end.
-    Sent {
-        /// How long it waits for its turn, in nanoseconds.
-        queued_ns: u64,
-    },
-    /// Seen where it entered, and lost on the way.
-    Lost,
-    /// Seen where it entered, and dropped since the queue was full.
-    Overflowed,
-    /// Seen where it left.
-    Received {
-        /// How much later than it was due, in nanoseconds.
-        late_ns: u64,
-    },
-}
 
 /// All packets between the begin and the end of a capture.
 #[derive(Clone, Debug, Default)]

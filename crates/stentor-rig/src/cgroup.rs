@@ -1,6 +1,6 @@
 //! Limits of processor time and memory, and what was used, by control groups, where the machine and the rights allow it.
 
-use crate::usage::{Source, Usage};
+use crate::usage::{Usage, UsageSource};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// What a group of processes may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CgroupLimits {
     /// Processor time: 100 is one core; the kernel takes 10 and more.
     pub cpu_percent: Option<u32>,
     /// Memory with the page cache of its files.
@@ -63,17 +63,17 @@ fn is_unified(root: &Path) -> bool {
 
 impl Cgroup {
     /// Makes groups with these limits; `None` without any.
-    pub fn make(limits: Limits) -> Result<Option<Self>, CgroupError> {
+    pub fn make(limits: CgroupLimits) -> Result<Option<Self>, CgroupError> {
         Self::make_below(Path::new(ROOT), limits, false)
     }
 
     /// Makes groups with these limits that also count what is used, without any limit too.
-    pub fn make_counting(limits: Limits) -> Result<Self, CgroupError> {
+    pub fn make_counting(limits: CgroupLimits) -> Result<Self, CgroupError> {
         let made = Self::make_below(Path::new(ROOT), limits, true)?;
         Ok(made.unwrap_or(Self { is_unified: false, directories: Vec::new() }))
     }
 
-    fn make_below(root: &Path, limits: Limits, counts: bool) -> Result<Option<Self>, CgroupError> {
+    fn make_below(root: &Path, limits: CgroupLimits, counts: bool) -> Result<Option<Self>, CgroupError> {
         let is_unified = is_unified(root);
         let plan = if is_unified { unified(limits, counts) } else { divided(limits, counts) };
         // Dropped half-made, it removes what was made.
@@ -140,7 +140,7 @@ impl Cgroup {
             Err(_) => stat(&self.read("cpu.stat")?, "usage_usec")? * MICROSECOND_NS,
         };
         let peak = self.read("memory.max_usage_in_bytes").or_else(|_| self.read("memory.peak"))?;
-        Ok(Usage { cpu_ns, memory_peak_bytes: number(&peak)?, source: Source::Cgroup })
+        Ok(Usage { cpu_ns, memory_peak_bytes: number(&peak)?, source: UsageSource::Cgroup })
     }
 
     /// Ends every other process that is still in the groups, and waits a little until they are gone.
@@ -201,7 +201,7 @@ fn sweep(place: &Path) {
 }
 
 /// One tree for all controllers (version 2).
-fn unified(limits: Limits, counts: bool) -> Vec<Settings> {
+fn unified(limits: CgroupLimits, counts: bool) -> Vec<Settings> {
     let cpu = limits.cpu_percent.map(|percent| ("cpu", vec![quota(true, Some(percent))]));
     let memory = limits.memory_bytes.map(|bytes| ("memory", vec![("memory.max", bytes.to_string())]));
     let counted = |controller| counts.then(|| (controller, Vec::new()));
@@ -209,7 +209,7 @@ fn unified(limits: Limits, counts: bool) -> Vec<Settings> {
 }
 
 /// A tree for each controller (version 1).
-fn divided(limits: Limits, counts: bool) -> Vec<Settings> {
+fn divided(limits: CgroupLimits, counts: bool) -> Vec<Settings> {
     let cpu = limits.cpu_percent.map(|percent| {
         let period = ("cpu.cfs_period_us", PERIOD_MICROSECONDS.to_string());
         ("cpu", vec![period, quota(false, Some(percent))])

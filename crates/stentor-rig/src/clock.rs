@@ -5,25 +5,9 @@ pub mod party;
 pub mod sntp;
 pub mod trial;
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::monotonic::now_ns;
 
 const BILLION: i128 = 1_000_000_000;
-
-/// The clock of all measurements, `CLOCK_MONOTONIC`, in nanoseconds.
-#[must_use]
-pub fn now_ns() -> u64 {
-    nanoseconds(ClockId::Monotonic)
-}
-
-/// What makes a time of [`now_ns`] a time of day since 1970, in nanoseconds.
-pub(crate) fn epoch_ns() -> u64 {
-    nanoseconds(ClockId::Realtime).saturating_sub(now_ns())
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
 
 /// A clock that differs from `CLOCK_MONOTONIC` of its process in a stated way. A time namespace gives a process another
 /// beginning of that clock, but no other speed: the speed is applied here, where the clock is read.

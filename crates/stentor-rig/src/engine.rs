@@ -1,15 +1,14 @@
 //! The link engine: one thread that takes packets from either side and hands them to the other when their time has come.
 
-mod books;
+mod totals;
 mod wire;
 
 use crate::capture::Capture;
-use crate::clock::now_ns;
 use crate::lateness::Lateness;
 use crate::link::{Fate, Link, Shaper};
-use crate::probe::step_forward;
+use crate::monotonic::now_ns;
+use crate::priority::step_forward;
 use crate::side::Side;
-use books::Books;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
@@ -18,9 +17,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use totals::EngineTotals;
 use wire::Wire;
 
-pub use books::Traffic;
+pub use totals::Traffic;
 
 /// The kernel wakes a thread with less slack than this as exactly as it can.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
@@ -30,15 +30,15 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A running engine; dropping it stops it.
 #[derive(Debug)]
-pub(crate) struct Engine {
-    shared: Arc<Shared>,
+pub(crate) struct LinkEngine {
+    shared: Arc<EngineShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread and its owner both see.
 #[derive(Debug)]
-struct Shared {
-    books: Mutex<Books>,
+struct EngineShared {
+    totals: Mutex<EngineTotals>,
     is_over: AtomicBool,
     wake: OwnedFd,
     /// Slows the engine down on purpose, so that it can be seen to be noticed.
@@ -47,18 +47,18 @@ struct Shared {
     is_cut: AtomicBool,
 }
 
-impl Shared {
-    fn books(&self) -> MutexGuard<'_, Books> {
+impl EngineShared {
+    fn totals(&self) -> MutexGuard<'_, EngineTotals> {
         // Books are sums and a list: a panic elsewhere leaves them as they were.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Engine {
+impl LinkEngine {
     /// Starts it between two TUN devices, the device's first.
     pub(crate) fn start(link: &Link, seed: u64, tuns: [File; 2]) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            books: Mutex::default(),
+        let shared = Arc::new(EngineShared {
+            totals: Mutex::default(),
             is_over: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             hindrance_ns: AtomicU64::new(0),
@@ -66,35 +66,39 @@ impl Engine {
         });
         // The two directions are to differ in their luck.
         let shapers = [Shaper::new(link.up.clone(), seed), Shaper::new(link.down.clone(), !seed)];
-        let mut run =
-            Run { shared: Arc::clone(&shared), tuns, wire: Wire::new(shapers), buffer: vec![0; 65_536] };
+        let mut run = EngineLoop {
+            shared: Arc::clone(&shared),
+            tuns,
+            wire: Wire::new(shapers),
+            buffer: vec![0; 65_536],
+        };
         let thread = thread::Builder::new().name("rig-link".to_owned()).spawn(move || run.go())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Begins to keep packets.
     pub(crate) fn begin_capture(&self) {
-        self.shared.books().begin_capture();
+        self.shared.totals().begin_capture();
     }
 
     /// Hands over what was kept.
     pub(crate) fn end_capture(&self) -> Capture {
-        self.shared.books().end_capture()
+        self.shared.totals().end_capture()
     }
 
     /// How late it was.
     pub(crate) fn lateness(&self) -> Lateness {
-        self.shared.books().lateness.summary()
+        self.shared.totals().lateness.summary()
     }
 
     /// Counts lateness anew.
     pub(crate) fn reset_lateness(&self) {
-        self.shared.books().lateness = crate::lateness::Histogram::default();
+        self.shared.totals().lateness = crate::lateness::LatenessHistogram::default();
     }
 
     /// What went in one direction, by the side that sends.
     pub(crate) fn traffic(&self, from: Side) -> Traffic {
-        self.shared.books().traffic[from.index()]
+        self.shared.totals().traffic[from.index()]
     }
 
     /// Makes it pause so long before each round; 0 lets it run freely.
@@ -108,7 +112,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for LinkEngine {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         // Cannot fail: the counter is far from full.
@@ -120,15 +124,15 @@ impl Drop for Engine {
 }
 
 /// The thread's own things.
-struct Run {
-    shared: Arc<Shared>,
+struct EngineLoop {
+    shared: Arc<EngineShared>,
     /// By the side on which it is.
     tuns: [File; 2],
     wire: Wire,
     buffer: Vec<u8>,
 }
 
-impl Run {
+impl EngineLoop {
     fn go(&mut self) {
         // These make it more exact where they are allowed; lateness is measured either way.
         let _ = rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS));
@@ -179,7 +183,7 @@ impl Run {
             let bytes: Arc<[u8]> = self.buffer[..length].into();
             let is_cut = self.shared.is_cut.load(Ordering::Relaxed);
             let fate = if is_cut { Fate::Lost } else { self.wire.offer(from, time_ns, &bytes) };
-            self.shared.books().entered(from, time_ns, fate, &bytes);
+            self.shared.totals().entered(from, time_ns, fate, &bytes);
             if matches!(fate, Fate::Due { at_ns, .. } if at_ns <= time_ns) {
                 self.hand_on();
             }
@@ -191,7 +195,7 @@ impl Run {
         while let Some(packet) = self.wire.take_due(now_ns()) {
             let to = packet.from.other();
             let is_written = rustix::io::write(&self.tuns[to.index()], &packet.bytes).is_ok();
-            self.shared.books().left(&packet, now_ns(), is_written);
+            self.shared.totals().left(&packet, now_ns(), is_written);
         }
     }
 }

@@ -10,20 +10,20 @@ const MICROSECOND_NS: f64 = 1000.0;
 
 /// Counts of lateness, fine where it is small.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub struct LatenessHistogram {
     buckets: Vec<u64>,
     count: u64,
     sum_ns: u128,
     max_ns: u64,
 }
 
-impl Default for Histogram {
+impl Default for LatenessHistogram {
     fn default() -> Self {
         Self { buckets: vec![0; BUCKETS], count: 0, sum_ns: 0, max_ns: 0 }
     }
 }
 
-impl Histogram {
+impl LatenessHistogram {
     /// Counts one packet.
     pub fn add(&mut self, late_ns: u64) {
         self.buckets[bucket(late_ns)] += 1;
@@ -92,14 +92,14 @@ pub struct Lateness {
 
 /// How late an engine may be in a run that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct LatenessLimits {
     /// For 99 of 100 packets, in nanoseconds.
     pub p99_ns: u64,
     /// For the worst, in nanoseconds.
     pub max_ns: u64,
 }
 
-impl Default for Gate {
+impl Default for LatenessLimits {
     /// 2 ms for 99 of 100 packets, 25 ms for the worst: an engine on an idle machine of two cores stays below a tenth of it.
     fn default() -> Self {
         Self { p99_ns: 2_000_000, max_ns: 25_000_000 }
@@ -109,7 +109,7 @@ impl Default for Gate {
 impl Lateness {
     /// Returns why a run does not count, if it does not.
     #[must_use]
-    pub fn complaint(&self, gate: Gate) -> Option<String> {
+    pub fn complaint(&self, gate: LatenessLimits) -> Option<String> {
         let ms = |ns: u64| ns as f64 / 1e6;
         if self.p99_ns > gate.p99_ns {
             let (is, may) = (ms(self.p99_ns), ms(gate.p99_ns));

@@ -6,7 +6,7 @@ use std::fmt;
 /// What stands between the two sides, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum RigLevel {
     /// Two network namespaces and the link engine between them.
     Netns,
     /// Two network namespaces, joined by a pair of virtual Ethernet devices without any shaping.
@@ -15,7 +15,7 @@ pub enum Level {
     Loopback,
 }
 
-impl Level {
+impl RigLevel {
     /// All of them, the best first.
     pub const ALL: [Self; 3] = [Self::Netns, Self::Veth, Self::Loopback];
 
@@ -55,7 +55,7 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for RigLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -68,14 +68,14 @@ pub enum Wanted {
     #[default]
     Best,
     /// This one or none.
-    Exactly(Level),
+    Exactly(RigLevel),
 }
 
 impl Wanted {
     /// The levels that would do, the best first.
-    pub(crate) fn candidates(self) -> Vec<Level> {
+    pub(crate) fn candidates(self) -> Vec<RigLevel> {
         match self {
-            Self::Best => Level::ALL.to_vec(),
+            Self::Best => RigLevel::ALL.to_vec(),
             Self::Exactly(level) => vec![level],
         }
     }

@@ -110,11 +110,11 @@ impl Namespace {
     }
 
     /// Reads the interface's own counters: bytes and packets received, then sent.
-    pub(crate) fn counters(&self) -> io::Result<Counters> {
+    pub(crate) fn counters(&self) -> io::Result<InterfaceCounters> {
         self.run(|| {
             // Not /proc/net, which is the namespace of the process' first thread.
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
-            Counters::parse(&table, INTERFACE)
+            InterfaceCounters::parse(&table, INTERFACE)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the interface has no counters"))
         })
     }
@@ -132,7 +132,7 @@ impl Drop for Namespace {
 
 /// What an interface has counted by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct InterfaceCounters {
     /// Bytes that came in.
     pub received_bytes: u64,
     /// Packets that came in.
@@ -143,7 +143,7 @@ pub struct Counters {
     pub sent_packets: u64,
 }
 
-impl Counters {
+impl InterfaceCounters {
     fn parse(table: &str, interface: &str) -> Option<Self> {
         let row = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
         let fields: Vec<u64> = row.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -190,10 +190,10 @@ mod tests {
     fn counters_are_found_by_the_name_of_the_interface() {
         let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\nstentor0:10 20 0 0 0 0 0 0 30 40 0 0 0 0 0 0\n";
         let expected =
-            Counters { received_bytes: 10, received_packets: 20, sent_bytes: 30, sent_packets: 40 };
-        assert_eq!(Counters::parse(table, INTERFACE), Some(expected));
-        assert_eq!(Counters::parse(table, "eth0"), None);
-        assert_eq!(Counters::parse("stentor0: 1 x", INTERFACE), None);
+            InterfaceCounters { received_bytes: 10, received_packets: 20, sent_bytes: 30, sent_packets: 40 };
+        assert_eq!(InterfaceCounters::parse(table, INTERFACE), Some(expected));
+        assert_eq!(InterfaceCounters::parse(table, "eth0"), None);
+        assert_eq!(InterfaceCounters::parse("stentor0: 1 x", INTERFACE), None);
     }
 
     #[test]

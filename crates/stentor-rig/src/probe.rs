@@ -1,6 +1,7 @@
 //! Small senders and receivers on both sides of a rig, which find out what its link does.
 
-use crate::clock::now_ns;
+use crate::monotonic::now_ns;
+use crate::priority::step_forward;
 use crate::rig::Rig;
 use crate::side::Side;
 use std::io::{self, Read, Write};
@@ -12,8 +13,6 @@ use std::time::Duration;
 const DATAGRAM_BYTES: usize = 16;
 /// How long a receiver waits for something that may be lost.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// As far to the front as a process may go: probes measure the link, not their own place in line.
-const FIRST_IN_LINE: i32 = -20;
 
 /// Sends so many small datagrams from a side, with a pause after each group of them, and returns how long each took that
 /// arrived, in nanoseconds.
@@ -148,11 +147,4 @@ fn read_message(stream: &mut TcpStream, payload_bytes: usize) -> io::Result<Vec<
 /// Waits for a probe.
 pub(crate) fn join<T>(probe: JoinHandle<io::Result<T>>) -> io::Result<T> {
     probe.join().unwrap_or_else(|_| Err(io::Error::other("a probe ended unexpectedly")))
-}
-
-/// Puts the calling thread ahead of others, where that is allowed.
-pub(crate) fn step_forward() {
-    if crate::kernel::run_first().is_err() {
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), FIRST_IN_LINE);
-    }
 }

@@ -3,12 +3,12 @@
 mod seat;
 
 use crate::capture::Capture;
-use crate::cgroup::{CgroupError, Limits};
-use crate::engine::{Engine, Traffic};
+use crate::cgroup::{CgroupError, CgroupLimits};
+use crate::engine::{LinkEngine, Traffic};
 use crate::lateness::Lateness;
-use crate::level::{Level, Wanted};
+use crate::level::{RigLevel, Wanted};
 use crate::link::Link;
-use crate::namespace::{Counters, Namespace};
+use crate::namespace::{InterfaceCounters, Namespace};
 use crate::side::Side;
 use crate::usage::Usage;
 use seat::Seat;
@@ -33,16 +33,22 @@ pub struct Plan {
     /// Decides which packets are lost and how much each is delayed.
     pub seed: u64,
     /// What the device may use.
-    pub device: Limits,
+    pub device: CgroupLimits,
     /// What the server may use.
-    pub server: Limits,
+    pub server: CgroupLimits,
 }
 
 impl Plan {
     /// A plan for a link, at the best level, without limits.
     #[must_use]
     pub fn new(link: Link) -> Self {
-        Self { link, level: Wanted::Best, seed: 1, device: Limits::default(), server: Limits::default() }
+        Self {
+            link,
+            level: Wanted::Best,
+            seed: 1,
+            device: CgroupLimits::default(),
+            server: CgroupLimits::default(),
+        }
     }
 }
 
@@ -53,7 +59,7 @@ pub enum RigError {
     #[error("this machine has no {level}: {reason}")]
     NoLevel {
         /// What was asked for.
-        level: Level,
+        level: RigLevel,
         /// What is missing, and what to do.
         reason: String,
     },
@@ -73,10 +79,10 @@ pub enum RigError {
 /// Two sides and what is between them. Dropping it takes everything down, and ends what still runs in its control groups.
 #[derive(Debug)]
 pub struct Rig {
-    level: Level,
+    level: RigLevel,
     notes: Vec<String>,
     // Stopped before the sides go, whose interfaces it holds.
-    engine: Option<Engine>,
+    engine: Option<LinkEngine>,
     /// The device's, and the server's.
     seats: [Seat; 2],
 }
@@ -100,11 +106,11 @@ impl Rig {
         Err(RigError::NoLevel { level, reason: notes.join("; ") })
     }
 
-    fn raise_at(level: Level, plan: &Plan) -> Result<Self, RigError> {
+    fn raise_at(level: RigLevel, plan: &Plan) -> Result<Self, RigError> {
         let refused = |error: io::Error| RigError::NoLevel { level, reason: what_to_do(&error) };
         let place = |side: Side| match level {
-            Level::Loopback => Namespace::shared(side.word()),
-            Level::Netns | Level::Veth => Namespace::fresh(side.word()),
+            RigLevel::Loopback => Namespace::shared(side.word()),
+            RigLevel::Netns | RigLevel::Veth => Namespace::fresh(side.word()),
         };
         let places = [place(Side::Device).map_err(refused)?, place(Side::Server).map_err(refused)?];
         let engine = join(level, plan, &places).map_err(refused)?;
@@ -117,7 +123,7 @@ impl Rig {
 
     /// What stands between the sides.
     #[must_use]
-    pub const fn level(&self) -> Level {
+    pub const fn level(&self) -> RigLevel {
         self.level
     }
 
@@ -131,8 +137,8 @@ impl Rig {
     #[must_use]
     pub const fn address(&self, side: Side) -> IpAddr {
         match self.level {
-            Level::Netns | Level::Veth => IpAddr::V4(ADDRESSES[side.index()]),
-            Level::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            RigLevel::Netns | RigLevel::Veth => IpAddr::V4(ADDRESSES[side.index()]),
+            RigLevel::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
 
@@ -167,7 +173,7 @@ impl Rig {
     /// their way are in it at their first end only.
     #[must_use]
     pub fn end_capture(&self) -> Capture {
-        self.engine.as_ref().map(Engine::end_capture).unwrap_or_default()
+        self.engine.as_ref().map(LinkEngine::end_capture).unwrap_or_default()
     }
 
     /// What all processes of a side have used so far.
@@ -185,7 +191,7 @@ impl Rig {
     /// there is no engine.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
-        self.engine.as_ref().map(Engine::lateness).unwrap_or_default()
+        self.engine.as_ref().map(LinkEngine::lateness).unwrap_or_default()
     }
 
     /// Counts lateness anew.
@@ -220,7 +226,7 @@ impl Rig {
     }
 
     /// What the kernel counted at a side's interface.
-    pub fn counters(&self, side: Side) -> io::Result<Counters> {
+    pub fn counters(&self, side: Side) -> io::Result<InterfaceCounters> {
         self.seats[side.index()].place.counters()
     }
 
@@ -243,19 +249,19 @@ impl Rig {
 }
 
 /// Puts between the sides what belongs there.
-fn join(level: Level, plan: &Plan, [device, server]: &[Namespace; 2]) -> io::Result<Option<Engine>> {
+fn join(level: RigLevel, plan: &Plan, [device, server]: &[Namespace; 2]) -> io::Result<Option<LinkEngine>> {
     let [device_address, server_address] = ADDRESSES;
     match level {
-        Level::Netns => {
+        RigLevel::Netns => {
             let tuns = [device.add_tun(device_address)?, server.add_tun(server_address)?];
-            Engine::start(&plan.link, plan.seed, tuns).map(Some)
+            LinkEngine::start(&plan.link, plan.seed, tuns).map(Some)
         }
-        Level::Veth => device.add_pair(device_address, server, server_address).map(|()| None),
-        Level::Loopback => Ok(None),
+        RigLevel::Veth => device.add_pair(device_address, server, server_address).map(|()| None),
+        RigLevel::Loopback => Ok(None),
     }
 }
 
-fn no_level(level: Level, reason: &str) -> String {
+fn no_level(level: RigLevel, reason: &str) -> String {
     format!("no {level}: {reason}")
 }
 

@@ -3,8 +3,8 @@
 mod bytes;
 
 use crate::check::Check;
-use crate::lateness::{Gate, Lateness};
-use crate::level::{Level, Wanted};
+use crate::lateness::{Lateness, LatenessLimits};
+use crate::level::{RigLevel, Wanted};
 use crate::link::{Link, Path, Rate};
 use crate::namespace::MTU_BYTES;
 use crate::probe;
@@ -25,25 +25,25 @@ const TCP_HEADERS_BYTES: f64 = 52.0;
 
 /// One step of the self-test.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct SelftestStep {
     /// What it looks at.
     pub name: &'static str,
-    run: fn(u64) -> Result<Outcome, RigError>,
+    run: fn(u64) -> Result<StepOutcome, RigError>,
 }
 
 /// Every step, in the order in which they are made.
-pub const STEPS: &[Step] = &[
-    Step { name: "delay", run: delay },
-    Step { name: "jitter", run: jitter },
-    Step { name: "rate", run: rate },
-    Step { name: "loss", run: loss },
-    Step { name: "bytes", run: bytes::bytes },
-    Step { name: "lateness", run: lateness },
+pub const STEPS: &[SelftestStep] = &[
+    SelftestStep { name: "delay", run: delay },
+    SelftestStep { name: "jitter", run: jitter },
+    SelftestStep { name: "rate", run: rate },
+    SelftestStep { name: "loss", run: loss },
+    SelftestStep { name: "bytes", run: bytes::bytes },
+    SelftestStep { name: "lateness", run: lateness },
 ];
 
 /// What came of a step.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct StepOutcome {
     /// What was compared.
     pub checks: Vec<Check>,
     /// How late the engine was meanwhile.
@@ -52,9 +52,9 @@ pub struct Outcome {
     pub invalid: Option<String>,
 }
 
-impl Step {
+impl SelftestStep {
     /// Makes the step; again, at most twice, when the engine was late.
-    pub fn make(&self, seed: u64) -> Result<Outcome, RigError> {
+    pub fn make(&self, seed: u64) -> Result<StepOutcome, RigError> {
         let mut outcome = (self.run)(seed)?;
         for _ in 1..ATTEMPTS {
             if outcome.invalid.is_none() {
@@ -69,16 +69,16 @@ impl Step {
 /// Raises a rig with real packets, or none.
 fn raise(up: Path, down: Path, seed: u64) -> Result<Rig, RigError> {
     let link = Link { name: "selftest".to_owned(), up, down, source: "the self-test".to_owned() };
-    Rig::raise(&Plan { level: Wanted::Exactly(Level::Netns), seed, ..Plan::new(link) })
+    Rig::raise(&Plan { level: Wanted::Exactly(RigLevel::Netns), seed, ..Plan::new(link) })
 }
 
-fn outcome(rig: &Rig, checks: Vec<Check>) -> Outcome {
+fn outcome(rig: &Rig, checks: Vec<Check>) -> StepOutcome {
     let lateness = rig.lateness();
-    Outcome { checks, lateness, invalid: lateness.complaint(Gate::default()) }
+    StepOutcome { checks, lateness, invalid: lateness.complaint(LatenessLimits::default()) }
 }
 
 /// Two ways of different length, each measured by one clock that both ends share.
-fn delay(seed: u64) -> Result<Outcome, RigError> {
+fn delay(seed: u64) -> Result<StepOutcome, RigError> {
     let way = |ms| Path { delay_ns: ms * MS_NS, ..Path::open() };
     let rig = raise(way(20), way(35), seed)?;
     let mut checks = Vec::new();
@@ -91,7 +91,7 @@ fn delay(seed: u64) -> Result<Outcome, RigError> {
 }
 
 /// Datagrams so far apart that none has to wait for the one before.
-fn jitter(seed: u64) -> Result<Outcome, RigError> {
+fn jitter(seed: u64) -> Result<StepOutcome, RigError> {
     let up = Path { delay_ns: 5 * MS_NS, jitter_ns: 10 * MS_NS, ..Path::open() };
     let rig = raise(up, Path::open(), seed)?;
     let delays = probe::one_way(&rig, Side::Device, 200, 1, Duration::from_millis(11))?;
@@ -103,7 +103,7 @@ fn jitter(seed: u64) -> Result<Outcome, RigError> {
 }
 
 /// A long transfer each way against what TCP can carry in packets of the link.
-fn rate(seed: u64) -> Result<Outcome, RigError> {
+fn rate(seed: u64) -> Result<StepOutcome, RigError> {
     let path = |megabits: u64| Path {
         delay_ns: 5 * MS_NS,
         rate: Rate::BitsPerSecond(megabits * 1_000_000),
@@ -124,7 +124,7 @@ fn rate(seed: u64) -> Result<Outcome, RigError> {
 }
 
 /// Datagrams of which one in twenty is lost.
-fn loss(seed: u64) -> Result<Outcome, RigError> {
+fn loss(seed: u64) -> Result<StepOutcome, RigError> {
     const SENT: u64 = 4000;
     const SHARE: f64 = 0.05;
     let rig = raise(Path { loss: SHARE, ..Path::open() }, Path::open(), seed)?;
@@ -140,15 +140,15 @@ fn loss(seed: u64) -> Result<Outcome, RigError> {
 }
 
 /// An engine that is late on purpose has to be noticed; it makes only this step invalid if it is not.
-fn lateness(seed: u64) -> Result<Outcome, RigError> {
+fn lateness(seed: u64) -> Result<StepOutcome, RigError> {
     let rig = raise(Path { delay_ns: 5 * MS_NS, ..Path::open() }, Path::open(), seed)?;
     rig.hinder(Duration::from_millis(30));
     probe::one_way(&rig, Side::Device, 40, 1, Duration::from_millis(3))?;
     let lateness = rig.lateness();
-    let complaint = lateness.complaint(Gate::default());
+    let complaint = lateness.complaint(LatenessLimits::default());
     let check = Check::seen("an engine late by 30 ms makes a run invalid", complaint.is_some());
     let note = complaint.unwrap_or_else(|| format!("not noticed: {lateness}"));
-    Ok(Outcome { checks: vec![check.with_note(note)], lateness: Lateness::default(), invalid: None })
+    Ok(StepOutcome { checks: vec![check.with_note(note)], lateness: Lateness::default(), invalid: None })
 }
 
 fn median(mut values: Vec<u64>) -> u64 {

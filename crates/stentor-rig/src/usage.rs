@@ -15,13 +15,13 @@ pub struct Usage {
     /// The most memory that was held at once, in bytes.
     pub memory_peak_bytes: u64,
     /// Where the two come from.
-    pub source: Source,
+    pub source: UsageSource,
 }
 
 /// Where a usage was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum UsageSource {
     /// The side's control group: every process, to its end.
     Cgroup,
     /// `/proc`, each time that somebody looked: what a process did after the last look is missing, times come in steps of
@@ -33,11 +33,11 @@ pub enum Source {
 /// Looks at processes in `/proc`, and remembers what it saw of those that have gone.
 #[derive(Debug, Default)]
 pub(crate) struct ProcMeter {
-    seen: Mutex<BTreeMap<u32, Seen>>,
+    seen: Mutex<BTreeMap<u32, ProcessReading>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct ProcessReading {
     cpu_ns: u64,
     memory_peak_bytes: u64,
     has_gone: bool,
@@ -46,7 +46,7 @@ struct Seen {
 impl ProcMeter {
     /// Watches a process from now on.
     pub(crate) fn add(&self, process: u32) {
-        self.lock().insert(process, Seen::default());
+        self.lock().insert(process, ProcessReading::default());
     }
 
     /// What all processes together have used, as far as it could be seen.
@@ -65,19 +65,19 @@ impl ProcMeter {
         Usage {
             cpu_ns: seen.values().map(|seen| seen.cpu_ns).sum(),
             memory_peak_bytes: seen.values().map(|seen| seen.memory_peak_bytes).sum(),
-            source: Source::Proc,
+            source: UsageSource::Proc,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, ProcessReading>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read(process: u32) -> Option<Seen> {
+fn read(process: u32) -> Option<ProcessReading> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    Some(Seen { cpu_ns: cpu_ns(&stat)?, memory_peak_bytes: peak_bytes(&status), has_gone: false })
+    Some(ProcessReading { cpu_ns: cpu_ns(&stat)?, memory_peak_bytes: peak_bytes(&status), has_gone: false })
 }
 
 /// User and system time of a process and of the children that it has waited for; the fields follow the name in parentheses.
@@ -111,7 +111,7 @@ mod tests {
         meter.add(std::process::id());
         meter.look();
         let gone = 4_294_967;
-        meter.lock().insert(gone, Seen { cpu_ns: 5, memory_peak_bytes: 9, has_gone: false });
+        meter.lock().insert(gone, ProcessReading { cpu_ns: 5, memory_peak_bytes: 9, has_gone: false });
         let usage = meter.look();
         assert!(usage.cpu_ns >= 5 && usage.memory_peak_bytes > 9, "{usage:?}");
         assert!(meter.lock()[&gone].has_gone);

@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
-use stentor_lab::caller::Caller;
+use stentor_lab::caller::HttpCaller;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -137,7 +137,7 @@ impl Client {
     }
 
     /// Opens a connection that says the same of itself and costs as little as can be; without TLS.
-    pub async fn caller(&self) -> anyhow::Result<Caller> {
+    pub async fn caller(&self) -> anyhow::Result<HttpCaller> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
@@ -147,7 +147,7 @@ impl Client {
             headers.insert(HeaderName::from_static("x-stentor-app"), HeaderValue::from_str(app)?);
         }
         let authority = self.server.strip_prefix("http://").context("a caller speaks without TLS only")?;
-        Ok(Caller::connect(authority, headers).await?)
+        Ok(HttpCaller::connect(authority, headers).await?)
     }
 
     /// Asks a path that answers without a key, and returns its status and body whatever it says.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::CHOICES;
 use super::rules::rules;
+use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
-use crate::claims::Verdict;
-use crate::results::{Cell, METRICS, Results, part, verdicts};
+use crate::results::{METRICS, MeasuredCell, Results, part, verdicts};
 
-/// What the committed records of `docs/studies` say, one object a line; see [`write`].
+/// What the committed records of `docs/studies` say, one object a line; see [`write()`].
 const COMMITTED: &str = include_str!("committed.jsonl");
 /// Factors of cells whose exchanges are no plain ones: they are cut, a part of a whole, or have a reply that is fixed.
 const UNUSUAL: [&str; 3] = ["interruption", "page", "reply"];
@@ -23,18 +23,18 @@ const DATE_LETTERS: usize = 10;
 
 /// What the runs of one study say.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
+pub struct StudyEvidence {
     /// Which runs they are.
-    pub source: Source,
+    pub source: EvidenceSource,
     /// Cells that have a time.
     pub timed: Vec<Timed>,
     /// Verdicts on claims, by id.
-    pub(super) verdicts: BTreeMap<String, ClaimVerdict>,
+    pub(super) verdicts: BTreeMap<String, EvidenceVerdict>,
 }
 
 /// Which runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct EvidenceSource {
     /// The study.
     pub study: String,
     /// Where its records are.
@@ -72,9 +72,9 @@ pub struct Timed {
 
 /// Our verdict on a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct ClaimVerdict {
+pub(super) struct EvidenceVerdict {
     /// The verdict.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: ClaimVerdict,
     /// What was compared, where the claim could be tested in a part only.
     pub(super) part: Option<String>,
 }
@@ -82,18 +82,18 @@ pub(super) struct ClaimVerdict {
 /// A line of the committed file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Source(Source),
+enum EvidenceLine {
+    Source(EvidenceSource),
     Timed(Timed),
-    Verdict { claim: String, told: ClaimVerdict },
+    Verdict { claim: String, told: EvidenceVerdict },
 }
 
-impl Evidence {
+impl StudyEvidence {
     /// Takes from results what advice rests on.
     pub fn of(results: &Results, records: &str) -> Result<Self, ClaimsError> {
         let last = results.records.iter().map(|record| record.ended.as_str()).max().unwrap_or_default();
         let date = last.chars().take(DATE_LETTERS).collect();
-        let source = Source { study: results.study.clone(), records: records.to_owned(), date };
+        let source = EvidenceSource { study: results.study.clone(), records: records.to_owned(), date };
         let timed = results.cells.iter().filter_map(|cell| Timed::of(results, cell)).collect();
         Ok(Self { source, timed, verdicts: told(results)? })
     }
@@ -114,7 +114,7 @@ impl Evidence {
 }
 
 impl Timed {
-    fn of(results: &Results, cell: &Cell) -> Option<Self> {
+    fn of(results: &Results, cell: &MeasuredCell) -> Option<Self> {
         let choice = dialect_of(&cell.client);
         let is_unusual = cell.levels.keys().any(|factor| UNUSUAL.contains(&factor.as_str()));
         let is_finished = cell.outcome().is_none();
@@ -148,7 +148,7 @@ fn rounded(ms: f64) -> f64 {
 }
 
 /// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
-fn told(results: &Results) -> Result<BTreeMap<String, ClaimVerdict>, ClaimsError> {
+fn told(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, ClaimsError> {
     let mut all = BTreeMap::new();
     let rules = rules()?;
     let cited = |id: &str| {
@@ -159,13 +159,16 @@ fn told(results: &Results) -> Result<BTreeMap<String, ClaimVerdict>, ClaimsError
         let id = one.judged.statement.id.clone();
         let Some(rule) = cited(&id) else { continue };
         let verdict = one.best().verdict;
-        if verdict != Verdict::NotTestable {
-            all.insert(id, ClaimVerdict { verdict, part: None });
+        if verdict != ClaimVerdict::NotTestable {
+            all.insert(id, EvidenceVerdict { verdict, part: None });
         } else if let Some(check) = &rule.part {
             let judgment = part(results, check)?;
             let compared = judgment.comparisons.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
-            if judgment.verdict != Verdict::NotTestable {
-                all.insert(id, ClaimVerdict { verdict: judgment.verdict, part: Some(compared.join("; ")) });
+            if judgment.verdict != ClaimVerdict::NotTestable {
+                all.insert(
+                    id,
+                    EvidenceVerdict { verdict: judgment.verdict, part: Some(compared.join("; ")) },
+                );
             }
         }
     }
@@ -175,28 +178,28 @@ fn told(results: &Results) -> Result<BTreeMap<String, ClaimVerdict>, ClaimsError
 /// Writes evidence as the committed file has it; `cargo run -p stentor-lab --example committed-figures` does so with
 /// `docs/studies`.
 #[must_use]
-pub fn write(all: &[Evidence]) -> String {
+pub fn write(all: &[StudyEvidence]) -> String {
     let lines = all.iter().flat_map(|one| {
         let verdicts = one.verdicts.iter();
         let verdicts =
-            verdicts.map(|(claim, told)| Line::Verdict { claim: claim.clone(), told: told.clone() });
-        let timed = one.timed.iter().cloned().map(Line::Timed);
-        std::iter::once(Line::Source(one.source.clone())).chain(verdicts).chain(timed)
+            verdicts.map(|(claim, told)| EvidenceLine::Verdict { claim: claim.clone(), told: told.clone() });
+        let timed = one.timed.iter().cloned().map(EvidenceLine::Timed);
+        std::iter::once(EvidenceLine::Source(one.source.clone())).chain(verdicts).chain(timed)
     });
     let lines = lines.filter_map(|line| serde_json::to_string(&line).ok());
     lines.map(|line| line + "\n").collect()
 }
 
-/// Reads what [`write`] wrote; lines that are none of it are left out.
-fn read(text: &str) -> Vec<Evidence> {
-    let mut all: Vec<Evidence> = Vec::new();
-    for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
+/// Reads what [`write()`] wrote; lines that are none of it are left out.
+fn read(text: &str) -> Vec<StudyEvidence> {
+    let mut all: Vec<StudyEvidence> = Vec::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<EvidenceLine>(line).ok()) {
         match (line, all.last_mut()) {
-            (Line::Source(source), _) => {
-                all.push(Evidence { source, timed: Vec::new(), verdicts: BTreeMap::new() });
+            (EvidenceLine::Source(source), _) => {
+                all.push(StudyEvidence { source, timed: Vec::new(), verdicts: BTreeMap::new() });
             }
-            (Line::Timed(timed), Some(last)) => last.timed.push(timed),
-            (Line::Verdict { claim, told }, Some(last)) => {
+            (EvidenceLine::Timed(timed), Some(last)) => last.timed.push(timed),
+            (EvidenceLine::Verdict { claim, told }, Some(last)) => {
                 last.verdicts.insert(claim, told);
             }
             (_, None) => {}

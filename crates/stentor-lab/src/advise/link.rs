@@ -13,7 +13,7 @@ const MS: f64 = 1000.0;
 
 /// A link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Link {
+pub struct LinkPreset {
     /// Its name.
     pub name: &'static str,
     /// Round trip without load, in milliseconds.
@@ -27,36 +27,36 @@ pub struct Link {
 }
 
 /// The links that can be asked for, the fastest first.
-pub const LINKS: [Link; 5] = [
-    Link {
+pub const LINKS: [LinkPreset; 5] = [
+    LinkPreset {
         name: "lan",
         round_trip_ms: 0.5,
         megabits_per_second: 100.0,
         has_tail: false,
         source: "100 Mbit/s, 0.5 ms",
     },
-    Link {
+    LinkPreset {
         name: "wifi",
         round_trip_ms: 2.0,
         megabits_per_second: 15.0,
         has_tail: false,
         source: "Firefox's profile: 15 Mbit/s up, 2 ms",
     },
-    Link {
+    LinkPreset {
         name: "4g",
         round_trip_ms: 70.0,
         megabits_per_second: 12.0,
         has_tail: true,
         source: "WebPageTest's LTE: 12 Mbit/s, 70 ms",
     },
-    Link {
+    LinkPreset {
         name: "3g",
         round_trip_ms: 300.0,
         megabits_per_second: 0.768,
         has_tail: true,
         source: "WebPageTest's 3G: 768 kbit/s up, 300 ms",
     },
-    Link {
+    LinkPreset {
         name: "2g",
         round_trip_ms: 800.0,
         megabits_per_second: 0.256,
@@ -65,7 +65,7 @@ pub const LINKS: [Link; 5] = [
     },
 ];
 
-impl Link {
+impl LinkPreset {
     /// Finds a link by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -1,9 +1,9 @@
 //! Rules as data, and the evaluator that applies them to a wish.
 
-use super::evidence::ClaimVerdict;
-use super::{Known, Reason, Wish};
+use super::evidence::EvidenceVerdict;
+use super::{AdviceRequest, Known, Reason};
+use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
-use crate::claims::Verdict;
 use serde::Deserialize;
 
 const TEXT: &str = include_str!("rules.toml");
@@ -46,18 +46,18 @@ enum Concern {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct RulesFile {
     rules: Vec<Rule>,
 }
 
 /// Returns every rule.
 pub(super) fn rules() -> Result<Vec<Rule>, ClaimsError> {
-    Ok(toml::from_str::<File>(TEXT)?.rules)
+    Ok(toml::from_str::<RulesFile>(TEXT)?.rules)
 }
 
 impl Rule {
     /// Returns what it says of a choice; `None` where it does not apply.
-    pub(super) fn reason(&self, wish: &Wish, choice: &str, known: &Known) -> Option<Reason> {
+    pub(super) fn reason(&self, wish: &AdviceRequest, choice: &str, known: &Known) -> Option<Reason> {
         let weight = self.weight(wish);
         // What nobody asked about is not told.
         if weight == 0.0 || !self.applies(wish, choice) {
@@ -77,7 +77,7 @@ impl Rule {
         })
     }
 
-    fn applies(&self, wish: &Wish, choice: &str) -> bool {
+    fn applies(&self, wish: &AdviceRequest, choice: &str) -> bool {
         self.choices.iter().any(|one| one == choice)
             && wish.payload_bytes >= self.payload_min_bytes
             && self.payload_max_bytes.is_none_or(|most| wish.payload_bytes <= most)
@@ -85,7 +85,7 @@ impl Rule {
             && (wish.link.has_tail || !self.link_has_tail)
     }
 
-    fn weight(&self, wish: &Wish) -> f64 {
+    fn weight(&self, wish: &AdviceRequest) -> f64 {
         self.weighed_by.map_or(1.0, |concern| match concern {
             Concern::Correctness => wish.correctness.points(),
             Concern::Openness => wish.openness.points(),
@@ -95,10 +95,10 @@ impl Rule {
 }
 
 /// How much a claim counts: measurements of ours decide where there are some, else the paper's own tables.
-fn credit(published: Option<Verdict>, ours: Option<&ClaimVerdict>) -> f64 {
+fn credit(published: Option<ClaimVerdict>, ours: Option<&EvidenceVerdict>) -> f64 {
     match ours.map(|told| told.verdict).or(published) {
-        None | Some(Verdict::Holds) => 1.0,
-        Some(Verdict::Undecided | Verdict::NotTestable) => 0.5,
-        Some(Verdict::DoesNotHold) => 0.0,
+        None | Some(ClaimVerdict::Holds) => 1.0,
+        Some(ClaimVerdict::Undecided | ClaimVerdict::NotTestable) => 0.5,
+        Some(ClaimVerdict::DoesNotHold) => 0.0,
     }
 }

@@ -4,22 +4,22 @@ use crate::results::Results;
 use crate::results::tests::study;
 use std::path::Path;
 
-fn wish(payload_bytes: u64, per_second: f64, link: &str) -> Wish {
-    Wish {
+fn wish(payload_bytes: u64, per_second: f64, link: &str) -> AdviceRequest {
+    AdviceRequest {
         payload_bytes,
         per_second,
-        link: Link::named(link).expect("a link"),
-        correctness: Weight::Some,
-        openness: Weight::Some,
-        energy: Weight::Some,
+        link: LinkPreset::named(link).expect("a link"),
+        correctness: Importance::Some,
+        openness: Importance::Some,
+        energy: Importance::Some,
     }
 }
 
-fn best(wish: &Wish) -> &'static str {
+fn best(wish: &AdviceRequest) -> &'static str {
     advise(wish, &[]).expect("judged")[0].choice
 }
 
-fn find<'a>(all: &'a [Advice], choice: &str) -> &'a Advice {
+fn find<'a>(all: &'a [Recommendation], choice: &str) -> &'a Recommendation {
     all.iter().find(|one| one.choice == choice).expect(choice)
 }
 
@@ -30,18 +30,24 @@ fn large_content_over_a_slow_link_goes_in_few_bytes() {
 
 #[test]
 fn an_open_service_for_small_messages_speaks_json() {
-    let open = Wish { openness: Weight::High, ..wish(256, 1.0, "wifi") };
+    let open = AdviceRequest { openness: Importance::High, ..wish(256, 1.0, "wifi") };
     assert_eq!(best(&open), "rest+json");
 }
 
 #[test]
 fn correctness_raises_soap_and_nothing_else_does_so_much() {
     let place = |correctness| {
-        let all = advise(&Wish { correctness, openness: Weight::None, ..wish(2000, 1.0, "lan") }, &[])
-            .expect("judged");
+        let all =
+            advise(&AdviceRequest { correctness, openness: Importance::None, ..wish(2000, 1.0, "lan") }, &[])
+                .expect("judged");
         all.iter().position(|one| one.choice == "soap").expect("there")
     };
-    assert!(place(Weight::High) < place(Weight::None), "{} {}", place(Weight::High), place(Weight::None));
+    assert!(
+        place(Importance::High) < place(Importance::None),
+        "{} {}",
+        place(Importance::High),
+        place(Importance::None)
+    );
 }
 
 #[test]
@@ -68,7 +74,10 @@ fn a_claim_that_its_own_paper_contradicts_counts_nothing() {
         .iter()
         .find(|reason| reason.claim.as_deref() == Some("cai-2009 C004-1"));
     let fastest = fastest.expect("cited");
-    assert_eq!((fastest.points, fastest.published, fastest.ours), (0.0, Some(Verdict::DoesNotHold), None));
+    assert_eq!(
+        (fastest.points, fastest.published, fastest.ours),
+        (0.0, Some(ClaimVerdict::DoesNotHold), None)
+    );
 }
 
 #[test]
@@ -79,12 +88,12 @@ fn records_outweigh_the_papers_figures_and_are_cited() {
             if record.subject.label == "REST" { "rest+json/php" } else { "soap/php" }.into();
     });
     let results = Results::of(records).expect("one study");
-    let evidence = Evidence::of(&results, "results").expect("judged");
+    let evidence = StudyEvidence::of(&results, "results").expect("judged");
     let all = advise(&wish(1000, 1.0, "wifi"), &[evidence]).expect("judged");
     let json = find(&all, "rest+json");
     let fastest =
         json.reasons.iter().find(|reason| reason.claim.as_deref() == Some("cai-2009 C004-1")).expect("cited");
-    assert_eq!((fastest.ours, fastest.points), (Some(Verdict::Holds), 1.0));
+    assert_eq!((fastest.ours, fastest.points), (Some(ClaimVerdict::Holds), 1.0));
     assert!(json.measured.len() == 1 && json.measured[0].timed.forks == 6, "{:?}", json.measured);
     assert!(find(&all, "xmlrpc").measured.is_empty());
 }
@@ -107,8 +116,8 @@ fn no_size_or_rate_panics() {
 }
 
 /// What is cited of a choice without records of one's own.
-fn cited(wish: &Wish, choice: &str) -> Vec<Measured> {
-    let all = advise(wish, &Evidence::committed()).expect("judged");
+fn cited(wish: &AdviceRequest, choice: &str) -> Vec<Measured> {
+    let all = advise(wish, &StudyEvidence::committed()).expect("judged");
     find(&all, choice).measured.clone()
 }
 
@@ -118,11 +127,11 @@ fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
         let records = format!("docs/studies/{study}");
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&records);
         let results = Results::of(read_directory(&directory).expect("readable")).expect("one study");
-        Evidence::of(&results, &records).expect("judged")
+        StudyEvidence::of(&results, &records).expect("judged")
     };
-    let found: Vec<Evidence> = crate::plan::PLANNED.map(of).into();
+    let found: Vec<StudyEvidence> = crate::plan::PLANNED.map(of).into();
     assert!(
-        write(&found) == write(&Evidence::committed()),
+        write(&found) == write(&StudyEvidence::committed()),
         "records have changed: cargo run -p stentor-lab --example committed-figures"
     );
 }
@@ -130,7 +139,7 @@ fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
 #[test]
 fn every_choice_cites_a_measurement_that_bears_on_it_without_any_records_given() {
     for (payload, link) in [(600, "wifi"), (600, "4g"), (20_000, "lan"), (300_000, "3g")] {
-        for one in advise(&wish(payload, 2.0, link), &Evidence::committed()).expect("judged") {
+        for one in advise(&wish(payload, 2.0, link), &StudyEvidence::committed()).expect("judged") {
             let first = one.measured.first().unwrap_or_else(|| panic!("{} at {payload}", one.choice));
             assert!(!first.source.date.is_empty() && first.timed.forks >= 2, "{first:?}");
             for cited in &one.measured {
@@ -162,7 +171,7 @@ fn the_nearest_size_is_cited_on_the_link_that_is_asked_for() {
 
 #[test]
 fn a_claim_of_four_is_cited_for_the_two_of_it_that_were_measured() {
-    let all = advise(&wish(600, 2.0, "wifi"), &Evidence::committed()).expect("judged");
+    let all = advise(&wish(600, 2.0, "wifi"), &StudyEvidence::committed()).expect("judged");
     let reasons = &find(&all, "rest+json").reasons;
     for claim in ["albertengo-2020 C000-2", "albertengo-2020 C000-4"] {
         let reason = reasons.iter().find(|reason| reason.claim.as_deref() == Some(claim)).expect(claim);

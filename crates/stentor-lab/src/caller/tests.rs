@@ -30,7 +30,7 @@ async fn calls_go_over_one_connection_with_the_same_headers() {
     let headers =
         HeaderMap::from_iter([(http::HeaderName::from_static("x-key"), HeaderValue::from_static("k"))]);
     let calling = async {
-        let mut caller = Caller::connect(&authority, headers).await.expect("connected");
+        let mut caller = HttpCaller::connect(&authority, headers).await.expect("connected");
         let first = caller.call(Method::POST, "/a", Bytes::from_static(b"one")).await.expect("answered");
         let second = caller.call(Method::GET, "/b", Bytes::new()).await.expect("answered");
         (first, second)
@@ -45,7 +45,7 @@ async fn a_closed_port_is_named() {
     let port =
         TcpListener::bind("127.0.0.1:0").await.expect("bound").local_addr().expect("an address").port();
     let error =
-        Caller::connect(&format!("127.0.0.1:{port}"), HeaderMap::new()).await.expect_err("nobody there");
+        HttpCaller::connect(&format!("127.0.0.1:{port}"), HeaderMap::new()).await.expect_err("nobody there");
     assert!(error.to_string().starts_with(&format!("no server answers at 127.0.0.1:{port}")), "{error}");
 }
 

@@ -14,13 +14,13 @@ mod parser;
 
 /// A claim that can be judged.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Claim {
+pub enum ClaimExpression {
     /// Every part must hold.
     And(Vec<Self>),
     /// It must hold for every combination of values.
     ForAll(Vec<Binding>, Box<Self>),
     /// Neighbours must compare as written.
-    Chain(Term, Vec<(Comparison, Term)>),
+    Chain(Term, Vec<(Comparator, Term)>),
 }
 
 /// A name and the values that it takes in turn.
@@ -34,7 +34,7 @@ pub struct Binding {
 
 /// How two terms are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Comparator {
     /// Less.
     Less,
     /// Less or equal.
@@ -61,7 +61,7 @@ pub enum Term {
     /// Figures.
     Figures(Selector),
     /// Two terms combined.
-    Arithmetic(Operation, Box<Self>, Box<Self>),
+    Arithmetic(ArithmeticOperator, Box<Self>, Box<Self>),
     /// A term without its sign.
     Abs(Box<Self>),
     /// Many figures summed up.
@@ -70,7 +70,7 @@ pub enum Term {
 
 /// Arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum ArithmeticOperator {
     /// Plus.
     Add,
     /// Minus.
@@ -124,28 +124,28 @@ pub struct SyntaxError {
     pub at: usize,
 }
 
-impl Claim {
+impl ClaimExpression {
     /// Reads a claim.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        parser::Parser::new(text).claim()
+        parser::ClaimParser::new(text).claim()
     }
 }
 
 impl Term {
     /// Reads a term.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        parser::Parser::new(text).whole_term()
+        parser::ClaimParser::new(text).whole_term()
     }
 }
 
 impl Binding {
     /// Reads `name in value|value`, with commas between several; nothing gives none.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, SyntaxError> {
-        parser::Parser::new(text).bindings()
+        parser::ClaimParser::new(text).bindings()
     }
 }
 
-impl Comparison {
+impl Comparator {
     /// Returns the sign.
     #[must_use]
     pub const fn sign(self) -> &'static str {

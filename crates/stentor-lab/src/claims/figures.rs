@@ -51,7 +51,7 @@ pub struct Figure {
     /// How it was summed up.
     pub stat: String,
     /// The figure.
-    pub value: Value,
+    pub value: FigureValue,
     /// Its unit.
     pub unit: String,
     /// `published`, `derived`, `in figure only`, `not measured`, or, of figures of ours, `measured`, [`OVERLAPPING`], or
@@ -63,7 +63,7 @@ pub struct Figure {
 
 /// What a figure says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum FigureValue {
     /// A number.
     Number(Interval),
     /// A word, as in a table of features.
@@ -120,7 +120,7 @@ impl Figure {
             place.and_then(|place| record.get(place)).unwrap_or_default().trim()
         };
         let line = record.position().map_or(0, csv::Position::line);
-        let value = Value::read(cell("value"), cell("low"), cell("high"));
+        let value = FigureValue::read(cell("value"), cell("low"), cell("high"));
         Ok(Self {
             source: cell("source").into(),
             experiment: cell("experiment").into(),
@@ -172,7 +172,7 @@ impl fmt::Display for Figure {
     }
 }
 
-impl Value {
+impl FigureValue {
     /// Reads a number, a duration (`hh:mm:ss`, as seconds), a word or nothing; `None` when bounds make no sense.
     fn read(text: &str, low: &str, high: &str) -> Option<Self> {
         let number = text.parse().ok().or_else(|| seconds(text)).filter(|number: &f64| number.is_finite());
@@ -196,7 +196,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for FigureValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(interval) => interval.fmt(f),

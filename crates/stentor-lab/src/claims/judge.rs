@@ -2,12 +2,12 @@
 
 mod terms;
 
-use super::expression::{Binding, Claim, Comparison, Term};
+use super::expression::{Binding, ClaimExpression, Comparator, Term};
 use super::figures::{Figures, Interval};
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use terms::{Quantity, Scope};
+use terms::{NameBindings, Quantity};
 
 /// Numbers that differ by less than this share are equal: they were printed with fewer digits.
 const EQUAL_SHARE: f64 = 1e-9;
@@ -16,7 +16,7 @@ const EQUAL_SHARE: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgment {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// What was compared, in order.
     pub comparisons: Vec<Compared>,
     /// What would have to be known, when it is not testable.
@@ -66,12 +66,12 @@ pub struct Bench<'a> {
 }
 
 /// Why judging stopped.
-enum Stop {
+enum JudgeStop {
     Missing(String),
     Wrong(JudgeError),
 }
 
-impl From<JudgeError> for Stop {
+impl From<JudgeError> for JudgeStop {
     fn from(error: JudgeError) -> Self {
         Self::Wrong(error)
     }
@@ -79,14 +79,18 @@ impl From<JudgeError> for Stop {
 
 impl Bench<'_> {
     /// Judges claims that must all hold.
-    pub fn judge(&self, claims: &[Claim]) -> Result<Judgment, JudgeError> {
+    pub fn judge(&self, claims: &[ClaimExpression]) -> Result<Judgment, JudgeError> {
         let mut comparisons = Vec::new();
         for claim in claims {
-            match self.claim(claim, &Scope::default(), &mut comparisons) {
+            match self.claim(claim, &NameBindings::default(), &mut comparisons) {
                 Ok(()) => {}
-                Err(Stop::Wrong(error)) => return Err(error),
-                Err(Stop::Missing(what)) => {
-                    return Ok(Judgment { verdict: Verdict::NotTestable, comparisons, missing: Some(what) });
+                Err(JudgeStop::Wrong(error)) => return Err(error),
+                Err(JudgeStop::Missing(what)) => {
+                    return Ok(Judgment {
+                        verdict: ClaimVerdict::NotTestable,
+                        comparisons,
+                        missing: Some(what),
+                    });
                 }
             }
         }
@@ -95,20 +99,27 @@ impl Bench<'_> {
 
     /// Works out a term; `None` where a figure is missing.
     pub fn value(&self, term: &Term, bound: &[(String, String)]) -> Result<Option<Interval>, JudgeError> {
-        match self.number(term, &Scope::of(bound)) {
+        match self.number(term, &NameBindings::of(bound)) {
             Ok(number) => Ok(Some(number)),
-            Err(Stop::Missing(_)) => Ok(None),
-            Err(Stop::Wrong(error)) => Err(error),
+            Err(JudgeStop::Missing(_)) => Ok(None),
+            Err(JudgeStop::Wrong(error)) => Err(error),
         }
     }
 
-    fn claim(&self, claim: &Claim, scope: &Scope, compared: &mut Vec<Compared>) -> Result<(), Stop> {
+    fn claim(
+        &self,
+        claim: &ClaimExpression,
+        scope: &NameBindings,
+        compared: &mut Vec<Compared>,
+    ) -> Result<(), JudgeStop> {
         match claim {
-            Claim::And(parts) => parts.iter().try_for_each(|part| self.claim(part, scope, compared)),
-            Claim::ForAll(bindings, inner) => combinations(bindings)
+            ClaimExpression::And(parts) => {
+                parts.iter().try_for_each(|part| self.claim(part, scope, compared))
+            }
+            ClaimExpression::ForAll(bindings, inner) => combinations(bindings)
                 .iter()
                 .try_for_each(|bound| self.claim(inner, &scope.with(bound), compared)),
-            Claim::Chain(first, links) => {
+            ClaimExpression::Chain(first, links) => {
                 let mut left = self.quantity(first, scope)?;
                 let mut counted = self.counted(first, scope)?;
                 for (comparison, right) in links {
@@ -126,10 +137,10 @@ impl Bench<'_> {
     fn compare(
         &self,
         left: &Quantity,
-        comparison: Comparison,
+        comparison: Comparator,
         right: &Quantity,
-        scope: &Scope,
-    ) -> Result<Compared, Stop> {
+        scope: &NameBindings,
+    ) -> Result<Compared, JudgeStop> {
         let is_so = match (left, right) {
             (Quantity::Number { value: left, .. }, Quantity::Number { value: right, .. }) => {
                 self.ordered(*left, comparison, *right)
@@ -141,32 +152,32 @@ impl Bench<'_> {
     }
 
     /// Compares numbers; `None` when they are too close or their intervals overlap.
-    fn ordered(&self, left: Interval, comparison: Comparison, right: Interval) -> Option<bool> {
+    fn ordered(&self, left: Interval, comparison: Comparator, right: Interval) -> Option<bool> {
         let gap =
             (left.value - right.value).abs() / left.value.abs().max(right.value.abs()).max(f64::MIN_POSITIVE);
-        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let is_equality = matches!(comparison, Comparator::Equal | Comparator::NotEqual);
         if self.tie_share > 0.0 && gap <= self.tie_share && !is_equality {
             return None;
         }
         let below = |left, right| below(left, right, self.band_share);
         match comparison {
-            Comparison::Less => below(left, right),
-            Comparison::Greater => below(right, left),
-            Comparison::LessOrEqual => below(right, left).map(|more| !more),
-            Comparison::GreaterOrEqual => below(left, right).map(|less| !less),
-            Comparison::Equal => same(left, right, gap),
-            Comparison::NotEqual => same(left, right, gap).map(|same| !same),
+            Comparator::Less => below(left, right),
+            Comparator::Greater => below(right, left),
+            Comparator::LessOrEqual => below(right, left).map(|more| !more),
+            Comparator::GreaterOrEqual => below(left, right).map(|less| !less),
+            Comparator::Equal => same(left, right, gap),
+            Comparator::NotEqual => same(left, right, gap).map(|same| !same),
         }
     }
 }
 
 /// Stops where figures would be compared that do not count the same.
-fn all_alike(counted: &BTreeSet<&str>) -> Result<(), Stop> {
+fn all_alike(counted: &BTreeSet<&str>) -> Result<(), JudgeStop> {
     if counted.len() < 2 {
         return Ok(());
     }
     let named: Vec<&str> = counted.iter().copied().collect();
-    Err(Stop::Missing(format!(
+    Err(JudgeStop::Missing(format!(
         "what was measured is not the same and cannot be compared: {}",
         named.join("; ")
     )))
@@ -207,21 +218,21 @@ fn same(left: Interval, right: Interval, gap: f64) -> Option<bool> {
     }
 }
 
-fn compare_words(left: &str, comparison: Comparison, right: &str) -> Result<Option<bool>, JudgeError> {
+fn compare_words(left: &str, comparison: Comparator, right: &str) -> Result<Option<bool>, JudgeError> {
     match comparison {
-        Comparison::Equal => Ok(Some(left == right)),
-        Comparison::NotEqual => Ok(Some(left != right)),
+        Comparator::Equal => Ok(Some(left == right)),
+        Comparator::NotEqual => Ok(Some(left != right)),
         _ => Err(JudgeError::NotANumber(left.to_owned())),
     }
 }
 
-fn verdict(comparisons: &[Compared]) -> Verdict {
+fn verdict(comparisons: &[Compared]) -> ClaimVerdict {
     if comparisons.iter().any(|one| one.is_so == Some(false)) {
-        Verdict::DoesNotHold
+        ClaimVerdict::DoesNotHold
     } else if comparisons.iter().any(|one| one.is_so.is_none()) {
-        Verdict::Undecided
+        ClaimVerdict::Undecided
     } else {
-        Verdict::Holds
+        ClaimVerdict::Holds
     }
 }
 

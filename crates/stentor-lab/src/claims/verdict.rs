@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What figures say of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It is as claimed.
     Holds,
     /// Some of it is the other way round.
@@ -16,7 +16,7 @@ pub enum Verdict {
     NotTestable,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// Returns the word for people.
     #[must_use]
     pub const fn word(self) -> &'static str {

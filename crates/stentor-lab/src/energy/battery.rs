@@ -6,13 +6,13 @@ mod traffic;
 use super::EnergyError;
 use super::coefficients::{Bound, RadioModel};
 use super::phone_log::LogLine;
-use super::radio::{self, Sink, Stretch};
-use super::trace::Trace;
+use super::radio::{self, RadioSink, RadioStretch};
+use super::trace::PacketTrace;
 use super::{SECOND_NS, seconds};
 use serde::Serialize;
 
-pub use cell::{Cell, MAH_OF_NEXUS_7};
-pub use traffic::Traffic;
+pub use cell::{BatteryCell, MAH_OF_NEXUS_7};
+pub use traffic::RepeatedTraffic;
 
 /// Hours after which a battery that is not empty yet is given up: more than a month.
 pub const HOURS_MAX: f64 = 1000.0;
@@ -34,7 +34,7 @@ pub struct Discharge<'a> {
     /// The radio.
     pub model: &'a RadioModel,
     /// What is sent, with one exchange a period.
-    pub trace: &'a Trace,
+    pub trace: &'a PacketTrace,
     /// From one exchange to the next.
     pub period_ns: i64,
     /// From one exchange to the next in the trace.
@@ -42,14 +42,14 @@ pub struct Discharge<'a> {
     /// Each exchange begins up to so much late.
     pub jitter_ns: i64,
     /// The full cell.
-    pub cell: Cell,
+    pub cell: BatteryCell,
     /// What the rest of the phone uses all the time.
     pub base_w: f64,
 }
 
 /// One discharge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Run {
+pub struct DischargeRun {
     /// What the jitter follows from.
     pub seed: u64,
     /// Which coefficients.
@@ -69,7 +69,7 @@ pub struct Run {
 
 /// Several discharges: as the source has the coefficients, and with all of them low and all of them high.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct BatteryEstimate {
     /// Hours, on average over the runs with the source's coefficients.
     pub hours: f64,
     /// Hours of the shortest and the longest of these runs.
@@ -77,17 +77,22 @@ pub struct Answer {
     /// Hours with all coefficients high, and with all of them low.
     pub hours_band: (f64, f64),
     /// All runs; the last two are the band's.
-    pub runs: Vec<Run>,
+    pub runs: Vec<DischargeRun>,
 }
 
 impl Discharge<'_> {
     /// Empties the cell `runs` times with seeds of their own, and once with low and once with high coefficients.
     ///
     /// `progress` is told the thousandths of all charges that were taken so far.
-    pub fn answer(&self, seed: u64, runs: u32, mut progress: impl FnMut(u64)) -> Result<Answer, EnergyError> {
+    pub fn answer(
+        &self,
+        seed: u64,
+        runs: u32,
+        mut progress: impl FnMut(u64),
+    ) -> Result<BatteryEstimate, EnergyError> {
         let seeds = (0..runs).map(|run| (seed.wrapping_add(u64::from(run)), Bound::Value));
         let bounds = [(seed, Bound::Low), (seed, Bound::High)];
-        let all: Result<Vec<Run>, EnergyError> = seeds
+        let all: Result<Vec<DischargeRun>, EnergyError> = seeds
             .chain(bounds)
             .enumerate()
             .map(|(place, (seed, bound))| {
@@ -99,7 +104,7 @@ impl Discharge<'_> {
         let hours = || own.iter().map(|run| run.hours);
         let extremes = (hours().fold(f64::INFINITY, f64::min), hours().fold(0.0, f64::max));
         let (low, high) = (band[0].hours, band[1].hours);
-        Ok(Answer {
+        Ok(BatteryEstimate {
             hours: hours().sum::<f64>() / own.len().max(1) as f64,
             hours_of_runs: extremes,
             hours_band: (high.min(low), high.max(low)),
@@ -108,9 +113,14 @@ impl Discharge<'_> {
     }
 
     /// Empties the cell once.
-    pub fn run(&self, seed: u64, bound: Bound, mut progress: impl FnMut(u64)) -> Result<Run, EnergyError> {
+    pub fn run(
+        &self,
+        seed: u64,
+        bound: Bound,
+        mut progress: impl FnMut(u64),
+    ) -> Result<DischargeRun, EnergyError> {
         let mut traffic =
-            Traffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
+            RepeatedTraffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
         let mut radio = radio::machine(self.model, bound, 0)?;
         let mut drain = Drain::new(self.cell.clone(), self.base_w);
         let (mut packets, mut told) = (Vec::new(), 0);
@@ -137,7 +147,7 @@ impl Discharge<'_> {
 
 /// What takes energy out of a cell as a radio tells it, and writes the log.
 struct Drain {
-    cell: Cell,
+    cell: BatteryCell,
     base_w: f64,
     now_ns: i64,
     /// Joules of bytes that are not yet taken.
@@ -149,7 +159,7 @@ struct Drain {
 }
 
 impl Drain {
-    fn new(cell: Cell, base_w: f64) -> Self {
+    fn new(cell: BatteryCell, base_w: f64) -> Self {
         let (now_ns, owed, next_log_ns) = (0, 0.0, 0);
         Self { cell, base_w, now_ns, owed, next_log_ns, radio_joule: 0.0, base_joule: 0.0, log: Vec::new() }
     }
@@ -183,15 +193,23 @@ impl Drain {
         self.log.push(LogLine { seconds: seconds(at_ns), percent, volt, celsius: Some(CELSIUS) });
     }
 
-    fn finish(mut self, seed: u64, bound: Bound, exchanges: u64) -> Run {
+    fn finish(mut self, seed: u64, bound: Bound, exchanges: u64) -> DischargeRun {
         self.line(self.now_ns);
         let Self { radio_joule, base_joule, log, .. } = self;
-        Run { seed, bound, hours: seconds(self.now_ns) / HOUR_S, exchanges, radio_joule, base_joule, log }
+        DischargeRun {
+            seed,
+            bound,
+            hours: seconds(self.now_ns) / HOUR_S,
+            exchanges,
+            radio_joule,
+            base_joule,
+            log,
+        }
     }
 }
 
-impl Sink for Drain {
-    fn stretch(&mut self, stretch: Stretch) {
+impl RadioSink for Drain {
+    fn stretch(&mut self, stretch: RadioStretch) {
         while self.now_ns < stretch.to_ns && !self.is_empty() {
             if self.now_ns >= self.next_log_ns {
                 self.line(self.next_log_ns);

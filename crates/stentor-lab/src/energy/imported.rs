@@ -2,7 +2,7 @@
 
 use super::meter::{MeterReading, TimeUnit, number};
 use super::series::{PowerReading, PowerSeries};
-use super::value::{Kind, Origin};
+use super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, nanoseconds};
 
 /// Lines of a file of a meter; at 170 readings a second these are 27 hours.
@@ -19,7 +19,7 @@ pub struct MeterFile {
 
 /// Which cell of a line is what.
 #[derive(Clone, Copy)]
-struct Columns {
+struct ImportColumns {
     time: usize,
     volt: usize,
     ampere: usize,
@@ -28,7 +28,8 @@ struct Columns {
 }
 
 /// The order of cells in a file without a header.
-const BARE: Columns = Columns { time: 0, volt: 1, ampere: 2, monotonic: None, unit: TimeUnit::Seconds };
+const BARE: ImportColumns =
+    ImportColumns { time: 0, volt: 1, ampere: 2, monotonic: None, unit: TimeUnit::Seconds };
 
 /// Reads lines of time, volt and ampere, with a header or without; lines that begin with `#` are remarks.
 ///
@@ -71,8 +72,8 @@ fn finish(rows: &[(MeterReading, Option<i64>)], name: &str) -> Result<MeterFile,
         at_ns: nanoseconds(row.time_s).saturating_add(offset.unwrap_or_default()),
         watt: row.watt(),
     };
-    let kind = if offset.is_some() { Kind::Measured } else { Kind::Imported };
-    let origin = Origin::new(kind, format!("meter file {name}"), "V x I dt by trapezoids");
+    let kind = if offset.is_some() { EnergyKind::Measured } else { EnergyKind::Imported };
+    let origin = EnergyOrigin::new(kind, format!("meter file {name}"), "V x I dt by trapezoids");
     let series = PowerSeries::new(origin, "board", rows.iter().map(reading).collect())?;
     Ok(MeterFile { series, is_monotonic: offset.is_some() })
 }
@@ -87,7 +88,7 @@ fn is_header(cells: &[&str]) -> bool {
     cells.first().is_some_and(|cell| cell.starts_with(|letter: char| letter.is_ascii_alphabetic()))
 }
 
-fn header(cells: &[&str]) -> Result<Columns, String> {
+fn header(cells: &[&str]) -> Result<ImportColumns, String> {
     let find = |names: &[&str]| cells.iter().position(|cell| names.contains(&&*cell.to_ascii_lowercase()));
     let need = |names: &[&str]| find(names).ok_or_else(|| format!("the header has no column {}", names[0]));
     let times = [
@@ -99,10 +100,10 @@ fn header(cells: &[&str]) -> Result<Columns, String> {
     let (time, unit) = time.ok_or("the header has no column time (or time_ms, time_us)")?;
     let volt = need(&["volt", "v", "voltage"])?;
     let ampere = need(&["ampere", "a", "current"])?;
-    Ok(Columns { time, volt, ampere, monotonic: find(&["monotonic_ns"]), unit })
+    Ok(ImportColumns { time, volt, ampere, monotonic: find(&["monotonic_ns"]), unit })
 }
 
-impl Columns {
+impl ImportColumns {
     fn row(&self, cells: &[&str]) -> Result<(MeterReading, Option<i64>), String> {
         let value = |place: usize, what: &str| {
             let cell = cells.get(place).ok_or_else(|| format!("{what} is missing"))?;

@@ -6,7 +6,7 @@ mod supply;
 
 use super::EnergyError;
 use super::series::{CounterSeries, PowerReading, PowerSeries};
-use super::value::{EnergySource, Origin};
+use super::value::{EnergyOrigin, EnergySource};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel shows its devices.
@@ -16,16 +16,16 @@ pub const SYS: &str = "/sys";
 #[derive(Debug)]
 pub struct Sensor {
     /// Where its figures come from.
-    pub origin: Origin,
+    pub origin: EnergyOrigin,
     /// The part of the machine that it speaks of.
     pub component: String,
-    source: Source,
+    source: CounterSource,
     counted: Vec<(i64, f64)>,
     powers: Vec<PowerReading>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum CounterSource {
     Powercap(powercap::Zone),
     Supply(supply::Battery),
     Hwmon(hwmon::Chip),
@@ -51,21 +51,24 @@ pub fn find(sys: &Path) -> (Vec<Sensor>, Vec<Unusable>) {
     };
     for path in entries(&sys.join("class/powercap")) {
         let found = powercap::Zone::open(&path);
-        file(path, found.map(|zone| zone.map(|zone| Sensor::new(zone.described(), Source::Powercap(zone)))));
+        file(
+            path,
+            found.map(|zone| zone.map(|zone| Sensor::new(zone.described(), CounterSource::Powercap(zone)))),
+        );
     }
     for path in entries(&sys.join("class/power_supply")) {
         let found = supply::Battery::open(&path);
-        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), Source::Supply(one)))));
+        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), CounterSource::Supply(one)))));
     }
     for path in entries(&sys.join("class/hwmon")) {
         let found = hwmon::Chip::open(&path);
-        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), Source::Hwmon(one)))));
+        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), CounterSource::Hwmon(one)))));
     }
     (sensors, unusable)
 }
 
 impl Sensor {
-    fn new((component, origin): (String, Origin), source: Source) -> Self {
+    fn new((component, origin): (String, EnergyOrigin), source: CounterSource) -> Self {
         Self { origin, component, source, counted: Vec::new(), powers: Vec::new() }
     }
 
@@ -74,9 +77,9 @@ impl Sensor {
     /// A counter must be read at least once while it goes round; half a minute is safe for every processor known.
     pub fn read(&mut self, at_ns: i64) -> Result<(), EnergyError> {
         match &mut self.source {
-            Source::Powercap(zone) => self.counted.push((at_ns, zone.joules()?)),
-            Source::Supply(battery) => self.powers.push(PowerReading { at_ns, watt: battery.watt()? }),
-            Source::Hwmon(chip) => self.powers.push(PowerReading { at_ns, watt: chip.watt()? }),
+            CounterSource::Powercap(zone) => self.counted.push((at_ns, zone.joules()?)),
+            CounterSource::Supply(battery) => self.powers.push(PowerReading { at_ns, watt: battery.watt()? }),
+            CounterSource::Hwmon(chip) => self.powers.push(PowerReading { at_ns, watt: chip.watt()? }),
         }
         Ok(())
     }
@@ -84,8 +87,10 @@ impl Sensor {
     /// Returns what was read as a source of energy.
     pub fn finish(self) -> Result<Box<dyn EnergySource>, EnergyError> {
         Ok(match self.source {
-            Source::Powercap(_) => Box::new(CounterSeries::new(self.origin, self.component, self.counted)?),
-            Source::Supply(_) | Source::Hwmon(_) => {
+            CounterSource::Powercap(_) => {
+                Box::new(CounterSeries::new(self.origin, self.component, self.counted)?)
+            }
+            CounterSource::Supply(_) | CounterSource::Hwmon(_) => {
                 Box::new(PowerSeries::new(self.origin, self.component, self.powers)?)
             }
         })

@@ -92,7 +92,7 @@ impl Recording {
 }
 
 /// Takes the lines of a meter, adds the time of this machine, and keeps what are readings.
-pub struct Recorder<W> {
+pub struct MeterRecorder<W> {
     out: W,
     unit: TimeUnit,
     period_s: f64,
@@ -100,7 +100,7 @@ pub struct Recorder<W> {
     so_far: Recording,
 }
 
-impl<W: Write> Recorder<W> {
+impl<W: Write> MeterRecorder<W> {
     /// Begins a file; the rate in readings a second is what the meter is meant to give.
     pub fn start(mut out: W, unit: TimeUnit, rate: f64) -> io::Result<Self> {
         writeln!(out, "{RECORD_HEADER}")?;

@@ -1,12 +1,12 @@
 //! All energy that can be told of one run, from whatever was observed of it: for records and reports.
 
 use super::coefficients::{Bound, RadioModel};
-use super::pcap::Capture;
-use super::phases::{self, Exchange};
+use super::pcap::CaptureContents;
+use super::phases::{self, ExchangePhases};
 use super::processor::Processor;
 use super::radio::simulate;
-use super::value::{EnergySource, EnergyValue, Side};
-use super::{EnergyError, trace::Trace};
+use super::value::{EnergySide, EnergySource, EnergyValue};
+use super::{EnergyError, trace::PacketTrace};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -14,23 +14,23 @@ use std::path::Path;
 #[derive(Default)]
 pub struct Observed<'a> {
     /// What the client's radio carried.
-    pub trace: Option<&'a Trace>,
+    pub trace: Option<&'a PacketTrace>,
     /// The radios to model, by their short names (`coefficients::RADIOS`).
     pub radios: &'a [&'a str],
     /// CPU seconds of each side.
-    pub cpu_seconds: &'a [(Side, f64)],
+    pub cpu_seconds: &'a [(EnergySide, f64)],
     /// What a CPU second costs.
     pub processor: Option<&'a Processor>,
     /// A meter that was read meanwhile, and on which side it was.
-    pub meter: Option<(Side, &'a dyn EnergySource)>,
+    pub meter: Option<(EnergySide, &'a dyn EnergySource)>,
     /// The exchanges as the meter's side saw them.
-    pub exchanges: &'a [Exchange],
+    pub exchanges: &'a [ExchangePhases],
 }
 
 /// Reads the packets of a device from a capture.
-pub fn trace_of(capture: &Path, device: IpAddr) -> Result<Trace, EnergyError> {
+pub fn trace_of(capture: &Path, device: IpAddr) -> Result<PacketTrace, EnergyError> {
     let bytes = std::fs::read(capture).map_err(EnergyError::io(capture.display().to_string()))?;
-    Capture::read(&bytes)?.trace(device).not_empty()
+    CaptureContents::read(&bytes)?.trace(device).not_empty()
 }
 
 impl Observed<'_> {
@@ -50,7 +50,7 @@ impl Observed<'_> {
         for (trace, id) in pairs {
             let unknown = || EnergyError::Senseless(format!("there is no radio {id}"));
             let model = RadioModel::built_in(id).ok_or_else(unknown)?;
-            values.extend(simulate(&model, Bound::Value, trace)?.value(Side::Client));
+            values.extend(simulate(&model, Bound::Value, trace)?.value(EnergySide::Client));
         }
         let processor = self.processor.into_iter();
         let of_sides =

@@ -1,7 +1,7 @@
 //! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP or Ethernet.
 
 use super::EnergyError;
-use super::trace::{Direction, Packet, Trace};
+use super::trace::{Direction, PacketTrace, TracePacket};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of a file that are read: an hour of 2 Mbit/s.
@@ -16,7 +16,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// What a capture holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capture {
+pub struct CaptureContents {
     /// Its IP packets, in the order of the file.
     pub packets: Vec<CapturedPacket>,
     /// Frames of other protocols.
@@ -38,10 +38,10 @@ pub struct CapturedPacket {
     pub bytes: u32,
 }
 
-impl Capture {
+impl CaptureContents {
     /// Reads a file.
     pub fn read(file: &[u8]) -> Result<Self, EnergyError> {
-        let (form, mut rest) = Form::read(file)?;
+        let (form, mut rest) = PcapFormat::read(file)?;
         let mut capture = Self { packets: Vec::new(), others: 0, is_cut: false };
         while !rest.is_empty() {
             let Some((header, behind)) = rest.split_at_checked(PACKET_HEADER_BYTES) else {
@@ -77,27 +77,27 @@ impl Capture {
 
     /// Returns the packets from and to a device; those of others are left out.
     #[must_use]
-    pub fn trace(&self, device: IpAddr) -> Trace {
+    pub fn trace(&self, device: IpAddr) -> PacketTrace {
         let seen = self.packets.iter().filter_map(|packet| {
             let direction = match (packet.source == device, packet.destination == device) {
                 (true, _) => Direction::Up,
                 (false, true) => Direction::Down,
                 (false, false) => return None,
             };
-            Some(Packet { at_ns: packet.at_ns, direction, bytes: packet.bytes })
+            Some(TracePacket { at_ns: packet.at_ns, direction, bytes: packet.bytes })
         });
-        Trace::new(seen.collect())
+        PacketTrace::new(seen.collect())
     }
 }
 
 /// The order of the bytes of numbers in the file's own headers.
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     /// Reads a number; the caller has made sure of its bytes, and what is missing is zero.
     fn u32(self, bytes: &[u8]) -> u32 {
         let four = bytes.first_chunk().copied().unwrap_or_default();
@@ -109,28 +109,28 @@ impl Order {
 }
 
 #[derive(Clone, Copy)]
-enum Link {
+enum LinkLayer {
     Raw,
     Ethernet,
 }
 
-struct Form {
-    order: Order,
+struct PcapFormat {
+    order: ByteOrder,
     fraction_ns: i64,
-    link: Link,
+    link: LinkLayer,
 }
 
-impl Form {
+impl PcapFormat {
     fn read(file: &[u8]) -> Result<(Self, &[u8]), EnergyError> {
         let wrong = |problem: String| Err(EnergyError::Capture(problem));
         let Some((header, rest)) = file.split_at_checked(FILE_HEADER_BYTES) else {
             return wrong(format!("{} bytes are no pcap file", file.len()));
         };
         let (order, fraction_ns) = match header.first_chunk() {
-            Some([0xd4, 0xc3, 0xb2, 0xa1]) => (Order::Little, 1_000),
-            Some([0xa1, 0xb2, 0xc3, 0xd4]) => (Order::Big, 1_000),
-            Some([0x4d, 0x3c, 0xb2, 0xa1]) => (Order::Little, 1),
-            Some([0xa1, 0xb2, 0x3c, 0x4d]) => (Order::Big, 1),
+            Some([0xd4, 0xc3, 0xb2, 0xa1]) => (ByteOrder::Little, 1_000),
+            Some([0xa1, 0xb2, 0xc3, 0xd4]) => (ByteOrder::Big, 1_000),
+            Some([0x4d, 0x3c, 0xb2, 0xa1]) => (ByteOrder::Little, 1),
+            Some([0xa1, 0xb2, 0x3c, 0x4d]) => (ByteOrder::Big, 1),
             Some([0x0a, 0x0d, 0x0d, 0x0a]) => {
                 return wrong("this is pcapng: turn it into pcap with `editcap -F nsecpcap IN OUT`".into());
             }
@@ -138,8 +138,8 @@ impl Form {
         };
         // The upper bits say whether frames end with a check sequence.
         let link = match order.u32(&header[20..]) & 0xffff {
-            12 | 101 => Link::Raw,
-            1 => Link::Ethernet,
+            12 | 101 => LinkLayer::Raw,
+            1 => LinkLayer::Ethernet,
             other => {
                 return wrong(format!("link type {other}: raw IP (101) and Ethernet (1) are understood"));
             }
@@ -149,8 +149,8 @@ impl Form {
 
     fn packet(&self, frame: &[u8], whole: u32, at_ns: i64) -> Option<CapturedPacket> {
         let header = match self.link {
-            Link::Raw => 0,
-            Link::Ethernet => ethernet_header(frame)?,
+            LinkLayer::Raw => 0,
+            LinkLayer::Ethernet => ethernet_header(frame)?,
         };
         let ip = frame.get(header..)?;
         let on_wire = whole.checked_sub(u32::try_from(header).ok()?)?;

@@ -1,6 +1,6 @@
 //! Energy by phase and side: a meter's readings joined with what a subject did when.
 
-use super::value::{EnergySource, EnergyValue, PhaseName, Side};
+use super::value::{EnergySide, EnergySource, EnergyValue, PhaseName};
 use super::{EnergyError, seconds};
 use crate::subject::sample::{ClientSample, SAMPLE_BYTES, ServerSample};
 use serde::Serialize;
@@ -8,11 +8,11 @@ use std::path::Path;
 
 /// One exchange as one side saw it: phases that follow each other, in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ExchangePhases {
     phases: [(PhaseName, i64, i64); 3],
 }
 
-impl From<&ClientSample> for Exchange {
+impl From<&ClientSample> for ExchangePhases {
     fn from(of: &ClientSample) -> Self {
         let phases = [
             (PhaseName::Serialize, of.t_start, of.t_ser_end),
@@ -23,7 +23,7 @@ impl From<&ClientSample> for Exchange {
     }
 }
 
-impl From<&ServerSample> for Exchange {
+impl From<&ServerSample> for ExchangePhases {
     fn from(of: &ServerSample) -> Self {
         let phases = [
             (PhaseName::Deserialize, of.t_recv, of.t_deser_end),
@@ -34,9 +34,9 @@ impl From<&ServerSample> for Exchange {
     }
 }
 
-impl Exchange {
+impl ExchangePhases {
     /// Reads the samples that a subject wrote (LSP-1), without those that did not come to an answer.
-    pub fn read(path: &Path, side: Side) -> Result<Vec<Self>, EnergyError> {
+    pub fn read(path: &Path, side: EnergySide) -> Result<Vec<Self>, EnergyError> {
         let bytes = std::fs::read(path).map_err(EnergyError::io(path.display().to_string()))?;
         let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
         if !rest.is_empty() {
@@ -44,7 +44,7 @@ impl Exchange {
             return Err(EnergyError::Senseless(problem));
         }
         let exchange = |bytes: &[u8; SAMPLE_BYTES]| match side {
-            Side::Server => {
+            EnergySide::Server => {
                 Some(ServerSample::of_bytes(bytes)).filter(|one| one.status == 0).as_ref().map(Self::from)
             }
             _ => Some(ClientSample::of_bytes(bytes)).filter(|one| one.status == 0).as_ref().map(Self::from),
@@ -82,7 +82,7 @@ pub struct PhaseEnergy {
 }
 
 /// Stretches of time that belong to one name.
-struct Spans {
+struct PhaseSpans {
     name: PhaseName,
     spans: Vec<(i64, i64)>,
 }
@@ -96,16 +96,16 @@ const OVERLAP: &str = "exchanges overlap: what one of them uses cannot be told f
 /// the others would stand for it.
 pub fn energy(
     source: &dyn EnergySource,
-    side: Side,
-    exchanges: &[Exchange],
+    side: EnergySide,
+    exchanges: &[ExchangePhases],
 ) -> Result<Vec<PhaseEnergy>, EnergyError> {
     let (from, to) = bounds(exchanges)?;
-    let total = Spans { name: PhaseName::Total, spans: vec![(from, to)] };
+    let total = PhaseSpans { name: PhaseName::Total, spans: vec![(from, to)] };
     let all = covered(source, from, to)?;
     let overlap = exchanges.windows(2).any(|pair| pair[1].span().0 < pair[0].span().1);
     let names = [PhaseName::Serialize, PhaseName::Deserialize, PhaseName::Service];
-    let mut parts: Vec<Spans> = names.into_iter().map(|name| of_name(exchanges, name)).collect();
-    parts.push(Spans { name: PhaseName::Others, spans: gaps(exchanges) });
+    let mut parts: Vec<PhaseSpans> = names.into_iter().map(|name| of_name(exchanges, name)).collect();
+    parts.push(PhaseSpans { name: PhaseName::Others, spans: gaps(exchanges) });
     let mut told: Vec<PhaseEnergy> = parts
         .iter()
         .map(|part| if overlap { none(source, side, part, OVERLAP) } else { resolve(source, side, part) })
@@ -119,7 +119,7 @@ pub fn energy(
     Ok(told)
 }
 
-fn bounds(exchanges: &[Exchange]) -> Result<(i64, i64), EnergyError> {
+fn bounds(exchanges: &[ExchangePhases]) -> Result<(i64, i64), EnergyError> {
     if let Some(place) = exchanges.iter().position(|exchange| !exchange.is_in_order()) {
         return Err(EnergyError::Senseless(format!("sample {place}: its times do not follow each other")));
     }
@@ -144,19 +144,19 @@ fn covered(source: &dyn EnergySource, from: i64, to: i64) -> Result<f64, EnergyE
     })
 }
 
-fn of_name(exchanges: &[Exchange], name: PhaseName) -> Spans {
+fn of_name(exchanges: &[ExchangePhases], name: PhaseName) -> PhaseSpans {
     let all = exchanges.iter().flat_map(|exchange| exchange.phases);
     let spans = all.filter(|(phase, ..)| *phase == name).map(|(_, from, to)| (from, to));
-    Spans { name, spans: spans.collect() }
+    PhaseSpans { name, spans: spans.collect() }
 }
 
 /// Returns the time between exchanges.
-fn gaps(exchanges: &[Exchange]) -> Vec<(i64, i64)> {
+fn gaps(exchanges: &[ExchangePhases]) -> Vec<(i64, i64)> {
     let gaps = exchanges.windows(2).map(|pair| (pair[0].span().1, pair[1].span().0));
     gaps.filter(|(from, to)| to > from).collect()
 }
 
-fn resolve(source: &dyn EnergySource, side: Side, part: &Spans) -> PhaseEnergy {
+fn resolve(source: &dyn EnergySource, side: EnergySide, part: &PhaseSpans) -> PhaseEnergy {
     let is_short = |(from, to): &&(i64, i64)| to - from < source.period_ns();
     let times_unresolved = part.spans.iter().filter(is_short).count();
     let joules: Option<Vec<f64>> = part.spans.iter().map(|(from, to)| source.joules(*from, *to)).collect();
@@ -174,7 +174,7 @@ fn resolve(source: &dyn EnergySource, side: Side, part: &Spans) -> PhaseEnergy {
     }
 }
 
-fn none(source: &dyn EnergySource, side: Side, part: &Spans, reason: &'static str) -> PhaseEnergy {
+fn none(source: &dyn EnergySource, side: EnergySide, part: &PhaseSpans, reason: &'static str) -> PhaseEnergy {
     PhaseEnergy {
         value: EnergyValue::unresolved(part.name.word(), side, source.origin()),
         times: part.spans.len(),
@@ -185,6 +185,6 @@ fn none(source: &dyn EnergySource, side: Side, part: &Spans, reason: &'static st
     }
 }
 
-fn lasted(part: &Spans) -> f64 {
+fn lasted(part: &PhaseSpans) -> f64 {
     seconds(part.spans.iter().map(|(from, to)| to - from).sum())
 }

@@ -1,7 +1,7 @@
 //! Logs of real phones: a CSV of percent over time, or the history that `dumpsys batterystats` prints.
 
 use super::meter::number;
-use super::{EnergyError, Kind};
+use super::{EnergyError, EnergyKind};
 use serde::Serialize;
 
 /// Lines of a log; one in three minutes fills it in years.
@@ -30,7 +30,7 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhoneLog {
     /// Always imported: a phone measured it.
-    pub kind: Kind,
+    pub kind: EnergyKind,
     /// Its lines.
     #[serde(skip)]
     pub lines: Vec<LogLine>,
@@ -66,7 +66,7 @@ fn sum_up(lines: Vec<LogLine>) -> Result<PhoneLog, EnergyError> {
     // A phone's percent is whole, and most switch off before it says 0.
     let is_whole = first.percent >= 99.0 && last.percent <= 1.0;
     Ok(PhoneLog {
-        kind: Kind::Imported,
+        kind: EnergyKind::Imported,
         hours,
         from_percent: first.percent,
         to_percent: last.percent,
@@ -111,7 +111,7 @@ fn push(lines: &mut Vec<LogLine>, next: LogLine, number: u64) -> Result<(), Ener
 /// Android's own units are understood: a voltage above 100 is millivolts, a temperature above 100 tenths of a degree.
 fn table(text: &str) -> Result<Vec<LogLine>, EnergyError> {
     let mut lines = Vec::new();
-    let mut columns: Option<Columns> = None;
+    let mut columns: Option<PhoneLogColumns> = None;
     for (place, line) in text.lines().enumerate() {
         let at = place as u64 + 1;
         let line = line.trim();
@@ -121,7 +121,7 @@ fn table(text: &str) -> Result<Vec<LogLine>, EnergyError> {
         let cells: Vec<&str> = line.split([',', ';', '\t']).map(str::trim).collect();
         let wrong = |problem: String| EnergyError::line(at, problem);
         let Some(known) = columns else {
-            columns = Some(Columns::of(&cells).map_err(wrong)?);
+            columns = Some(PhoneLogColumns::of(&cells).map_err(wrong)?);
             continue;
         };
         push(&mut lines, known.line(&cells).map_err(wrong)?, at)?;
@@ -130,7 +130,7 @@ fn table(text: &str) -> Result<Vec<LogLine>, EnergyError> {
 }
 
 #[derive(Clone, Copy)]
-struct Columns {
+struct PhoneLogColumns {
     time: usize,
     per_second: f64,
     percent: usize,
@@ -138,7 +138,7 @@ struct Columns {
     celsius: Option<usize>,
 }
 
-impl Columns {
+impl PhoneLogColumns {
     fn of(cells: &[&str]) -> Result<Self, String> {
         let find =
             |names: &[&str]| cells.iter().position(|cell| names.contains(&&*cell.to_ascii_lowercase()));

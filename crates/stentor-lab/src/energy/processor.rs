@@ -2,7 +2,7 @@
 
 use super::EnergyError;
 use super::coefficients::Coefficient;
-use super::value::{EnergyValue, Kind, Origin, Side};
+use super::value::{EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
 use serde::Deserialize;
 
 const TEXT: &str = include_str!("coefficients/processors.toml");
@@ -22,7 +22,7 @@ pub struct Processor {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ProcessorsFile {
     processors: Vec<Processor>,
 }
 
@@ -30,7 +30,7 @@ impl Processor {
     /// Returns the processors whose coefficients come with this program.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        toml::from_str::<File>(TEXT).map(|file| file.processors).unwrap_or_default()
+        toml::from_str::<ProcessorsFile>(TEXT).map(|file| file.processors).unwrap_or_default()
     }
 
     /// Makes one whose watts somebody states.
@@ -44,9 +44,9 @@ impl Processor {
     }
 
     /// Returns the joules of so many CPU seconds.
-    pub fn energy(&self, side: Side, cpu_seconds: f64) -> EnergyValue {
+    pub fn energy(&self, side: EnergySide, cpu_seconds: f64) -> EnergyValue {
         let model = format!("CPU seconds x {} W ({})", self.watt.value, self.name);
-        let origin = Origin::new(Kind::Modelled, model, self.source.clone());
+        let origin = EnergyOrigin::new(EnergyKind::Modelled, model, self.source.clone());
         EnergyValue::of("processor", side, cpu_seconds * self.watt.value, cpu_seconds, &origin)
     }
 }

@@ -8,16 +8,16 @@ mod wifi;
 
 use super::EnergyError;
 use super::coefficients::{Bound, MachineName, RadioModel};
-use super::trace::{Packet, Trace};
-use super::value::{Kind, Origin};
+use super::trace::{PacketTrace, TracePacket};
+use super::value::{EnergyKind, EnergyOrigin};
 use serde::Serialize;
 
-pub use course::{Course, StateShare, Stretch};
+pub use course::{Course, RadioStretch, StateShare};
 
 /// What a radio is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum RadioState {
     /// Nothing; now and then it listens for a page.
     Idle,
     /// On the way to being able to send.
@@ -42,7 +42,7 @@ pub enum State {
     High,
 }
 
-impl State {
+impl RadioState {
     /// Returns its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -63,9 +63,9 @@ impl State {
 }
 
 /// What takes a radio's states as they become known.
-pub trait Sink {
+pub trait RadioSink {
     /// Takes a state and its watts from one instant to a later one; stretches follow each other without a gap.
-    fn stretch(&mut self, stretch: Stretch);
+    fn stretch(&mut self, stretch: RadioStretch);
 
     /// Takes joules that bytes cost at an instant, beside the power of the state.
     fn pulse(&mut self, at_ns: i64, joule: f64);
@@ -74,10 +74,10 @@ pub trait Sink {
 /// A radio that packets drive, in the order of time.
 pub trait Machine {
     /// Takes the next packet; what the radio did until then is told to the sink.
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink);
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink);
 
     /// Tells what the radio does until an instant, after which no packet comes.
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink);
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink);
 
     /// Returns the nanoseconds before a packet in which the radio may already use power for it.
     fn lead_ns(&self) -> i64;
@@ -93,12 +93,12 @@ pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dy
         MachineName::Umts => Box::new(umts::Umts::new(model.fields(bound)?, since_ns)),
         MachineName::UmtsBox => Box::new(umts_box::UmtsBox::new(model.fields(bound)?, since_ns)),
         MachineName::WifiAdaptive => Box::new(wifi::Adaptive::new(model.fields(bound)?, since_ns)?),
-        MachineName::Wifi => Box::new(wifi::Plain::new(model.fields(bound)?, since_ns)),
+        MachineName::Wifi => Box::new(wifi::TwoStateRadio::new(model.fields(bound)?, since_ns)),
     })
 }
 
 /// Runs a radio over a trace, from its first promotion until it rests after its last packet.
-pub fn simulate(model: &RadioModel, bound: Bound, trace: &Trace) -> Result<Course, EnergyError> {
+pub fn simulate(model: &RadioModel, bound: Bound, trace: &PacketTrace) -> Result<Course, EnergyError> {
     let (first, last) = trace.span_ns().unwrap_or_default();
     let timing = machine(model, bound, 0)?;
     simulate_between(model, bound, trace, first - timing.lead_ns(), last + timing.rest_ns())
@@ -108,7 +108,7 @@ pub fn simulate(model: &RadioModel, bound: Bound, trace: &Trace) -> Result<Cours
 pub fn simulate_between(
     model: &RadioModel,
     bound: Bound,
-    trace: &Trace,
+    trace: &PacketTrace,
     from_ns: i64,
     to_ns: i64,
 ) -> Result<Course, EnergyError> {
@@ -127,6 +127,6 @@ pub fn simulate_between(
 
 /// Returns what figures of this model rest on.
 #[must_use]
-pub fn origin(model: &RadioModel) -> Origin {
-    Origin::new(Kind::Modelled, model.name.clone(), model.source.clone())
+pub fn origin(model: &RadioModel) -> EnergyOrigin {
+    EnergyOrigin::new(EnergyKind::Modelled, model.name.clone(), model.source.clone())
 }

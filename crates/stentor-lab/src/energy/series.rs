@@ -1,6 +1,6 @@
 //! Readings over time: power that is integrated by trapezoids, and counters of energy that only have to be subtracted.
 
-use super::value::{EnergySource, Origin};
+use super::value::{EnergyOrigin, EnergySource};
 use super::{EnergyError, SECOND_NS, seconds};
 
 /// Power at one instant.
@@ -15,7 +15,7 @@ pub struct PowerReading {
 /// Power over time; energy is the area below the straight lines between its readings.
 #[derive(Debug, Clone)]
 pub struct PowerSeries {
-    origin: Origin,
+    origin: EnergyOrigin,
     component: String,
     readings: Vec<PowerReading>,
     /// Joules from the first reading to each.
@@ -26,7 +26,7 @@ pub struct PowerSeries {
 /// A counter of energy over time, in joules since some beginning, that never goes back.
 #[derive(Debug, Clone)]
 pub struct CounterSeries {
-    origin: Origin,
+    origin: EnergyOrigin,
     component: String,
     readings: Vec<(i64, f64)>,
     period_ns: i64,
@@ -35,7 +35,7 @@ pub struct CounterSeries {
 impl PowerSeries {
     /// Makes one of readings whose times rise strictly; two are the least.
     pub fn new(
-        origin: Origin,
+        origin: EnergyOrigin,
         component: impl Into<String>,
         readings: Vec<PowerReading>,
     ) -> Result<Self, EnergyError> {
@@ -85,7 +85,7 @@ impl PowerSeries {
 }
 
 impl EnergySource for PowerSeries {
-    fn origin(&self) -> &Origin {
+    fn origin(&self) -> &EnergyOrigin {
         &self.origin
     }
 
@@ -109,7 +109,7 @@ impl EnergySource for PowerSeries {
 impl CounterSeries {
     /// Makes one of pairs of nanoseconds and joules, both rising.
     pub fn new(
-        origin: Origin,
+        origin: EnergyOrigin,
         component: impl Into<String>,
         readings: Vec<(i64, f64)>,
     ) -> Result<Self, EnergyError> {
@@ -134,7 +134,7 @@ impl CounterSeries {
 }
 
 impl EnergySource for CounterSeries {
-    fn origin(&self) -> &Origin {
+    fn origin(&self) -> &EnergyOrigin {
         &self.origin
     }
 

@@ -7,17 +7,17 @@ mod phone_log;
 mod radio;
 
 use super::EnergySource;
-use super::trace::{Direction, Packet, Trace};
+use super::trace::{Direction, PacketTrace, TracePacket};
 
 /// Nanoseconds of a millisecond.
 const MS: i64 = 1_000_000;
 
-fn up(at_ms: i64, bytes: u32) -> Packet {
-    Packet { at_ns: at_ms * MS, direction: Direction::Up, bytes }
+fn up(at_ms: i64, bytes: u32) -> TracePacket {
+    TracePacket { at_ns: at_ms * MS, direction: Direction::Up, bytes }
 }
 
-fn down(at_ms: i64, bytes: u32) -> Packet {
-    Packet { at_ns: at_ms * MS, direction: Direction::Down, bytes }
+fn down(at_ms: i64, bytes: u32) -> TracePacket {
+    TracePacket { at_ns: at_ms * MS, direction: Direction::Down, bytes }
 }
 
 #[track_caller]
@@ -31,9 +31,9 @@ fn all_joules(source: &dyn EnergySource) -> f64 {
 }
 
 /// An exchange each 500 ms; the packets of one are at these milliseconds.
-fn exchanges(count: i64, packets: &[Packet]) -> Trace {
+fn exchanges(count: i64, packets: &[TracePacket]) -> PacketTrace {
     let moved = |round: i64| {
-        packets.iter().map(move |packet| Packet { at_ns: packet.at_ns + round * 500 * MS, ..*packet })
+        packets.iter().map(move |packet| TracePacket { at_ns: packet.at_ns + round * 500 * MS, ..*packet })
     };
-    Trace::new((0..count).flat_map(moved).collect())
+    PacketTrace::new((0..count).flat_map(moved).collect())
 }

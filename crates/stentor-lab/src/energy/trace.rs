@@ -14,7 +14,7 @@ pub enum Direction {
 
 /// One packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet {
+pub struct TracePacket {
     /// When it was seen, in nanoseconds of the capture's clock.
     pub at_ns: i64,
     /// Which way it went.
@@ -23,7 +23,7 @@ pub struct Packet {
     pub bytes: u32,
 }
 
-impl Packet {
+impl TracePacket {
     fn parse(line: &str) -> Result<Self, String> {
         let cells: Vec<&str> = line.split([',', ';', '\t']).map(str::trim).collect();
         let &[time, direction, bytes] = cells.as_slice() else {
@@ -43,12 +43,12 @@ impl Packet {
 
 /// Packets in the order of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trace(Vec<Packet>);
+pub struct PacketTrace(Vec<TracePacket>);
 
-impl Trace {
+impl PacketTrace {
     /// Puts packets in the order of time; those of one instant keep theirs.
     #[must_use]
-    pub fn new(mut packets: Vec<Packet>) -> Self {
+    pub fn new(mut packets: Vec<TracePacket>) -> Self {
         packets.sort_by_key(|packet| packet.at_ns);
         Self(packets)
     }
@@ -63,15 +63,16 @@ impl Trace {
             if line.is_empty() || line.starts_with('#') || is_header {
                 continue;
             }
-            packets
-                .push(Packet::parse(line).map_err(|problem| EnergyError::line(place as u64 + 1, problem))?);
+            packets.push(
+                TracePacket::parse(line).map_err(|problem| EnergyError::line(place as u64 + 1, problem))?,
+            );
         }
         Ok(Self::new(packets))
     }
 
     /// Lists the packets.
     #[must_use]
-    pub fn packets(&self) -> &[Packet] {
+    pub fn packets(&self) -> &[TracePacket] {
         &self.0
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 /// How a figure came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum EnergyKind {
     /// By a meter that this program read.
     Measured,
     /// By a meter that somebody else read, from a file.
@@ -15,7 +15,7 @@ pub enum Kind {
     Modelled,
 }
 
-impl Kind {
+impl EnergyKind {
     /// Returns its word, as in records and on pictures.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EnergyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -35,18 +35,18 @@ impl fmt::Display for Kind {
 
 /// Where figures come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct EnergyOrigin {
     /// How they came about.
-    pub kind: Kind,
+    pub kind: EnergyKind,
     /// The meter or the model by name.
     pub model: String,
     /// Where its coefficients stand; for a meter, where its scale is set.
     pub coefficients_ref: String,
 }
 
-impl Origin {
+impl EnergyOrigin {
     /// Makes one.
-    pub fn new(kind: Kind, model: impl Into<String>, coefficients_ref: impl Into<String>) -> Self {
+    pub fn new(kind: EnergyKind, model: impl Into<String>, coefficients_ref: impl Into<String>) -> Self {
         Self { kind, model: model.into(), coefficients_ref: coefficients_ref.into() }
     }
 }
@@ -54,7 +54,7 @@ impl Origin {
 /// Whose energy it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum EnergySide {
     /// The one that asks; in studies of phones, the phone.
     Client,
     /// The one that answers.
@@ -64,7 +64,7 @@ pub enum Side {
     Machine,
 }
 
-impl Side {
+impl EnergySide {
     /// Returns its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -113,7 +113,7 @@ pub struct EnergyValue {
     pub component: String,
     /// Whose it is.
     #[serde(default)]
-    pub side: Side,
+    pub side: EnergySide,
     /// Joules; absent when it is not resolved.
     #[serde(default)]
     pub joule: Option<f64>,
@@ -121,7 +121,7 @@ pub struct EnergyValue {
     #[serde(default)]
     pub watt: Option<f64>,
     /// How it came about.
-    pub kind: Kind,
+    pub kind: EnergyKind,
     /// The meter or the model by name.
     pub model: String,
     /// Where the coefficients stand.
@@ -136,19 +136,25 @@ impl EnergyValue {
     #[must_use]
     pub fn name(&self) -> String {
         match self.side {
-            Side::Machine => self.component.clone(),
+            EnergySide::Machine => self.component.clone(),
             side => format!("{} {}", side.word(), self.component),
         }
     }
 
     /// Makes one of joules that were used in so many seconds.
-    pub fn of(component: impl Into<String>, side: Side, joule: f64, seconds: f64, origin: &Origin) -> Self {
+    pub fn of(
+        component: impl Into<String>,
+        side: EnergySide,
+        joule: f64,
+        seconds: f64,
+        origin: &EnergyOrigin,
+    ) -> Self {
         let watt = (seconds > 0.0).then(|| joule / seconds);
         Self { joule: Some(joule), watt, unresolved: false, ..Self::unresolved(component, side, origin) }
     }
 
     /// Makes one that says that there is no number.
-    pub fn unresolved(component: impl Into<String>, side: Side, origin: &Origin) -> Self {
+    pub fn unresolved(component: impl Into<String>, side: EnergySide, origin: &EnergyOrigin) -> Self {
         Self {
             component: component.into(),
             side,
@@ -165,7 +171,7 @@ impl EnergyValue {
 /// Something that knows the energy between two instants: a meter's readings or a model's course.
 pub trait EnergySource {
     /// Returns where its figures come from.
-    fn origin(&self) -> &Origin;
+    fn origin(&self) -> &EnergyOrigin;
 
     /// Names the part of the machine that it speaks of.
     fn component(&self) -> &str;
@@ -180,7 +186,7 @@ pub trait EnergySource {
     fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64>;
 
     /// Returns everything that it knows, as a value.
-    fn value(&self, side: Side) -> Option<EnergyValue> {
+    fn value(&self, side: EnergySide) -> Option<EnergyValue> {
         let (from, to) = self.span_ns()?;
         let joules = self.joules(from, to)?;
         Some(EnergyValue::of(self.component(), side, joules, super::seconds(to - from), self.origin()))

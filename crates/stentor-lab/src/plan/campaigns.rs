@@ -30,15 +30,15 @@ pub struct Campaigns {
 #[serde(deny_unknown_fields)]
 pub struct Registry {
     /// Of the app that tests of one platform go to.
-    pub one_platform: Devices,
+    pub one_platform: PlatformDevices,
     /// Of the app that tests of both go to.
-    pub both_platforms: Devices,
+    pub both_platforms: PlatformDevices,
 }
 
 /// Devices by platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Devices {
+pub struct PlatformDevices {
     /// Android.
     pub gcm: u64,
     /// Apple.
@@ -67,7 +67,7 @@ pub struct Background {
 
 /// Whom pushes go to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mix {
+pub enum PlatformMix {
     /// Android alone.
     #[serde(rename = "gcm")]
     Gcm,
@@ -101,7 +101,7 @@ pub struct CampaignCell {
     /// The question that it belongs to; empty for the study's own tests.
     pub question: String,
     /// Whom the pushes go to.
-    pub mix: Mix,
+    pub mix: PlatformMix,
     /// Requests in flight at each provider, over all apps; the server decides when absent.
     pub consumers: Option<u32>,
     /// Whether connections are kept.
@@ -139,7 +139,7 @@ impl Default for CampaignCell {
         Self {
             id: String::new(),
             question: String::new(),
-            mix: Mix::Both,
+            mix: PlatformMix::Both,
             consumers: None,
             pooled: true,
             latency_ms: None,
@@ -162,20 +162,21 @@ impl Default for CampaignCell {
 impl Campaigns {
     /// Returns the devices of an app at a scale, never fewer than two of a platform.
     #[must_use]
-    pub fn devices(&self, mix: Mix, scale: f64) -> Devices {
-        let full = if mix == Mix::Both { self.registry.both_platforms } else { self.registry.one_platform };
+    pub fn devices(&self, mix: PlatformMix, scale: f64) -> PlatformDevices {
+        let full =
+            if mix == PlatformMix::Both { self.registry.both_platforms } else { self.registry.one_platform };
         let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(2);
-        Devices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
+        PlatformDevices { gcm: scaled(full.gcm), apns: scaled(full.apns) }
     }
 
     /// Returns how many pushes a test with this mix is made of at a scale.
     #[must_use]
-    pub fn pushes(&self, mix: Mix, scale: f64) -> u64 {
-        let Devices { gcm, apns } = self.devices(mix, scale);
+    pub fn pushes(&self, mix: PlatformMix, scale: f64) -> u64 {
+        let PlatformDevices { gcm, apns } = self.devices(mix, scale);
         match mix {
-            Mix::Gcm => gcm,
-            Mix::Apns => apns,
-            Mix::Both => gcm + apns,
+            PlatformMix::Gcm => gcm,
+            PlatformMix::Apns => apns,
+            PlatformMix::Both => gcm + apns,
         }
     }
 
@@ -204,7 +205,7 @@ impl ProviderModel {
     }
 }
 
-impl Mix {
+impl PlatformMix {
     /// Returns the name that stands in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -226,7 +227,7 @@ impl CampaignCell {
     /// Counts the requests that may be in flight over all providers, if that is fixed.
     #[must_use]
     pub fn inflight_requests(&self) -> Option<u32> {
-        let providers = if self.mix == Mix::Both { 2 } else { 1 };
+        let providers = if self.mix == PlatformMix::Both { 2 } else { 1 };
         self.consumers.map(|consumers| consumers * providers)
     }
 

@@ -1,7 +1,7 @@
 //! From a plan to cells: every combination of levels for every subject that is there.
 
-use super::{Amount, Experiment, Factor, Level, Plan, PlanError, Profile, Slot};
-use crate::subject::protocol::Role;
+use super::{Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan};
+use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
 use crate::subject::{BUILT_IN, Definition, INSERT, STORE, TLS};
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ const INTERRUPTION: &str = "interruption";
 
 /// What of a plan is wished for.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub struct PlanChoice {
     /// How much.
-    pub profile: Profile,
+    pub profile: RunProfile,
     /// Levels by factor; factors that are not named keep all.
     pub factors: BTreeMap<String, Vec<String>>,
     /// Parts of labels, ids or stacks; all when empty.
@@ -93,14 +93,14 @@ pub struct NotRun {
 
 /// What a plan comes to.
 #[derive(Debug, Clone, Default)]
-pub struct Expansion {
+pub struct ExpandedPlan {
     /// Cells.
     pub cells: Vec<Cell>,
     /// What the plan has and cannot be run.
     pub not_run: Vec<NotRun>,
 }
 
-impl Expansion {
+impl ExpandedPlan {
     /// Returns about how long all forks will take, in seconds.
     #[must_use]
     pub fn expected_seconds(&self) -> f64 {
@@ -117,11 +117,11 @@ impl Cell {
     }
 }
 
-impl Plan {
+impl StudyPlan {
     /// Lists the cells that are wished for, filled with the subjects that there are.
-    pub fn expand(&self, choice: &Choice, definitions: &[Definition]) -> Result<Expansion, PlanError> {
+    pub fn expand(&self, choice: &PlanChoice, definitions: &[Definition]) -> Result<ExpandedPlan, PlanError> {
         self.check(choice)?;
-        let mut expansion = Expansion { cells: Vec::new(), not_run: self.not_here.clone() };
+        let mut expansion = ExpandedPlan { cells: Vec::new(), not_run: self.not_here.clone() };
         for experiment in &self.experiments {
             for variant in wished(&experiment.variants, &choice.variants) {
                 for slot in experiment.subjects.iter().filter(|slot| fits(&slot.variants, variant)) {
@@ -149,7 +149,7 @@ impl Plan {
     }
 
     /// Refuses wishes that nothing answers to, so that a slip of the pen is not an empty run.
-    fn check(&self, choice: &Choice) -> Result<(), PlanError> {
+    fn check(&self, choice: &PlanChoice) -> Result<(), PlanError> {
         let unknown = |what, name: &String, known: Vec<&str>| {
             let mut known: Vec<&str> = known;
             known.sort_unstable();
@@ -177,7 +177,7 @@ impl Plan {
 }
 
 /// A client and a server that fill a place.
-struct Pair {
+struct StackPair {
     stack: String,
     client: Definition,
     server: Definition,
@@ -195,7 +195,12 @@ fn fits(only: &[String], variant: &String) -> bool {
 
 /// Finds what can fill a place; a half that a subject lacks, or a server that cannot read rows where it should, is played
 /// by ours.
-fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice: &Choice) -> Vec<Pair> {
+fn fill(
+    slot: &PlanSlot,
+    experiment: &Experiment,
+    definitions: &[Definition],
+    choice: &PlanChoice,
+) -> Vec<StackPair> {
     let reads_rows = experiment.settings.contains_key(STORE);
     let mut pairs = Vec::new();
     for definition in definitions.iter().filter(|one| one.ops.contains(&experiment.op)) {
@@ -206,17 +211,19 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
         let Some(stack) = stack(slot, &definition.id) else { continue };
         let ours = definitions.iter().find(|one| one.id == format!("{dialect}/{BUILT_IN}"));
         let named = named_server(slot, &stack, dialect, definitions);
-        let half = |role: Role| {
-            let other = named.filter(|_| role == Role::Server);
+        let half = |role: SubjectRole| {
+            let other = named.filter(|_| role == SubjectRole::Server);
             let one = other.unwrap_or(definition);
-            let is_able = role == Role::Client || !reads_rows || one.can(STORE);
+            let is_able = role == SubjectRole::Client || !reads_rows || one.can(STORE);
             let own = (is_able && one.roles.contains(&role)).then_some(one);
             own.or(ours).cloned()
         };
-        let (Some(client), Some(server)) = (half(Role::Client), half(Role::Server)) else { continue };
+        let (Some(client), Some(server)) = (half(SubjectRole::Client), half(SubjectRole::Server)) else {
+            continue;
+        };
         if is_wished(slot, &stack, &definition.id, choice) {
             let encrypting = encrypting(&client, &server, ours).cloned();
-            pairs.push(Pair { stack, client, server, encrypting });
+            pairs.push(StackPair { stack, client, server, encrypting });
         }
     }
     pairs
@@ -225,17 +232,17 @@ fn fill(slot: &Slot, experiment: &Experiment, definitions: &[Definition], choice
 /// Finds the server that a place names for the paper's clients: a comparison of clients with a server each would be one of
 /// servers.
 fn named_server<'a>(
-    slot: &Slot,
+    slot: &PlanSlot,
     stack: &str,
     dialect: &str,
     definitions: &'a [Definition],
 ) -> Option<&'a Definition> {
-    let mut able = definitions.iter().filter(|one| one.roles.contains(&Role::Server));
+    let mut able = definitions.iter().filter(|one| one.roles.contains(&SubjectRole::Server));
     let speaks = |id: &str| id.split('/').next() == Some(dialect);
     able.find(|one| speaks(&one.id) && is_named_server(slot, &one.id)).filter(|_| stack == "period")
 }
 
-fn is_named_server(slot: &Slot, id: &str) -> bool {
+fn is_named_server(slot: &PlanSlot, id: &str) -> bool {
     slot.server.iter().any(|part| id.contains(part.as_str()))
 }
 
@@ -247,11 +254,12 @@ fn encrypting<'a>(
 ) -> Option<&'a Definition> {
     // Two halves of ours would be told as another's.
     let instead = ours.filter(|ours| ours.id != client.id);
-    let mut able = [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(Role::Server));
-    client.encrypts(Role::Client).then(|| able.next())?
+    let mut able =
+        [Some(server), instead].into_iter().flatten().filter(|one| one.encrypts(SubjectRole::Server));
+    client.encrypts(SubjectRole::Client).then(|| able.next())?
 }
 
-fn stack(slot: &Slot, id: &str) -> Option<String> {
+fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
     let has = |parts: &[String]| parts.iter().any(|part| part == "*" || id.contains(part.as_str()));
     if id.ends_with(BUILT_IN) {
         slot.rust.then(|| "rust".to_owned())
@@ -265,14 +273,14 @@ fn stack(slot: &Slot, id: &str) -> Option<String> {
 }
 
 /// All profiles take our subjects and the paper's; others are run when named, and as the profile's length allows.
-fn is_wished(slot: &Slot, stack: &str, id: &str, choice: &Choice) -> bool {
+fn is_wished(slot: &PlanSlot, stack: &str, id: &str, choice: &PlanChoice) -> bool {
     if choice.subjects.is_empty() {
         let is_early = |part: &String| id.contains(part.as_str());
         return ["rust", "period"].contains(&stack)
             || match choice.profile {
-                Profile::Quick => false,
-                Profile::Standard => slot.standard.iter().any(is_early),
-                Profile::Full => true,
+                RunProfile::Quick => false,
+                RunProfile::Standard => slot.standard.iter().any(is_early),
+                RunProfile::Full => true,
             };
     }
     choice.subjects.iter().any(|wish| {
@@ -280,7 +288,7 @@ fn is_wished(slot: &Slot, stack: &str, id: &str, choice: &Choice) -> bool {
     })
 }
 
-fn missing(slot: &Slot, filled: &[Pair], choice: &Choice) -> Option<NotRun> {
+fn missing(slot: &PlanSlot, filled: &[StackPair], choice: &PlanChoice) -> Option<NotRun> {
     let has_period = filled.iter().any(|pair| pair.stack == "period");
     if slot.period.is_empty() || has_period || !choice.subjects.is_empty() {
         return None;
@@ -293,10 +301,16 @@ fn missing(slot: &Slot, filled: &[Pair], choice: &Choice) -> Option<NotRun> {
     Some(NotRun { what: format!("{} (the paper's software)", slot.label), reason })
 }
 
-fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choice: &Choice) -> Vec<Cell> {
-    let mut rows: Vec<Vec<(&Factor, &Level)>> = vec![Vec::new()];
+fn cells(
+    experiment: &Experiment,
+    variant: &str,
+    slot: &PlanSlot,
+    pair: &StackPair,
+    choice: &PlanChoice,
+) -> Vec<Cell> {
+    let mut rows: Vec<Vec<(&Factor, &FactorLevel)>> = vec![Vec::new()];
     for factor in &experiment.factors {
-        let levels: Vec<&Level> =
+        let levels: Vec<&FactorLevel> =
             factor.levels.iter().filter(|level| is_run(factor, level, variant, choice)).collect();
         rows = rows
             .iter()
@@ -316,7 +330,7 @@ fn cells(experiment: &Experiment, variant: &str, slot: &Slot, pair: &Pair, choic
     rows.iter().map(|row| cell(experiment, variant, slot, pair, row, choice)).collect()
 }
 
-fn is_run(factor: &Factor, level: &Level, variant: &str, choice: &Choice) -> bool {
+fn is_run(factor: &Factor, level: &FactorLevel, variant: &str, choice: &PlanChoice) -> bool {
     let named = choice.factors.get(&factor.name);
     let in_profile = level.profiles.is_empty() || level.profiles.contains(&choice.profile);
     let of_variant = level.variants.is_empty() || level.variants.iter().any(|one| one == variant);
@@ -326,10 +340,10 @@ fn is_run(factor: &Factor, level: &Level, variant: &str, choice: &Choice) -> boo
 fn cell(
     experiment: &Experiment,
     variant: &str,
-    slot: &Slot,
-    pair: &Pair,
-    row: &[(&Factor, &Level)],
-    choice: &Choice,
+    slot: &PlanSlot,
+    pair: &StackPair,
+    row: &[(&Factor, &FactorLevel)],
+    choice: &PlanChoice,
 ) -> Cell {
     let mut settings = experiment.settings.clone();
     settings.extend(slot.set.clone());

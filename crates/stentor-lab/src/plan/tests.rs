@@ -2,35 +2,35 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::runner::roster;
-use crate::subject::protocol::Role;
-use crate::subject::{BUILT_IN, Definition, dialect::Dialect};
+use crate::subject::protocol::SubjectRole;
+use crate::subject::{BUILT_IN, Definition, dialect::SubjectDialect};
 
-fn shipped(id: &str) -> Plan {
-    Plan::shipped(id).expect("readable").expect("there")
+fn shipped(id: &str) -> StudyPlan {
+    StudyPlan::shipped(id).expect("readable").expect("there")
 }
 
 fn ours() -> Vec<Definition> {
     roster::ours(&["stentor".to_owned(), "speak".to_owned()])
 }
 
-fn foreign(id: &str, roles: &[Role]) -> Definition {
+fn foreign(id: &str, roles: &[SubjectRole]) -> Definition {
     let mut definition =
-        Definition::built_in(Dialect::named("rest+xml-dom").expect("there"), vec!["x".into()]);
+        Definition::built_in(SubjectDialect::named("rest+xml-dom").expect("there"), vec!["x".into()]);
     definition.id = id.to_owned();
     definition.roles = roles.to_vec();
     definition.can.clear();
     definition
 }
 
-fn expand(id: &str, choice: &Choice, definitions: &[Definition]) -> Expansion {
+fn expand(id: &str, choice: &PlanChoice, definitions: &[Definition]) -> ExpandedPlan {
     shipped(id).expand(choice, definitions).expect("a sensible choice")
 }
 
 #[test]
 fn every_plan_that_is_shipped_can_be_read_and_has_cells_in_every_profile() {
     for id in PLANNED {
-        for profile in [Profile::Quick, Profile::Standard, Profile::Full] {
-            let expansion = expand(id, &Choice { profile, ..Choice::default() }, &ours());
+        for profile in [RunProfile::Quick, RunProfile::Standard, RunProfile::Full] {
+            let expansion = expand(id, &PlanChoice { profile, ..PlanChoice::default() }, &ours());
             assert!(!expansion.cells.is_empty(), "{id}");
             assert!(expansion.expected_seconds() > 1.0, "{id}");
         }
@@ -39,17 +39,17 @@ fn every_plan_that_is_shipped_can_be_read_and_has_cells_in_every_profile() {
 
 #[test]
 fn the_standard_profiles_of_all_four_studies_take_at_most_ninety_minutes_with_our_subjects() {
-    let choice = Choice { profile: Profile::Standard, ..Choice::default() };
+    let choice = PlanChoice { profile: RunProfile::Standard, ..PlanChoice::default() };
     let seconds: f64 = PLANNED.iter().map(|id| expand(id, &choice, &ours()).expected_seconds()).sum();
     assert!(seconds < 5400.0, "{seconds}");
     let quick: Vec<f64> =
-        PLANNED.iter().map(|id| expand(id, &Choice::default(), &ours()).expected_seconds()).collect();
+        PLANNED.iter().map(|id| expand(id, &PlanChoice::default(), &ours()).expected_seconds()).collect();
     assert!(quick.iter().all(|seconds| *seconds < 600.0), "{quick:?}");
 }
 
 #[test]
 fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
-    let expansion = expand("cai-2009", &Choice::default(), &ours());
+    let expansion = expand("cai-2009", &PlanChoice::default(), &ours());
     let query: Vec<&Cell> = expansion.cells.iter().filter(|cell| cell.experiment == "query").collect();
     assert_eq!(query.len(), 3 * 3 * 5);
     let one =
@@ -60,7 +60,7 @@ fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
 
 #[test]
 fn a_filter_keeps_the_levels_that_it_names_and_refuses_those_that_there_are_not() {
-    let mut choice = Choice { subjects: vec!["SOAP".into()], ..Choice::default() };
+    let mut choice = PlanChoice { subjects: vec!["SOAP".into()], ..PlanChoice::default() };
     choice.factors.insert("type".into(), vec!["Object".into()]);
     choice.factors.insert("items".into(), vec!["200".into(), "400".into()]);
     let expansion = expand("cai-2009", &choice, &ours());
@@ -68,14 +68,14 @@ fn a_filter_keeps_the_levels_that_it_names_and_refuses_those_that_there_are_not(
     choice.factors.insert("items".into(), vec!["201".into()]);
     let error = shipped("cai-2009").expand(&choice, &ours()).expect_err("no such level").to_string();
     assert!(error.contains("201") && error.contains("3200"), "{error}");
-    let variants = Choice { variants: vec!["code".into()], ..Choice::default() };
+    let variants = PlanChoice { variants: vec!["code".into()], ..PlanChoice::default() };
     assert!(shipped("cai-2009").expand(&variants, &ours()).is_err());
 }
 
 #[test]
 fn forks_and_samples_can_be_asked_for_and_then_so_many_must_count() {
     let samples = SampleChoice { forks: Some(1), samples: Some(2) };
-    let expansion = expand("nunes-2014", &Choice { samples, ..Choice::default() }, &ours());
+    let expansion = expand("nunes-2014", &PlanChoice { samples, ..PlanChoice::default() }, &ours());
     let amount = expansion.cells[0].amount;
     assert_eq!((amount.forks, amount.forks_min, amount.samples), (1, 1, 2));
 }
@@ -83,8 +83,8 @@ fn forks_and_samples_can_be_asked_for_and_then_so_many_must_count() {
 #[test]
 fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_can() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]));
-    let choice = Choice { profile: Profile::Quick, ..Choice::default() };
+    definitions.push(foreign("rest+xml-dom/android-4.1.2/jdk17", &[SubjectRole::Client]));
+    let choice = PlanChoice { profile: RunProfile::Quick, ..PlanChoice::default() };
     let expansion = expand("anacleto-2012", &choice, &definitions);
     let cell = expansion.cells.iter().find(|cell| cell.stack == "period").expect("there");
     assert_eq!((cell.label.as_str(), cell.server.id.as_str()), ("HTTP XML DOM", "rest+xml-dom/stentor/rust"));
@@ -102,20 +102,20 @@ fn a_client_of_others_meets_our_server_and_keeps_no_rows_unless_it_says_that_it_
 #[test]
 fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/other-1.0/jdk17", &[Role::Client, Role::Server]));
-    let stacks = |choice: &Choice| -> Vec<String> {
+    definitions.push(foreign("rest+xml-dom/other-1.0/jdk17", &[SubjectRole::Client, SubjectRole::Server]));
+    let stacks = |choice: &PlanChoice| -> Vec<String> {
         let expansion = expand("anacleto-2012", choice, &definitions);
         let of_label = expansion.cells.into_iter().filter(|cell| cell.label == "HTTP XML DOM");
         let mut stacks: Vec<String> = of_label.map(|cell| cell.stack).collect();
         stacks.dedup();
         stacks
     };
-    assert_eq!(stacks(&Choice::default()), ["rust"]);
-    let standard = Choice { profile: Profile::Standard, ..Choice::default() };
+    assert_eq!(stacks(&PlanChoice::default()), ["rust"]);
+    let standard = PlanChoice { profile: RunProfile::Standard, ..PlanChoice::default() };
     assert_eq!(stacks(&standard), ["rust"]);
-    let full = Choice { profile: Profile::Full, ..Choice::default() };
+    let full = PlanChoice { profile: RunProfile::Full, ..PlanChoice::default() };
     assert_eq!(stacks(&full), ["rust", "other-1.0/jdk17"]);
-    let named = Choice { subjects: vec!["other-1.0".into()], ..Choice::default() };
+    let named = PlanChoice { subjects: vec!["other-1.0".into()], ..PlanChoice::default() };
     assert_eq!(stacks(&named), ["other-1.0/jdk17"]);
 }
 
@@ -123,26 +123,26 @@ fn other_software_is_left_to_longer_profiles_unless_it_is_named() {
 fn the_standard_profile_takes_the_software_that_its_plan_names() {
     let mut definitions = ours();
     for id in ["soap/zend-1/php", "soap/ext-soap/php", "soap/cxf-4.2.3/jdk17"] {
-        definitions.push(foreign(id, &[Role::Client, Role::Server]));
+        definitions.push(foreign(id, &[SubjectRole::Client, SubjectRole::Server]));
     }
     let stacks = |profile| -> BTreeSet<String> {
-        let choice = Choice { profile, ..Choice::default() };
+        let choice = PlanChoice { profile, ..PlanChoice::default() };
         let cells = expand("cai-2009", &choice, &definitions).cells.into_iter();
         let cells = cells.filter(|cell| cell.label == "SOAP" && cell.experiment == "query");
         cells.filter(|cell| cell.stack != "rust").map(|cell| cell.stack).collect()
     };
-    assert_eq!(stacks(Profile::Quick), ["period".to_owned()].into());
-    assert_eq!(stacks(Profile::Standard), ["ext-soap/php".to_owned(), "period".to_owned()].into());
+    assert_eq!(stacks(RunProfile::Quick), ["period".to_owned()].into());
+    assert_eq!(stacks(RunProfile::Standard), ["ext-soap/php".to_owned(), "period".to_owned()].into());
 }
 
 #[test]
 fn a_server_that_reads_no_rows_leaves_them_to_ours() {
     let mut definitions = ours();
-    definitions.push(foreign("rest+xml-dom/jdk/jdk17", &[Role::Client, Role::Server]));
-    let named = Choice { subjects: vec!["/jdk/".into()], ..Choice::default() };
+    definitions.push(foreign("rest+xml-dom/jdk/jdk17", &[SubjectRole::Client, SubjectRole::Server]));
+    let named = PlanChoice { subjects: vec!["/jdk/".into()], ..PlanChoice::default() };
     let cells = expand("anacleto-2012", &named, &definitions).cells;
     assert!(!cells.is_empty());
-    let rust = Choice { subjects: vec!["rust".into()], ..Choice::default() };
+    let rust = PlanChoice { subjects: vec!["rust".into()], ..PlanChoice::default() };
     let ours = expand("anacleto-2012", &rust, &definitions).cells;
     assert!(
         ours.iter().all(|cell| cell.client.id.ends_with(BUILT_IN)),
@@ -156,12 +156,12 @@ fn a_server_that_reads_no_rows_leaves_them_to_ours() {
 
 #[test]
 fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_cannot_has_none() {
-    let halves = |roles: &[Role], can: &[&str]| -> BTreeSet<(String, String, String)> {
+    let halves = |roles: &[SubjectRole], can: &[&str]| -> BTreeSet<(String, String, String)> {
         let mut other = foreign("rest+json/httpurlconnection/jdk17", roles);
         other.can = can.iter().map(|one| (*one).to_owned()).collect();
         let definitions = [ours(), vec![other]].concat();
         let variants = vec!["paper".to_owned(), "modern".to_owned()];
-        let choice = Choice { profile: Profile::Full, variants, ..Choice::default() };
+        let choice = PlanChoice { profile: RunProfile::Full, variants, ..PlanChoice::default() };
         let cells = expand("albertengo-2020", &choice, &definitions).cells.into_iter();
         let cells = cells.filter(|cell| cell.stack == "period");
         cells.map(|cell| (cell.levels["tls"].clone(), cell.client.id, cell.server.id)).collect()
@@ -171,22 +171,25 @@ fn a_server_that_cannot_encrypt_leaves_cells_with_tls_to_ours_and_a_client_that_
         (tls.to_owned(), id(client), id(server))
     };
     let (theirs, ours) = ("httpurlconnection/jdk17", BUILT_IN);
-    let both = [Role::Client, Role::Server];
+    let both = [SubjectRole::Client, SubjectRole::Server];
     assert_eq!(halves(&both, &[]), [row("off", theirs, theirs)].into());
     assert_eq!(halves(&both, &["tls"]), [row("off", theirs, theirs), row("on", theirs, theirs)].into());
     let mixed = [row("off", theirs, theirs), row("on", theirs, ours)];
     assert_eq!(halves(&both, &["tls-client"]), mixed.into());
     // With a client of ours and a server of ours nothing of theirs would be left.
-    assert_eq!(halves(&[Role::Server], &["tls-client"]), [row("off", ours, theirs)].into());
-    assert_eq!(halves(&[Role::Server], &["tls"]), [row("off", ours, theirs), row("on", ours, theirs)].into());
+    assert_eq!(halves(&[SubjectRole::Server], &["tls-client"]), [row("off", ours, theirs)].into());
+    assert_eq!(
+        halves(&[SubjectRole::Server], &["tls"]),
+        [row("off", ours, theirs), row("on", ours, theirs)].into()
+    );
 }
 
 #[test]
 fn clients_of_the_paper_meet_one_kind_of_server_where_a_plan_names_it() {
-    let client = foreign("rest+json/httpurlconnection/jdk17", &[Role::Client, Role::Server]);
-    let mut server = foreign("rest+json/cxf-2.7.4/jdk17", &[Role::Server]);
+    let client = foreign("rest+json/httpurlconnection/jdk17", &[SubjectRole::Client, SubjectRole::Server]);
+    let mut server = foreign("rest+json/cxf-2.7.4/jdk17", &[SubjectRole::Server]);
     let servers = |definitions: &[Definition]| -> BTreeSet<(String, String)> {
-        let choice = Choice { profile: Profile::Full, ..Choice::default() };
+        let choice = PlanChoice { profile: RunProfile::Full, ..PlanChoice::default() };
         let cells = expand("albertengo-2020", &choice, definitions).cells.into_iter();
         let cells = cells.filter(|cell| cell.stack == "period");
         cells.map(|cell| (cell.levels.get("tls").cloned().unwrap_or_default(), cell.server.id)).collect()
@@ -214,7 +217,7 @@ fn clients_of_the_paper_meet_one_kind_of_server_where_a_plan_names_it() {
 #[test]
 fn variants_choose_their_levels() {
     let levels = |variant: &str| {
-        let choice = Choice { variants: vec![variant.into()], ..Choice::default() };
+        let choice = PlanChoice { variants: vec![variant.into()], ..PlanChoice::default() };
         let cells = expand("albertengo-2020", &choice, &ours()).cells;
         let mut levels: Vec<String> = cells
             .iter()
@@ -233,10 +236,10 @@ fn variants_choose_their_levels() {
 #[test]
 fn a_limit_of_the_heap_is_for_those_that_have_one() {
     let mut definitions = ours();
-    let mut android = foreign("rest+xml-dom/android-4.1.2/jdk17", &[Role::Client]);
+    let mut android = foreign("rest+xml-dom/android-4.1.2/jdk17", &[SubjectRole::Client]);
     android.run = vec!["java".into(), "@heap".into()];
     definitions.push(android);
-    let expansion = expand("anacleto-2012", &Choice::default(), &definitions);
+    let expansion = expand("anacleto-2012", &PlanChoice::default(), &definitions);
     let heaps = |stack: &str| -> Vec<&str> {
         let cells =
             expansion.cells.iter().filter(|cell| cell.label == "HTTP XML DOM" && cell.levels["poi"] == "1");

@@ -10,7 +10,7 @@ const LETTER: f64 = 0.56;
 
 /// How one series differs from the others, in colour and without.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct SeriesStyle {
     pub(crate) color: &'static str,
     shape: Shape,
     dash: &'static str,
@@ -28,18 +28,18 @@ enum Shape {
     Bar,
 }
 
-const LOOKS: [Look; 8] = [
-    Look { color: "var(--c1,#2b6cb0)", shape: Shape::Circle, dash: "" },
-    Look { color: "var(--c2,#c05621)", shape: Shape::Square, dash: "7 3" },
-    Look { color: "var(--c3,#2f855a)", shape: Shape::Triangle, dash: "2 3" },
-    Look { color: "var(--c4,#805ad5)", shape: Shape::Diamond, dash: "9 3 2 3" },
-    Look { color: "var(--c5,#b83280)", shape: Shape::Cross, dash: "4 2" },
-    Look { color: "var(--c6,#0f766e)", shape: Shape::Ring, dash: "12 3" },
-    Look { color: "var(--c7,#975a16)", shape: Shape::Plus, dash: "1 2" },
-    Look { color: "var(--c8,#4a5568)", shape: Shape::Bar, dash: "6 2 1 2 1 2" },
+const LOOKS: [SeriesStyle; 8] = [
+    SeriesStyle { color: "var(--c1,#2b6cb0)", shape: Shape::Circle, dash: "" },
+    SeriesStyle { color: "var(--c2,#c05621)", shape: Shape::Square, dash: "7 3" },
+    SeriesStyle { color: "var(--c3,#2f855a)", shape: Shape::Triangle, dash: "2 3" },
+    SeriesStyle { color: "var(--c4,#805ad5)", shape: Shape::Diamond, dash: "9 3 2 3" },
+    SeriesStyle { color: "var(--c5,#b83280)", shape: Shape::Cross, dash: "4 2" },
+    SeriesStyle { color: "var(--c6,#0f766e)", shape: Shape::Ring, dash: "12 3" },
+    SeriesStyle { color: "var(--c7,#975a16)", shape: Shape::Plus, dash: "1 2" },
+    SeriesStyle { color: "var(--c8,#4a5568)", shape: Shape::Bar, dash: "6 2 1 2 1 2" },
 ];
 
-impl Look {
+impl SeriesStyle {
     /// Returns the look of the series at a place; after eight the colours come again with other shapes.
     pub(crate) const fn of(place: usize) -> Self {
         let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
@@ -81,7 +81,7 @@ impl Canvas {
     }
 
     /// Draws a line through points, in a series' colour and pattern.
-    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], look: Look) {
+    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], look: SeriesStyle) {
         let dash =
             if look.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", look.dash) };
         let _ = writeln!(
@@ -93,7 +93,7 @@ impl Canvas {
     }
 
     /// Fills an area in a series' colour, thinly.
-    pub(crate) fn area(&mut self, points: &[(f64, f64)], look: Look) {
+    pub(crate) fn area(&mut self, points: &[(f64, f64)], look: SeriesStyle) {
         let _ = writeln!(
             self.body,
             "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.16\" stroke=\"none\"/>",
@@ -103,7 +103,7 @@ impl Canvas {
     }
 
     /// Draws a series' mark.
-    pub(crate) fn mark(&mut self, (x, y): (f64, f64), look: Look) {
+    pub(crate) fn mark(&mut self, (x, y): (f64, f64), look: SeriesStyle) {
         let color = look.color;
         let path = |d: String| format!("<path d=\"{d}\" fill=\"{color}\"/>");
         let stroke =
@@ -158,7 +158,7 @@ impl Canvas {
     }
 
     /// Writes names of series side by side, on new lines where there is no more room; returns the height that it took.
-    pub(crate) fn legend(&mut self, y: f64, names: &[(&str, Look)]) -> f64 {
+    pub(crate) fn legend(&mut self, y: f64, names: &[(&str, SeriesStyle)]) -> f64 {
         let (mut x, mut row) = (8.0, 0.0);
         for (name, look) in names {
             let width = 32.0 + width_of(name);

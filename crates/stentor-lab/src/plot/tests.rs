@@ -26,7 +26,7 @@ fn equal_values_still_have_an_axis() {
 fn a_drawing_on_its_own_has_no_variables_and_a_ground() {
     let mut canvas = Canvas::new(100.0, 50.0);
     canvas.text((1.0, 1.0), "start", INK, "a < b");
-    canvas.mark((5.0, 5.0), Look::of(5));
+    canvas.mark((5.0, 5.0), SeriesStyle::of(5));
     let drawn = canvas.finish("Title & more", "What it shows");
     assert!(
         drawn.contains("var(--ink,#1a202c)")
@@ -40,6 +40,6 @@ fn a_drawing_on_its_own_has_no_variables_and_a_ground() {
 #[test]
 fn many_series_all_look_different() {
     let looks: std::collections::BTreeSet<String> =
-        (0..64).map(|place| format!("{:?}", Look::of(place))).collect();
+        (0..64).map(|place| format!("{:?}", SeriesStyle::of(place))).collect();
     assert_eq!(looks.len(), 64);
 }

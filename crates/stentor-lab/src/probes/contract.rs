@@ -1,7 +1,7 @@
 //! Specification and tools: does a face describe itself so that a machine can read it, and is that enough for a client?
 
 use super::face::Face;
-use super::{Protocol, Reply, Word};
+use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use stentor_wire::soap::{Envelope, Version};
@@ -28,10 +28,10 @@ pub(super) enum Described {
 }
 
 /// Asks the face to describe itself.
-pub(super) async fn specification(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn specification(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
-        Protocol::Soap => Ok(match described(face).await? {
-            Described::Whole(service, _) => Reply::is(
+        PaperProtocol::Soap => Ok(match described(face).await? {
+            Described::Whole(service, _) => ProbeReply::is(
                 service.operations.iter().any(|one| one.name == OP.name()),
                 format!(
                     "GET ?wsdl gives WSDL 1.1 of service {} with {} operations",
@@ -39,22 +39,25 @@ pub(super) async fn specification(face: &mut Face) -> Result<Reply, SubjectError
                     service.operations.len()
                 ),
             ),
-            Described::Partly(why) => Reply::word(Word::Yes, why),
-            Described::Nothing(why) => Reply::word(Word::No, why),
+            Described::Partly(why) => ProbeReply::word(ProbeWord::Yes, why),
+            Described::Nothing(why) => ProbeReply::word(ProbeWord::No, why),
         }),
-        Protocol::XmlRpc => introspection(face).await,
-        Protocol::Rest => rest(face).await,
+        PaperProtocol::XmlRpc => introspection(face).await,
+        PaperProtocol::Rest => rest(face).await,
     }
 }
 
 /// Makes a client from the description and nothing else, and lets it call.
-pub(super) async fn tools(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn tools(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
-        Protocol::Soap => soap_client(face).await,
-        Protocol::XmlRpc => signature_client(face).await,
-        Protocol::Rest => {
+        PaperProtocol::Soap => soap_client(face).await,
+        PaperProtocol::XmlRpc => signature_client(face).await,
+        PaperProtocol::Rest => {
             let contract = rest(face).await?;
-            Ok(Reply::word(Word::No, format!("nothing to make a client from: {}", contract.evidence)))
+            Ok(ProbeReply::word(
+                ProbeWord::No,
+                format!("nothing to make a client from: {}", contract.evidence),
+            ))
         }
     }
 }
@@ -76,42 +79,47 @@ pub(super) async fn described(face: &mut Face) -> Result<Described, SubjectError
     })
 }
 
-async fn rest(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn rest(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let mut seen = Vec::new();
     for place in PLACES {
         let answer = face.get(OP, place).await?;
         let is_readable = parse(&answer.body, &DocumentLimits::default()).is_ok()
             || serde_json::from_slice::<serde_json::Value>(&answer.body).is_ok();
         if answer.status == 200 && is_readable {
-            return Ok(Reply::word(
-                Word::Yes,
+            return Ok(ProbeReply::word(
+                ProbeWord::Yes,
                 format!("GET {place} gives a document that a machine can read"),
             ));
         }
         seen.push(format!("{place} {}", answer.status));
     }
-    Ok(Reply::word(Word::No, format!("GET gives no description ({})", seen.join(", "))))
+    Ok(ProbeReply::word(ProbeWord::No, format!("GET gives no description ({})", seen.join(", "))))
 }
 
-async fn introspection(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn introspection(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let names = match call(face, "system.listMethods", vec![]).await? {
         Ok(Value::List(names)) => names,
-        Ok(_) => return Ok(Reply::word(Word::No, "system.listMethods gives no list")),
-        Err(why) => return Ok(Reply::word(Word::No, format!("system.listMethods is refused: {why}"))),
+        Ok(_) => return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods gives no list")),
+        Err(why) => {
+            return Ok(ProbeReply::word(ProbeWord::No, format!("system.listMethods is refused: {why}")));
+        }
     };
     let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.name())) else {
-        return Ok(Reply::word(Word::No, "system.listMethods does not name the operation"));
+        return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods does not name the operation"));
     };
     let told = call(face, "system.methodSignature", vec![method.into()]).await?;
     Ok(match told {
-        Ok(signature) => Reply::word(
-            Word::Yes,
+        Ok(signature) => ProbeReply::word(
+            ProbeWord::Yes,
             format!(
                 "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not ask for it",
                 signature_text(&signature)
             ),
         ),
-        Err(why) => Reply::word(Word::No, format!("{method} is listed, but its signature is refused: {why}")),
+        Err(why) => ProbeReply::word(
+            ProbeWord::No,
+            format!("{method} is listed, but its signature is refused: {why}"),
+        ),
     })
 }
 
@@ -123,33 +131,39 @@ fn signature_text(signature: &Value) -> String {
 }
 
 /// Calls with an empty struct: a signature says that a struct is wanted, and nothing of what is in it.
-async fn signature_client(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn signature_client(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let listed = introspection(face).await?;
-    if listed.answer != super::Answer::Word(Word::Yes) {
-        return Ok(Reply::word(Word::No, format!("nothing to make a client from: {}", listed.evidence)));
+    if listed.answer != super::ProbeAnswer::Word(ProbeWord::Yes) {
+        return Ok(ProbeReply::word(
+            ProbeWord::No,
+            format!("nothing to make a client from: {}", listed.evidence),
+        ));
     }
     let method = format!("lab.{}", OP.name());
     Ok(match call(face, &method, vec![Value::Record(Vec::new())]).await? {
-        Ok(_) => Reply::word(Word::Yes, "a struct as the signature wants it is answered"),
-        Err(why) => Reply::word(
-            Word::No,
+        Ok(_) => ProbeReply::word(ProbeWord::Yes, "a struct as the signature wants it is answered"),
+        Err(why) => ProbeReply::word(
+            ProbeWord::No,
             format!("a signature says struct and not which fields; a struct without them: {why}"),
         ),
     })
 }
 
-async fn soap_client(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn soap_client(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let (service, root) = match described(face).await? {
         Described::Whole(service, root) => (service, root),
-        Described::Partly(why) => return Ok(Reply::word(Word::NotProbed, why)),
+        Described::Partly(why) => return Ok(ProbeReply::word(ProbeWord::NotProbed, why)),
         Described::Nothing(why) => {
-            return Ok(Reply::word(Word::No, format!("nothing to make a client from: {why}")));
+            return Ok(ProbeReply::word(ProbeWord::No, format!("nothing to make a client from: {why}")));
         }
     };
     let Some(request) = request_of(&service, &root) else {
         // What our own contracts look like is known; others may say the same in another way.
-        let word = if face.is_ours { Word::No } else { Word::NotProbed };
-        return Ok(Reply::word(word, "the WSDL names no element of text that this probe could call with"));
+        let word = if face.is_ours { ProbeWord::No } else { ProbeWord::NotProbed };
+        return Ok(ProbeReply::word(
+            word,
+            "the WSDL names no element of text that this probe could call with",
+        ));
     };
     let answer = face.post(OP, &soap::write(&Envelope::around(Version::V11, vec![request]))?).await?;
     let back =
@@ -161,7 +175,7 @@ async fn soap_client(face: &mut Face) -> Result<Reply, SubjectError> {
                 soap::SoapBody::Fault(_) => false,
             }
         });
-    Ok(Reply::is(
+    Ok(ProbeReply::is(
         back,
         format!("a call made of names from the WSDL alone is answered with {}", answer.status),
     ))

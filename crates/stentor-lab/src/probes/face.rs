@@ -1,12 +1,12 @@
 //! A face under trial: a subject that is told by LSP-1 which operation to serve, and plain HTTP to it.
 
-use super::Protocol;
-use crate::subject::client::Client;
-use crate::subject::dialect::{Dialect, Format};
-use crate::subject::host::{Host, PATIENCE};
-use crate::subject::protocol::{Order, Prepare, Report, Role};
+use super::PaperProtocol;
+use crate::subject::client::SubjectClient;
+use crate::subject::dialect::{SubjectDialect, ValueFormat};
+use crate::subject::process::{PATIENCE, SubjectProcess};
+use crate::subject::protocol::{Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
-use crate::subject::setup::Setup;
+use crate::subject::setup::SubjectSetup;
 use crate::subject::{Definition, SubjectError};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,24 +21,24 @@ const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// A face under trial.
 pub struct Face {
-    pub(super) protocol: Protocol,
-    pub(super) dialect: Dialect,
+    pub(super) protocol: PaperProtocol,
+    pub(super) dialect: SubjectDialect,
     /// Whether it is of this program, whose formats can be asked without it.
     pub(super) is_ours: bool,
     /// Whether it says that it encrypts.
     pub(super) encrypts: bool,
-    place: Place,
+    place: FaceLocation,
 }
 
-enum Place {
+enum FaceLocation {
     /// A subject, which listens anew for each operation.
-    Subject(Box<Host>),
+    Subject(Box<SubjectProcess>),
     /// Somebody who listens already.
     At(SocketAddr),
 }
 
 /// An answer by HTTP.
-pub(super) struct Response {
+pub(super) struct FaceResponse {
     pub(super) status: u16,
     /// Where it sends the caller instead.
     location: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Response {
 
 impl Face {
     /// Starts a subject that plays the protocol's dialect.
-    pub async fn start(protocol: Protocol, definition: &Definition) -> Result<Self, SubjectError> {
+    pub async fn start(protocol: PaperProtocol, definition: &Definition) -> Result<Self, SubjectError> {
         let place = started(definition).await?;
         Ok(Self { protocol, dialect: protocol.dialect()?, is_ours: true, encrypts: true, place })
     }
@@ -55,30 +55,30 @@ impl Face {
     /// Starts somebody else's subject, which speaks one of the protocols.
     pub async fn foreign(definition: &Definition) -> Result<Self, SubjectError> {
         let dialect = definition.dialect()?;
-        let protocol = Protocol::of(dialect).ok_or_else(|| SubjectError::Unprobed(dialect.name()))?;
-        let encrypts = definition.encrypts(Role::Server);
+        let protocol = PaperProtocol::of(dialect).ok_or_else(|| SubjectError::Unprobed(dialect.name()))?;
+        let encrypts = definition.encrypts(SubjectRole::Server);
         Ok(Self { protocol, dialect, is_ours: false, encrypts, place: started(definition).await? })
     }
 
     /// Takes whoever listens there for the face.
-    pub fn at(protocol: Protocol, address: SocketAddr) -> Result<Self, SubjectError> {
+    pub fn at(protocol: PaperProtocol, address: SocketAddr) -> Result<Self, SubjectError> {
         Ok(Self {
             protocol,
             dialect: protocol.dialect()?,
             is_ours: true,
             encrypts: true,
-            place: Place::At(address),
+            place: FaceLocation::At(address),
         })
     }
 
     /// Returns whether its documents are XML.
     pub(super) fn is_of_xml(&self) -> bool {
-        self.dialect.format != Format::Json
+        self.dialect.format != ValueFormat::Json
     }
 
     /// Ends the subject.
     pub async fn end(self) {
-        if let Place::Subject(host) = self.place {
+        if let FaceLocation::Subject(host) = self.place {
             host.end().await;
         }
     }
@@ -90,13 +90,14 @@ impl Face {
         factors: BTreeMap<String, String>,
     ) -> Result<SocketAddr, SubjectError> {
         let host = match &mut self.place {
-            Place::At(address) => return Ok(*address),
-            Place::Subject(host) => host,
+            FaceLocation::At(address) => return Ok(*address),
+            FaceLocation::Subject(host) => host,
         };
         let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let variant = String::new();
-        let order = Prepare { role: Role::Server, op, factors, bind, target: None, seed: SEED, variant };
-        match host.ask(&Order::Prepare(order)).await? {
+        let order =
+            Prepare { role: SubjectRole::Server, op, factors, bind, target: None, seed: SEED, variant };
+        match host.ask(&SubjectOrder::Prepare(order)).await? {
             Report::Ready { port: port @ 1.. } => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
             other => Err(SubjectError::Babble { line: other.name().into(), wanted: "ready with a port" }),
         }
@@ -109,17 +110,17 @@ impl Face {
         factors: BTreeMap<String, String>,
         request: &Content,
     ) -> Result<Content, SubjectError> {
-        let setup = Setup::of(&factors, SEED);
+        let setup = SubjectSetup::of(&factors, SEED);
         let address = self.serve(op, factors).await?;
         let exchange = async {
-            let mut client = Client::connect_as(self.dialect, op, address, setup).await?;
+            let mut client = SubjectClient::connect_as(self.dialect, op, address, setup).await?;
             Ok(client.exchange(0, 0, request).await?.1)
         };
         within(exchange).await
     }
 
     /// Asks for a path.
-    pub(super) async fn get(&mut self, op: Op, path: &str) -> Result<Response, SubjectError> {
+    pub(super) async fn get(&mut self, op: Op, path: &str) -> Result<FaceResponse, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
         let answer = within(send(address, get(address, path), &[])).await?;
         // As every client does, it is gone after once; whoever is named there, the one who sent us is asked.
@@ -130,7 +131,7 @@ impl Face {
     }
 
     /// Sends a body to an operation as the dialect does.
-    pub(super) async fn post(&mut self, op: Op, body: &[u8]) -> Result<Response, SubjectError> {
+    pub(super) async fn post(&mut self, op: Op, body: &[u8]) -> Result<FaceResponse, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
         let action = self.dialect.soap_action(op);
         let action = action.map(|action| format!("SOAPAction: {action}\r\n")).unwrap_or_default();
@@ -154,10 +155,10 @@ fn path_of(location: &str) -> Option<String> {
     place.find('/').map(|start| place[start..].to_owned())
 }
 
-async fn started(definition: &Definition) -> Result<Place, SubjectError> {
-    let mut host = Host::start(definition, PATIENCE)?;
-    host.ask(&Order::Hello).await?;
-    Ok(Place::Subject(Box::new(host)))
+async fn started(definition: &Definition) -> Result<FaceLocation, SubjectError> {
+    let mut host = SubjectProcess::start(definition, PATIENCE)?;
+    host.ask(&SubjectOrder::Hello).await?;
+    Ok(FaceLocation::Subject(Box::new(host)))
 }
 
 /// Waits no longer than for any other order.
@@ -166,7 +167,7 @@ async fn within<T>(trial: impl Future<Output = Result<T, SubjectError>>) -> Resu
     tokio::time::timeout(PATIENCE, trial).await.map_err(|_| silent)?
 }
 
-async fn send(address: SocketAddr, head: String, body: &[u8]) -> Result<Response, SubjectError> {
+async fn send(address: SocketAddr, head: String, body: &[u8]) -> Result<FaceResponse, SubjectError> {
     let wrong = || SubjectError::io(format!("asking {address}"));
     let mut stream = TcpStream::connect(address).await.map_err(wrong())?;
     stream.write_all(&[head.as_bytes(), body].concat()).await.map_err(wrong())?;
@@ -189,7 +190,7 @@ async fn send(address: SocketAddr, head: String, body: &[u8]) -> Result<Response
 }
 
 /// Reads an answer; `None` while it is not there as a whole.
-fn response(answer: &[u8], has_ended: bool) -> Option<Response> {
+fn response(answer: &[u8], has_ended: bool) -> Option<FaceResponse> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
@@ -205,7 +206,7 @@ fn response(answer: &[u8], has_ended: bool) -> Option<Response> {
     } else {
         has_ended.then(|| body.to_vec())?
     };
-    Some(Response { status, location: field("location").map(str::to_owned), body })
+    Some(FaceResponse { status, location: field("location").map(str::to_owned), body })
 }
 
 /// Joins the chunks of a body.

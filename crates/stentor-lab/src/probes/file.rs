@@ -1,7 +1,7 @@
 //! What probes said, as a file beside the records of a run, and as figures that claims are judged by.
 
-use super::{Answer, ProbeResult, STUDY, Word};
-use crate::claims::figures::{Figure, Figures, Interval, Value};
+use super::{ProbeAnswer, ProbeResult, ProbeWord, STUDY};
+use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -97,13 +97,13 @@ impl Probed {
 
 /// Returns what claims can be judged by. That something exists is not refuted by a face of ours that lacks it.
 fn figure(told: &ProbeResult) -> Option<Figure> {
-    if EXISTENCE.contains(&told.id.as_str()) && told.answer == Answer::Word(Word::No) {
+    if EXISTENCE.contains(&told.id.as_str()) && told.answer == ProbeAnswer::Word(ProbeWord::No) {
         return None;
     }
     let value = match told.answer {
-        Answer::Number(number) => Value::Number(Interval::point(number)),
-        Answer::Word(word @ (Word::Yes | Word::No)) => Value::Word(word.text().into()),
-        Answer::Word(_) => return None,
+        ProbeAnswer::Number(number) => FigureValue::Number(Interval::point(number)),
+        ProbeAnswer::Word(word @ (ProbeWord::Yes | ProbeWord::No)) => FigureValue::Word(word.text().into()),
+        ProbeAnswer::Word(_) => return None,
     };
     Some(Figure {
         source: "stentor".into(),

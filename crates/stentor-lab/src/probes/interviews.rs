@@ -1,10 +1,15 @@
 //! What the interviewed of the paper said, counted by our coding of each statement.
 
-use super::{Protocol, Reply};
+use super::{PaperProtocol, ProbeReply};
 use crate::claims::figures::{Figure, Figures};
 
 /// Counts the statements on some topics that speak for or against a protocol.
-pub(super) fn count(protocol: Protocol, figures: &Figures, topics: &[String], polarity: &str) -> Reply {
+pub(super) fn count(
+    protocol: PaperProtocol,
+    figures: &Figures,
+    topics: &[String],
+    polarity: &str,
+) -> ProbeReply {
     let on_topic = |figure: &&Figure| {
         figure.metric == "polarity"
             && figure.subject == protocol.label()
@@ -18,7 +23,7 @@ pub(super) fn count(protocol: Protocol, figures: &Figures, topics: &[String], po
         .collect();
     let named = if ids.is_empty() { String::new() } else { format!(": {}", ids.join(", ")) };
     let unit = if polarity == "for" { "statements for" } else { "statements against" };
-    Reply::count(
+    ProbeReply::count(
         ids.len(),
         unit,
         format!("{} of {} statements on {}{named}", ids.len(), all.len(), topics.join(" and ")),

@@ -2,13 +2,13 @@
 
 use super::face::Face;
 use super::interviews;
-use super::{Kind, ProbeContext, ProbeResult, Protocol, Reply, Word};
+use super::{PaperProtocol, ProbeContext, ProbeKind, ProbeReply, ProbeResult, ProbeWord};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
 use crate::subject::{Definition, SubjectError};
 use serde::Deserialize;
 use std::pin::Pin;
 
-type Trial<'a> = Pin<Box<dyn Future<Output = Result<Reply, SubjectError>> + Send + 'a>>;
+type Trial<'a> = Pin<Box<dyn Future<Output = Result<ProbeReply, SubjectError>> + Send + 'a>>;
 
 const TEXT: &str = include_str!("list.toml");
 /// Why a subject is not asked.
@@ -17,13 +17,13 @@ const OF_THE_FORMAT: &str = "told by bytes of the format in our own hands; a sub
 /// A probe.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Probe {
+pub struct FeatureProbe {
     /// Its id.
     pub id: String,
     /// The row of the paper's tables on which it bears.
     pub feature: String,
     /// How its answers come about.
-    pub kind: Kind,
+    pub kind: ProbeKind,
     /// What it does, in a sentence.
     pub does: String,
     /// Topics of the interviews whose statements are counted.
@@ -35,28 +35,28 @@ pub struct Probe {
 }
 
 #[derive(Deserialize)]
-struct File {
-    probes: Vec<Probe>,
+struct ProbesFile {
+    probes: Vec<FeatureProbe>,
 }
 
 /// How a probe comes to its answer.
 enum How {
     /// Of our own face by bytes and values, of any other by an exchange.
-    Either(fn(Protocol) -> Result<Reply, SubjectError>, for<'a> fn(&'a mut Face) -> Trial<'a>),
+    Either(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>, for<'a> fn(&'a mut Face) -> Trial<'a>),
     /// By an exchange with a face.
     Live(for<'a> fn(&'a mut Face, &'a ProbeContext) -> Trial<'a>),
     /// By bytes and values alone.
-    Bytes(fn(Protocol) -> Result<Reply, SubjectError>),
+    Bytes(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>),
     /// By what is written somewhere.
-    Read(fn(Protocol, &ProbeContext) -> Reply),
+    Read(fn(PaperProtocol, &ProbeContext) -> ProbeReply),
     /// By statements of interviews.
     Counted,
 }
 
 /// Lists every probe, in the order of the paper's rows.
 #[must_use]
-pub fn list() -> Vec<Probe> {
-    toml::from_str::<File>(TEXT).map(|file| file.probes).unwrap_or_default()
+pub fn list() -> Vec<FeatureProbe> {
+    toml::from_str::<ProbesFile>(TEXT).map(|file| file.probes).unwrap_or_default()
 }
 
 /// Runs every probe on each face; one that breaks off says why, and the others go on.
@@ -77,7 +77,7 @@ pub async fn run_on(
     context: &ProbeContext,
 ) -> Result<Vec<ProbeResult>, SubjectError> {
     let mut all = Vec::new();
-    for probe in list().into_iter().filter(|probe| probe.kind == Kind::Measured) {
+    for probe in list().into_iter().filter(|probe| probe.kind == ProbeKind::Measured) {
         let mut face = Face::foreign(definition).await?;
         all.push(probe.ask(&mut face, context).await);
         face.end().await;
@@ -85,7 +85,7 @@ pub async fn run_on(
     Ok(all)
 }
 
-impl Probe {
+impl FeatureProbe {
     /// Finds what answers it; `None` for an id that no trial has.
     fn how(&self) -> Option<How> {
         use How::{Bytes, Counted, Either, Live, Read};
@@ -110,7 +110,7 @@ impl Probe {
             "lines" => Read(|protocol, context| sources::lines(protocol, context.sources.as_deref())),
             "files" => Read(|protocol, context| sources::touched(protocol, context.sources.as_deref())),
             "names" => Bytes(size::names_known),
-            _ if self.kind == Kind::Interviews => Counted,
+            _ if self.kind == ProbeKind::Interviews => Counted,
             _ => return None,
         })
     }
@@ -120,18 +120,18 @@ impl Probe {
         self.how().is_some()
     }
 
-    async fn reply(&self, face: &mut Face, context: &ProbeContext) -> Result<Reply, SubjectError> {
+    async fn reply(&self, face: &mut Face, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
         let protocol = face.protocol;
         match self.how() {
             Some(How::Live(trial)) => trial(face, context).await,
             Some(How::Either(_, trial)) if !face.is_ours => trial(face).await,
-            Some(How::Bytes(_)) if !face.is_ours => Ok(Reply::word(Word::NotProbed, OF_THE_FORMAT)),
+            Some(How::Bytes(_)) if !face.is_ours => Ok(ProbeReply::word(ProbeWord::NotProbed, OF_THE_FORMAT)),
             Some(How::Either(trial, _) | How::Bytes(trial)) => trial(protocol),
             Some(How::Read(read)) => Ok(read(protocol, context)),
             Some(How::Counted) => {
                 Ok(interviews::count(protocol, &context.figures, &self.topics, &self.polarity))
             }
-            None => Ok(Reply::word(Word::NotRun, format!("there is no trial {}", self.id))),
+            None => Ok(ProbeReply::word(ProbeWord::NotRun, format!("there is no trial {}", self.id))),
         }
     }
 
@@ -139,8 +139,8 @@ impl Probe {
     pub(super) async fn ask(&self, face: &mut Face, context: &ProbeContext) -> ProbeResult {
         let reply = self.reply(face, context).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
-            SubjectError::Unanswered if !face.is_ours => Reply::word(Word::No, error.to_string()),
-            _ => Reply::word(Word::NotRun, error.to_string()),
+            SubjectError::Unanswered if !face.is_ours => ProbeReply::word(ProbeWord::No, error.to_string()),
+            _ => ProbeReply::word(ProbeWord::NotRun, error.to_string()),
         });
         ProbeResult {
             id: self.id.clone(),

@@ -2,7 +2,7 @@
 
 use super::contract::call;
 use super::face::Face;
-use super::{Protocol, Reply, Word};
+use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use stentor_wire::soap::{Envelope, SoapBody, Version};
@@ -14,16 +14,16 @@ const OP: Op = Op::Echo;
 const TEXTS: [&str; 2] = ["one", "two"];
 
 /// Sends two requests at once and looks for two answers.
-pub(super) async fn several(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn several(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
-        Protocol::XmlRpc => packed(face).await,
-        Protocol::Soap => two_in_a_body(face).await,
-        Protocol::Rest => two_documents(face).await,
+        PaperProtocol::XmlRpc => packed(face).await,
+        PaperProtocol::Soap => two_in_a_body(face).await,
+        PaperProtocol::Rest => two_documents(face).await,
     }
 }
 
 /// Sends two calls and one that does not exist: each gets an outcome of its own.
-async fn packed(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn packed(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let method = format!("lab.{}", OP.name());
     let payload = |text: &str| Value::Record(vec![("payload".into(), text.into())]);
     let mut calls = TEXTS.map(|text| Call { method: method.clone(), params: vec![payload(text)] }).to_vec();
@@ -31,20 +31,22 @@ async fn packed(face: &mut Face) -> Result<Reply, SubjectError> {
     let packed = multicall(&calls);
     let answer = match call(face, &packed.method, packed.params).await? {
         Ok(answer) => answer,
-        Err(why) => return Ok(Reply::word(Word::No, format!("system.multicall is refused: {why}"))),
+        Err(why) => {
+            return Ok(ProbeReply::word(ProbeWord::No, format!("system.multicall is refused: {why}")));
+        }
     };
     let outcomes = results_of_multicall(&answer)?;
     let right =
         TEXTS.iter().zip(&outcomes).filter(|(text, outcome)| outcome.as_ref() == Ok(&payload(text))).count();
     let faults = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     let is_so = (right, faults) == (TEXTS.len(), 1);
-    Ok(Reply::is(
+    Ok(ProbeReply::is(
         is_so,
         format!("system.multicall with 3 calls gives {right} right answers and {faults} fault of its own"),
     ))
 }
 
-async fn two_in_a_body(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn two_in_a_body(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let namespace = crate::subject::dialect::NAMESPACE;
     let request =
         |text: &str| Envelope::request(Version::V11, namespace, OP.name(), &Content::Payload(text.into()));
@@ -57,18 +59,21 @@ async fn two_in_a_body(face: &mut Face) -> Result<Reply, SubjectError> {
     let answers = match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
         SoapBody::Elements(elements) => elements.len(),
         SoapBody::Fault(fault) => {
-            return Ok(Reply::word(Word::No, format!("two requests in one body: fault, {}", fault.reason)));
+            return Ok(ProbeReply::word(
+                ProbeWord::No,
+                format!("two requests in one body: fault, {}", fault.reason),
+            ));
         }
     };
-    Ok(Reply::is(answers == TEXTS.len(), format!("two requests in one body get {answers} answers")))
+    Ok(ProbeReply::is(answers == TEXTS.len(), format!("two requests in one body get {answers} answers")))
 }
 
-async fn two_documents(face: &mut Face) -> Result<Reply, SubjectError> {
+async fn two_documents(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let documents: Result<Vec<_>, _> =
         TEXTS.iter().map(|text| face.dialect.write_request(OP, &Content::Payload((*text).into()))).collect();
     let answer = face.post(OP, &documents?.concat()).await?;
     let has_both = TEXTS.iter().all(|text| String::from_utf8_lossy(&answer.body).contains(text));
-    Ok(Reply::is(
+    Ok(ProbeReply::is(
         answer.status == 200 && has_both,
         format!("two documents in one body are answered with {}", answer.status),
     ))

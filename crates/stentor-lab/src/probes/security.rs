@@ -1,9 +1,9 @@
 //! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
 
-use super::face::{Face, Response};
-use super::{ProbeContext, Protocol, Reply, Word};
-use crate::runner::certificate;
+use super::face::{Face, FaceResponse};
+use super::{PaperProtocol, ProbeContext, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
+use crate::subject::certificate;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
 use stentor_wire::soap::{Envelope, HeaderBlock, SoapBody, SoapFaultCode, Version};
@@ -22,28 +22,28 @@ const FILE: &str = "/etc/passwd";
 const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
 
 /// Sends ten levels of entities, each twice the one before.
-pub(super) async fn laughs(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn laughs(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let entities: String = (1..10).map(|n| format!("<!ENTITY l{n} \"&l{0};&l{0};\">", n - 1)).collect();
     let definition = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{entities}]>");
     harm(face, &definition, PLACE, "&l9;", &"ha".repeat(1 << 9)).await
 }
 
 /// Sends an entity that stands for a file of the server.
-pub(super) async fn external(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn external(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let definition = format!("<!DOCTYPE x [<!ENTITY f SYSTEM \"file://{FILE}\">]>");
     harm(face, &definition, PLACE, "&f;", crate::facts::line(FILE).trim()).await
 }
 
 /// Sends elements within elements.
-pub(super) async fn depth(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn depth(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     // Where a format has arrays, only they may stand within each other; elsewhere the first wrong element ends the reading.
     let (place, inside) = match face.protocol {
-        Protocol::XmlRpc => {
+        PaperProtocol::XmlRpc => {
             let arrays = nested("<array><data><value>", "</value></data></array>");
             (format!("<string>{PLACE}</string>"), arrays)
         }
-        Protocol::Rest if !face.is_of_xml() => (format!("\"{PLACE}\""), nested("[", "]")),
-        Protocol::Soap | Protocol::Rest => (PLACE.to_owned(), nested("<a>", "</a>")),
+        PaperProtocol::Rest if !face.is_of_xml() => (format!("\"{PLACE}\""), nested("[", "]")),
+        PaperProtocol::Soap | PaperProtocol::Rest => (PLACE.to_owned(), nested("<a>", "</a>")),
     };
     harm(face, "", &place, &inside, "").await
 }
@@ -53,36 +53,37 @@ fn nested(open: &str, close: &str) -> String {
 }
 
 /// Reads a document that is one byte larger than allowed.
-pub(super) fn size(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn size(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let max_bytes = DocumentLimits::default().document_max_bytes;
     let read = protocol.dialect()?.read_request(Op::Echo, &vec![b' '; max_bytes + 1]);
     let is_refused = matches!(read, Err(WireError::TooLarge { .. }));
     let refused = if is_refused { "refused before it is looked at" } else { "looked at" };
-    Ok(Reply::is(is_refused, format!("a document of {} bytes is {refused}", max_bytes + 1)))
+    Ok(ProbeReply::is(is_refused, format!("a document of {} bytes is {refused}", max_bytes + 1)))
 }
 
 /// Makes an exchange over TLS with a certificate of its own.
-pub(super) async fn tls(face: &mut Face, context: &ProbeContext) -> Result<Reply, SubjectError> {
+pub(super) async fn tls(face: &mut Face, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
     if !face.encrypts {
-        return Ok(Reply::word(Word::NotProbed, "its definition does not say that it encrypts"));
+        return Ok(ProbeReply::word(ProbeWord::NotProbed, "its definition does not say that it encrypts"));
     }
     certificate::make(&context.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
     let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
     certificate::tell(&mut factors, &context.directory);
     let content = Content::Payload("over TLS".into());
     Ok(match face.exchange(Op::Echo, factors, &content).await {
-        Ok(answer) => {
-            Reply::is(answer == content, "an exchange over TLS, with a certificate that the client checks")
-        }
-        Err(error) => Reply::word(Word::No, format!("no exchange over TLS: {error}")),
+        Ok(answer) => ProbeReply::is(
+            answer == content,
+            "an exchange over TLS, with a certificate that the client checks",
+        ),
+        Err(error) => ProbeReply::word(ProbeWord::No, format!("no exchange over TLS: {error}")),
     })
 }
 
 /// Sends a header of WS-Security that must be understood.
-pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectError> {
-    if face.protocol != Protocol::Soap {
-        return Ok(Reply::word(
-            Word::NotTold,
+pub(super) async fn message_served(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+    if face.protocol != PaperProtocol::Soap {
+        return Ok(ProbeReply::word(
+            ProbeWord::NotTold,
             "the format has no header in which a message could be secured",
         ));
     }
@@ -92,28 +93,29 @@ pub(super) async fn message_served(face: &mut Face) -> Result<Reply, SubjectErro
     envelope.headers.push(HeaderBlock { element: Element::of(WSSE, "Security"), must_understand: true });
     let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
     Ok(match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
-        SoapBody::Fault(fault) if fault.code == SoapFaultCode::MustUnderstand => {
-            Reply::word(Word::No, format!("the face does not speak it and says so: {}", fault.reason))
-        }
+        SoapBody::Fault(fault) if fault.code == SoapFaultCode::MustUnderstand => ProbeReply::word(
+            ProbeWord::No,
+            format!("the face does not speak it and says so: {}", fault.reason),
+        ),
         SoapBody::Fault(fault) => {
-            Reply::word(Word::No, format!("the face does not speak it: {}", fault.reason))
+            ProbeReply::word(ProbeWord::No, format!("the face does not speak it: {}", fault.reason))
         }
-        SoapBody::Elements(_) => Reply::word(Word::Yes, "a header that must be understood is taken"),
+        SoapBody::Elements(_) => ProbeReply::word(ProbeWord::Yes, "a header that must be understood is taken"),
     })
 }
 
 /// Returns what specifications have for securing a message apart from its transport.
-pub(super) fn message_specified(protocol: Protocol) -> Reply {
+pub(super) fn message_specified(protocol: PaperProtocol) -> ProbeReply {
     match protocol {
-        Protocol::Soap => Reply::word(
-            Word::Yes,
+        PaperProtocol::Soap => ProbeReply::word(
+            ProbeWord::Yes,
             "OASIS, Web Services Security: SOAP Message Security 1.0 (2004) and 1.1 (2006)",
         ),
-        Protocol::XmlRpc => {
-            Reply::word(Word::No, "the XML-RPC specification (Winer, 1999) has nothing for it")
+        PaperProtocol::XmlRpc => {
+            ProbeReply::word(ProbeWord::No, "the XML-RPC specification (Winer, 1999) has nothing for it")
         }
-        Protocol::Rest => Reply::word(
-            Word::Yes,
+        PaperProtocol::Rest => ProbeReply::word(
+            ProbeWord::Yes,
             "RFC 9421, HTTP Message Signatures (2024); when the paper was written there was no such standard",
         ),
     }
@@ -127,9 +129,9 @@ async fn harm(
     place: &str,
     inside: &str,
     done: &str,
-) -> Result<Reply, SubjectError> {
+) -> Result<ProbeReply, SubjectError> {
     if !face.is_of_xml() && !definition.is_empty() {
-        return Ok(Reply::word(Word::NotProbed, "the format has no entities"));
+        return Ok(ProbeReply::word(ProbeWord::NotProbed, "the format has no entities"));
     }
     let content = Content::Payload(PLACE.into());
     let honest = face.dialect.write_request(Op::Echo, &content)?;
@@ -143,11 +145,11 @@ async fn harm(
         face.post(Op::Echo, &honest).await.and_then(|again| face.dialect.read_answer(Op::Echo, &again.body));
     let is_alive = again.is_ok_and(|back| back == content);
     let after = if is_alive { "is answered" } else { "is not answered" };
-    Ok(Reply::is(is_refused && is_alive, format!("it is {said}; an honest request afterwards {after}")))
+    Ok(ProbeReply::is(is_refused && is_alive, format!("it is {said}; an honest request afterwards {after}")))
 }
 
 /// Returns whether an answer is a refusal, and in words what became of the harm.
-fn judged(face: &Face, answer: &Response, harmful: &[u8], done: &str) -> (bool, String) {
+fn judged(face: &Face, answer: &FaceResponse, harmful: &[u8], done: &str) -> (bool, String) {
     let status = answer.status;
     match face.dialect.read_answer(Op::Echo, &answer.body) {
         // What was taken may come back as something that our reader refuses.

@@ -3,7 +3,7 @@
 
 use super::contract::{Described, described, specification};
 use super::face::Face;
-use super::{Protocol, Reply, Word};
+use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const WHOLE: [&str; 3] = ["long", "int", "integer"];
 const OWN: &str = "urn:of:ones:own";
 
 /// Asks for an array of numbers and one of structs, and compares each entry.
-pub(super) async fn structs(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn structs(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let mut came = Vec::new();
     for kind in ["Int", "Object"] {
         let factors =
@@ -32,25 +32,25 @@ pub(super) async fn structs(face: &mut Face) -> Result<Reply, SubjectError> {
         "{} of 2 arrays of {ITEMS} (numbers, structs) came as they were made",
         came.iter().filter(|is| **is).count()
     );
-    Ok(Reply::is(came.iter().all(|is| *is), evidence))
+    Ok(ProbeReply::is(came.iter().all(|is| *is), evidence))
 }
 
 /// Writes a struct and looks whether its name is that of an element.
-pub(super) fn named(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn named(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let items = vec![Item { id: 1, name: "one".into(), price: 0.25 }];
     let bytes = protocol.dialect()?.write_request(Op::Echo, &Content::Objects(items))?;
     Ok(has_names(&names(&parse(&bytes, &DocumentLimits::default())?)))
 }
 
 /// Asks a face for an array of structs and looks whether its answer has their names.
-pub(super) async fn named_by(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn named_by(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let factors = BTreeMap::from([("type", "Object"), ("items", ITEMS)].map(|(n, l)| (n.into(), l.into())));
     let exchange = Op::Array.exchange(&factors, 1);
     let exchange = exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
     let request = face.dialect.write_request(Op::Array, &exchange.request)?;
     let body = face.post(Op::Array, &request).await?.body;
     if face.dialect.read_answer(Op::Array, &body)? != exchange.answer {
-        return Ok(Reply::is(false, "the array did not come as it was made"));
+        return Ok(ProbeReply::is(false, "the array did not come as it was made"));
     }
     let wrong = |error: serde_json::Error| SubjectError::Exchange(error.to_string());
     let names = if face.is_of_xml() {
@@ -72,7 +72,7 @@ fn keys(value: &serde_json::Value) -> Vec<String> {
     }
 }
 
-fn has_names(names: &[String]) -> Reply {
+fn has_names(names: &[String]) -> ProbeReply {
     let has = |name: &str| names.iter().any(|one| one == name);
     let (array, record) = (has("objects"), has("object"));
     let evidence = format!(
@@ -80,7 +80,7 @@ fn has_names(names: &[String]) -> Reply {
         element("objects", array),
         element("object", record)
     );
-    Reply::is(array && record, evidence)
+    ProbeReply::is(array && record, evidence)
 }
 
 fn element(name: &str, is_there: bool) -> String {
@@ -93,31 +93,31 @@ pub(super) fn names(element: &Element) -> Vec<String> {
 }
 
 /// Sends an element of one's own vocabulary through the format.
-pub(super) fn customized(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn customized(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let own = Element::of(OWN, "invoice").with(Element::of(OWN, "total").with_text("12"));
     Ok(match carried(protocol, &own) {
-        Ok(back) => Reply::is(
+        Ok(back) => ProbeReply::is(
             back.as_ref() == Some(&own),
             "an element of a vocabulary of one's own comes back as it was",
         ),
         Err(error) => {
-            Reply::is(false, format!("an element of a vocabulary of one's own is refused: {error}"))
+            ProbeReply::is(false, format!("an element of a vocabulary of one's own is refused: {error}"))
         }
     })
 }
 
-fn carried(protocol: Protocol, own: &Element) -> Result<Option<Element>, WireError> {
+fn carried(protocol: PaperProtocol, own: &Element) -> Result<Option<Element>, WireError> {
     let limits = DocumentLimits::default();
     match protocol {
-        Protocol::Rest => parse(&own.to_bytes()?, &limits).map(Some),
-        Protocol::Soap => {
+        PaperProtocol::Rest => parse(&own.to_bytes()?, &limits).map(Some),
+        PaperProtocol::Soap => {
             let bytes = soap::write(&Envelope::around(Version::V11, vec![own.clone()]))?;
             match soap::read(&bytes, &limits, &[])?.body {
                 SoapBody::Elements(mut elements) => Ok(elements.pop()),
                 SoapBody::Fault(_) => Ok(None),
             }
         }
-        Protocol::XmlRpc => {
+        PaperProtocol::XmlRpc => {
             let inside = own.clone();
             let value = Element::new("value").with(inside);
             let params = Element::new("params").with(Element::new("param").with(value));
@@ -130,7 +130,7 @@ fn carried(protocol: Protocol, own: &Element) -> Result<Option<Element>, WireErr
 }
 
 /// Sends text where a number belongs: the face must refuse it, and the format or a contract must say that it is wrong.
-pub(super) async fn strict(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn strict(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let honest = face.dialect.write_request(Op::Sort, &Content::Numbers(vec![77]))?;
     let text = if face.is_of_xml() { "abc" } else { "\"abc\"" };
     let wrong = String::from_utf8_lossy(&honest).replace("77", text).into_bytes();
@@ -140,8 +140,8 @@ pub(super) async fn strict(face: &mut Face) -> Result<Reply, SubjectError> {
     let refused = if is_refused { "is refused" } else { "is taken" };
     let evidence = format!("text where a number belongs {refused}; {says}");
     Ok(match outside {
-        None if is_refused => Reply::word(Word::NotProbed, evidence),
-        outside => Reply::is(is_refused && outside == Some(true), evidence),
+        None if is_refused => ProbeReply::word(ProbeWord::NotProbed, evidence),
+        outside => ProbeReply::is(is_refused && outside == Some(true), evidence),
     })
 }
 
@@ -154,11 +154,11 @@ async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, St
         return Ok((Some(false), says));
     }
     Ok(match face.protocol {
-        Protocol::XmlRpc => match xmlrpc::read_call(wrong, &limits) {
+        PaperProtocol::XmlRpc => match xmlrpc::read_call(wrong, &limits) {
             Err(error) => (Some(true), format!("the format itself minds: {error}")),
             Ok(_) => (Some(false), "the format does not mind".to_owned()),
         },
-        Protocol::Rest => match parse(wrong, &limits) {
+        PaperProtocol::Rest => match parse(wrong, &limits) {
             Ok(_) => {
                 let contract = specification(face).await?;
                 (
@@ -171,7 +171,7 @@ async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, St
             }
             Err(error) => (Some(true), format!("the format itself minds: {error}")),
         },
-        Protocol::Soap => match described(face).await? {
+        PaperProtocol::Soap => match described(face).await? {
             Described::Whole(_, root) => {
                 let is_declared = is_declared(&root, "n");
                 let declares = if is_declared { "declares" } else { "does not declare" };

@@ -2,7 +2,7 @@
 
 use super::face::Face;
 use super::shapes::names;
-use super::{Protocol, Reply};
+use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeSet;
@@ -13,15 +13,15 @@ use stentor_wire::{Content, DocumentLimits};
 const PAYLOAD: usize = 64;
 
 /// Counts what a request has besides its payload.
-pub(super) fn overhead(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn overhead(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let bytes = request(protocol)?.len();
     let evidence =
         format!("a request with {PAYLOAD} letters takes {bytes} bytes, without HTTP's own headers");
-    Ok(Reply::count(bytes - PAYLOAD, "bytes", evidence))
+    Ok(ProbeReply::count(bytes - PAYLOAD, "bytes", evidence))
 }
 
 /// Counts what a face's answer has besides its payload, which is what was sent.
-pub(super) async fn overhead_of(face: &mut Face) -> Result<Reply, SubjectError> {
+pub(super) async fn overhead_of(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     let payload = Content::Payload("x".repeat(PAYLOAD));
     let body = face.post(Op::Echo, &face.dialect.write_request(Op::Echo, &payload)?).await?.body;
     if face.dialect.read_answer(Op::Echo, &body)? != payload {
@@ -30,11 +30,11 @@ pub(super) async fn overhead_of(face: &mut Face) -> Result<Reply, SubjectError> 
     let bytes = body.len();
     let evidence =
         format!("its answer with {PAYLOAD} letters takes {bytes} bytes, without HTTP's own headers");
-    Ok(Reply::count(bytes.saturating_sub(PAYLOAD), "bytes", evidence))
+    Ok(ProbeReply::count(bytes.saturating_sub(PAYLOAD), "bytes", evidence))
 }
 
 /// Counts the different names that the caller of one operation writes: elements, namespaces, headers of the format.
-pub(super) fn names_known(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn names_known(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let root = parse(&request(protocol)?, &DocumentLimits::default())?;
     let mut known: BTreeSet<String> = names(&root).into_iter().collect();
     known.extend(namespaces(&root));
@@ -42,10 +42,10 @@ pub(super) fn names_known(protocol: Protocol) -> Result<Reply, SubjectError> {
         known.insert("SOAPAction".into());
     }
     let evidence = known.iter().cloned().collect::<Vec<_>>().join(", ");
-    Ok(Reply::count(known.len(), "names", evidence))
+    Ok(ProbeReply::count(known.len(), "names", evidence))
 }
 
-fn request(protocol: Protocol) -> Result<Vec<u8>, SubjectError> {
+fn request(protocol: PaperProtocol) -> Result<Vec<u8>, SubjectError> {
     Ok(protocol.dialect()?.write_request(Op::Echo, &Content::Payload("x".repeat(PAYLOAD)))?)
 }
 

@@ -1,6 +1,6 @@
 //! What one operation takes in sources: lines and files that are there for it alone, counted in our own subjects.
 
-use super::{Protocol, Reply, Word};
+use super::{PaperProtocol, ProbeReply, ProbeWord};
 use std::path::Path;
 
 /// The operation whose lines are counted.
@@ -10,11 +10,11 @@ const OTHERS: [&str; 3] = ["echo", "array", "points"];
 const CXF: &str = "java/cxf-2.7.4/src/main/java/stentor/lab/cxf";
 
 /// Sources of a face that are written for the protocol, in folders of the subjects.
-fn files(protocol: Protocol) -> Vec<String> {
+fn files(protocol: PaperProtocol) -> Vec<String> {
     let names: &[&str] = match protocol {
-        Protocol::Soap => &["Soap.java", "soap/Lab.java"],
-        Protocol::Rest => &["Rest.java"],
-        Protocol::XmlRpc => {
+        PaperProtocol::Soap => &["Soap.java", "soap/Lab.java"],
+        PaperProtocol::Rest => &["Rest.java"],
+        PaperProtocol::XmlRpc => {
             return vec!["java/xmlrpc-3.1.3/src/main/java/stentor/lab/xmlrpc/ApacheXmlRpc.java".into()];
         }
     };
@@ -22,28 +22,28 @@ fn files(protocol: Protocol) -> Vec<String> {
 }
 
 /// Counts the lines that one operation takes.
-pub(super) fn lines(protocol: Protocol, folder: Option<&Path>) -> Reply {
+pub(super) fn lines(protocol: PaperProtocol, folder: Option<&Path>) -> ProbeReply {
     counted(protocol, folder, |counts| counts.iter().map(|(_, lines)| lines).sum(), "lines")
 }
 
 /// Counts the files that one operation touches.
-pub(super) fn touched(protocol: Protocol, folder: Option<&Path>) -> Reply {
+pub(super) fn touched(protocol: PaperProtocol, folder: Option<&Path>) -> ProbeReply {
     counted(protocol, folder, |counts| counts.iter().filter(|(_, lines)| *lines > 0).count(), "files")
 }
 
 fn counted(
-    protocol: Protocol,
+    protocol: PaperProtocol,
     folder: Option<&Path>,
     sum: impl Fn(&[(String, usize)]) -> usize,
     unit: &'static str,
-) -> Reply {
+) -> ProbeReply {
     let Some(folder) = folder else {
-        return Reply::word(Word::NotCounted, "the sources of the subjects are not here");
+        return ProbeReply::word(ProbeWord::NotCounted, "the sources of the subjects are not here");
     };
     let mut counts = Vec::new();
     for file in files(protocol) {
         let Ok(text) = std::fs::read_to_string(folder.join(&file)) else {
-            return Reply::word(Word::NotCounted, format!("{file} is not here"));
+            return ProbeReply::word(ProbeWord::NotCounted, format!("{file} is not here"));
         };
         counts.push((file, lines_of(&text)));
     }
@@ -52,9 +52,9 @@ fn counted(
     let evidence = format!("lines for operation {OP}: {}", each.collect::<Vec<_>>().join(", "));
     if counts.iter().all(|(_, lines)| *lines == 0) {
         let why = "one handler takes every operation, so that none has lines of its own";
-        return Reply::word(Word::NotCounted, format!("{why} ({evidence})"));
+        return ProbeReply::word(ProbeWord::NotCounted, format!("{why} ({evidence})"));
     }
-    Reply::count(sum(&counts), unit, evidence)
+    ProbeReply::count(sum(&counts), unit, evidence)
 }
 
 /// Counts the lines of paragraphs that are there for the operation alone, and other lines that name it.

@@ -1,12 +1,12 @@
 //! The paper's tables 9 and 10, with what probes say beside each cell.
 
 use super::ProbeResult;
-use crate::claims::figures::{Figure, Figures, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures};
 use serde::Serialize;
 
 /// A cell of the paper's tables, and what probes say of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct PaperCell {
     /// Which table.
     pub table: String,
     /// Its row.
@@ -21,12 +21,12 @@ pub struct Row {
 
 /// Lists the cells in the order of the paper.
 #[must_use]
-pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<Row> {
+pub fn rows(figures: &Figures, told: &[ProbeResult]) -> Vec<PaperCell> {
     let of_tables = |figure: &&Figure| ["Table 9", "Table 10"].contains(&figure.source.as_str());
     let row = |figure: &Figure| {
-        let Value::Word(paper) = &figure.value else { return None };
+        let FigureValue::Word(paper) = &figure.value else { return None };
         let bears = |one: &&ProbeResult| one.feature == figure.metric && one.subject == figure.subject;
-        Some(Row {
+        Some(PaperCell {
             table: figure.source.clone(),
             feature: figure.metric.clone(),
             subject: figure.subject.clone(),

@@ -7,7 +7,7 @@ mod still;
 
 use super::*;
 use crate::subject::reference::Op;
-use crate::subject::server::{Behaviour, Server};
+use crate::subject::server::{Behaviour, SubjectServer};
 use std::net::{Ipv4Addr, SocketAddr};
 
 fn run<F: Future>(future: F) -> F::Output {
@@ -15,38 +15,38 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Starts a server that speaks like one protocol.
-async fn server(speaks: Protocol, op: Op, behaviour: Behaviour) -> Server {
+async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> SubjectServer {
     let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Server::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
+    SubjectServer::start(speaks.dialect().expect("known"), op, bind, behaviour).await.expect("listening")
 }
 
 /// Takes it for a face of a protocol, perhaps another than it speaks.
-fn taken_for(protocol: Protocol, server: &Server) -> Face {
+fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> Face {
     Face::at(protocol, server.address).expect("a face")
 }
 
-fn word(reply: &Reply) -> Word {
+fn word(reply: &ProbeReply) -> ProbeWord {
     match reply.answer {
-        Answer::Word(word) => word,
-        Answer::Number(number) => panic!("{number} is no word"),
+        ProbeAnswer::Word(word) => word,
+        ProbeAnswer::Number(number) => panic!("{number} is no word"),
     }
 }
 
-fn number(reply: &Reply) -> f64 {
+fn number(reply: &ProbeReply) -> f64 {
     match reply.answer {
-        Answer::Number(number) => number,
-        Answer::Word(word) => panic!("{word:?} is no number"),
+        ProbeAnswer::Number(number) => number,
+        ProbeAnswer::Word(word) => panic!("{word:?} is no number"),
     }
 }
 
 /// Makes what a probe told of a protocol.
-fn told(id: &str, feature: &str, subject: &str, answer: Answer) -> ProbeResult {
+fn told(id: &str, feature: &str, subject: &str, answer: ProbeAnswer) -> ProbeResult {
     ProbeResult {
         id: id.into(),
         feature: feature.into(),
         subject: subject.into(),
         does: "Tries.".into(),
-        kind: Kind::Measured,
+        kind: ProbeKind::Measured,
         answer,
         unit: String::new(),
         evidence: "seen".into(),

@@ -1,13 +1,13 @@
 //! Transport: whether a document says all that HTTP would say, so that it can travel without.
 
-use super::{Protocol, Reply};
+use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use stentor_wire::frame::{self, Frames};
 use stentor_wire::{Content, DocumentLimits};
 
 /// Carries a request and its answer in bare frames, and looks whether the document alone says which operation is meant.
-pub(super) fn independent(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn independent(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let dialect = protocol.dialect()?;
     let content = Content::Numbers(vec![3, 1, 2]);
     let request = framed(&dialect.write_request(Op::Sort, &content)?)?;
@@ -19,7 +19,7 @@ pub(super) fn independent(protocol: Protocol) -> Result<Reply, SubjectError> {
     let is_told = dialect.read_request(Op::Echo, &request).is_err();
     let carried = if is_carried { "comes whole" } else { "is lost" };
     let told = if is_told { "stands in the document" } else { "stands in the address and nowhere else" };
-    Ok(Reply::is(
+    Ok(ProbeReply::is(
         is_carried && is_told,
         format!("over frames without HTTP an exchange {carried}; the operation {told}"),
     ))

@@ -1,6 +1,6 @@
 //! Types: which values come back as what they were, when nothing but the document says what they are.
 
-use super::{Protocol, Reply};
+use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
 use stentor_wire::soap::{Envelope, SoapBody, Version};
 use stentor_wire::xml::Attribute;
@@ -34,7 +34,7 @@ fn samples() -> [(&'static str, Value); 9] {
 }
 
 /// Writes and reads a value of each type, and counts those that come back as they were.
-pub(super) fn survive(protocol: Protocol) -> Result<Reply, SubjectError> {
+pub(super) fn survive(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> {
     let samples = samples();
     let mut lost = Vec::new();
     for (name, value) in &samples {
@@ -43,21 +43,21 @@ pub(super) fn survive(protocol: Protocol) -> Result<Reply, SubjectError> {
         }
     }
     let how = match protocol {
-        Protocol::XmlRpc => "the format names types; nil is an extension of it",
-        Protocol::Soap => "with xsi:type beside each value",
-        Protocol::Rest => "plain XML names no types",
+        PaperProtocol::XmlRpc => "the format names types; nil is an extension of it",
+        PaperProtocol::Soap => "with xsi:type beside each value",
+        PaperProtocol::Rest => "plain XML names no types",
     };
     let lost_text =
         if lost.is_empty() { "none is lost".to_owned() } else { format!("lost: {}", lost.join(", ")) };
-    Ok(Reply::count(samples.len() - lost.len(), "of 9 types", format!("{lost_text} ({how})")))
+    Ok(ProbeReply::count(samples.len() - lost.len(), "of 9 types", format!("{lost_text} ({how})")))
 }
 
-fn trip(protocol: Protocol, value: &Value) -> Result<Option<Value>, WireError> {
+fn trip(protocol: PaperProtocol, value: &Value) -> Result<Option<Value>, WireError> {
     let limits = DocumentLimits::default();
     match protocol {
-        Protocol::XmlRpc => Ok(read_response(&write_response(&Ok(value.clone()))?, &limits)?.ok()),
-        Protocol::Rest => Ok(Some(untyped(&parse(&plain("value", value).to_bytes()?, &limits)?))),
-        Protocol::Soap => {
+        PaperProtocol::XmlRpc => Ok(read_response(&write_response(&Ok(value.clone()))?, &limits)?.ok()),
+        PaperProtocol::Rest => Ok(Some(untyped(&parse(&plain("value", value).to_bytes()?, &limits)?))),
+        PaperProtocol::Soap => {
             let bytes = soap::write(&Envelope::around(Version::V11, vec![typed("value", value)]))?;
             match soap::read(&bytes, &limits, &[])?.body {
                 SoapBody::Elements(elements) => Ok(elements.first().and_then(of_typed)),

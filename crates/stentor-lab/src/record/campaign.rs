@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Figures and proof of one run of a cell of campaigns; times are seconds unless the name says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Campaign {
+pub struct CampaignRecord {
     /// What the two arms were really sent as.
     pub sent_as: String,
     /// Devices of the audience.
@@ -73,7 +73,7 @@ pub struct Campaign {
     pub note: String,
 }
 
-impl Campaign {
+impl CampaignRecord {
     /// Returns whether nothing was lost, left over or doubled, and every listening device was reached.
     #[must_use]
     pub const fn is_sound(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Records as lines of a file.
 
-use super::{Record, RecordError, SCHEMA};
+use super::{ForkRecord, RecordError, SCHEMA};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ pub const RECORDS: &str = "records.jsonl";
 pub const CAMPAIGNS: &str = "scenarios.ndjson";
 
 /// Appends records to a file; each is on the disk before the next fork begins.
-pub struct Writer {
+pub struct RecordWriter {
     path: PathBuf,
     file: File,
 }
 
-impl Writer {
+impl RecordWriter {
     /// Opens a file to append to. A last line without an end, left by an interruption, is cut off.
     pub fn append(path: &Path) -> Result<Self, RecordError> {
         let wrong = |source| RecordError::Io { path: path.display().to_string(), source };
@@ -33,7 +33,7 @@ impl Writer {
     }
 
     /// Adds a record and waits until it is on the disk.
-    pub fn write(&mut self, record: &Record) -> Result<(), RecordError> {
+    pub fn write(&mut self, record: &ForkRecord) -> Result<(), RecordError> {
         let wrong = |source| RecordError::Io { path: self.path.display().to_string(), source };
         let mut line = serde_json::to_vec(record).map_err(|error| wrong(error.into()))?;
         line.push(b'\n');
@@ -49,12 +49,12 @@ pub fn file_of(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the records of a run's directory.
-pub fn read_directory(directory: &Path) -> Result<Vec<Record>, RecordError> {
+pub fn read_directory(directory: &Path) -> Result<Vec<ForkRecord>, RecordError> {
     read(&file_of(directory).unwrap_or_else(|| directory.join(RECORDS)))
 }
 
 /// Reads a file of records. A last line without an end is left out: the fork was interrupted.
-pub fn read(path: &Path) -> Result<Vec<Record>, RecordError> {
+pub fn read(path: &Path) -> Result<Vec<ForkRecord>, RecordError> {
     let name = path.display().to_string();
     let wrong = |source| RecordError::Io { path: name.clone(), source };
     let mut lines = BufReader::new(File::open(path).map_err(wrong)?);
@@ -74,8 +74,8 @@ pub fn read(path: &Path) -> Result<Vec<Record>, RecordError> {
     Ok(records)
 }
 
-fn parse(text: &[u8], path: &str, line: usize) -> Result<Record, RecordError> {
-    let record: Record = serde_json::from_slice(text).map_err(|source| RecordError::Line {
+fn parse(text: &[u8], path: &str, line: usize) -> Result<ForkRecord, RecordError> {
+    let record: ForkRecord = serde_json::from_slice(text).map_err(|source| RecordError::Line {
         path: path.to_owned(),
         line,
         source,

@@ -26,7 +26,7 @@ pub enum From {
 /// Times of one phase over the measured exchanges of one fork.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Latency {
+pub struct PhaseLatency {
     /// Always `ns`.
     pub unit: String,
     /// `HdrHistogram` V2, not compressed, in base64; quantiles of several forks come from adding these up.
@@ -53,7 +53,7 @@ pub struct Latency {
     pub from: From,
 }
 
-impl Latency {
+impl PhaseLatency {
     /// Sums times up; those below zero count as zero. `None` without times.
     #[must_use]
     pub fn of(times_ns: &[i64], from: From) -> Option<Self> {

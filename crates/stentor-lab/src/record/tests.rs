@@ -2,9 +2,9 @@ use super::*;
 use proptest::prelude::*;
 use std::path::Path;
 
-fn record(fork: u32) -> Record {
-    let latency = Latency::of(&[1_000, 2_000, 3_000], From::Start).expect("three times");
-    Record {
+fn record(fork: u32) -> ForkRecord {
+    let latency = PhaseLatency::of(&[1_000, 2_000, 3_000], From::Start).expect("three times");
+    ForkRecord {
         schema: SCHEMA.into(),
         study: "cai-2009".into(),
         cell: BTreeMap::from([("items".into(), "200".into())]),
@@ -12,12 +12,12 @@ fn record(fork: u32) -> Record {
         valid: true,
         latency: BTreeMap::from([(phase::RTT.into(), latency)]),
         start_ns: Sides { client: Some(5), server: None },
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-fn written(records: &[Record], path: &Path) {
-    let mut writer = Writer::append(path).expect("opened");
+fn written(records: &[ForkRecord], path: &Path) {
+    let mut writer = RecordWriter::append(path).expect("opened");
     records.iter().for_each(|record| writer.write(record).expect("written"));
 }
 
@@ -80,18 +80,18 @@ fn lines_of_others_are_refused_with_their_number() {
 #[test]
 fn a_summary_is_of_exact_times_and_the_histogram_of_times_to_a_thousandth() {
     let times: Vec<i64> = (1..=1000).map(|time| time * 1_000).collect();
-    let latency = Latency::of(&times, From::Intended).expect("times");
+    let latency = PhaseLatency::of(&times, From::Intended).expect("times");
     assert_eq!((latency.p50, latency.p99, latency.max, latency.n), (500_000, 990_000, 1_000_000, 1000));
     assert!((latency.mean - 500_500.0).abs() < 1e-6);
     let histogram = latency.histogram().expect("a histogram");
     let off = (histogram.value_at_quantile(0.5) as f64 / 500_000.0 - 1.0).abs();
     assert!(off < 0.002, "{off}");
-    assert_eq!(Latency::of(&[], From::Start), None);
+    assert_eq!(PhaseLatency::of(&[], From::Start), None);
 }
 
 #[test]
 fn a_key_names_the_fork_and_not_the_attempt() {
-    let again = Record { attempt: 2, ..record(1) };
+    let again = ForkRecord { attempt: 2, ..record(1) };
     assert_eq!(again.key(), record(1).key());
     assert_ne!(record(2).key(), record(1).key());
 }
@@ -99,7 +99,7 @@ fn a_key_names_the_fork_and_not_the_attempt() {
 proptest! {
     #[test]
     fn no_text_of_a_histogram_panics(hdr in "[A-Za-z0-9+/]{0,200}={0,2}") {
-        let _ = Latency { hdr, ..Latency::default() }.histogram();
+        let _ = PhaseLatency { hdr, ..PhaseLatency::default() }.histogram();
     }
 
     #[test]
@@ -119,7 +119,8 @@ fn energy_of_older_records_keeps_the_name_it_was_written_with() {
         (older.name().as_str(), older.joule, older.unresolved),
         ("client processor", Some(1.5), false)
     );
-    let newer = EnergyValue { component: "processor".into(), side: crate::energy::Side::Client, ..older };
+    let newer =
+        EnergyValue { component: "processor".into(), side: crate::energy::EnergySide::Client, ..older };
     assert_eq!(newer.name(), "client processor", "both stand in one row of a picture");
 }
 
@@ -127,12 +128,12 @@ fn energy_of_older_records_keeps_the_name_it_was_written_with() {
 fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_emulator_took() {
     let mut timed = record(1);
     timed.env.emulated = "built for aarch64".into();
-    timed.counts = Counts { sent: 3, ok: 3, ..Counts::default() };
+    timed.counts = ExchangeCounts { sent: 3, ok: 3, ..ExchangeCounts::default() };
     timed.bytes = Some(Bytes { exchanges: 3, ..Bytes::default() });
     let kept = timed.clone();
     timed.first_call_ns = Some(7);
     (timed.cpu, timed.mem) = (timed.start_ns, timed.start_ns);
-    timed.clock = Some(Clock { offset_ns: 9, ..Clock::default() });
+    timed.clock = Some(ClockComparison { offset_ns: 9, ..ClockComparison::default() });
     timed.energy = vec![
         serde_json::from_str(
             r#"{"component":"radio","joule":1.5,"kind":"modelled","model":"m","coefficients_ref":"c"}"#,
@@ -143,12 +144,12 @@ fn a_record_that_forgets_its_times_keeps_what_was_answered_and_nothing_that_an_e
     timed.instrument = Instrument { cpu_ns: 5, lateness_us: Quantiles { p50: 1.0, p99: 2.0, max: 3.0 } };
     timed.raw = vec![Raw { path: "raw/samples".into(), ..Raw::default() }];
     timed.forget_times();
-    assert_eq!(timed, Record { latency: BTreeMap::new(), start_ns: Sides::default(), ..kept });
+    assert_eq!(timed, ForkRecord { latency: BTreeMap::new(), start_ns: Sides::default(), ..kept });
 }
 
 #[test]
 fn a_record_from_before_emulation_was_told_is_of_a_real_processor() {
     let older = r#"{"schema":"stentor.lab.result/1","env":{"cpu":"A processor","optimized":true}}"#;
-    let older: Record = serde_json::from_str(older).expect("read");
+    let older: ForkRecord = serde_json::from_str(older).expect("read");
     assert!(!older.is_emulated());
 }

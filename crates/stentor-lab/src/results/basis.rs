@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Cell;
+use super::MeasuredCell;
 use crate::claims::figures::{ALIKE, Figure, OVERLAPPING};
-use crate::record::{Record, phase};
+use crate::record::{ForkRecord, phase};
 use crate::subject::COLLECTOR;
 
 /// What marks a phase, or a cell with one, that cannot be told from another.
@@ -29,7 +29,7 @@ pub(super) enum Basis {
 }
 
 /// Says in a figure's kind and note what it may be compared with.
-pub(super) fn marked(figure: Figure, cell: &Cell, basis: Basis) -> Figure {
+pub(super) fn marked(figure: Figure, cell: &MeasuredCell, basis: Basis) -> Figure {
     let alike = |what: String| Figure { kind: format!("{ALIKE}{what}"), ..figure.clone() };
     match basis {
         Basis::Whole => figure,
@@ -46,7 +46,7 @@ pub(super) fn marked(figure: Figure, cell: &Cell, basis: Basis) -> Figure {
 }
 
 /// Returns which of these phases of a cell cannot be told from others.
-fn objection(cell: &Cell, phases: &[&str]) -> Option<String> {
+fn objection(cell: &MeasuredCell, phases: &[&str]) -> Option<String> {
     let blurred: Vec<&str> = phases.iter().copied().filter(|phase| streams(cell, phase)).collect();
     let who =
         if blurred.iter().any(|phase| OF_SERVERS.contains(phase)) { &cell.server } else { &cell.client };
@@ -62,17 +62,17 @@ fn objection(cell: &Cell, phases: &[&str]) -> Option<String> {
 const OF_SERVERS: [&str; 4] = [phase::SERVER_DESER, phase::SERVER_SER, phase::SERVICE, phase::OWD];
 
 /// Returns whether a phase of a cell cannot be told from another, in any of its forks.
-pub(super) fn streams(cell: &Cell, phase: &str) -> bool {
+pub(super) fn streams(cell: &MeasuredCell, phase: &str) -> bool {
     cell.forks.iter().any(|fork| fork.overlaps(phase))
 }
 
 /// Names what a cell's client runs on, with its collector where it has one.
-fn runtime(cell: &Cell) -> String {
+fn runtime(cell: &MeasuredCell) -> String {
     let named: BTreeSet<String> = cell.forks.iter().map(runtime_of).collect();
     named.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-fn runtime_of(record: &Record) -> String {
+fn runtime_of(record: &ForkRecord) -> String {
     let version = |name: &str| record.subject.versions.get(&format!("client.{name}"));
     let known = RUNTIMES.into_iter().find(|(name, _)| version(name).is_some());
     let name = known.map_or("native code", |(_, name)| name);

@@ -1,16 +1,16 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
-use super::figures::{self, Figure};
+use super::figures::{self, ForkFigure};
 use super::interruptions::told;
 use super::payload::Payloads;
 use super::ratios::place;
-use super::{CONFIDENCE, Cell, Metric, Results, layers};
-use crate::document::Table;
+use super::{CONFIDENCE, MeasuredCell, Metric, Results, layers};
+use crate::document::TextTable;
 use crate::plot::short;
 use crate::statistics::Samples;
 
 /// Bytes of a whole exchange, both ways, by layer.
-pub(super) fn bytes(results: &Results) -> Table {
+pub(super) fn bytes(results: &Results) -> TextTable {
     let [opening, headers, framing, markup, payload] = layers::NAMES;
     table(results, ["part", "cell", "subject", opening, headers, framing, markup, payload], layers::IDS)
 }
@@ -20,28 +20,28 @@ fn table<const COLUMNS: usize, const FIGURES: usize>(
     results: &Results,
     header: [&str; COLUMNS],
     ids: [&str; FIGURES],
-) -> Table {
+) -> TextTable {
     let mut payloads = Payloads::of(results);
     let rows = results.cells.iter().filter_map(|cell| {
         let payload = payloads.bytes(cell);
-        let forks: Vec<Vec<Figure>> = cell.forks.iter().map(|fork| figures::of(fork, payload)).collect();
+        let forks: Vec<Vec<ForkFigure>> = cell.forks.iter().map(|fork| figures::of(fork, payload)).collect();
         let middle = |id: &&str| {
-            let of = |fork: &Vec<Figure>| Some(fork.iter().find(|one| one.id == **id)?.value);
+            let of = |fork: &Vec<ForkFigure>| Some(fork.iter().find(|one| one.id == **id)?.value);
             forks.iter().filter_map(of).collect::<Samples>().quantile(0.5)
         };
         let found: Vec<Option<f64>> = ids.iter().map(middle).collect();
         let told = found.iter().map(|one| one.map_or_else(|| "–".to_owned(), short));
         found.iter().any(Option::is_some).then(|| about(results, cell).into_iter().chain(told).collect())
     });
-    Table { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+    TextTable { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
 }
 
-fn about(results: &Results, cell: &Cell) -> [String; 3] {
+fn about(results: &Results, cell: &MeasuredCell) -> [String; 3] {
     [results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()]
 }
 
 /// Processor time and memory of each side.
-pub(super) fn costs(results: &Results) -> Table {
+pub(super) fn costs(results: &Results) -> TextTable {
     let metrics = ["client_cpu", "server_cpu", "client_memory", "server_memory"];
     let rows = results.cells.iter().filter_map(|cell| {
         let found = metrics.map(|id| Metric::find(id).and_then(|metric| cell.estimate(metric)));
@@ -50,7 +50,7 @@ pub(super) fn costs(results: &Results) -> Table {
         let [client, server, client_memory, server_memory] = found.map(told);
         is_known.then_some([part, place, subject, client, server, client_memory, server_memory])
     });
-    Table::new(
+    TextTable::new(
         [
             "part",
             "cell",
@@ -65,7 +65,7 @@ pub(super) fn costs(results: &Results) -> Table {
 }
 
 /// Energy of each exchange, with its kind and its meter or model.
-pub(super) fn energy(results: &Results) -> Table {
+pub(super) fn energy(results: &Results) -> TextTable {
     let rows = results.cells.iter().flat_map(|cell| {
         let [part, place, subject] = about(results, cell);
         super::plots::joules(cell).into_iter().map(move |((component, kind, model), samples)| {
@@ -73,5 +73,5 @@ pub(super) fn energy(results: &Results) -> Table {
             [part.clone(), place.clone(), subject.clone(), component, energy, kind, model]
         })
     });
-    Table::new(["part", "cell", "subject", "of what", "mJ [95 %]", "kind", "meter or model"], rows)
+    TextTable::new(["part", "cell", "subject", "of what", "mJ [95 %]", "kind", "meter or model"], rows)
 }

@@ -4,11 +4,11 @@ mod drawing;
 mod measured;
 mod tables;
 
-use super::section::{Block, Section};
-use super::{Account, Plot, Results, ResultsError};
-use crate::claims::{Judged, Verdict};
+use super::section::{Section, SectionBlock};
+use super::{Account, Plot, Results, ResultsError, grounds};
+use crate::claims::{ClaimVerdict, Judged};
 use crate::plan::OpenQuestion;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use serde::Serialize;
 
 pub use measured::CellSummary;
@@ -43,11 +43,11 @@ pub struct JudgedClaim {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// By the paper's own figures.
-    pub published: Verdict,
+    pub published: ClaimVerdict,
     /// Those figures.
     pub published_figures: String,
     /// By ours.
-    pub ours: Verdict,
+    pub ours: ClaimVerdict,
     /// Our figures.
     pub our_figures: String,
 }
@@ -65,7 +65,8 @@ impl Results {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
         let measured = cells.filter_map(|cell| {
-            let of_cell: Vec<&Record> = self.records.iter().filter(|one| one.experiment == cell.id).collect();
+            let of_cell: Vec<&ForkRecord> =
+                self.records.iter().filter(|one| one.experiment == cell.id).collect();
             CellSummary::of(cell, figures, &of_cell)
         });
         measured.partition(|one| one.question.is_empty())
@@ -76,7 +77,7 @@ impl Results {
     pub fn uncounted_runs(&self) -> Vec<CellSummary> {
         let figures = self.dossier.as_ref().map(|dossier| dossier.figures());
         let cells = || self.campaigns.iter().flat_map(|campaigns| &campaigns.cells);
-        let run = |record: &Record| {
+        let run = |record: &ForkRecord| {
             let cell = cells().find(|cell| cell.id == record.experiment)?;
             CellSummary::of_run(cell, figures, record)
         };
@@ -89,19 +90,19 @@ impl Account {
     pub fn answers(&self) -> Result<Vec<JudgedClaim>, ResultsError> {
         let claims = self.verdicts.iter().flat_map(|verdicts| &verdicts.claims);
         let of_paper = claims.map(|one| {
-            let ours = JudgedClaim::of(&one.judged, &super::tables::evidence(&one.judged.published));
+            let ours = JudgedClaim::of(&one.judged, &grounds::of_judgment(&one.judged.published));
             let finding = one.best();
             JudgedClaim {
                 ours: finding.verdict,
-                our_figures: super::tables::grounds(finding).join("; "),
+                our_figures: grounds::of_finding(finding).join("; "),
                 ..ours
             }
         });
         let mut answers: Vec<JudgedClaim> = of_paper.collect();
         for (question, judged) in super::verdicts::expected(&self.results)? {
             let found = judged.ours.as_ref();
-            let our_figures = found.map(super::tables::evidence).unwrap_or_default().join("; ");
-            let ours = found.map_or(Verdict::NotTestable, |found| found.verdict);
+            let our_figures = found.map(grounds::of_judgment).unwrap_or_default().join("; ");
+            let ours = found.map_or(ClaimVerdict::NotTestable, |found| found.verdict);
             answers.push(JudgedClaim { group: question, ours, our_figures, ..JudgedClaim::of(&judged, &[]) });
         }
         Ok(answers)
@@ -122,7 +123,7 @@ impl JudgedClaim {
             note: statement.note.clone(),
             published: judged.published.verdict,
             published_figures: published_figures.join("; "),
-            ours: Verdict::NotTestable,
+            ours: ClaimVerdict::NotTestable,
             our_figures: String::new(),
         }
     }
@@ -171,13 +172,14 @@ fn little(cells: &[&CellSummary]) -> String {
 }
 
 fn of_question(question: &OpenQuestion, cells: &[&CellSummary], answers: &[JudgedClaim]) -> Section {
-    let costs = vec![Block::Table(tables::proof(cells), ""), Block::Table(tables::costs(cells), "")];
+    let costs =
+        vec![SectionBlock::Table(tables::proof(cells), ""), SectionBlock::Table(tables::costs(cells), "")];
     Section::new(&question.id, &format!("Beyond the paper: {}", question.title))
-        .both(Block::Words(question.text.clone()))
-        .both(Block::Table(tables::answers(answers, &question.id), "words"))
-        .page(Block::Html(drawing::rates(&question.id, cells).svg))
-        .both(Block::Table(tables::group(cells), ""))
-        .page(Block::Folded("Proof and cost", costs))
+        .both(SectionBlock::Words(question.text.clone()))
+        .both(SectionBlock::Table(tables::answers(answers, &question.id), "words"))
+        .page(SectionBlock::Html(drawing::rates(&question.id, cells).svg))
+        .both(SectionBlock::Table(tables::group(cells), ""))
+        .page(SectionBlock::Folded("Proof and cost", costs))
 }
 
 #[cfg(test)]

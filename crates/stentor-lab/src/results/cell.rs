@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Metric;
 use super::metric::whole;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
 
 /// Prefixes of a thousand, as in `100Kb`.
@@ -16,7 +16,7 @@ const DRAWN_MAX_SAMPLES: u64 = 10_000;
 
 /// One combination of levels and subject, with the forks that count.
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub struct MeasuredCell {
     /// Which reading of the study.
     pub variant: String,
     /// Which part of the study.
@@ -36,20 +36,28 @@ pub struct Cell {
     /// What is shown as the subject's name: as short as tells it from the others.
     pub name: String,
     /// Forks that count, the last attempt of each.
-    pub forks: Vec<Record>,
+    pub forks: Vec<ForkRecord>,
     /// Attempts that do not count.
     pub invalid: usize,
 }
 
-impl Cell {
+impl MeasuredCell {
     /// Returns its levels as one text.
     pub(super) fn levels_text(&self) -> String {
         let levels = self.levels.iter().map(|(name, level)| format!("{name}={level}"));
         levels.collect::<Vec<_>>().join(";")
     }
 
+    /// Returns what sets it apart from other cells; versions may differ.
+    pub(super) fn identity(&self) -> [String; 8] {
+        let Self { experiment, variant, subject, stack, client, server, link, .. } = self;
+        let names = [experiment, variant, subject, stack, client, server, link];
+        let [experiment, variant, subject, stack, client, server, link] = names.map(String::clone);
+        [experiment, variant, subject, stack, client, server, link, self.levels_text()]
+    }
+
     /// Puts records in cells, ordered by experiment, variant, levels and subject.
-    pub(super) fn all(records: &[Record]) -> Vec<Self> {
+    pub(super) fn all(records: &[ForkRecord]) -> Vec<Self> {
         let mut cells: Vec<Self> = Vec::new();
         for record in records {
             let place = cells.iter().position(|cell| cell.holds(record));
@@ -65,7 +73,7 @@ impl Cell {
         cells
     }
 
-    fn empty(record: &Record) -> Self {
+    fn empty(record: &ForkRecord) -> Self {
         let subject = &record.subject;
         Self {
             variant: record.variant.clone(),
@@ -82,7 +90,7 @@ impl Cell {
         }
     }
 
-    fn holds(&self, record: &Record) -> bool {
+    fn holds(&self, record: &ForkRecord) -> bool {
         let subject = &record.subject;
         self.variant == record.variant
             && self.experiment == record.experiment
@@ -92,7 +100,7 @@ impl Cell {
                 == [&subject.label, &subject.stack, &subject.client, &subject.server]
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &ForkRecord) {
         if !record.valid {
             self.invalid += 1;
             return;
@@ -177,7 +185,7 @@ impl Cell {
     /// Returns whether it ran and nothing of it is timed, because the processor was emulated.
     #[must_use]
     pub fn is_untimed(&self) -> bool {
-        !self.forks.is_empty() && self.forks.iter().all(Record::is_emulated)
+        !self.forks.is_empty() && self.forks.iter().all(ForkRecord::is_emulated)
     }
 
     /// Names the outcome, if it is not simply that all forks finished.

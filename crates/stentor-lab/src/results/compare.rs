@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{CONFIDENCE, Cell, Metric, Results};
+use super::{CONFIDENCE, MeasuredCell, Metric, Results};
 use crate::statistics::{Ratio, Samples, cliffs_delta, holm, ks_distance, mann_whitney, ratio};
 
 /// What is said of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum CellChange {
     /// The whole interval lies above the band.
     Slower,
     /// The interval reaches out of the band on a side.
@@ -21,7 +21,7 @@ pub enum Change {
     Faster,
 }
 
-impl Change {
+impl CellChange {
     /// Returns the word for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Change {
 
 /// One cell in both runs.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct CellComparison {
     /// Experiment, variant and levels.
     pub cell: String,
     /// The subject.
@@ -78,24 +78,24 @@ pub struct Comparison {
     /// How differently the forks spread around their own median, 0 to 1: the distance of Kolmogorov and Smirnov.
     pub spread_distance: f64,
     /// What it comes to.
-    pub change: Change,
+    pub change: CellChange,
 }
 
 /// Compares the cells that both runs have; `threshold` is the share by which figures may differ and still be the same.
 #[must_use]
-pub fn compare(first: &Results, second: &Results, metric: &Metric, threshold: f64) -> Vec<Comparison> {
-    let others: BTreeMap<String, &Cell> = second.cells.iter().map(|cell| (key(cell), cell)).collect();
+pub fn compare(first: &Results, second: &Results, metric: &Metric, threshold: f64) -> Vec<CellComparison> {
+    let others: BTreeMap<String, &MeasuredCell> = second.cells.iter().map(|cell| (key(cell), cell)).collect();
     let pairs = first.cells.iter().filter_map(|cell| Some((cell, *others.get(&key(cell))?)));
-    let mut found: Vec<Comparison> =
-        pairs.filter_map(|(one, other)| Comparison::of(one, other, metric, threshold)).collect();
+    let mut found: Vec<CellComparison> =
+        pairs.filter_map(|(one, other)| CellComparison::of(one, other, metric, threshold)).collect();
     let corrected = holm(&found.iter().map(|one| one.p_alone).collect::<Vec<_>>());
     found.iter_mut().zip(corrected).for_each(|(one, p)| one.p = p);
     found.sort_by_key(|one| one.change);
     found
 }
 
-impl Comparison {
-    fn of(first: &Cell, second: &Cell, metric: &Metric, threshold: f64) -> Option<Self> {
+impl CellComparison {
+    fn of(first: &MeasuredCell, second: &MeasuredCell, metric: &Metric, threshold: f64) -> Option<Self> {
         let (a, b): (Samples, Samples) = (first.samples(metric), second.samples(metric));
         let found = ratio(&b, &a, CONFIDENCE)?;
         let ranks = mann_whitney(b.values(), a.values())?;
@@ -114,7 +114,7 @@ impl Comparison {
             p_min: ranks.p_min,
             cliffs_delta: cliffs_delta(b.values(), a.values())?,
             spread_distance: ks_distance(&around_median(&b)?, &around_median(&a)?)?,
-            change: Change::of(found, threshold),
+            change: CellChange::of(found, threshold),
         })
     }
 }
@@ -126,17 +126,6 @@ fn around_median(samples: &Samples) -> Option<Vec<f64>> {
 }
 
 /// What must be the same for two cells to be compared; versions may differ, that is what is compared.
-fn key(cell: &Cell) -> String {
-    [
-        &cell.experiment,
-        &cell.variant,
-        &cell.subject,
-        &cell.stack,
-        &cell.client,
-        &cell.server,
-        &cell.link,
-        &cell.levels_text(),
-    ]
-    .map(String::as_str)
-    .join("|")
+fn key(cell: &MeasuredCell) -> String {
+    cell.identity().join("|")
 }

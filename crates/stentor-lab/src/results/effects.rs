@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{by_size, size};
-use super::{CONFIDENCE, Cell, METRICS, Results, paper};
+use super::{CONFIDENCE, METRICS, MeasuredCell, Results, published};
 use crate::statistics::{Factorial, Samples, factorial};
 
 /// Factors of one design; a design of more has too many cells to be read.
@@ -35,7 +35,7 @@ pub struct Design {
 /// Finds a full design in each part of the study that has one.
 #[must_use]
 pub fn designs(results: &Results) -> Vec<Design> {
-    let mut parts: BTreeMap<(&str, &str, &str), Vec<&Cell>> = BTreeMap::new();
+    let mut parts: BTreeMap<(&str, &str, &str), Vec<&MeasuredCell>> = BTreeMap::new();
     for cell in results.cells.iter().filter(|cell| !cell.forks.is_empty()) {
         parts.entry((&cell.experiment, &cell.variant, &cell.stack)).or_default().push(cell);
     }
@@ -50,7 +50,7 @@ pub fn designs(results: &Results) -> Vec<Design> {
     designs.collect()
 }
 
-fn design(results: &Results, name: String, cells: &[&Cell]) -> Option<Design> {
+fn design(results: &Results, name: String, cells: &[&MeasuredCell]) -> Option<Design> {
     let factors = factors(results, cells);
     if factors.len() < 2 || factors.len() > FACTORS_MAX {
         return None;
@@ -67,11 +67,11 @@ fn design(results: &Results, name: String, cells: &[&Cell]) -> Option<Design> {
     Some(Design { name, experiment, variant, stack, factors, effects, forks })
 }
 
-fn level<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {
+fn level<'a>(cell: &'a MeasuredCell, factor: &str) -> Option<&'a str> {
     if factor == "subject" { Some(&cell.name) } else { cell.levels.get(factor).map(String::as_str) }
 }
 
-fn factors(results: &Results, cells: &[&Cell]) -> Vec<(String, [String; 2])> {
+fn factors(results: &Results, cells: &[&MeasuredCell]) -> Vec<(String, [String; 2])> {
     let mut names: Vec<&str> = cells.iter().flat_map(|cell| cell.levels.keys()).map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
@@ -81,7 +81,7 @@ fn factors(results: &Results, cells: &[&Cell]) -> Vec<(String, [String; 2])> {
         levels.sort_by(|one, other| by_size(one, other));
         levels.dedup();
         // Levels that the paper has too answer for the paper; others are asked only where it has none.
-        let known = paper::levels(results, name);
+        let known = published::levels(results, name);
         if levels.iter().filter(|level| known.contains(*level)).count() > 1 {
             levels.retain(|level| known.contains(level));
         }
@@ -97,19 +97,19 @@ fn factors(results: &Results, cells: &[&Cell]) -> Vec<(String, [String; 2])> {
     extremes.collect()
 }
 
-fn logs(cell: &Cell) -> impl Iterator<Item = f64> {
+fn logs(cell: &MeasuredCell) -> impl Iterator<Item = f64> {
     let times = cell.samples(&METRICS[0]);
     times.values().iter().filter(|time| **time > 0.0).map(|time| time.ln()).collect::<Vec<_>>().into_iter()
 }
 
-fn mean(cells: &[&Cell], factor: &str, wanted: &str) -> f64 {
+fn mean(cells: &[&MeasuredCell], factor: &str, wanted: &str) -> f64 {
     let inside = cells.iter().filter(|cell| level(cell, factor) == Some(wanted));
     let times: Vec<f64> = inside.flat_map(|cell| logs(cell)).collect();
     times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
-fn responses(cells: &[&Cell], factors: &[(String, [String; 2])], number: usize) -> Option<Samples> {
-    let fits = |cell: &&&Cell| {
+fn responses(cells: &[&MeasuredCell], factors: &[(String, [String; 2])], number: usize) -> Option<Samples> {
+    let fits = |cell: &&&MeasuredCell| {
         factors
             .iter()
             .enumerate()

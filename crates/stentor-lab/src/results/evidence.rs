@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::basis::{Basis, marked};
-use super::metric::{phase_ms, whole};
+use super::metric::phase_ms;
 use super::overhead;
-use super::paper::{self, Reading};
+use super::own_figure::make;
+use super::paper::{self, PaperReading};
 use super::sheet::quoted;
-use super::{Cell, Results, setting};
-use crate::claims::figures::{Figure, Figures, Interval, Value};
-use crate::record::{FINISHED, Record, phase};
+use super::{MeasuredCell, Results, published, setting};
+use crate::claims::figures::{Figure, FigureValue, Figures, Interval};
+use crate::record::{FINISHED, ForkRecord, phase};
 use crate::statistics::Samples;
 
 const HEADER: &str = "paper,source,experiment,subject,factors,metric,stat,value,unit,kind,note,low,high";
-/// How many times more or less a figure may be whose spread nobody knows.
-const ANYTHING: f64 = 1e9;
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
 
@@ -27,9 +26,9 @@ pub fn figures_csv(results: &Results, confidence: f64) -> String {
         let factors: Vec<String> =
             figure.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
         let (value, low, high) = match &figure.value {
-            Value::Number(interval) => bounds(*interval),
-            Value::Word(word) => (word.clone(), String::new(), String::new()),
-            Value::Absent => continue,
+            FigureValue::Number(interval) => bounds(*interval),
+            FigureValue::Word(word) => (word.clone(), String::new(), String::new()),
+            FigureValue::Absent => continue,
         };
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -60,36 +59,36 @@ fn bounds(interval: Interval) -> (String, String, String) {
 /// Chooses the cells that speak for the paper: of the period's software or of what ran in its place, read as the paper does
 /// where there are several readings, on one platform, in the paper's setting, and at one level of each factor that the paper
 /// does not have.
-pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
+pub(super) fn chosen(results: &Results, period: bool) -> Vec<&MeasuredCell> {
     if results.is_of_campaigns() {
-        let is_papers = |cell: &&Cell| period && cell.variant == "paper";
+        let is_papers = |cell: &&MeasuredCell| period && cell.variant == "paper";
         return results.cells.iter().filter(is_papers).collect();
     }
-    let of_stack = |cell: &&Cell| cell.is_period() == period;
-    let cells: Vec<&Cell> = results.cells.iter().filter(of_stack).collect();
+    let of_stack = |cell: &&MeasuredCell| cell.is_period() == period;
+    let cells: Vec<&MeasuredCell> = results.cells.iter().filter(of_stack).collect();
     let has_paper = cells.iter().any(|cell| cell.variant == "paper");
-    let known = paper::factors(results);
+    let known = published::factors(results);
     let is_set = |factor: &str| results.setting.contains_key(factor);
-    let extra = |cell: &Cell| {
+    let extra = |cell: &MeasuredCell| {
         let levels = cell.levels.iter().filter(|(name, _)| !known.contains(name.as_str()) && !is_set(name));
         let mut levels: Vec<(String, String)> =
             levels.map(|(name, level)| (name.clone(), level.clone())).collect();
         levels.push(("link".into(), cell.link.clone()));
         (levels, platform(&cell.stack).to_owned())
     };
-    let spoken = paper::subjects(results);
-    let readable = |cell: &&Cell| {
+    let spoken = published::subjects(results);
+    let readable = |cell: &&MeasuredCell| {
         let is_spoken = spoken.is_empty() || spoken.contains(cell.subject.as_str());
         let is_set = setting::is_papers(results, cell) || setting::is_elsewhere(results, cell);
         is_spoken && is_set && (!has_paper || cell.variant == "paper")
     };
-    let place = |cell: &Cell| {
+    let place = |cell: &MeasuredCell| {
         let levels = cell.levels.iter().filter(|(name, _)| !is_set(name));
         let levels: Vec<(String, String)> =
             levels.map(|(name, level)| (name.clone(), level.clone())).collect();
         (cell.experiment.clone(), cell.subject.clone(), levels)
     };
-    let cells: Vec<&Cell> = cells.into_iter().filter(readable).collect();
+    let cells: Vec<&MeasuredCell> = cells.into_iter().filter(readable).collect();
     let mut settings: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for cell in &cells {
         settings.entry(extra(cell)).or_default().insert(place(cell));
@@ -99,9 +98,9 @@ pub(super) fn chosen(results: &Results, period: bool) -> Vec<&Cell> {
         places.len().cmp(&others.len()).then_with(|| other.cmp(one)).then_with(|| here.cmp(there))
     });
     let Some((usual, _)) = usual else { return Vec::new() };
-    let mut taken: Vec<&Cell> = Vec::new();
+    let mut taken: Vec<&MeasuredCell> = Vec::new();
     for cell in cells {
-        let is_new = |other: &&Cell| place(other) != place(cell);
+        let is_new = |other: &&MeasuredCell| place(other) != place(cell);
         if extra(cell) == usual && taken.iter().all(is_new) {
             taken.push(cell);
         }
@@ -115,7 +114,7 @@ fn platform(stack: &str) -> &str {
 }
 
 /// Puts cells in the words of the paper.
-pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Figures {
+pub(super) fn figures(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Figures {
     let mut figures: Vec<Figure> = Vec::new();
     for cell in cells {
         for reading in paper::readings(&results.study) {
@@ -131,52 +130,20 @@ pub(super) fn figures(results: &Results, cells: &[&Cell], confidence: f64) -> Fi
     figures.into_iter().collect()
 }
 
-fn figure(cell: &Cell, reading: &Reading, confidence: f64) -> Option<Figure> {
+fn figure(cell: &MeasuredCell, reading: &PaperReading, confidence: f64) -> Option<Figure> {
     let samples: Samples = cell.forks.iter().filter_map(|fork| (reading.of)(fork)).collect();
     let experiment = if reading.experiment.is_empty() { &cell.experiment } else { reading.experiment };
     let figure = make(cell, experiment, reading.metric, reading.unit, &samples, confidence)?;
     Some(marked(figure, cell, reading.basis))
 }
 
-pub(super) fn make(
-    cell: &Cell,
-    experiment: &str,
-    metric: &str,
-    unit: &str,
-    samples: &Samples,
-    confidence: f64,
-) -> Option<Figure> {
-    Some(Figure {
-        source: "stentor".into(),
-        experiment: experiment.to_owned(),
-        subject: cell.subject.clone(),
-        factors: cell.levels.clone(),
-        metric: metric.to_owned(),
-        stat: "geometric mean over forks".into(),
-        value: Value::Number(interval(samples, confidence)?),
-        unit: unit.to_owned(),
-        kind: "measured".into(),
-        note: format!("{} forks", samples.values().len()),
-    })
-}
-
-/// A single fork says nothing of how sure its figure is: anything may be.
-fn interval(samples: &Samples, confidence: f64) -> Option<Interval> {
-    let estimate = samples.estimate(confidence)?;
-    Some(Interval {
-        low: estimate.low.unwrap_or(estimate.mean / ANYTHING),
-        value: estimate.mean,
-        high: estimate.high.unwrap_or(estimate.mean * ANYTHING),
-    })
-}
-
 /// What a client takes from bytes to values is what cai-2009 timed apart, with strings.
-fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
+fn parsing(results: &Results, cell: &MeasuredCell, confidence: f64) -> Option<Figure> {
     let is = |name: &str, level: &str| cell.levels.get(name).is_some_and(|ours| ours == level);
     if results.study != "cai-2009" || !is("type", "String") {
         return None;
     }
-    let seconds = |fork: &Record| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
+    let seconds = |fork: &ForkRecord| Some(phase_ms(fork, phase::CLIENT_DESER)? / MS);
     let samples: Samples = cell.forks.iter().filter_map(seconds).collect();
     let mut figure = make(cell, "XML parsing", "latency", "s", &samples, confidence)?;
     figure.factors = BTreeMap::from([("strings".to_owned(), cell.levels.get("items")?.clone())]);
@@ -184,24 +151,24 @@ fn parsing(results: &Results, cell: &Cell, confidence: f64) -> Option<Figure> {
 }
 
 /// How forks ended is a figure where the paper tells it: that one did not finish, or that all did.
-fn outcome(results: &Results, cell: &Cell) -> Option<Figure> {
-    let is_told = paper::has(results, "outcome") && !cell.forks.is_empty();
+fn outcome(results: &Results, cell: &MeasuredCell) -> Option<Figure> {
+    let is_told = published::has(results, "outcome") && !cell.forks.is_empty();
     let word = cell.outcome().or(is_told.then_some(FINISHED))?;
     let word = if word.eq_ignore_ascii_case("out of memory") { "Out of Memory" } else { word };
     let mut figure = make(cell, &cell.experiment, "outcome", "", &std::iter::once(1.0).collect(), 0.95)?;
-    figure.value = Value::Word(word.to_owned());
+    figure.value = FigureValue::Word(word.to_owned());
     Some(figure)
 }
 
 /// Sizes of the files, by format: what an answer's body takes.
-fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure> {
+fn file_sizes(results: &Results, cells: &[&MeasuredCell], confidence: f64) -> Vec<Figure> {
     if results.study != "anacleto-2012" {
         return Vec::new();
     }
     let formats = [("HTTP XML SAX", "XML"), ("HTTP JSON", "JSON"), ("HTTP PROBUF", "ProtocolBuffers")];
-    let of = |cell: &&Cell| {
+    let of = |cell: &&MeasuredCell| {
         let (_, format) = formats.iter().find(|(subject, _)| *subject == cell.subject)?;
-        let size = |fork: &Record| {
+        let size = |fork: &ForkRecord| {
             let bytes = fork.bytes.as_ref().filter(|bytes| bytes.exchanges > 0 && bytes.down.app > 0)?;
             Some(bytes.down.app as f64 / bytes.exchanges as f64 / 1000.0)
         };
@@ -211,11 +178,4 @@ fn file_sizes(results: &Results, cells: &[&Cell], confidence: f64) -> Vec<Figure
         Some(figure)
     };
     cells.iter().filter_map(of).collect()
-}
-
-/// Load of the client's processor while exchanges were made, in percent.
-pub(super) fn client_load_percent(record: &Record) -> Option<f64> {
-    let times = whole(record)?;
-    let waited = times.mean * times.n as f64;
-    (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
 }

@@ -1,7 +1,7 @@
 //! Every figure of a fork: metrics, phases, layers of bytes, interruptions, energy; what is drawn and what is listed alike.
 
 use super::{METRICS, layers};
-use crate::record::{InterruptionOutcome, Record};
+use crate::record::{ForkRecord, InterruptionOutcome};
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -12,7 +12,7 @@ const MEASURED: &str = "measured";
 
 /// A figure of a fork.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figure {
+pub(super) struct ForkFigure {
     /// A short name for programs.
     pub(super) id: String,
     /// Its unit.
@@ -25,7 +25,7 @@ pub(super) struct Figure {
     pub(super) value: f64,
 }
 
-impl Figure {
+impl ForkFigure {
     fn measured(id: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self { id: id.into(), unit, kind: MEASURED.into(), model: String::new(), value }
     }
@@ -37,24 +37,24 @@ impl Figure {
 }
 
 /// Lists the figures of a fork; `payload` is what is known of its content.
-pub(super) fn of(record: &Record, payload: Option<f64>) -> Vec<Figure> {
+pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Vec<ForkFigure> {
     let metrics = METRICS.iter().filter_map(|metric| {
         let value = (metric.of)(record)?;
-        Some(Figure::measured(metric.id, metric.unit, value))
+        Some(ForkFigure::measured(metric.id, metric.unit, value))
     });
     let phases = record.latency.iter();
-    let phases =
-        phases.map(|(name, times)| Figure::measured(format!("phase_{name}"), "ms", times.p50 as f64 / MS));
+    let phases = phases
+        .map(|(name, times)| ForkFigure::measured(format!("phase_{name}"), "ms", times.p50 as f64 / MS));
     let layers = layers::of(record, payload).into_iter().flat_map(|parts| layers::IDS.into_iter().zip(parts));
-    let layers = layers.map(|(id, bytes)| Figure::measured(id, "B", bytes));
+    let layers = layers.map(|(id, bytes)| ForkFigure::measured(id, "B", bytes));
     let interruption = record.interruption.iter().flat_map(|found| interrupted(found, record.is_emulated()));
-    let data = super::metric::data_bytes(record).map(|bytes| Figure::measured("bytes_data", "B", bytes));
+    let data = super::metric::data_bytes(record).map(|bytes| ForkFigure::measured("bytes_data", "B", bytes));
     metrics.chain(data).chain(phases).chain(layers).chain(interruption).chain(energy(record)).collect()
 }
 
-fn interrupted(found: &InterruptionOutcome, is_untimed: bool) -> Vec<Figure> {
-    let count = |id: &str, value: u64| Figure::measured(format!("interruption_{id}"), "", value as f64);
-    let time = |id: &str, ns: u64| Figure::measured(format!("interruption_{id}"), "ms", ns as f64 / MS);
+fn interrupted(found: &InterruptionOutcome, is_untimed: bool) -> Vec<ForkFigure> {
+    let count = |id: &str, value: u64| ForkFigure::measured(format!("interruption_{id}"), "", value as f64);
+    let time = |id: &str, ns: u64| ForkFigure::measured(format!("interruption_{id}"), "ms", ns as f64 / MS);
     let mut all = vec![
         count("pages", found.pages),
         count("pages_kept", found.pages_kept),
@@ -67,10 +67,10 @@ fn interrupted(found: &InterruptionOutcome, is_untimed: bool) -> Vec<Figure> {
     all
 }
 
-fn energy(record: &Record) -> impl Iterator<Item = Figure> {
+fn energy(record: &ForkRecord) -> impl Iterator<Item = ForkFigure> {
     let wholes = super::metric::wholes(record).unwrap_or(1.0);
     record.energy.iter().filter_map(move |energy| {
-        Some(Figure {
+        Some(ForkFigure {
             id: format!("energy_{}", energy.name().replace(' ', "_")),
             unit: "mJ",
             kind: energy.kind.word().to_owned(),

@@ -1,9 +1,9 @@
 //! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
 
-use super::{Cell, Metric, Results};
-use crate::document::Table;
+use super::{MeasuredCell, Metric, Results};
+use crate::document::TextTable;
 use crate::plot::short;
-use crate::record::{InterruptionOutcome, Record};
+use crate::record::{ForkRecord, InterruptionOutcome};
 use crate::statistics::{Estimate, Samples};
 
 /// Nanoseconds of a millisecond.
@@ -12,9 +12,9 @@ const MS: f64 = 1e6;
 const FACTOR: &str = "interruption";
 
 /// The table; empty where nothing was interrupted.
-pub(super) fn interruptions(results: &Results) -> Table {
+pub(super) fn interruptions(results: &Results) -> TextTable {
     let cells = results.cells.iter().filter(|cell| found(cell).next().is_some());
-    Table::new(
+    TextTable::new(
         [
             "subject",
             "interruption",
@@ -30,11 +30,11 @@ pub(super) fn interruptions(results: &Results) -> Table {
     )
 }
 
-fn found(cell: &Cell) -> impl Iterator<Item = &InterruptionOutcome> {
+fn found(cell: &MeasuredCell) -> impl Iterator<Item = &InterruptionOutcome> {
     cell.forks.iter().filter_map(|fork| fork.interruption.as_ref())
 }
 
-fn row(cell: &Cell) -> [String; 9] {
+fn row(cell: &MeasuredCell) -> [String; 9] {
     let whole = Metric::find("rtt_p50").and_then(|metric| cell.estimate(metric));
     let is_none = found(cell).all(|one| one.rows_offline == 0);
     let unless_none = |text: String| if is_none { "–".to_owned() } else { text };
@@ -60,9 +60,9 @@ fn row(cell: &Cell) -> [String; 9] {
     ]
 }
 
-fn estimate(cell: &Cell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
-    let timed = |fork: &&Record| !fork.is_emulated();
-    let of_fork = |fork: &Record| Some(of(fork.interruption.as_ref()?) as f64 / MS);
+fn estimate(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
+    let timed = |fork: &&ForkRecord| !fork.is_emulated();
+    let of_fork = |fork: &ForkRecord| Some(of(fork.interruption.as_ref()?) as f64 / MS);
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::statistics::invented::Invented;
 
-    fn synchronised(level: &str, found: InterruptionOutcome) -> Record {
+    fn synchronised(level: &str, found: InterruptionOutcome) -> ForkRecord {
         let mut record = record("HTTP JSON", "Int", "30", 1, 5.0, &mut Invented::new(1));
         record.study = "anacleto-2012".into();
         record.cell = [(FACTOR.to_owned(), level.to_owned())].into();

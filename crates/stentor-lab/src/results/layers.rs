@@ -1,7 +1,7 @@
 //! What the bytes of an exchange are: layers around what one wanted to send.
 
 use super::metric::captured;
-use crate::record::{Record, Traffic};
+use crate::record::{DirectionBytes, ForkRecord};
 
 /// Names of the layers, the outermost first, for people.
 pub(super) const NAMES: [&str; 5] = [
@@ -17,9 +17,9 @@ pub(super) const IDS: [&str; 5] =
 
 /// Splits the bytes of a whole exchange into layers. `payload` is what is known of its content; where that is nothing, all of a
 /// body is markup.
-pub(super) fn of(record: &Record, payload: Option<f64>) -> Option<[f64; 5]> {
+pub(super) fn of(record: &ForkRecord, payload: Option<f64>) -> Option<[f64; 5]> {
     let (bytes, exchanges) = captured(record)?;
-    let sum = |of: fn(&Traffic) -> u64| (of(&bytes.up) + of(&bytes.down)) as f64;
+    let sum = |of: fn(&DirectionBytes) -> u64| (of(&bytes.up) + of(&bytes.down)) as f64;
     let handshake = bytes.handshake.ip as f64;
     let headers =
         sum(|one| one.ip) - sum(|one| one.tcp_payload) - (handshake - bytes.handshake.tcp_payload as f64);
@@ -41,11 +41,11 @@ mod tests {
     use super::super::tests::record;
     use super::super::{Metric, Results};
     use super::*;
-    use crate::record::{Latency, phase};
+    use crate::record::{PhaseLatency, phase};
     use crate::statistics::invented::Invented;
 
     /// A fork of anacleto-2012 that counted no payload.
-    fn points(experiment: &str, levels: &[(&str, &str)]) -> Record {
+    fn points(experiment: &str, levels: &[(&str, &str)]) -> ForkRecord {
         let mut record = record("HTTP JSON", "Int", "250", 1, 5.0, &mut Invented::new(1));
         record.study = "anacleto-2012".into();
         record.experiment = experiment.into();
@@ -58,7 +58,7 @@ mod tests {
         record
     }
 
-    fn payload(record: &Record) -> f64 {
+    fn payload(record: &ForkRecord) -> f64 {
         let results = Results::of(vec![record.clone()]).expect("one study");
         Payloads::of(&results).bytes(&results.cells[0]).expect("known")
     }
@@ -86,9 +86,9 @@ mod tests {
     fn bytes_of_pages_are_told_for_the_synchronisation_that_is_timed() {
         let mut record = points("points at a time", &[("page", "64")]);
         let each = record.latency[phase::RTT].clone();
-        record.latency.insert(phase::RTT.into(), Latency { n: 60, ..each.clone() });
+        record.latency.insert(phase::RTT.into(), PhaseLatency { n: 60, ..each.clone() });
         let page = Metric::find("bytes_wire").and_then(|metric| (metric.of)(&record)).expect("captured");
-        record.latency.insert(phase::SYNC.into(), Latency { n: 2, ..each });
+        record.latency.insert(phase::SYNC.into(), PhaseLatency { n: 2, ..each });
         let whole = Metric::find("bytes_wire").and_then(|metric| (metric.of)(&record)).expect("captured");
         assert!((whole / page - 30.0).abs() < 1e-9, "{page} {whole}");
         assert!(payload(&record) > 1_884.0 * 688.0, "all points, not a page");

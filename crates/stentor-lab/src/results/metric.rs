@@ -1,6 +1,6 @@
 //! What is told of a fork: one number each, with its unit.
 
-use crate::record::{Bytes, Latency, Record, phase};
+use crate::record::{Bytes, ForkRecord, PhaseLatency, phase};
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
@@ -17,7 +17,7 @@ pub struct Metric {
     /// Its unit.
     pub unit: &'static str,
     /// Reads it; `None` where it was not measured.
-    pub of: fn(&Record) -> Option<f64>,
+    pub of: fn(&ForkRecord) -> Option<f64>,
 }
 
 /// Every metric; the first is the one that most is said of.
@@ -41,7 +41,7 @@ const fn metric(
     id: &'static str,
     name: &'static str,
     unit: &'static str,
-    of: fn(&Record) -> Option<f64>,
+    of: fn(&ForkRecord) -> Option<f64>,
 ) -> Metric {
     Metric { id, name, unit, of }
 }
@@ -55,24 +55,31 @@ impl Metric {
 }
 
 /// Returns the times that stand for a whole exchange: a synchronisation where there is one, else the round trip.
-pub(super) fn whole(record: &Record) -> Option<&Latency> {
+pub(super) fn whole(record: &ForkRecord) -> Option<&PhaseLatency> {
     record.latency.get(phase::SYNC).or_else(|| record.latency.get(phase::RTT))
 }
 
 /// Returns a phase's median, in milliseconds.
-pub(super) fn phase_ms(record: &Record, phase: &str) -> Option<f64> {
+pub(super) fn phase_ms(record: &ForkRecord, phase: &str) -> Option<f64> {
     Some(record.latency.get(phase)?.p50 as f64 / MS)
 }
 
 /// Returns the bytes, where every frame was seen, and how many whole exchanges they are of.
-pub(super) fn captured(record: &Record) -> Option<(&Bytes, f64)> {
+pub(super) fn captured(record: &ForkRecord) -> Option<(&Bytes, f64)> {
     let bytes = record.bytes.as_ref()?;
     let is_seen = bytes.exchanges > 0 && bytes.up.ip + bytes.down.ip > 0;
     is_seen.then_some((bytes, bytes.exchanges as f64 / pages(record)))
 }
 
+/// Load of the client's processor while exchanges were made, in percent.
+pub(super) fn client_load_percent(record: &ForkRecord) -> Option<f64> {
+    let times = whole(record)?;
+    let waited = times.mean * times.n as f64;
+    (waited > 0.0).then_some(100.0 * record.cpu.client? as f64 / waited)
+}
+
 /// Counts the exchanges that make one whole, as the times of [`whole`] are: the pages of a synchronisation, else one.
-pub(super) fn pages(record: &Record) -> f64 {
+pub(super) fn pages(record: &ForkRecord) -> f64 {
     let interrupted = record.interruption.as_ref().map(|found| found.pages as f64);
     let of_times = || {
         let (each, all) = (record.latency.get(phase::RTT)?, record.latency.get(phase::SYNC)?);
@@ -82,34 +89,34 @@ pub(super) fn pages(record: &Record) -> f64 {
 }
 
 /// Counts the whole exchanges that were measured.
-pub(super) fn wholes(record: &Record) -> Option<f64> {
+pub(super) fn wholes(record: &ForkRecord) -> Option<f64> {
     (record.counts.sent > 0).then_some(record.counts.sent as f64 / pages(record))
 }
 
-pub(super) fn median(record: &Record) -> Option<f64> {
+pub(super) fn median(record: &ForkRecord) -> Option<f64> {
     at(record, |times| times.p50)
 }
 
-fn mean(record: &Record) -> Option<f64> {
+fn mean(record: &ForkRecord) -> Option<f64> {
     Some(whole(record)?.mean / MS)
 }
 
-fn at(record: &Record, quantile: fn(&Latency) -> u64) -> Option<f64> {
+fn at(record: &ForkRecord, quantile: fn(&PhaseLatency) -> u64) -> Option<f64> {
     Some(quantile(whole(record)?) as f64 / MS)
 }
 
-fn wire(record: &Record) -> Option<f64> {
+fn wire(record: &ForkRecord) -> Option<f64> {
     let (bytes, exchanges) = captured(record)?;
     Some((bytes.up.ip + bytes.down.ip) as f64 / exchanges)
 }
 
 /// Returns the bytes of the packets of an exchange that carry something of the application.
-pub(super) fn data_bytes(record: &Record) -> Option<f64> {
+pub(super) fn data_bytes(record: &ForkRecord) -> Option<f64> {
     let (bytes, exchanges) = captured(record)?;
     Some((bytes.up.data_ip? + bytes.down.data_ip?) as f64 / exchanges)
 }
 
 /// Shares processor time out among the measured exchanges, which it is of.
-fn each(record: &Record, cpu_ns: Option<u64>) -> Option<f64> {
+fn each(record: &ForkRecord, cpu_ns: Option<u64>) -> Option<f64> {
     Some(cpu_ns? as f64 / MS / wholes(record)?)
 }

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::basis::{Basis, marked};
-use super::evidence::make;
 use super::metric::{captured, median, phase_ms};
-use super::{CONFIDENCE, Cell, Results};
+use super::own_figure::make;
+use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::figures::Figure;
-use crate::document::Table;
+use crate::document::TextTable;
 use crate::plot::short;
-use crate::record::{Record, Traffic, phase};
+use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
 
 /// The study.
@@ -27,7 +27,7 @@ const SUM: &str = "sum of 64+256+1024+4055 B";
 
 /// How bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Count {
+enum ByteCounting {
     /// Packets that carry something of the application for the first time, as the paper does.
     Data,
     /// Every packet: handshake, bare acknowledgements, closing and repetitions too.
@@ -41,10 +41,10 @@ struct Size {
     payload: f64,
 }
 
-impl Count {
+impl ByteCounting {
     const BOTH: [Self; 2] = [Self::Data, Self::Full];
 
-    fn of(self, way: &Traffic) -> Option<u64> {
+    fn of(self, way: &DirectionBytes) -> Option<u64> {
         match self {
             Self::Data => way.data_ip,
             Self::Full => Some(way.ip),
@@ -59,23 +59,23 @@ impl Count {
         }
     }
 
-    fn size(self, record: &Record) -> Option<Size> {
+    fn size(self, record: &ForkRecord) -> Option<Size> {
         let (bytes, exchanges) = captured(record)?;
         let all = self.of(&bytes.up)? + self.of(&bytes.down)?;
         let payload = bytes.up.payload + bytes.down.payload;
         Some(Size { all: all as f64 / exchanges, payload: payload as f64 / exchanges })
     }
 
-    fn ndu_kb(self, record: &Record) -> Option<f64> {
+    fn ndu_kb(self, record: &ForkRecord) -> Option<f64> {
         Some(self.size(record)?.all / KB)
     }
 
     /// The mean of both ways.
-    fn overhead_bytes(self, record: &Record) -> Option<f64> {
+    fn overhead_bytes(self, record: &ForkRecord) -> Option<f64> {
         self.size(record).map(|size| (size.all - size.payload) / 2.0)
     }
 
-    fn overhead_percent(self, record: &Record) -> Option<f64> {
+    fn overhead_percent(self, record: &ForkRecord) -> Option<f64> {
         let size = self.size(record).filter(|size| size.all > 0.0)?;
         Some(100.0 * (size.all - size.payload) / size.all)
     }
@@ -86,32 +86,37 @@ const ROUND_TRIP: &str = "RTT";
 const ONE_WAY: &str = "OWD";
 
 /// Returns the figures of each payload, and of the subjects that have all four those over all.
-pub(super) fn figures(cells: &[&Cell], confidence: f64) -> Vec<Figure> {
+pub(super) fn figures(cells: &[&MeasuredCell], confidence: f64) -> Vec<Figure> {
     let mut subjects: Vec<&str> = cells.iter().map(|cell| cell.subject.as_str()).collect();
     subjects.sort_unstable();
     subjects.dedup();
     subjects.into_iter().flat_map(|subject| of_subject(cells, subject, confidence)).collect()
 }
 
-fn of_subject(cells: &[&Cell], subject: &str, confidence: f64) -> Vec<Figure> {
+fn of_subject(cells: &[&MeasuredCell], subject: &str, confidence: f64) -> Vec<Figure> {
     let of = |test: &str, payload: &str| {
-        let fits = |cell: &&Cell| cell.subject == subject && cell.experiment == test && is_of(cell, payload);
+        let fits =
+            |cell: &&MeasuredCell| cell.subject == subject && cell.experiment == test && is_of(cell, payload);
         cells.iter().copied().find(fits)
     };
     let there_and_back = PAYLOADS.map(|payload| of(ROUND_TRIP, payload));
     let there = PAYLOADS.map(|payload| of(ONE_WAY, payload).or_else(|| of(ROUND_TRIP, payload)));
-    let four = |cells: [Option<_>; 4]| cells.into_iter().collect::<Option<Vec<&Cell>>>();
+    let four = |cells: [Option<_>; 4]| cells.into_iter().collect::<Option<Vec<&MeasuredCell>>>();
     let mut figures = each(there_and_back, there, confidence);
     if let Some(four) = four(there_and_back) {
         figures.extend(round_trip(&four, confidence).map(|figure| at(figure, ALL)));
-        figures.extend(Count::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence)));
+        figures.extend(ByteCounting::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence)));
     }
     figures.extend(four(there).and_then(|four| one_way(&four, confidence)).map(|figure| at(figure, ALL)));
     figures
 }
 
 /// Returns what each payload takes, whether or not the others are there.
-fn each(there_and_back: [Option<&Cell>; 4], there: [Option<&Cell>; 4], confidence: f64) -> Vec<Figure> {
+fn each(
+    there_and_back: [Option<&MeasuredCell>; 4],
+    there: [Option<&MeasuredCell>; 4],
+    confidence: f64,
+) -> Vec<Figure> {
     let places = PAYLOADS.into_iter().zip(there_and_back).zip(there);
     let figures = places.flat_map(|((payload, there_and_back), there)| {
         let figures = [
@@ -127,34 +132,34 @@ fn each(there_and_back: [Option<&Cell>; 4], there: [Option<&Cell>; 4], confidenc
     figures.collect()
 }
 
-fn is_of(cell: &Cell, payload: &str) -> bool {
+fn is_of(cell: &MeasuredCell, payload: &str) -> bool {
     cell.levels.get("payload").is_some_and(|level| level.trim_end_matches(" B") == payload)
 }
 
 /// Adds up what the forks of a round have, which were made within a few minutes of each other.
-fn sums(cells: &[&Cell], of: impl Fn(&Record) -> Option<f64>) -> Samples {
+fn sums(cells: &[&MeasuredCell], of: impl Fn(&ForkRecord) -> Option<f64>) -> Samples {
     let forks = cells.iter().map(|cell| cell.forks.len()).min().unwrap_or_default();
     let sum = |fork: usize| cells.iter().map(|cell| of(&cell.forks[fork])).sum::<Option<f64>>();
     (0..forks).filter_map(sum).collect()
 }
 
 /// Returns the mean over cells of what each fork has.
-fn mean(cells: &[&Cell], of: fn(&Record) -> Option<f64>) -> Samples {
+fn mean(cells: &[&MeasuredCell], of: fn(&ForkRecord) -> Option<f64>) -> Samples {
     sums(cells, of).values().iter().map(|sum| sum / cells.len() as f64).collect()
 }
 
-fn round_trip(cells: &[&Cell], confidence: f64) -> Option<Figure> {
+fn round_trip(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     make(cells.first()?, ROUND_TRIP, "RTT", "ms", &mean(cells, median), confidence)
 }
 
-fn one_way(cells: &[&Cell], confidence: f64) -> Option<Figure> {
+fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let samples = mean(cells, |record| phase_ms(record, phase::OWD));
     let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
-    let blurred = |figure, cell: &&Cell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
+    let blurred = |figure, cell: &&MeasuredCell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
     Some(cells.iter().fold(figure, blurred))
 }
 
-fn sizes(four: &[&Cell], count: Count, confidence: f64) -> Vec<Figure> {
+fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Figure> {
     let ndu = sums(four, |record| count.ndu_kb(record));
     let ndu = make(four[0], "NDU", &count.name("NDU"), "kB", &ndu, confidence);
     let mut figures: Vec<Figure> = ndu.into_iter().map(|figure| at(figure, SUM)).collect();
@@ -176,26 +181,26 @@ fn at(figure: Figure, payload: &str) -> Figure {
 }
 
 /// The table of both counts; empty for other studies, and where no frames were seen.
-pub(super) fn overhead(results: &Results) -> Table {
+pub(super) fn overhead(results: &Results) -> TextTable {
     let cells =
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
-    let row = |cell: &Cell| {
-        let told = |of: fn(Count, &Record) -> Option<f64>, count: Count| {
+    let row = |cell: &MeasuredCell| {
+        let told = |of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count: ByteCounting| {
             let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
             samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| short(one.mean))
         };
-        let bytes = |count: Count, record: &Record| count.size(record).map(|size| size.all);
+        let bytes = |count: ByteCounting, record: &ForkRecord| count.size(record).map(|size| size.all);
         [
             results.part(&cell.experiment, &cell.variant),
             super::ratios::place(results, cell),
             cell.name.clone(),
-            told(bytes, Count::Data),
-            told(bytes, Count::Full),
-            told(Count::overhead_bytes, Count::Data),
-            told(Count::overhead_bytes, Count::Full),
-            told(Count::overhead_percent, Count::Data),
-            told(Count::overhead_percent, Count::Full),
+            told(bytes, ByteCounting::Data),
+            told(bytes, ByteCounting::Full),
+            told(ByteCounting::overhead_bytes, ByteCounting::Data),
+            told(ByteCounting::overhead_bytes, ByteCounting::Full),
+            told(ByteCounting::overhead_percent, ByteCounting::Data),
+            told(ByteCounting::overhead_percent, ByteCounting::Full),
         ]
     };
     let header = [
@@ -209,7 +214,7 @@ pub(super) fn overhead(results: &Results) -> Table {
         "POH as the paper counts, %",
         "full exchange, %",
     ];
-    Table::new(header, cells.map(row))
+    TextTable::new(header, cells.map(row))
 }
 
 #[cfg(test)]

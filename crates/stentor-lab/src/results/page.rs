@@ -4,11 +4,11 @@ use super::features::features;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
 use super::phases::{footnote, phases};
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use super::sizes::sizes;
-use super::verdicts::{Finding, Ours};
-use super::{Account, Plot, breakdown, campaigns, tables};
-use crate::claims::Verdict;
+use super::verdicts::{ClaimFindings, Finding};
+use super::{Account, Plot, breakdown, campaigns, grounds, tables};
+use crate::claims::ClaimVerdict;
 use crate::document::{escape, text};
 
 const STYLE: &str = include_str!("style.css");
@@ -66,11 +66,11 @@ fn sections(account: &Account) -> Vec<Section> {
         ("Energy", "", breakdown::energy(results)),
     ];
     sections.extend(breakdowns.map(|(title, words, table)| {
-        let section = Section::new("", title).markdown(Block::Words(words.to_owned()));
-        section.markdown(Block::Table(table, ""))
+        let section = Section::new("", title).markdown(SectionBlock::Words(words.to_owned()));
+        section.markdown(SectionBlock::Table(table, ""))
     }));
     sections.extend(tables::effects(results).into_iter().map(|(name, table)| {
-        Section::new("", &format!("What matters: {name}")).markdown(Block::Table(table, ""))
+        Section::new("", &format!("What matters: {name}")).markdown(SectionBlock::Table(table, ""))
     }));
     sections.push(uncounted(account));
     sections.extend([
@@ -78,8 +78,8 @@ fn sections(account: &Account) -> Vec<Section> {
         listed("Differences from the paper", &account.remarks.differences),
         listed("Threats", &account.remarks.threats),
         listed("Remarks on the published figures", &account.remarks.on_figures),
-        Section::new("", "Software").markdown(Block::Table(tables::software(results), "")),
-        Section::new("", "Where and how").markdown(Block::Table(tables::environment(account), "")),
+        Section::new("", "Software").markdown(SectionBlock::Table(tables::software(results), "")),
+        Section::new("", "Where and how").markdown(SectionBlock::Table(tables::environment(account), "")),
         again(account),
         environment(account),
     ]);
@@ -101,7 +101,7 @@ const EFFECTS: &str = "Factors at their extremes, every combination run. The sha
     the low level to the high one. Shares are of logarithms of the median times.";
 
 fn listed(title: &str, items: &[String]) -> Section {
-    Section::new("", title).both(Block::List(items.to_vec()))
+    Section::new("", title).both(SectionBlock::List(items.to_vec()))
 }
 
 fn head(account: &Account) -> String {
@@ -157,12 +157,12 @@ fn facts(account: &Account) -> Vec<String> {
     facts
 }
 
-fn badge(verdict: Verdict) -> String {
+fn badge(verdict: ClaimVerdict) -> String {
     let (class, sign) = match verdict {
-        Verdict::Holds => ("yes", "✓"),
-        Verdict::DoesNotHold => ("no", "✗"),
-        Verdict::Undecided => ("open", "?"),
-        Verdict::NotTestable => ("none", "–"),
+        ClaimVerdict::Holds => ("yes", "✓"),
+        ClaimVerdict::DoesNotHold => ("no", "✗"),
+        ClaimVerdict::Undecided => ("open", "?"),
+        ClaimVerdict::NotTestable => ("none", "–"),
     };
     format!("<span class=\"badge {class}\">{sign} {}</span>", verdict.word())
 }
@@ -183,9 +183,9 @@ fn verdicts(account: &Account) -> Section {
     let who = if is_of_campaigns { campaigns::WHO_SPEAKS } else { WHO_SPEAKS };
     let words = format!("{WORDS} {who} {}", found.judged_at());
     section
-        .page(Block::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
-        .markdown(Block::Words(found.judged_at()))
-        .markdown(Block::Table(tables::claims(account), ""))
+        .page(SectionBlock::Html(tally(&claims, found.period) + &text(words.trim_end()) + &table))
+        .markdown(SectionBlock::Words(found.judged_at()))
+        .markdown(SectionBlock::Table(tables::claims(account), ""))
 }
 
 const WORDS: &str = "Each sentence of the paper is judged twice: by the figures that the paper prints, and by ours. Figures in \
@@ -193,12 +193,13 @@ const WORDS: &str = "Each sentence of the paper is judged twice: by the figures 
     claim says must stand a correction for the number of claims (Holm). Figures are in the paper's own units.";
 const WHO_SPEAKS: &str = "Only the software of the paper's time speaks for the paper.";
 
-fn tally(claims: &[&Ours], period: bool) -> String {
-    let count = |verdict: Verdict, of: &dyn Fn(&Ours) -> Verdict| {
+fn tally(claims: &[&ClaimFindings], period: bool) -> String {
+    let count = |verdict: ClaimVerdict, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
         claims.iter().filter(|one| of(one) == verdict).count()
     };
-    let all = [Verdict::DoesNotHold, Verdict::Holds, Verdict::Undecided, Verdict::NotTestable];
-    let line = |name: &str, of: &dyn Fn(&Ours) -> Verdict| {
+    let all =
+        [ClaimVerdict::DoesNotHold, ClaimVerdict::Holds, ClaimVerdict::Undecided, ClaimVerdict::NotTestable];
+    let line = |name: &str, of: &dyn Fn(&ClaimFindings) -> ClaimVerdict| {
         let counts: String = all
             .into_iter()
             .filter(|verdict| count(*verdict, of) > 0)
@@ -212,14 +213,14 @@ fn tally(claims: &[&Ours], period: bool) -> String {
     line("the paper’s own data", &|one| one.judged.published.verdict) + &line(name, &|one| one.best().verdict)
 }
 
-fn verdict(account: &Account, one: &Ours, has_modern: bool) -> String {
+fn verdict(account: &Account, one: &ClaimFindings, has_modern: bool) -> String {
     let statement = &one.judged.statement;
     let quote = if statement.quote.is_empty() {
         String::new()
     } else {
         format!("<q>{}</q>", escape(&statement.quote))
     };
-    let ours = |finding: &Finding| cell(finding.verdict, &tables::grounds(finding));
+    let ours = |finding: &Finding| cell(finding.verdict, &grounds::of_finding(finding));
     let modern = if has_modern { ours(&one.modern) } else { String::new() };
     let note = if statement.note.is_empty() {
         String::new()
@@ -231,21 +232,21 @@ fn verdict(account: &Account, one: &Ours, has_modern: bool) -> String {
         escape(&statement.text),
         escape(&statement.id),
         escape(&statement.source),
-        cell(one.judged.published.verdict, &tables::evidence(&one.judged.published)),
+        cell(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
         ours(&one.period),
         link(account, one)
     )
 }
 
-fn cell(verdict: Verdict, grounds: &[String]) -> String {
+fn cell(verdict: ClaimVerdict, grounds: &[String]) -> String {
     let lines: String =
         grounds.iter().map(|line| format!("<span class=\"ground\">{}</span>", escape(line))).collect();
     format!("<td>{}{lines}</td>", badge(verdict))
 }
 
 /// Links to the drawing that bears on a claim: by bytes, energy or cost where it speaks of them, else by time.
-fn link(account: &Account, one: &Ours) -> String {
-    if one.best().verdict == Verdict::NotTestable {
+fn link(account: &Account, one: &ClaimFindings) -> String {
+    if one.best().verdict == ClaimVerdict::NotTestable {
         return String::new();
     }
     let checks = one.judged.statement.checks.join(" ");
@@ -268,29 +269,31 @@ fn link(account: &Account, one: &Ours) -> String {
 
 fn drawing(plot: &Plot) -> Section {
     let svg = format!("<div class=\"wide\">{}</div>\n", plot.svg);
-    Section::new(&plot.id, &plot.title).page(Block::Words(plot.words.clone())).page(Block::Html(svg))
+    Section::new(&plot.id, &plot.title)
+        .page(SectionBlock::Words(plot.words.clone()))
+        .page(SectionBlock::Html(svg))
 }
 
 fn effects(account: &Account) -> Section {
     let tables = tables::effects(&account.results);
     let words = if tables.is_empty() { String::new() } else { EFFECTS.to_owned() };
-    let section = Section::new("effects", "What matters most").page(Block::Words(words));
+    let section = Section::new("effects", "What matters most").page(SectionBlock::Words(words));
     tables.into_iter().fold(section, |section, (title, table)| {
-        section.page(Block::Heading(title)).page(Block::Table(table, "effects"))
+        section.page(SectionBlock::Heading(title)).page(SectionBlock::Table(table, "effects"))
     })
 }
 
 fn by_phase(account: &Account) -> Section {
     let table = phases(&account.results);
     let below = footnote(&table).to_owned();
-    let section = Section::new("phase-table", "Phases").markdown(Block::Words(PHASES.to_owned()));
-    section.both(Block::Table(table, "")).both(Block::Words(below)).folded()
+    let section = Section::new("phase-table", "Phases").markdown(SectionBlock::Words(PHASES.to_owned()));
+    section.both(SectionBlock::Table(table, "")).both(SectionBlock::Words(below)).folded()
 }
 
 fn uncounted(account: &Account) -> Section {
     let (title, table) = ("Forks that do not count", tables::uncounted(&account.results));
     if table.rows.is_empty() {
-        return Section::new("", title).page(Block::Words("None.".to_owned()));
+        return Section::new("", title).page(SectionBlock::Words("None.".to_owned()));
     }
     let words = "They are kept with their reasons and raw samples, and are in no figure above.";
     Section::tabled("", title, words, table, "words").alert()
@@ -299,7 +302,7 @@ fn uncounted(account: &Account) -> Section {
 fn again(account: &Account) -> Section {
     let section = Section::new("", "Run it again");
     let command = &account.remarks.command;
-    if command.is_empty() { section } else { section.markdown(Block::Command(command.clone())) }
+    if command.is_empty() { section } else { section.markdown(SectionBlock::Command(command.clone())) }
 }
 
 fn environment(account: &Account) -> Section {
@@ -318,15 +321,17 @@ fn environment(account: &Account) -> Section {
         }
     );
     let section = Section::new("", "Where and how this was measured")
-        .page(Block::Table(tables::environment(account), "words"))
-        .page(Block::Heading("Software".to_owned()))
-        .page(Block::Table(tables::software(results), "words"))
-        .page(Block::Heading("Raw data".to_owned()))
-        .page(Block::Words(beside));
+        .page(SectionBlock::Table(tables::environment(account), "words"))
+        .page(SectionBlock::Heading("Software".to_owned()))
+        .page(SectionBlock::Table(tables::software(results), "words"))
+        .page(SectionBlock::Heading("Raw data".to_owned()))
+        .page(SectionBlock::Words(beside));
     if remarks.command.is_empty() {
         return section;
     }
-    section.page(Block::Heading("Run it again".to_owned())).page(Block::Command(remarks.command.clone()))
+    section
+        .page(SectionBlock::Heading("Run it again".to_owned()))
+        .page(SectionBlock::Command(remarks.command.clone()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! What the figures of each paper are called, and how a fork of ours has them.
 
-use std::collections::BTreeSet;
-
 use super::basis::Basis;
-use super::evidence::client_load_percent;
-use super::metric::{captured, median, phase_ms};
-use super::{Cell, Results, setting};
-use crate::claims::figures::{Figure, Value};
-use crate::record::{FINISHED, Record, phase};
+use super::metric::{captured, client_load_percent, median, phase_ms};
+use super::{MeasuredCell, Results, setting};
+use crate::claims::figures::{Figure, FigureValue};
+use crate::record::{FINISHED, ForkRecord, phase};
 
 /// Milliseconds of a second.
 const MS: f64 = 1000.0;
@@ -19,7 +16,7 @@ const MB: f64 = 1e6;
 const PERCENT: f64 = 100.0;
 
 /// A figure of a paper, and how a fork has it.
-pub(super) struct Reading {
+pub(super) struct PaperReading {
     /// The part of the study in which the paper has it; empty for whichever the record names.
     pub(super) experiment: &'static str,
     /// Its name in the paper's figures.
@@ -29,7 +26,7 @@ pub(super) struct Reading {
     /// What it rests on.
     pub(super) basis: Basis,
     /// Reads it.
-    pub(super) of: fn(&Record) -> Option<f64>,
+    pub(super) of: fn(&ForkRecord) -> Option<f64>,
 }
 
 const fn reading(
@@ -37,9 +34,9 @@ const fn reading(
     metric: &'static str,
     unit: &'static str,
     basis: Basis,
-    of: fn(&Record) -> Option<f64>,
-) -> Reading {
-    Reading { experiment, metric, unit, basis, of }
+    of: fn(&ForkRecord) -> Option<f64>,
+) -> PaperReading {
+    PaperReading { experiment, metric, unit, basis, of }
 }
 
 /// Where phases stand: at the client while it asks, and while it waits; of the server in all.
@@ -49,7 +46,7 @@ const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
 /// A share of the server's time has the whole of it below the line.
 const OF_SERVER: Basis = Basis::Phases(&[phase::SERVER_SER, phase::SERVER_DESER]);
 
-const ANACLETO: &[Reading] = &[
+const ANACLETO: &[PaperReading] = &[
     reading("poi sync", "duration", "ms", Basis::Whole, median),
     reading("poi sync", "CPU", "%", Basis::Whole, client_load_percent),
     reading("poi sync", "memory", "MB", Basis::Memory, |r| Some(r.mem.client? as f64 / MB)),
@@ -60,7 +57,7 @@ const ANACLETO: &[Reading] = &[
         captured(r).map(|(b, n)| b.up.ip as f64 / n / KB)
     }),
 ];
-const NUNES: &[Reading] = &[
+const NUNES: &[PaperReading] = &[
     reading("client time", "total time", "s", Basis::Whole, seconds),
     reading("client time", "serialization share", "%", ASKING, |r| {
         share(phase_ms(r, phase::CLIENT_SER), median(r))
@@ -80,29 +77,29 @@ const NUNES: &[Reading] = &[
         share(phase_ms(r, phase::SERVER_WORK), server(r))
     }),
 ];
-const CAI: &[Reading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
+const CAI: &[PaperReading] = &[reading("", "latency", "s", Basis::Whole, seconds)];
 /// Pushes of each test in the paper; only such a test takes as long.
 const PUSHES: u64 = 1_000_000;
-const ISIKLIGIL: &[Reading] = &[
-    reading("", "throughput", "push/s", Basis::Whole, Record::pushes_per_second),
+const ISIKLIGIL: &[PaperReading] = &[
+    reading("", "throughput", "push/s", Basis::Whole, ForkRecord::pushes_per_second),
     reading("", "duration", "s", Basis::Whole, whole_seconds),
     reading("", "finished share", "", Basis::Whole, finished_share),
 ];
 
 /// How long a test of as many pushes as the paper's took.
-fn whole_seconds(record: &Record) -> Option<f64> {
+fn whole_seconds(record: &ForkRecord) -> Option<f64> {
     Some(record.campaign.as_ref().filter(|one| one.pushes == PUSHES)?.wall_seconds)
 }
 
 /// The share of a test's pushes that came to an end.
-fn finished_share(record: &Record) -> Option<f64> {
+fn finished_share(record: &ForkRecord) -> Option<f64> {
     let is_over = record.outcome == FINISHED;
     let one = record.campaign.as_ref().filter(|one| one.pushes > 0 && is_over)?;
     Some(1.0 - one.stuck as f64 / one.pushes as f64)
 }
 
 /// Lists the figures of a study's paper; those of albertengo-2020 are made from several cells (`overhead`).
-pub(super) fn readings(study: &str) -> &'static [Reading] {
+pub(super) fn readings(study: &str) -> &'static [PaperReading] {
     match study {
         "anacleto-2012" => ANACLETO,
         "nunes-2014" => NUNES,
@@ -112,31 +109,8 @@ pub(super) fn readings(study: &str) -> &'static [Reading] {
     }
 }
 
-/// Returns whether the paper has figures of this kind.
-pub(super) fn has(results: &Results, metric: &str) -> bool {
-    results.dossier.iter().any(|dossier| dossier.figures().iter().any(|figure| figure.metric == metric))
-}
-
-/// Lists the subjects that the paper has figures for.
-pub(super) fn subjects(results: &Results) -> BTreeSet<&str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.map(|figure| figure.subject.as_str()).collect()
-}
-
-/// Lists the factors that the paper has figures for.
-pub(super) fn factors(results: &Results) -> BTreeSet<&str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.flat_map(|figure| figure.factors.keys()).map(String::as_str).collect()
-}
-
-/// Lists the levels of a factor that the paper has figures for.
-pub(super) fn levels<'a>(results: &'a Results, factor: &str) -> BTreeSet<&'a str> {
-    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
-    figures.filter_map(|figure| figure.factors.get(factor)).map(String::as_str).collect()
-}
-
 /// Finds the time that the paper prints for a cell, in milliseconds; cells that are not in the paper's setting have none.
-pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
+pub(super) fn published_ms(results: &Results, cell: &MeasuredCell) -> Option<f64> {
     if !setting::is_papers(results, cell) {
         return None;
     }
@@ -158,12 +132,12 @@ pub(super) fn published_ms(results: &Results, cell: &Cell) -> Option<f64> {
     };
     let mut found = figures.iter().filter(fits);
     match (found.next().map(|figure| &figure.value), found.next()) {
-        (Some(Value::Number(value)), None) => Some(value.value * unit_ms),
+        (Some(FigureValue::Number(value)), None) => Some(value.value * unit_ms),
         _ => None,
     }
 }
 
-fn seconds(record: &Record) -> Option<f64> {
+fn seconds(record: &ForkRecord) -> Option<f64> {
     Some(median(record)? / MS)
 }
 
@@ -173,11 +147,11 @@ fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 }
 
 /// What the client waited for the service.
-fn waited(record: &Record) -> Option<f64> {
+fn waited(record: &ForkRecord) -> Option<f64> {
     Some(phase_ms(record, phase::REQUEST)? + phase_ms(record, phase::TRANSFER).unwrap_or_default())
 }
 
-fn server(record: &Record) -> Option<f64> {
+fn server(record: &ForkRecord) -> Option<f64> {
     let parts = [phase::SERVER_DESER, phase::SERVER_WORK, phase::SERVER_SER];
     parts.into_iter().map(|part| phase_ms(record, part)).sum()
 }

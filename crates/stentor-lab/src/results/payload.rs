@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cell, Results};
-use crate::plan::{Experiment, Plan};
+use super::{MeasuredCell, Results};
+use crate::plan::{Experiment, StudyPlan};
 use crate::subject::reference::Op;
 use stentor_wire::{Content, Point};
 
@@ -14,18 +14,18 @@ const SEED: u64 = 1;
 
 /// Payloads of cells, each content made once.
 pub(super) struct Payloads {
-    plan: Option<Plan>,
+    plan: Option<StudyPlan>,
     made: BTreeMap<String, Option<f64>>,
 }
 
 impl Payloads {
     /// Reads the plan of the study, if it has one.
     pub(super) fn of(results: &Results) -> Self {
-        Self { plan: Plan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
+        Self { plan: StudyPlan::shipped(&results.study).ok().flatten(), made: BTreeMap::new() }
     }
 
     /// Returns the payload of a whole exchange, request and answer together, in bytes; `None` where it is not known.
-    pub(super) fn bytes(&mut self, cell: &Cell) -> Option<f64> {
+    pub(super) fn bytes(&mut self, cell: &MeasuredCell) -> Option<f64> {
         let plan = self.plan.as_ref()?;
         let experiment = plan.experiments.iter().find(|experiment| experiment.name == cell.experiment)?;
         let settings = settings(experiment, cell)?;
@@ -35,7 +35,7 @@ impl Payloads {
 }
 
 /// Returns what both halves were told, as far as content depends on it; `None` where a level is not in the plan.
-fn settings(experiment: &Experiment, cell: &Cell) -> Option<BTreeMap<String, String>> {
+fn settings(experiment: &Experiment, cell: &MeasuredCell) -> Option<BTreeMap<String, String>> {
     let mut settings = experiment.settings.clone();
     for factor in &experiment.factors {
         let Some(name) = cell.levels.get(&factor.name) else { continue };

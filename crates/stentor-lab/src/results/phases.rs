@@ -3,8 +3,8 @@
 use super::basis::{FOOTNOTE, MARK, streams};
 use super::metric::phase_ms;
 use super::ratios::place;
-use super::{CONFIDENCE, Cell, Results};
-use crate::document::Table;
+use super::{CONFIDENCE, MeasuredCell, Results};
+use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::phase;
 use crate::statistics::{Estimate, Samples};
@@ -22,8 +22,8 @@ pub(super) const PHASES: [(&str, &str); 8] = [
 ];
 
 /// The table; empty where no phases were told.
-pub(super) fn phases(results: &Results) -> Table {
-    let cells: Vec<&Cell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
+pub(super) fn phases(results: &Results) -> TextTable {
+    let cells: Vec<&MeasuredCell> = results.cells.iter().filter(|cell| has_any(cell)).collect();
     let present: Vec<_> = PHASES
         .into_iter()
         .filter(|(phase, _)| cells.iter().any(|cell| estimate(cell, phase).is_some()))
@@ -36,25 +36,25 @@ pub(super) fn phases(results: &Results) -> Table {
         row.extend(present.iter().map(|(phase, _)| told(cell, phase)));
         row
     });
-    Table { header, rows: rows.collect() }
+    TextTable { header, rows: rows.collect() }
 }
 
 /// What is to be known of the table; empty where nothing is marked.
-pub(super) fn footnote(table: &Table) -> &'static str {
+pub(super) fn footnote(table: &TextTable) -> &'static str {
     let is_marked = table.rows.iter().flatten().any(|text| text.ends_with(MARK));
     if is_marked { FOOTNOTE } else { "" }
 }
 
 /// Estimates the median of a phase over forks, in milliseconds.
-pub(super) fn estimate(cell: &Cell, phase: &str) -> Option<Estimate> {
+pub(super) fn estimate(cell: &MeasuredCell, phase: &str) -> Option<Estimate> {
     cell.forks.iter().filter_map(|fork| phase_ms(fork, phase)).collect::<Samples>().estimate(CONFIDENCE)
 }
 
-fn has_any(cell: &Cell) -> bool {
+fn has_any(cell: &MeasuredCell) -> bool {
     PHASES.into_iter().any(|(phase, _)| estimate(cell, phase).is_some())
 }
 
-fn told(cell: &Cell, phase: &str) -> String {
+fn told(cell: &MeasuredCell, phase: &str) -> String {
     let mark = if streams(cell, phase) { MARK } else { "" };
     estimate(cell, phase).map_or_else(|| "–".to_owned(), |one| format!("{}{mark}", short(one.mean)))
 }

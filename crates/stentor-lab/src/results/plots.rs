@@ -8,12 +8,10 @@ mod energy;
 mod forest;
 
 use super::Results;
+use crate::plot::WIDTH;
 use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
-
-/// Width of every drawing.
-pub(super) const WIDTH: f64 = 960.0;
 
 /// A drawing.
 #[derive(Debug, Clone)]
@@ -48,8 +46,8 @@ pub fn plots(results: &Results) -> Vec<Plot> {
 }
 
 /// Groups cells by part of the study: experiment and variant.
-fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::Cell>> {
-    let mut parts: BTreeMap<(&str, &str), Vec<&super::Cell>> = BTreeMap::new();
+fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::MeasuredCell>> {
+    let mut parts: BTreeMap<(&str, &str), Vec<&super::MeasuredCell>> = BTreeMap::new();
     for cell in &results.cells {
         parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
     }
@@ -66,7 +64,7 @@ fn slug(text: &str) -> String {
 }
 
 /// Lists the subjects of cells, in order.
-fn subjects<'a>(cells: &[&'a super::Cell]) -> Vec<&'a str> {
+fn subjects<'a>(cells: &[&'a super::MeasuredCell]) -> Vec<&'a str> {
     let mut names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::cell::size;
-use super::{CONFIDENCE, Cell, METRICS, Results, paper};
+use super::{CONFIDENCE, METRICS, MeasuredCell, Results, paper};
 use crate::statistics::{Ratio, ratio};
 
 /// Ratios of one part of the study, all to the same subject.
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
+pub struct RatioGroup<'a> {
     /// Experiment and variant.
     pub name: String,
     /// The subject that all are compared with.
     pub base: String,
     /// One for each cell with another subject, in the order of the cells.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<SubjectRatio<'a>>,
 }
 
 /// One ratio.
 #[derive(Debug, Clone)]
-pub struct Row<'a> {
+pub struct SubjectRatio<'a> {
     /// The cell whose subject is compared.
-    pub cell: &'a Cell,
+    pub cell: &'a MeasuredCell,
     /// Levels, as text.
     pub place: String,
     /// The subject.
@@ -34,8 +34,8 @@ pub struct Row<'a> {
 
 /// Compares subjects within each part of the study.
 #[must_use]
-pub fn ratios(results: &Results) -> Vec<Group<'_>> {
-    let mut parts: BTreeMap<(&str, &str, bool), Vec<&Cell>> = BTreeMap::new();
+pub fn ratios(results: &Results) -> Vec<RatioGroup<'_>> {
+    let mut parts: BTreeMap<(&str, &str, bool), Vec<&MeasuredCell>> = BTreeMap::new();
     for cell in &results.cells {
         parts.entry((&cell.experiment, &cell.variant, !cell.is_period())).or_default().push(cell);
     }
@@ -54,18 +54,18 @@ pub fn ratios(results: &Results) -> Vec<Group<'_>> {
     groups.collect()
 }
 
-fn group<'a>(results: &Results, name: String, cells: &[&'a Cell]) -> Option<Group<'a>> {
+fn group<'a>(results: &Results, name: String, cells: &[&'a MeasuredCell]) -> Option<RatioGroup<'a>> {
     let base = base(results, cells)?;
     let rows = cells.iter().copied().filter(|cell| cell.name != base).filter_map(|cell| {
         let other = cells
             .iter()
             .find(|other| other.name == base && other.levels == cell.levels && other.link == cell.link)?;
-        let times = |cell: &Cell| cell.samples(&METRICS[0]);
+        let times = |cell: &MeasuredCell| cell.samples(&METRICS[0]);
         let ours = ratio(&times(cell), &times(other), CONFIDENCE);
         let published = paper::published_ms(results, cell).zip(paper::published_ms(results, other));
         let published = published.map(|(one, other)| one / other);
         let place = place(results, cell);
-        (ours.is_some() || published.is_some()).then(|| Row {
+        (ours.is_some() || published.is_some()).then(|| SubjectRatio {
             cell,
             place,
             subject: cell.name.clone(),
@@ -73,12 +73,12 @@ fn group<'a>(results: &Results, name: String, cells: &[&'a Cell]) -> Option<Grou
             published,
         })
     });
-    let rows: Vec<Row<'_>> = rows.collect();
-    (!rows.is_empty()).then_some(Group { name, base, rows })
+    let rows: Vec<SubjectRatio<'_>> = rows.collect();
+    (!rows.is_empty()).then_some(RatioGroup { name, base, rows })
 }
 
 /// Chooses the subject that is in most cells, and of those the fastest on average.
-fn base(results: &Results, cells: &[&Cell]) -> Option<String> {
+fn base(results: &Results, cells: &[&MeasuredCell]) -> Option<String> {
     let mut subjects: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
     for cell in cells {
         let time =
@@ -99,7 +99,7 @@ fn base(results: &Results, cells: &[&Cell]) -> Option<String> {
 }
 
 /// Names the levels that vary, those that speak for themselves without their factor.
-pub(super) fn place(results: &Results, cell: &Cell) -> String {
+pub(super) fn place(results: &Results, cell: &MeasuredCell) -> String {
     let factors = results.factors();
     let levels = cell.levels.iter().filter(|(name, _)| factors.contains_key(name.as_str()));
     let (sizes, words): (Vec<_>, Vec<_>) = levels.partition(|(_, level)| size(level).is_some());

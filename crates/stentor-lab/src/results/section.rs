@@ -1,6 +1,6 @@
 //! Sections of an account, each made once and written as part of a page or as Markdown.
 
-use crate::document::{Table, escape, list, section, text};
+use crate::document::{TextTable, escape, list, section, text};
 
 /// A section.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub(super) struct Section {
     title: String,
     is_alert: bool,
     is_folded: bool,
-    blocks: Vec<(Medium, Block)>,
+    blocks: Vec<(Medium, SectionBlock)>,
 }
 
 /// Where a block stands.
@@ -22,13 +22,13 @@ pub(super) enum Medium {
 
 /// A piece of a section.
 #[derive(Debug)]
-pub(super) enum Block {
+pub(super) enum SectionBlock {
     /// A paragraph.
     Words(String),
     /// A heading within the section.
     Heading(String),
     /// A table, with its class on a page.
-    Table(Table, &'static str),
+    Table(TextTable, &'static str),
     /// A list.
     List(Vec<String>),
     /// Commands.
@@ -45,25 +45,25 @@ impl Section {
     }
 
     /// Makes one of words and a table.
-    pub(super) fn tabled(id: &str, title: &str, words: &str, table: Table, class: &'static str) -> Self {
+    pub(super) fn tabled(id: &str, title: &str, words: &str, table: TextTable, class: &'static str) -> Self {
         let words = if table.rows.is_empty() { String::new() } else { words.to_owned() };
-        Self::new(id, title).page(Block::Words(words)).both(Block::Table(table, class))
+        Self::new(id, title).page(SectionBlock::Words(words)).both(SectionBlock::Table(table, class))
     }
 
-    pub(super) fn with(mut self, medium: Medium, block: Block) -> Self {
+    pub(super) fn with(mut self, medium: Medium, block: SectionBlock) -> Self {
         self.blocks.push((medium, block));
         self
     }
 
-    pub(super) fn both(self, block: Block) -> Self {
+    pub(super) fn both(self, block: SectionBlock) -> Self {
         self.with(Medium::Both, block)
     }
 
-    pub(super) fn page(self, block: Block) -> Self {
+    pub(super) fn page(self, block: SectionBlock) -> Self {
         self.with(Medium::Page, block)
     }
 
-    pub(super) fn markdown(self, block: Block) -> Self {
+    pub(super) fn markdown(self, block: SectionBlock) -> Self {
         self.with(Medium::Markdown, block)
     }
 
@@ -95,16 +95,17 @@ impl Section {
     pub(super) fn text(&self) -> String {
         let blocks =
             || self.blocks.iter().filter(|(medium, _)| *medium != Medium::Page).map(|(_, block)| block);
-        let has_content = blocks().any(|block| !matches!(block, Block::Words(_)) && !block.text().is_empty());
+        let has_content =
+            blocks().any(|block| !matches!(block, SectionBlock::Words(_)) && !block.text().is_empty());
         if !has_content {
             return String::new();
         }
-        let written: Vec<String> = blocks().map(Block::text).filter(|text| !text.is_empty()).collect();
+        let written: Vec<String> = blocks().map(SectionBlock::text).filter(|text| !text.is_empty()).collect();
         format!("## {}\n\n{}\n", self.title, written.join("\n\n"))
     }
 }
 
-impl Block {
+impl SectionBlock {
     fn html(&self) -> String {
         match self {
             Self::Words(words) if words.is_empty() => String::new(),

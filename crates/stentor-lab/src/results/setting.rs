@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cell, Results, paper};
+use super::{MeasuredCell, Results, published};
 
 /// Returns whether a cell is where the paper stood, or at what is taken in its place where its client has no such level.
-pub(super) fn is_papers(results: &Results, cell: &Cell) -> bool {
+pub(super) fn is_papers(results: &Results, cell: &MeasuredCell) -> bool {
     results.setting.iter().all(|(factor, levels)| {
         let level = cell.levels.get(factor);
         level.is_none_or(|level| taken(results, cell, factor, levels) == Some(level))
@@ -13,13 +13,19 @@ pub(super) fn is_papers(results: &Results, cell: &Cell) -> bool {
 }
 
 /// Returns whether the client of a cell ran neither where the paper stood nor at what is taken in its place.
-pub(super) fn is_elsewhere(results: &Results, cell: &Cell) -> bool {
+pub(super) fn is_elsewhere(results: &Results, cell: &MeasuredCell) -> bool {
     let mut factors = results.setting.iter();
     factors.any(|(factor, levels)| taken(results, cell, factor, levels).is_none())
 }
 
-fn taken<'a>(results: &Results, cell: &Cell, factor: &str, levels: &'a [String]) -> Option<&'a String> {
-    let of_client = |other: &&Cell| (&other.client, &other.experiment) == (&cell.client, &cell.experiment);
+fn taken<'a>(
+    results: &Results,
+    cell: &MeasuredCell,
+    factor: &str,
+    levels: &'a [String],
+) -> Option<&'a String> {
+    let of_client =
+        |other: &&MeasuredCell| (&other.client, &other.experiment) == (&cell.client, &cell.experiment);
     let ran = |level: &&String| {
         let mut cells = results.cells.iter().filter(of_client);
         cells.any(|other| other.levels.get(factor) == Some(*level))
@@ -28,8 +34,8 @@ fn taken<'a>(results: &Results, cell: &Cell, factor: &str, levels: &'a [String])
 }
 
 /// Says at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
-pub(super) fn told(results: &Results, cells: &[&Cell]) -> String {
-    let known = paper::factors(results);
+pub(super) fn told(results: &Results, cells: &[&MeasuredCell]) -> String {
+    let known = published::factors(results);
     let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for cell in cells {
         let levels = cell.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str()));

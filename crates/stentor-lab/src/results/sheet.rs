@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use super::basis::streams;
-use super::figures::{self, Figure};
+use super::figures::{self, ForkFigure};
 use super::payload::Payloads;
-use super::{CONFIDENCE, Cell, Design, RatioRow, Results, designs, paper, ratios};
+use super::{CONFIDENCE, Design, MeasuredCell, RatioRow, Results, designs, paper, ratios};
 use crate::statistics::{Effect, Samples};
 
 const HEADER: &str = "study,experiment,variant,subject,stack,client,server,link,levels,metric,unit,fork,value,low,high,forks,kind,model,note,against";
@@ -26,7 +26,7 @@ pub fn sheet(results: &Results) -> String {
     for cell in &results.cells {
         let about = about(results, cell);
         let payload = payloads.bytes(cell);
-        let forks: Vec<(u32, Vec<Figure>)> =
+        let forks: Vec<(u32, Vec<ForkFigure>)> =
             cell.forks.iter().map(|fork| (fork.fork, figures::of(fork, payload))).collect();
         for figure in kinds(&forks) {
             of_forks(&mut text, &about, figure, note(cell, &figure.id), &forks);
@@ -40,24 +40,15 @@ pub fn sheet(results: &Results) -> String {
     text
 }
 
-fn about(results: &Results, cell: &Cell) -> String {
-    let about = [
-        &results.study,
-        &cell.experiment,
-        &cell.variant,
-        &cell.subject,
-        &cell.stack,
-        &cell.client,
-        &cell.server,
-        &cell.link,
-        &cell.levels_text(),
-    ];
-    about.map(|field| quoted(field)).join(",")
+fn about(results: &Results, cell: &MeasuredCell) -> String {
+    let identity = cell.identity();
+    let about = std::iter::once(&results.study).chain(&identity);
+    about.map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 
 /// Lists the figures that any fork has, each once.
-fn kinds(forks: &[(u32, Vec<Figure>)]) -> Vec<&Figure> {
-    let mut kinds: Vec<&Figure> = Vec::new();
+fn kinds(forks: &[(u32, Vec<ForkFigure>)]) -> Vec<&ForkFigure> {
+    let mut kinds: Vec<&ForkFigure> = Vec::new();
     for figure in forks.iter().flat_map(|(_, figures)| figures) {
         if !kinds.iter().any(|kind| kind.is_same(figure)) {
             kinds.push(figure);
@@ -67,12 +58,12 @@ fn kinds(forks: &[(u32, Vec<Figure>)]) -> Vec<&Figure> {
 }
 
 /// Says of a phase when it cannot be told from another.
-fn note(cell: &Cell, id: &str) -> &'static str {
+fn note(cell: &MeasuredCell, id: &str) -> &'static str {
     let phase = id.strip_prefix(PHASE).or_else(|| id.strip_suffix(MEDIAN));
     phase.filter(|phase| streams(cell, phase)).map_or("", |_| BLURRED)
 }
 
-fn of_forks(text: &mut String, about: &str, kind: &Figure, note: &str, forks: &[(u32, Vec<Figure>)]) {
+fn of_forks(text: &mut String, about: &str, kind: &ForkFigure, note: &str, forks: &[(u32, Vec<ForkFigure>)]) {
     let found: Vec<(u32, f64)> = forks
         .iter()
         .filter_map(|(fork, all)| Some((*fork, all.iter().find(|one| one.is_same(kind))?.value)))
@@ -96,7 +87,7 @@ fn of_forks(text: &mut String, about: &str, kind: &Figure, note: &str, forks: &[
 }
 
 /// What only a whole cell has: quantiles of all its exchanges, and the time that the paper prints.
-fn of_cell(text: &mut String, about: &str, results: &Results, cell: &Cell) {
+fn of_cell(text: &mut String, about: &str, results: &Results, cell: &MeasuredCell) {
     let count = cell.forks.len();
     for (id, part) in QUANTILES {
         if let Some(one) = cell.quantile_ms(part) {

@@ -1,8 +1,8 @@
 //! The sizes of a study's files beside the paper's: what cannot be met is told with its distance.
 
 use super::Results;
-use crate::claims::figures::{Figure, Value};
-use crate::document::Table;
+use crate::claims::figures::{Figure, FigureValue};
+use crate::document::TextTable;
 use crate::plot::short;
 
 /// How far a size may be off and still count as the paper's.
@@ -17,14 +17,14 @@ const FACTOR: &str = "poi";
 const PART: &str = "page";
 
 /// The table; empty for a study whose paper tells no sizes.
-pub(super) fn sizes(results: &Results) -> Table {
+pub(super) fn sizes(results: &Results) -> TextTable {
     let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
     let rows = figures.filter_map(|figure| row(results, figure));
-    Table::new(["points", "format", "the paper, kB", "here, kB", "difference"], rows)
+    TextTable::new(["points", "format", "the paper, kB", "here, kB", "difference"], rows)
 }
 
 fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
-    let Value::Number(paper) = &figure.value else { return None };
+    let FigureValue::Number(paper) = &figure.value else { return None };
     let is_size = figure.metric == "file size" && figure.kind == "published";
     let level = figure.factors.get(FACTOR).filter(|_| is_size)?;
     let (_, subject) = FORMATS.iter().find(|(format, _)| *format == figure.subject)?;
@@ -42,7 +42,7 @@ fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
 
 /// Bytes of a whole answer in its format.
 fn body_kb(results: &Results, subject: &str, level: &str) -> Option<f64> {
-    let is_here = |cell: &&super::Cell| {
+    let is_here = |cell: &&super::MeasuredCell| {
         cell.subject == subject
             && cell.levels.get(FACTOR).is_some_and(|one| one == level)
             && !cell.levels.contains_key(PART)

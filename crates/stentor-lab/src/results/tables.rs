@@ -5,117 +5,41 @@ use std::collections::BTreeMap;
 use super::effects::designs;
 use super::metric::captured;
 use super::ratios::place;
-use super::verdicts::{Finding, Ours};
-use super::{Account, Cell, Metric, Results, campaigns, paper};
-use crate::claims::Verdict;
-use crate::claims::judge::{Compared, Judgment};
-use crate::document::Table;
+use super::verdicts::ClaimFindings;
+use super::{Account, MeasuredCell, Metric, Results, campaigns, grounds, paper};
+use crate::claims::ClaimVerdict;
+use crate::document::TextTable;
 use crate::emulation::NOT_TIMED;
 use crate::plot::short;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use crate::statistics::Estimate;
 
-/// Comparisons of a claim that are shown.
-const COMPARED_MAX: usize = 3;
 /// Letters of a date in front of a time of day.
 const DATE_LETTERS: usize = 10;
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
 
 /// Orders claims: first where our verdict or that of the paper's own tables is against the paper, last what nobody can test.
-pub(super) fn ordered(account: &Account) -> Vec<&Ours> {
-    let rank = |one: &&Ours| {
+pub(super) fn ordered(account: &Account) -> Vec<&ClaimFindings> {
+    let rank = |one: &&ClaimFindings| {
         let ours = one.best().verdict;
         match (one.judged.published.verdict, ours) {
-            (_, Verdict::DoesNotHold) => 0,
-            (Verdict::DoesNotHold, Verdict::Holds) => 1,
-            (Verdict::DoesNotHold, _) => 2,
-            (_, Verdict::Holds) => 3,
-            (_, Verdict::Undecided) => 4,
-            (_, Verdict::NotTestable) => 5,
+            (_, ClaimVerdict::DoesNotHold) => 0,
+            (ClaimVerdict::DoesNotHold, ClaimVerdict::Holds) => 1,
+            (ClaimVerdict::DoesNotHold, _) => 2,
+            (_, ClaimVerdict::Holds) => 3,
+            (_, ClaimVerdict::Undecided) => 4,
+            (_, ClaimVerdict::NotTestable) => 5,
         }
     };
-    let mut claims: Vec<&Ours> = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
+    let mut claims: Vec<&ClaimFindings> =
+        account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).collect();
     claims.sort_by_key(rank);
     claims
 }
 
-/// Returns which comparisons decided, the telling ones first, one a line.
-pub(super) fn evidence(judgment: &Judgment) -> Vec<String> {
-    let telling: Vec<&Compared> = match judgment.verdict {
-        Verdict::DoesNotHold => judgment.failures().collect(),
-        Verdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
-        Verdict::Holds => judgment.comparisons.iter().collect(),
-        Verdict::NotTestable => return in_part(judgment),
-    };
-    let all = judgment.comparisons.len();
-    let count = match judgment.verdict {
-        Verdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
-        Verdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
-        _ => format!("all {all} comparisons are so"),
-    };
-    let told = telling.iter().take(COMPARED_MAX).map(|one| {
-        let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
-        let text = one.text.replace("<=", "≤").replace(">=", "≥").replace("==", "=");
-        if values.is_empty() { text } else { format!("{}: {text}", values.join(", ")) }
-    });
-    let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(told).collect();
-    if telling.len() > COMPARED_MAX {
-        lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
-    }
-    lines
-}
-
-/// Returns what is missing, and what was compared all the same.
-fn in_part(judgment: &Judgment) -> Vec<String> {
-    let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
-        let sign = match one.is_so {
-            Some(true) => "so",
-            Some(false) => "not so",
-            None => "open",
-        };
-        format!("in part: {} ({sign})", one.text)
-    });
-    let missing = missing(judgment.missing.as_deref().unwrap_or_default());
-    std::iter::once(missing).chain(compared).collect()
-}
-
-/// Returns a level without its factor; the part of the study is told elsewhere.
-fn value(pair: &str) -> Option<&str> {
-    let (name, value) = pair.split_once('=')?;
-    (name != "experiment").then_some(value)
-}
-
-/// Returns what would have to be measured, in fewer signs than the language of claims.
-fn missing(what: &str) -> String {
-    let is_selector = what.contains('[') && what.contains(']');
-    if !is_selector {
-        return what.to_owned();
-    }
-    let (metric, rest) = what.split_once('[').unwrap_or((what, ""));
-    let conditions = rest.split(']').next().unwrap_or_default();
-    let conditions: Vec<&str> = conditions
-        .split(", ")
-        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value))
-        .filter(|value| !value.starts_with('$'))
-        .collect();
-    let of = if conditions.is_empty() { String::new() } else { format!(" ({})", conditions.join(", ")) };
-    format!("not measured: {}{of}", metric.replace('_', " "))
-}
-
-/// Returns what our finding rests on, one ground a line.
-pub(super) fn grounds(finding: &Finding) -> Vec<String> {
-    let mut lines = finding.judgment.as_ref().map(evidence).unwrap_or_default();
-    let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
-    if !finding.why.is_empty() && !is_told {
-        lines.push(finding.why.clone());
-    }
-    lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
-    lines
-}
-
 /// The verdicts.
-pub(super) fn claims(account: &Account) -> Table {
+pub(super) fn claims(account: &Account) -> TextTable {
     let is_of_campaigns = account.results.is_of_campaigns();
     let measured = if is_of_campaigns { campaigns::MEASURED } else { "measured: period software" };
     let mut header = vec!["claim", "the paper says", "the paper's data", measured];
@@ -126,16 +50,18 @@ pub(super) fn claims(account: &Account) -> Table {
         let mut row = vec![
             format!("{} ({})", statement.id, statement.source),
             note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
-            told_verdict(one.judged.published.verdict, &evidence(&one.judged.published)),
-            told_verdict(one.period.verdict, &grounds(&one.period)),
+            told_verdict(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
+            told_verdict(one.period.verdict, &grounds::of_finding(&one.period)),
         ];
-        row.extend((!is_of_campaigns).then(|| told_verdict(one.modern.verdict, &grounds(&one.modern))));
+        row.extend(
+            (!is_of_campaigns).then(|| told_verdict(one.modern.verdict, &grounds::of_finding(&one.modern))),
+        );
         row
     });
-    Table { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
+    TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
 }
 
-fn told_verdict(verdict: Verdict, lines: &[String]) -> String {
+fn told_verdict(verdict: ClaimVerdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
@@ -152,24 +78,24 @@ fn figure(value: f64, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-fn of(cell: &Cell, metric: &str) -> String {
+fn of(cell: &MeasuredCell, metric: &str) -> String {
     told(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
 }
 
-fn middle(cell: &Cell, metric: &str) -> String {
+fn middle(cell: &MeasuredCell, metric: &str) -> String {
     let estimate = Metric::find(metric).and_then(|metric| cell.estimate(metric));
     estimate.map_or_else(|| "–".to_owned(), |one| short(one.mean))
 }
 
 /// Writes the time within which a share of all exchanges was over.
-fn told_quantile(cell: &Cell, part: f64) -> String {
+fn told_quantile(cell: &MeasuredCell, part: f64) -> String {
     cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 
 /// Every cell; those of campaigns have tables of their own.
-pub(super) fn cells(results: &Results) -> Table {
+pub(super) fn cells(results: &Results) -> TextTable {
     if results.is_of_campaigns() {
-        return Table::default();
+        return TextTable::default();
     }
     let rows = results.cells.iter().map(|cell| {
         let forks = if cell.invalid > 0 {
@@ -212,11 +138,11 @@ pub(super) fn cells(results: &Results) -> Table {
         "client CPU ms",
         "server CPU ms",
     ];
-    Table::new(header, rows)
+    TextTable::new(header, rows)
 }
 
 /// Effects of each design: a heading and a table.
-pub(super) fn effects(results: &Results) -> Vec<(String, Table)> {
+pub(super) fn effects(results: &Results) -> Vec<(String, TextTable)> {
     let table = |design: &super::Design| {
         let mut rows: Vec<[String; 4]> = design
             .effects
@@ -248,7 +174,7 @@ pub(super) fn effects(results: &Results) -> Vec<(String, Table)> {
             design.factors.iter().map(|(name, [low, high])| format!("{name}: {low} → {high}")).collect();
         let title = format!("{} ({}; {} forks)", design.name, levels.join(", "), design.forks);
         let header = ["factor", "share of the variation", "from low to high", "95 % interval"];
-        (title, Table::new(header, rows))
+        (title, TextTable::new(header, rows))
     };
     designs(results).iter().map(table).collect()
 }
@@ -258,7 +184,7 @@ fn share(text: &str) -> f64 {
 }
 
 /// Forks that do not count.
-pub(super) fn uncounted(results: &Results) -> Table {
+pub(super) fn uncounted(results: &Results) -> TextTable {
     let rows = results.uncounted().map(|record| {
         let levels: Vec<String> = record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect();
         let reason =
@@ -271,16 +197,16 @@ pub(super) fn uncounted(results: &Results) -> Table {
             reason.to_owned(),
         ]
     });
-    Table::new(["subject", "cell", "fork", "why it does not count"], rows)
+    TextTable::new(["subject", "cell", "fork", "why it does not count"], rows)
 }
 
 /// What was not tested here, and why.
-pub(super) fn not_here(account: &Account) -> Table {
+pub(super) fn not_here(account: &Account) -> TextTable {
     let mut rows: Vec<[String; 2]> =
         account.remarks.not_here.iter().map(|(what, why)| [what.clone(), why.clone()]).collect();
     let results = &account.results;
     if results.is_of_campaigns() {
-        return Table::new(["what", "why it was not tested here"], rows);
+        return TextTable::new(["what", "why it was not tested here"], rows);
     }
     let all = || results.cells.iter().flat_map(|cell| &cell.forks);
     let mut add = |is_missing: bool, what: &str, why: &str| {
@@ -310,11 +236,11 @@ pub(super) fn not_here(account: &Account) -> Table {
         "the paper's own software",
         "its subjects are not built here, so no verdict speaks for the paper (stentor lab subject build)",
     );
-    Table::new(["what", "why it was not tested here"], rows)
+    TextTable::new(["what", "why it was not tested here"], rows)
 }
 
 /// Machine, link and software.
-pub(super) fn environment(account: &Account) -> Table {
+pub(super) fn environment(account: &Account) -> TextTable {
     let results = &account.results;
     let mut facts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for record in &results.records {
@@ -334,10 +260,10 @@ pub(super) fn environment(account: &Account) -> Table {
     let asked = asked.map(|(name, value)| {
         [name.replace('_', " "), value.as_str().map_or_else(|| value.to_string(), str::to_owned)]
     });
-    Table::new(["what", "value"], rows.chain(asked))
+    TextTable::new(["what", "value"], rows.chain(asked))
 }
 
-fn provenance(record: &Record) -> Vec<(&'static str, String)> {
+fn provenance(record: &ForkRecord) -> Vec<(&'static str, String)> {
     let env = &record.env;
     let memory = if env.memory_bytes > 0 {
         format!("{} GiB", short(env.memory_bytes as f64 / GIB))
@@ -379,7 +305,7 @@ fn provenance(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// Versions of the software of each subject.
-pub(super) fn software(results: &Results) -> Table {
+pub(super) fn software(results: &Results) -> TextTable {
     let mut rows: BTreeMap<String, [String; 4]> = BTreeMap::new();
     for record in &results.records {
         let subject = &record.subject;
@@ -393,5 +319,5 @@ pub(super) fn software(results: &Results) -> Table {
         let row = [subject.label.clone(), subject.stack.clone(), sides, versions.join(", ")];
         rows.insert(row.join("|"), row);
     }
-    Table::new(["subject", "software", "client and server", "versions"], rows.into_values())
+    TextTable::new(["subject", "software", "client and server", "versions"], rows.into_values())
 }

@@ -1,9 +1,12 @@
 //! Invented records with a known truth.
 
 use super::*;
-use crate::claims::Verdict;
-use crate::record::{Bytes, Counts, Environment, Link, Record, SCHEMA, Sides, Subject, Traffic, phase};
-use crate::record::{From, Latency};
+use crate::claims::ClaimVerdict;
+use crate::record::{
+    Bytes, DirectionBytes, Environment, ExchangeCounts, ForkRecord, RecordedLink, SCHEMA, Sides, Subject,
+    phase,
+};
+use crate::record::{From, PhaseLatency};
 use crate::statistics::Samples;
 use crate::statistics::invented::Invented;
 
@@ -15,9 +18,9 @@ pub(crate) fn record(
     fork: u32,
     ms: f64,
     invented: &mut Invented,
-) -> Record {
+) -> ForkRecord {
     let owned = str::to_owned;
-    Record {
+    ForkRecord {
         schema: owned(SCHEMA),
         run_id: owned("r1"),
         ended: owned("2026-11-22T03:00:00Z"),
@@ -42,21 +45,21 @@ pub(crate) fn record(
             rig: owned("netns"),
             ..Environment::default()
         },
-        link: Link { profile: owned("lan"), ..Link::default() },
+        link: RecordedLink { profile: owned("lan"), ..RecordedLink::default() },
         valid: true,
         outcome: owned("finished"),
-        counts: Counts { sent: 60, ok: 60, warmup_discarded: 5, ..Counts::default() },
+        counts: ExchangeCounts { sent: 60, ok: 60, warmup_discarded: 5, ..ExchangeCounts::default() },
         latency: latency(fork, ms, invented),
         first_call_ns: Some((ms * 20.0 * 1e6) as u64),
         start_ns: Sides { client: Some(80_000_000), server: Some(120_000_000) },
         bytes: Some(bytes(items.parse::<u64>().unwrap_or(1000) * 20)),
         cpu: Sides { client: Some((ms * 0.3e6 * 60.0) as u64), server: Some((ms * 0.4e6 * 60.0) as u64) },
         mem: Sides { client: Some(24 << 20), server: Some(31 << 20) },
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Latency> {
+fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, PhaseLatency> {
     let times: Vec<i64> = (0..60).map(|_| (ms * f64::exp(0.08 * invented.normal()) * 1e6) as i64).collect();
     let part = |share: f64| {
         let mut sorted: Vec<u64> = times.iter().map(|time| (*time as f64 * share) as u64).collect();
@@ -64,9 +67,9 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Late
         let at = |share: f64| sorted[(share * sorted.len() as f64) as usize];
         let mean = sorted.iter().sum::<u64>() as f64 / sorted.len() as f64;
         // Histograms take long to make without optimizations; the first fork is enough.
-        let whole = (fork == 1 && share == 1.0).then(|| Latency::of(&times, From::Start)).flatten();
+        let whole = (fork == 1 && share == 1.0).then(|| PhaseLatency::of(&times, From::Start)).flatten();
         let (p50, p95, p99, n) = (at(0.5), at(0.95), at(0.99), sorted.len() as u64);
-        whole.unwrap_or_else(|| Latency { mean, p50, p95, p99, n, ..Latency::default() })
+        whole.unwrap_or_else(|| PhaseLatency { mean, p50, p95, p99, n, ..PhaseLatency::default() })
     };
     let parts = [
         (phase::RTT, 1.0),
@@ -80,25 +83,25 @@ fn latency(fork: u32, ms: f64, invented: &mut Invented) -> BTreeMap<String, Late
 
 /// Bytes of 60 exchanges, each on a connection of its own.
 fn bytes(size: u64) -> Bytes {
-    let traffic = |payload: u64, headers: u64| Traffic {
+    let traffic = |payload: u64, headers: u64| DirectionBytes {
         frames: 60 * (payload / 1400 + 2),
         ip: 60 * (payload * 2 + headers + 52 * (payload / 1400 + 5)),
         tcp_payload: 60 * (payload * 2 + headers),
         app: 60 * payload * 2,
         payload: 60 * payload,
-        ..Traffic::default()
+        ..DirectionBytes::default()
     };
     Bytes {
         source: "capture".into(),
         exchanges: 60,
         up: traffic(40, 180),
         down: traffic(size, 160),
-        handshake: Traffic { frames: 180, ip: 60 * 160, ..Traffic::default() },
+        handshake: DirectionBytes { frames: 180, ip: 60 * 160, ..DirectionBytes::default() },
     }
 }
 
 /// A small study in which REST is fast, SOAP a third slower, and XML-RPC bad with objects.
-pub(crate) fn study(forks: u32, seed: u64) -> Vec<Record> {
+pub(crate) fn study(forks: u32, seed: u64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(seed);
     let mut records = Vec::new();
     for fork in 1..=forks {
@@ -121,7 +124,7 @@ pub(crate) fn study(forks: u32, seed: u64) -> Vec<Record> {
     records
 }
 
-fn of(records: Vec<Record>) -> Results {
+fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
@@ -183,10 +186,10 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
     let fastest = find("C004-1");
     assert_eq!(
         (fastest.judged.published.verdict, fastest.period.verdict),
-        (Verdict::DoesNotHold, Verdict::Holds)
+        (ClaimVerdict::DoesNotHold, ClaimVerdict::Holds)
     );
     assert!(fastest.period.p.is_some_and(|p| p <= 0.05));
-    assert_eq!(fastest.modern.verdict, Verdict::NotTestable);
+    assert_eq!(fastest.modern.verdict, ClaimVerdict::NotTestable);
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
     // A quarter of each invented exchange is parsing, and the claim wants half.
     let verdicts = verdicts(&of(study(6, 3))).expect("judged").expect("a study with claims");
     let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
-    assert_eq!(parsing.period.verdict, Verdict::DoesNotHold, "{parsing:?}");
+    assert_eq!(parsing.period.verdict, ClaimVerdict::DoesNotHold, "{parsing:?}");
     let mut records = study(6, 3);
     for record in &mut records {
         let whole = record.latency[phase::RTT].clone();
@@ -202,14 +205,16 @@ fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
     }
     let verdicts = super::verdicts(&of(records)).expect("judged").expect("a study with claims");
     let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
-    assert_eq!(parsing.period.verdict, Verdict::Holds, "{parsing:?}");
+    assert_eq!(parsing.period.verdict, ClaimVerdict::Holds, "{parsing:?}");
 }
 
 #[test]
 fn a_single_fork_decides_nothing() {
     let verdicts = verdicts(&of(study(1, 3))).expect("judged").expect("a study with claims");
     let timed = verdicts.claims.iter().filter(|one| one.judged.statement.id == "C004-1");
-    assert!(timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == Verdict::Undecided));
+    assert!(
+        timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == ClaimVerdict::Undecided)
+    );
 }
 
 #[test]
@@ -218,8 +223,8 @@ fn software_of_today_does_not_speak_for_the_paper() {
     records.iter_mut().for_each(|record| record.subject.stack = "rust".into());
     let verdicts = verdicts(&of(records)).expect("judged").expect("a study with claims");
     let fastest = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-1").expect("there");
-    assert!(!verdicts.period && fastest.period.verdict == Verdict::NotTestable);
-    assert_eq!(fastest.modern.verdict, Verdict::Holds);
+    assert!(!verdicts.period && fastest.period.verdict == ClaimVerdict::NotTestable);
+    assert_eq!(fastest.modern.verdict, ClaimVerdict::Holds);
 }
 
 #[test]
@@ -235,20 +240,23 @@ fn the_number_of_items_explains_most_of_an_invented_study() {
 #[test]
 fn the_same_twice_is_the_same_and_a_slower_run_is_slower() {
     let (first, same) = (of(study(12, 5)), of(study(12, 6)));
-    let slower: Vec<Record> = study(12, 7).into_iter().map(slow_down).collect();
+    let slower: Vec<ForkRecord> = study(12, 7).into_iter().map(slow_down).collect();
     let changes = |other: &Results| {
         compare(&first, other, &METRICS[0], 0.1).into_iter().map(|one| one.change).collect::<Vec<_>>()
     };
     let unchanged = changes(&same);
     assert_eq!(unchanged.len(), 45);
-    assert!(!unchanged.contains(&Change::Slower) && !unchanged.contains(&Change::Faster), "{unchanged:?}");
-    assert!(changes(&of(slower)).iter().all(|change| *change == Change::Slower));
+    assert!(
+        !unchanged.contains(&CellChange::Slower) && !unchanged.contains(&CellChange::Faster),
+        "{unchanged:?}"
+    );
+    assert!(changes(&of(slower)).iter().all(|change| *change == CellChange::Slower));
 }
 
 #[test]
 fn a_run_whose_forks_differ_more_has_another_spread_though_its_middle_is_the_same() {
     let (first, same) = (of(study(12, 5)), of(study(12, 6)));
-    let restless = |mut record: Record| {
+    let restless = |mut record: ForkRecord| {
         let factor = if record.fork.is_multiple_of(2) { 4.0 } else { 0.25 };
         record.latency.values_mut().for_each(|times| times.p50 = (times.p50 as f64 * factor) as u64);
         record
@@ -268,7 +276,7 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
         let mut invented = Invented::new(u64::from(fork));
         let mut one = record("REST", "strings", "200", fork, 2.0, &mut invented);
         let times: Vec<i64> = (0..60).map(|_| (2e6 * f64::exp(0.2 * invented.normal())) as i64).collect();
-        one.latency.insert(phase::RTT.to_owned(), Latency::of(&times, From::Start).expect("samples"));
+        one.latency.insert(phase::RTT.to_owned(), PhaseLatency::of(&times, From::Start).expect("samples"));
         one
     };
     let (several, single) = (of((1..=5).map(fork).collect()), of(vec![fork(1)]));
@@ -280,7 +288,7 @@ fn a_cells_quantile_has_an_interval_from_two_forks_on() {
     assert!(several.cells[0].quantile_ms(0.95) == Some(found), "the same samples give the same interval");
 }
 
-fn slow_down(mut record: Record) -> Record {
+fn slow_down(mut record: ForkRecord) -> ForkRecord {
     record.latency.values_mut().for_each(|times| times.p50 *= 2);
     record
 }
@@ -301,7 +309,7 @@ fn processor_time_is_shared_out_among_the_measured_exchanges_alone() {
     let [record, ..] = &records[..] else { panic!("no record") };
     let each = (metric.of)(record).expect("measured");
     assert!((each * 1e6 * 60.0 - record.cpu.client.expect("measured") as f64).abs() < 1.0, "{each}");
-    let load = evidence::client_load_percent(record).expect("measured");
+    let load = metric::client_load_percent(record).expect("measured");
     assert!((28.0..=32.0).contains(&load), "it computes for three tenths of its time: {load}");
 }
 

@@ -7,8 +7,8 @@
 use serde::Serialize;
 
 use super::evidence::{chosen, figures};
-use super::{CONFIDENCE, Cell, Results, setting};
-use crate::claims::Verdict;
+use super::{CONFIDENCE, MeasuredCell, Results, setting};
+use crate::claims::ClaimVerdict;
 use crate::claims::judge::Judgment;
 use crate::claims::{ClaimsError, Judged, judge_measured};
 use crate::statistics::holm;
@@ -22,7 +22,7 @@ const LEVELS: [f64; 13] = [0.05, 0.03, 0.02, 0.01, 0.006, 0.004, 0.003, 0.002, 0
 #[derive(Debug)]
 pub struct Verdicts {
     /// Each claim, judged by the paper's own tables, and by us.
-    pub claims: Vec<Ours>,
+    pub claims: Vec<ClaimFindings>,
     /// Whether the period's software ran; without it our verdicts say nothing of the paper.
     pub period: bool,
     /// At which levels of factors that the paper's figures do not name the period's software was judged.
@@ -33,7 +33,7 @@ pub struct Verdicts {
 
 /// One claim.
 #[derive(Debug)]
-pub struct Ours {
+pub struct ClaimFindings {
     /// The claim, and what the paper's own tables say.
     pub judged: Judged,
     /// By the period's software.
@@ -46,7 +46,7 @@ pub struct Ours {
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The verdict, after the correction.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// How often chance alone decides as surely, corrected; absent where nothing is decided.
     pub p: Option<f64>,
     /// What was compared.
@@ -58,7 +58,7 @@ pub struct Finding {
 
 impl Finding {
     fn nothing(why: &str) -> Self {
-        Self { verdict: Verdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
+        Self { verdict: ClaimVerdict::NotTestable, p: None, judgment: None, why: why.to_owned() }
     }
 }
 
@@ -71,8 +71,8 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
         [findings(results, &period, published.len())?, findings(results, &modern, published.len())?];
     let [by_period, by_modern] = findings;
     let claims = published.into_iter().zip(by_period).zip(by_modern);
-    let mut claims: Vec<Ours> =
-        claims.map(|((judged, period), modern)| Ours { judged, period, modern }).collect();
+    let mut claims: Vec<ClaimFindings> =
+        claims.map(|((judged, period), modern)| ClaimFindings { judged, period, modern }).collect();
     if let Some(probed) = &results.probed {
         by_probes(&mut claims, dossier.judge(Some(&probed.figures()))?);
     }
@@ -85,19 +85,19 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
 }
 
 /// Campaigns are told with every level of theirs, so that nothing is left to say.
-fn told_setting(results: &Results, cells: &[&Cell]) -> String {
+fn told_setting(results: &Results, cells: &[&MeasuredCell]) -> String {
     if results.is_of_campaigns() { String::new() } else { setting::told(results, cells) }
 }
 
 /// Judges what is expected beyond the paper, each under the question that it belongs to.
 pub(super) fn expected(results: &Results) -> Result<Vec<(String, Judged)>, ClaimsError> {
     let Some(dossier) = &results.dossier else { return Ok(Vec::new()) };
-    let cells: Vec<&Cell> = results.cells.iter().collect();
+    let cells: Vec<&MeasuredCell> = results.cells.iter().collect();
     dossier.expected(&figures(results, &cells, CONFIDENCE))
 }
 
 /// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.
-fn by_probes(claims: &mut [Ours], probed: Vec<Judged>) {
+fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
     for (one, judged) in claims.iter_mut().zip(probed) {
         if !one.judged.statement.is_probed() {
             continue;
@@ -126,7 +126,7 @@ impl Verdicts {
     }
 }
 
-impl Ours {
+impl ClaimFindings {
     /// Returns the finding that speaks for the paper, or what there is in its place.
     #[must_use]
     pub const fn best(&self) -> &Finding {
@@ -161,7 +161,7 @@ pub fn part(results: &Results, check: &str) -> Result<Judgment, ClaimsError> {
     judge_measured(check, &figures(results, &cells, CONFIDENCE))
 }
 
-fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Finding>, ClaimsError> {
+fn findings(results: &Results, cells: &[&MeasuredCell], count: usize) -> Result<Vec<Finding>, ClaimsError> {
     let Some(dossier) = results.dossier.as_ref().filter(|_| !cells.is_empty()) else {
         return Ok(vec![Finding::nothing("not run here"); count]);
     };
@@ -181,10 +181,10 @@ fn findings(results: &Results, cells: &[&Cell], count: usize) -> Result<Vec<Find
 fn p_value(place: usize, usual: &Judgment, surer: &[Vec<Judgment>]) -> Option<f64> {
     // To hold, every comparison must be so; to fail, one of several is enough, and chance has as many occasions.
     let occasions = match usual.verdict {
-        Verdict::NotTestable => return None,
-        Verdict::Undecided => return Some(1.0),
-        Verdict::Holds => 1.0,
-        Verdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
+        ClaimVerdict::NotTestable => return None,
+        ClaimVerdict::Undecided => return Some(1.0),
+        ClaimVerdict::Holds => 1.0,
+        ClaimVerdict::DoesNotHold => usual.comparisons.len().max(1) as f64,
     };
     let still =
         surer.iter().take_while(|level| level.get(place).is_some_and(|one| one.verdict == usual.verdict));
@@ -197,13 +197,13 @@ fn corrected(usual: &[Judgment], p_values: &[Option<f64>]) -> Vec<Finding> {
     let finding = |(judgment, p): (&Judgment, &Option<f64>)| {
         let corrected = p.and_then(|_| all.next());
         let is_sure = corrected.is_some_and(|p| p <= ERROR_SHARE);
-        let is_decided = matches!(judgment.verdict, Verdict::Holds | Verdict::DoesNotHold);
+        let is_decided = matches!(judgment.verdict, ClaimVerdict::Holds | ClaimVerdict::DoesNotHold);
         let (verdict, why) = match judgment.verdict {
             decided if is_sure || !is_decided => (decided, judgment.missing.clone().unwrap_or_default()),
             decided => {
                 let why =
                     format!("alone it {}; among {} claims that may be chance", decided.word(), asked.len());
-                (Verdict::Undecided, why)
+                (ClaimVerdict::Undecided, why)
             }
         };
         Finding { verdict, p: corrected.filter(|_| is_decided), judgment: Some(judgment.clone()), why }

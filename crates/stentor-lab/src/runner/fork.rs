@@ -1,29 +1,30 @@
 //! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
 
 mod digests;
+mod half;
 mod interruption;
 mod leftovers;
 
-pub(super) use interruption::Interruption;
-
-use super::certificate;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
+use super::interruption::Interruption;
 use super::power;
-use super::samples::{self, Kept};
+use super::samples::{self, ForkSamples};
 use super::testbed::{CaptureResult, Testbed};
 use super::watch::InstrumentWatch;
-use super::{Ended, RAW, Settings};
+use super::{AttemptResult, RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, Clock, FINISHED, Raw, Record, SCHEMA, Sides, Subject};
+use crate::record::{Bytes, ClockComparison, FINISHED, ForkRecord, Raw, SCHEMA, Sides, Subject};
+use crate::subject::certificate;
 use crate::subject::clock::{epoch_ns, monotonic_ns};
-use crate::subject::host::Host;
-use crate::subject::protocol::{Order, Prepare, Report, Role, Schedule};
+use crate::subject::process::SubjectProcess;
+use crate::subject::protocol::{ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
 use crate::subject::sample::{self, ClientSample};
 use crate::subject::{COLLECTOR, Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
+use half::RunningHalf;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ const FILES: [&str; 2] = ["store", "insert"];
 
 /// One attempt at a fork.
 #[derive(Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct ForkAttempt<'a> {
     pub(super) cell: &'a Cell,
     pub(super) fork: u32,
     pub(super) attempt: u32,
@@ -58,14 +59,14 @@ pub(super) struct Trial<'a> {
 }
 
 /// What went wrong, and when.
-enum Failure {
+enum AttemptFailure {
     /// A half could not be started, or does not speak as it must.
     Start(SubjectError),
     /// Something later.
     Later(SubjectError),
 }
 
-impl From<SubjectError> for Failure {
+impl From<SubjectError> for AttemptFailure {
     fn from(error: SubjectError) -> Self {
         Self::Later(error)
     }
@@ -83,8 +84,8 @@ pub(super) fn key(cell: &Cell, fork: u32) -> String {
     blank(cell, fork).key()
 }
 
-fn blank(cell: &Cell, fork: u32) -> Record {
-    Record {
+fn blank(cell: &Cell, fork: u32) -> ForkRecord {
+    ForkRecord {
         schema: SCHEMA.into(),
         variant: cell.variant.clone(),
         experiment: cell.name.clone(),
@@ -97,17 +98,17 @@ fn blank(cell: &Cell, fork: u32) -> Record {
             versions: BTreeMap::new(),
         },
         fork,
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-impl Trial<'_> {
+impl ForkAttempt<'_> {
     /// Runs it.
-    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> Ended {
+    pub(super) async fn run(self, testbed: &mut dyn Testbed) -> AttemptResult {
         if let Some(reason) = testbed.objection(self.cell) {
-            return Ended::Skipped(reason);
+            return AttemptResult::Skipped(reason);
         }
-        let mut record = Record {
+        let mut record = ForkRecord {
             run_id: self.settings.study.clone() + "-" + &self.settings.seed.to_string(),
             study: self.settings.study.clone(),
             seed: self.settings.seed,
@@ -125,26 +126,33 @@ impl Trial<'_> {
         match measured {
             Ok(()) if samples::ran_out(&record.counts) => OUTCOME_MEMORY.clone_into(&mut record.outcome),
             Ok(()) => record.invalid_reason = self.settings.gate.reason(&record).unwrap_or_default(),
-            Err(Failure::Later(SubjectError::Wrong(text)) | Failure::Start(SubjectError::Wrong(text))) => {
-                return Ended::LeftOut(format!("refused: {text}"));
+            Err(
+                AttemptFailure::Later(SubjectError::Wrong(text))
+                | AttemptFailure::Start(SubjectError::Wrong(text)),
+            ) => {
+                return AttemptResult::LeftOut(format!("refused: {text}"));
             }
-            Err(Failure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
-                return Ended::LeftOut(format!("cannot be started: {error}"));
+            Err(AttemptFailure::Start(error)) if !self.cell.settings.contains_key(HEAP) => {
+                return AttemptResult::LeftOut(format!("cannot be started: {error}"));
             }
             // Too small a heap is a matter of this cell alone.
-            Err(Failure::Start(error)) => fail(&mut record, &error),
-            Err(Failure::Later(error)) => fail(&mut record, &error),
+            Err(AttemptFailure::Start(error)) => fail(&mut record, &error),
+            Err(AttemptFailure::Later(error)) => fail(&mut record, &error),
         }
         record.valid = record.invalid_reason.is_empty();
-        Ended::Kept(Box::new(record))
+        AttemptResult::Kept(Box::new(record))
     }
 
-    async fn measure(&self, testbed: &mut dyn Testbed, record: &mut Record) -> Result<(), Failure> {
+    async fn measure(
+        &self,
+        testbed: &mut dyn Testbed,
+        record: &mut ForkRecord,
+    ) -> Result<(), AttemptFailure> {
         testbed.prepare(self.cell)?;
         // What an earlier attempt or an interrupted run left must not pass for this one's.
         self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
-        let mut server = self.start(testbed, Role::Server, 0).await?;
+        let mut server = self.start(testbed, SubjectRole::Server, 0).await?;
         record.start_ns.server = Some(server.ready_ns);
         note_versions(record, "server", &server.versions);
         let exchanged = self.with_client(testbed, &mut server, record, &digests).await;
@@ -160,8 +168,8 @@ impl Trial<'_> {
                     return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
                 }
                 self.sum_up(record, found)?;
-                let capture = self.path(Role::Client, ".pcap");
-                power::add(record, &self.settings.models, &capture, testbed.address(Role::Client));
+                let capture = self.path(SubjectRole::Client, ".pcap");
+                power::add(record, &self.settings.models, &capture, testbed.address(SubjectRole::Client));
                 Ok(())
             }
             Err(failure) => {
@@ -172,20 +180,25 @@ impl Trial<'_> {
     }
 
     /// Starts a half and gets it ready.
-    async fn start(&self, testbed: &mut dyn Testbed, role: Role, port: u16) -> Result<Half, Failure> {
+    async fn start(
+        &self,
+        testbed: &mut dyn Testbed,
+        role: SubjectRole,
+        port: u16,
+    ) -> Result<RunningHalf, AttemptFailure> {
         let began = Instant::now();
         let definition = self.definition(role);
         let started = testbed.start(role, &definition, self.settings.patience);
-        let mut host = started.map_err(Failure::Start)?;
+        let mut host = started.map_err(AttemptFailure::Start)?;
         match hello(&mut host).await {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
-                Half { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
+                RunningHalf { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
             }
             Err(error) => {
                 host.end().await;
-                Err(Failure::Start(error))
+                Err(AttemptFailure::Start(error))
             }
         }
     }
@@ -193,22 +206,22 @@ impl Trial<'_> {
     async fn with_client(
         &self,
         testbed: &mut dyn Testbed,
-        server: &mut Half,
-        record: &mut Record,
+        server: &mut RunningHalf,
+        record: &mut ForkRecord,
         digests: &Digests,
-    ) -> Result<ForkOutput, Failure> {
+    ) -> Result<ForkOutput, AttemptFailure> {
         arm(
             &mut server.host,
-            Schedule::Closed { think_ns: 0 },
+            ExchangeSchedule::Closed { think_ns: 0 },
             self.exchanges(),
-            self.path(Role::Server, ""),
+            self.path(SubjectRole::Server, ""),
         )
         .await?;
-        server.host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        server.host.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         if let Some(interruption) = Interruption::of(self.cell) {
             return self.interrupted(interruption, testbed, server, record).await;
         }
-        let mut client = self.start(testbed, Role::Client, server.port).await?;
+        let mut client = self.start(testbed, SubjectRole::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let exchanged = self.exchange(testbed, server, &mut client, record, digests).await;
@@ -228,16 +241,16 @@ impl Trial<'_> {
     async fn exchange(
         &self,
         testbed: &mut dyn Testbed,
-        server: &Half,
-        client: &mut Half,
-        record: &mut Record,
+        server: &RunningHalf,
+        client: &mut RunningHalf,
+        record: &mut ForkRecord,
         digests: &Digests,
-    ) -> Result<ForkOutput, Failure> {
+    ) -> Result<ForkOutput, AttemptFailure> {
         testbed.hold(self.cell)?;
         let amount = self.cell.amount;
-        let closed = Schedule::Closed { think_ns: 0 };
+        let closed = ExchangeSchedule::Closed { think_ns: 0 };
         let patience = self.settings.patience;
-        let out = self.path(Role::Client, "");
+        let out = self.path(SubjectRole::Client, "");
         let first = self.go(&mut client.host, closed, 1, &digests.first, patience, &out).await?;
         record.first_call_ns = first.first().map(|one| samples::rtt(one).max(0).cast_unsigned());
         let mut median = record.first_call_ns.unwrap_or(0);
@@ -253,16 +266,22 @@ impl Trial<'_> {
             }
             median = samples::median_rtt(&paced).max(0).cast_unsigned();
         }
-        let before = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
+        let before = [
+            testbed.usage(SubjectRole::Client, &client.host),
+            testbed.usage(SubjectRole::Server, &server.host),
+        ];
         testbed.listen();
         let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
         let interval = Duration::from_nanos(interval_ns(schedule).max(median));
         let expected = interval.saturating_mul(amount.samples).saturating_mul(PATIENCE_FACTOR);
         self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
         // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
-        let pcap = (self.fork == 1).then(|| self.path(Role::Client, ".pcap"));
+        let pcap = (self.fork == 1).then(|| self.path(SubjectRole::Client, ".pcap"));
         let captured = testbed.captured(pcap.as_deref());
-        let after = [testbed.usage(Role::Client, &client.host), testbed.usage(Role::Server, &server.host)];
+        let after = [
+            testbed.usage(SubjectRole::Client, &client.host),
+            testbed.usage(SubjectRole::Server, &server.host),
+        ];
         let spent = |place: usize| {
             let (before, after) = (before[place].cpu_ns?, after[place].cpu_ns?);
             Some(after.saturating_sub(before))
@@ -275,16 +294,16 @@ impl Trial<'_> {
     /// Lets the client make exchanges; a wrong answer is the end of the subject.
     async fn go(
         &self,
-        client: &mut Host,
-        schedule: Schedule,
+        client: &mut SubjectProcess,
+        schedule: ExchangeSchedule,
         count: u64,
         digest: &str,
         patience: Duration,
         out: &Path,
-    ) -> Result<Vec<ClientSample>, Failure> {
+    ) -> Result<Vec<ClientSample>, AttemptFailure> {
         let _ = std::fs::remove_file(out);
         arm(client, schedule, count, out.to_owned()).await?;
-        let report = client.ask_within(&Order::Go { t0_ns: monotonic_ns() }, patience).await?;
+        let report = client.ask_within(&SubjectOrder::Go { t0_ns: monotonic_ns() }, patience).await?;
         let Report::Done { n, errors, digest: told } = &report else {
             return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" }.into());
         };
@@ -309,18 +328,18 @@ impl Trial<'_> {
         1 + self.cell.amount.warmup + u32::from(self.is_paced())
     }
 
-    fn schedule(&self, median_ns: u64) -> Schedule {
+    fn schedule(&self, median_ns: u64) -> ExchangeSchedule {
         let slack = if self.cell.in_flight > 1 { 0.0 } else { SLACK };
         let interval_ns = self.cell.interval_ns.max((median_ns as f64 * slack) as u64);
-        Schedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
+        ExchangeSchedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
-    fn sum_up(&self, record: &mut Record, found: ForkOutput) -> Result<(), Failure> {
-        let client = sample::read_client(&self.path(Role::Client, ""))?;
-        let server = sample::read_server(&self.path(Role::Server, ""))?;
-        let inserted = sample::read_times(&self.path(Role::Client, ".inserted"))?;
+    fn sum_up(&self, record: &mut ForkRecord, found: ForkOutput) -> Result<(), AttemptFailure> {
+        let client = sample::read_client(&self.path(SubjectRole::Client, ""))?;
+        let server = sample::read_server(&self.path(SubjectRole::Server, ""))?;
+        let inserted = sample::read_times(&self.path(SubjectRole::Client, ".inserted"))?;
         let skipped = self.unmeasured() as usize;
-        let kept = Kept {
+        let kept = ForkSamples {
             client: &client,
             server: server.get(skipped..).unwrap_or_default(),
             inserted: &inserted,
@@ -331,7 +350,7 @@ impl Trial<'_> {
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
-        record.clock = Some(Clock::shared());
+        record.clock = Some(ClockComparison::shared());
         let bodies = samples::bodies(&kept);
         record.link = found.captured.link;
         record.bytes = Some(match found.captured.bytes {
@@ -348,9 +367,12 @@ impl Trial<'_> {
             bytes.down.payload = if is_sent_back { bytes.up.payload } else { 0 };
         }
         drop(found.first);
-        for (role, kind) in
-            [(Role::Client, ""), (Role::Server, ""), (Role::Client, ".inserted"), (Role::Client, ".pcap")]
-        {
+        for (role, kind) in [
+            (SubjectRole::Client, ""),
+            (SubjectRole::Server, ""),
+            (SubjectRole::Client, ".inserted"),
+            (SubjectRole::Client, ".pcap"),
+        ] {
             record.raw.extend(self.raw_file(role, kind));
         }
         Ok(())
@@ -367,10 +389,10 @@ impl Trial<'_> {
     }
 
     /// Returns the definition of a half as the cell wants it started.
-    fn definition(&self, role: Role) -> Definition {
+    fn definition(&self, role: SubjectRole) -> Definition {
         match role {
-            Role::Client => self.cell.client.for_cell(&self.cell.settings),
-            Role::Server => {
+            SubjectRole::Client => self.cell.client.for_cell(&self.cell.settings),
+            SubjectRole::Server => {
                 // The factor heap is a client's alone.
                 let both = self.cell.settings.get_key_value(JAVA_HEAP);
                 let both = both.map(|(name, level)| (name.clone(), level.clone()));
@@ -385,7 +407,7 @@ impl Trial<'_> {
         for name in FILES {
             let Some(value) = factors.get_mut(name) else { continue };
             if value == "sqlite" {
-                let role = if name == "store" { Role::Server } else { Role::Client };
+                let role = if name == "store" { SubjectRole::Server } else { SubjectRole::Client };
                 *value = self.path(role, ".db").display().to_string();
             } else {
                 factors.remove(name);
@@ -394,8 +416,8 @@ impl Trial<'_> {
         factors
     }
 
-    fn prepare(&self, role: Role, address: SocketAddr) -> Prepare {
-        let is_server = role == Role::Server;
+    fn prepare(&self, role: SubjectRole, address: SocketAddr) -> Prepare {
+        let is_server = role == SubjectRole::Server;
         Prepare {
             role,
             op: self.cell.op,
@@ -407,14 +429,14 @@ impl Trial<'_> {
         }
     }
 
-    fn path(&self, role: Role, kind: &str) -> PathBuf {
+    fn path(&self, role: SubjectRole, kind: &str) -> PathBuf {
         let name = digest(&SHA256, key(self.cell, self.fork).as_bytes());
-        let half = if role == Role::Client { "client" } else { "server" };
+        let half = if role == SubjectRole::Client { "client" } else { "server" };
         let file = format!("{}-{}.{half}{kind}", &hex(name.as_ref())[..16], self.attempt);
         self.raw.join(RAW).join(file)
     }
 
-    fn raw_file(&self, role: Role, kind: &str) -> Option<Raw> {
+    fn raw_file(&self, role: SubjectRole, kind: &str) -> Option<Raw> {
         let path = self.path(role, kind);
         let bytes = std::fs::read(&path).ok()?;
         let relative = path.strip_prefix(self.raw).unwrap_or(&path).display().to_string();
@@ -423,53 +445,15 @@ impl Trial<'_> {
     }
 }
 
-/// A half that runs.
-struct Half {
-    host: Host,
-    began: Instant,
-    versions: BTreeMap<String, String>,
-    ready_ns: u64,
-    /// Where the server listens.
-    port: u16,
-}
-
-impl Half {
-    /// Tells it to get ready; a half that cannot is ended.
-    async fn prepared(
-        mut self,
-        trial: &Trial<'_>,
-        testbed: &dyn Testbed,
-        role: Role,
-    ) -> Result<Self, Failure> {
-        let address = SocketAddr::new(testbed.address(Role::Server), self.port);
-        let ready = self.host.ask(&Order::Prepare(trial.prepare(role, address))).await;
-        self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        match ready {
-            Ok(Report::Ready { port }) => {
-                self.port = port;
-                Ok(self)
-            }
-            Ok(other) => {
-                self.host.end().await;
-                Err(SubjectError::Babble { line: other.name().into(), wanted: "ready" }.into())
-            }
-            Err(error) => {
-                self.host.end().await;
-                Err(error.into())
-            }
-        }
-    }
-}
-
-const fn interval_ns(schedule: Schedule) -> u64 {
+const fn interval_ns(schedule: ExchangeSchedule) -> u64 {
     match schedule {
-        Schedule::Open { interval_ns, .. } => interval_ns,
-        Schedule::Closed { think_ns } => think_ns,
+        ExchangeSchedule::Open { interval_ns, .. } => interval_ns,
+        ExchangeSchedule::Closed { think_ns } => think_ns,
     }
 }
 
 /// Notes why there is nothing to sum up: memory that is used up is an outcome, anything else a failed attempt.
-fn fail(record: &mut Record, error: &SubjectError) {
+fn fail(record: &mut ForkRecord, error: &SubjectError) {
     let text = error.to_string();
     if OUT_OF_MEMORY.iter().any(|words| text.contains(words)) {
         OUTCOME_MEMORY.clone_into(&mut record.outcome);
@@ -479,7 +463,7 @@ fn fail(record: &mut Record, error: &SubjectError) {
     }
 }
 
-fn note_versions(record: &mut Record, half: &str, versions: &BTreeMap<String, String>) {
+fn note_versions(record: &mut ForkRecord, half: &str, versions: &BTreeMap<String, String>) {
     let named = versions.iter().map(|(name, version)| (format!("{half}.{name}"), version.clone()));
     record.subject.versions.extend(named);
 }

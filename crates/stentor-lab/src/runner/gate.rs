@@ -1,13 +1,13 @@
 //! The gate: what makes a fork not count, whatever it measured.
 
-use crate::record::{Record, phase};
+use crate::record::{ForkRecord, phase};
 
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
 /// Limits; what exceeds one is told as the reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gate {
+pub struct ValidityLimits {
     /// Load average over a minute, for each processor.
     pub load_per_core_max: f64,
     /// How late a sleeper may be woken in one case of 100, in microseconds.
@@ -20,7 +20,7 @@ pub struct Gate {
     pub drops_share_max: f64,
 }
 
-impl Default for Gate {
+impl Default for ValidityLimits {
     /// Load 2 for each processor, sleepers 20 ms late, frames 5 ms late, one frame of 1,000 dropped, clocks off by a tenth of the
     /// one-way delay.
     fn default() -> Self {
@@ -34,10 +34,10 @@ impl Default for Gate {
     }
 }
 
-impl Gate {
+impl ValidityLimits {
     /// Returns why a fork does not count; `None` when it does.
     #[must_use]
-    pub fn reason(&self, record: &Record) -> Option<String> {
+    pub fn reason(&self, record: &ForkRecord) -> Option<String> {
         let of_exchanges = self.of_exchanges(record);
         if record.is_emulated() {
             // Who is late on an emulated processor spoils no time, since none is kept.
@@ -50,7 +50,7 @@ impl Gate {
     }
 
     /// Two clocks are compared within a bound; what it leaves of a delay must be most of it. One clock has no bound.
-    fn of_clock(&self, record: &Record) -> Option<String> {
+    fn of_clock(&self, record: &ForkRecord) -> Option<String> {
         let bound = record.clock.as_ref()?.bound_ns;
         let delay = record.latency.get(phase::OWD)?.p50;
         let share = bound as f64 / delay.max(1) as f64;
@@ -63,7 +63,7 @@ impl Gate {
         })
     }
 
-    fn of_exchanges(&self, record: &Record) -> Option<String> {
+    fn of_exchanges(&self, record: &ForkRecord) -> Option<String> {
         let counts = &record.counts;
         let failed: u64 = counts.errors.values().sum();
         if failed > 0 {
@@ -72,7 +72,7 @@ impl Gate {
         (counts.ok < counts.sent).then(|| format!("{} of {} exchanges were answered", counts.ok, counts.sent))
     }
 
-    fn of_machine(&self, record: &Record) -> Option<String> {
+    fn of_machine(&self, record: &ForkRecord) -> Option<String> {
         let (env, late) = (&record.env, record.instrument.lateness_us.p99);
         let load = env.load_before.max(env.load_after) / f64::from(env.cores.max(1));
         if load > self.load_per_core_max {
@@ -88,7 +88,7 @@ impl Gate {
         })
     }
 
-    fn of_link(&self, record: &Record) -> Option<String> {
+    fn of_link(&self, record: &ForkRecord) -> Option<String> {
         let link = &record.link;
         let late = link.lateness_us.map_or(0.0, |lateness| lateness.p99);
         if late > self.link_p99_max_us {

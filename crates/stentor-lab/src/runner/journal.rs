@@ -1,7 +1,7 @@
 //! The directory of a run: records that grow, raw samples beside, and what must be the same to go on there.
 
 use super::{RunError, Settings};
-use crate::record::{Record, Writer, read};
+use crate::record::{ForkRecord, RecordWriter, read};
 use std::path::{Path, PathBuf};
 
 /// What must be the same to go on in a directory.
@@ -11,13 +11,13 @@ pub const RAW: &str = "raw";
 
 /// Keeps records.
 pub(super) struct Journal {
-    writer: Writer,
+    writer: RecordWriter,
     directory: PathBuf,
 }
 
 impl Journal {
     /// Makes the directory, or goes on in it; returns the records that are there already.
-    pub(super) fn open(settings: &Settings, file: &str) -> Result<(Self, Vec<Record>), RunError> {
+    pub(super) fn open(settings: &Settings, file: &str) -> Result<(Self, Vec<ForkRecord>), RunError> {
         let out = &settings.out;
         let wrong = |source| RunError::Io { path: out.display().to_string(), source };
         std::fs::create_dir_all(out).map_err(wrong)?;
@@ -31,13 +31,13 @@ impl Journal {
             std::fs::write(&plan, settings.plan.to_string()).map_err(wrong)?;
             Vec::new()
         };
-        let writer = Writer::append(&records)?;
+        let writer = RecordWriter::append(&records)?;
         let directory = std::path::absolute(out).map_err(wrong)?;
         Ok((Self { writer, directory }, kept))
     }
 
     /// Adds what came of an attempt.
-    pub(super) fn add(&mut self, record: &Record) -> Result<(), RunError> {
+    pub(super) fn add(&mut self, record: &ForkRecord) -> Result<(), RunError> {
         Ok(self.writer.write(record)?)
     }
 

@@ -1,9 +1,9 @@
 //! What a fork cost in energy, by the models that its study names: nothing of it is measured here.
 
-use crate::energy::Side;
+use crate::energy::EnergySide;
 use crate::energy::observed::{Observed, trace_of};
 use crate::energy::processor::Processor;
-use crate::record::Record;
+use crate::record::ForkRecord;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -17,11 +17,11 @@ pub struct Models {
 }
 
 /// Adds energy to a record: of both processors, and of the radio where packets were kept.
-pub(super) fn add(record: &mut Record, models: &Models, capture: &Path, device: IpAddr) {
+pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &Path, device: IpAddr) {
     let processors = Processor::all();
     let processor = processors.iter().find(|one| one.id == models.processor);
-    let sides = [(Side::Client, record.cpu.client), (Side::Server, record.cpu.server)];
-    let cpu_seconds: Vec<(Side, f64)> =
+    let sides = [(EnergySide::Client, record.cpu.client), (EnergySide::Server, record.cpu.server)];
+    let cpu_seconds: Vec<(EnergySide, f64)> =
         sides.into_iter().filter_map(|(side, cpu_ns)| Some((side, cpu_ns? as f64 / 1e9))).collect();
     let trace = if capture.exists() { trace_of(capture, device).ok() } else { None };
     let radios = if models.radio.is_empty() { Vec::new() } else { vec![models.radio.as_str()] };

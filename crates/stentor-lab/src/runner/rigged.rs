@@ -1,20 +1,20 @@
 //! The rig as testbed: two namespaces with a link between them where the machine allows it, and less where it does not.
 
-use super::fork::Interruption;
-use super::testbed::{CaptureResult, NO_LINK_TO_CUT, Testbed, Usage};
+use super::interruption::Interruption;
+use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
 use crate::plan::Cell;
-use crate::record::{Bytes, Link as LinkRecord, Quantiles, Traffic};
-use crate::subject::host::Host;
-use crate::subject::protocol::Role;
+use crate::record::{Bytes, DirectionBytes, Quantiles, RecordedLink as LinkRecord};
+use crate::subject::process::SubjectProcess;
+use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
 use std::time::Duration;
-use stentor_rig::anatomy::Parts;
+use stentor_rig::anatomy::PurposeBytes;
 use stentor_rig::cgroup::Cgroup;
 use stentor_rig::link::{Path, Rate};
-use stentor_rig::{Level, Limits, Link, Plan, Rig, RigError, Side, Wakeful, Wanted};
+use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigError, RigLevel, Side, Wakeful, Wanted};
 
 /// The name of no link at all: both halves on loopback.
 pub const NO_LINK: &str = "none";
@@ -28,7 +28,7 @@ const PCAP_MAX_BYTES: u64 = 8 << 20;
 pub struct Rigged {
     plan: Plan,
     rig: Option<Rig>,
-    level: Level,
+    level: RigLevel,
     notes: Vec<String>,
     limits: Result<(), String>,
     awake: Option<Wakeful>,
@@ -41,10 +41,10 @@ impl Rigged {
         let Some(profile) = profile else { return Ok(None) };
         let mut plan = Plan { seed, ..Plan::new(profile) };
         if link == NO_LINK {
-            plan.level = Wanted::Exactly(Level::Loopback);
+            plan.level = Wanted::Exactly(RigLevel::Loopback);
         }
         let rig = Rig::raise(&plan)?;
-        let limits = Limits { cpu_percent: Some(50), memory_bytes: None };
+        let limits = CgroupLimits { cpu_percent: Some(50), memory_bytes: None };
         let limits = Cgroup::make(limits).map(drop).map_err(|error| error.to_string());
         let (level, mut notes) = (rig.level(), rig.notes().to_vec());
         let awake = Wakeful::begin();
@@ -62,7 +62,7 @@ impl Rigged {
 
     /// Returns the level.
     #[must_use]
-    pub const fn level_of(&self) -> Level {
+    pub const fn level_of(&self) -> RigLevel {
         self.level
     }
 
@@ -113,7 +113,7 @@ impl Testbed for Rigged {
     }
 
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
-        let limits = Limits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
+        let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
         // The one before goes first: both have the same addresses.
         self.rig = None;
         let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
@@ -133,25 +133,25 @@ impl Testbed for Rigged {
 
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
-        let Some(rig) = &self.rig else { return Host::start(definition, patience) };
-        let command = Host::command(definition)?;
+    ) -> Result<SubjectProcess, SubjectError> {
+        let Some(rig) = &self.rig else { return SubjectProcess::start(definition, patience) };
+        let command = SubjectProcess::command(definition)?;
         let program = definition.run.first().cloned().unwrap_or_default();
         let child =
             rig.spawn(side(role), command).map_err(SubjectError::io(format!("starting {program}")))?;
-        Host::adopt(child, patience)
+        SubjectProcess::adopt(child, patience)
     }
 
-    fn address(&self, role: Role) -> IpAddr {
+    fn address(&self, role: SubjectRole) -> IpAddr {
         self.rig.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |rig| rig.address(side(role)))
     }
 
-    fn usage(&mut self, role: Role, _host: &Host) -> Usage {
+    fn usage(&mut self, role: SubjectRole, _host: &SubjectProcess) -> HalfUsage {
         let usage = self.rig.as_ref().and_then(|rig| rig.usage(side(role)).ok());
-        usage.map_or_else(Usage::default, |usage| Usage {
+        usage.map_or_else(HalfUsage::default, |usage| HalfUsage {
             cpu_ns: Some(usage.cpu_ns),
             peak_bytes: Some(usage.memory_peak_bytes),
         })
@@ -189,8 +189,9 @@ impl Testbed for Rigged {
             // The record names the file only if it is there.
             let _ = capture.write_pcap(Side::Device, file);
         }
-        let opening = |parts: &Parts| parts.handshake_bytes + parts.close_bytes;
-        let handshake = Traffic { ip: opening(&anatomy.up) + opening(&anatomy.down), ..Traffic::default() };
+        let opening = |parts: &PurposeBytes| parts.handshake_bytes + parts.close_bytes;
+        let handshake =
+            DirectionBytes { ip: opening(&anatomy.up) + opening(&anatomy.down), ..DirectionBytes::default() };
         let bytes = (capture.is_complete && capture.not_kept == 0).then(|| Bytes {
             source: "capture".into(),
             exchanges: 0,
@@ -203,20 +204,20 @@ impl Testbed for Rigged {
 }
 
 /// Returns the limit of a cell's memory, if it has one.
-fn memory(cell: &Cell) -> Option<Limits> {
+fn memory(cell: &Cell) -> Option<CgroupLimits> {
     let bytes = u64::from(cell.memory_mib?) << 20;
-    Some(Limits { memory_bytes: Some(bytes), cpu_percent: None })
+    Some(CgroupLimits { memory_bytes: Some(bytes), cpu_percent: None })
 }
 
-const fn side(role: Role) -> Side {
+const fn side(role: SubjectRole) -> Side {
     match role {
-        Role::Client => Side::Device,
-        Role::Server => Side::Server,
+        SubjectRole::Client => Side::Device,
+        SubjectRole::Server => Side::Server,
     }
 }
 
-fn traffic(parts: &Parts) -> Traffic {
-    Traffic {
+fn traffic(parts: &PurposeBytes) -> DirectionBytes {
+    DirectionBytes {
         frames: parts.packets,
         ip: parts.wire_bytes(),
         data_frames: Some(parts.data_packets),

@@ -2,7 +2,7 @@
 
 use crate::plan::NotRun;
 use crate::subject::Definition;
-use crate::subject::catalogue::Entry;
+use crate::subject::catalogue::CatalogueEntry;
 use crate::subject::dialect::DIALECTS;
 use crate::subject::needs::Probes;
 
@@ -15,7 +15,7 @@ pub fn ours(speak: &[String]) -> Vec<Definition> {
 
 /// Sorts foreign subjects by whether they can run here, with the reason for those that cannot.
 #[must_use]
-pub fn ready(entries: &[Entry]) -> (Vec<Definition>, Vec<NotRun>) {
+pub fn ready(entries: &[CatalogueEntry]) -> (Vec<Definition>, Vec<NotRun>) {
     let (mut definitions, mut not_run, mut probes) = (Vec::new(), Vec::new(), Probes::default());
     for entry in entries {
         let readiness = entry.readiness(&mut probes);

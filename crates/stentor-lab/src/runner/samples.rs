@@ -1,6 +1,6 @@
 //! From the samples of both halves to distributions by phase.
 
-use crate::record::{Bytes, Counts, From, Latency, Record, Traffic, phase};
+use crate::record::{Bytes, DirectionBytes, ExchangeCounts, ForkRecord, From, PhaseLatency, phase};
 use crate::statistics::warm_up;
 use crate::subject::sample::{
     ClientSample, READ_WHILE_RECEIVED, SENT_WHILE_WRITTEN, STATUS_OUT_OF_MEMORY, ServerSample,
@@ -19,7 +19,7 @@ const BLURRED_BY_SERVER: [(u16, &[&str]); 2] = [
 ];
 
 /// Samples of the measured exchanges of one fork.
-pub(super) struct Kept<'a> {
+pub(super) struct ForkSamples<'a> {
     /// The client's, in the order of their numbers.
     pub(super) client: &'a [ClientSample],
     /// The server's, in the order of arrival.
@@ -45,7 +45,7 @@ pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
 }
 
 /// Returns whether a client had no memory left for an exchange, and said so instead of ending.
-pub(super) fn ran_out(counts: &Counts) -> bool {
+pub(super) fn ran_out(counts: &ExchangeCounts) -> bool {
     counts.errors.contains_key(&told(STATUS_OUT_OF_MEMORY))
 }
 
@@ -53,9 +53,9 @@ fn told(status: u16) -> String {
     format!("status {status}")
 }
 
-impl Kept<'_> {
+impl ForkSamples<'_> {
     /// Counts exchanges and sums up every phase.
-    pub(super) fn sum_up(&self, record: &mut Record) {
+    pub(super) fn sum_up(&self, record: &mut ForkRecord) {
         let counts = &mut record.counts;
         counts.sent = self.client.len() as u64;
         counts.ok = self.client.iter().filter(|one| one.status == 0).count() as u64;
@@ -67,7 +67,7 @@ impl Kept<'_> {
         times.extend(self.of_both());
         for (name, times) in times {
             let from = if name == phase::RTT_INTENDED { From::Intended } else { From::Start };
-            if let Some(latency) = Latency::of(&times, from) {
+            if let Some(latency) = PhaseLatency::of(&times, from) {
                 record.latency.insert(name.to_owned(), latency);
             }
         }
@@ -163,14 +163,20 @@ impl Kept<'_> {
 }
 
 /// Sums the bodies of both directions.
-pub(super) fn bodies(kept: &Kept<'_>) -> Bytes {
+pub(super) fn bodies(kept: &ForkSamples<'_>) -> Bytes {
     let sum = |sizes: &mut dyn Iterator<Item = u32>| sizes.map(u64::from).sum();
     Bytes {
         source: "body".into(),
         exchanges: kept.client.len() as u64,
-        up: Traffic { app: sum(&mut kept.server.iter().map(|one| one.bytes)), ..Traffic::default() },
-        down: Traffic { app: sum(&mut kept.client.iter().map(|one| one.bytes)), ..Traffic::default() },
-        handshake: Traffic::default(),
+        up: DirectionBytes {
+            app: sum(&mut kept.server.iter().map(|one| one.bytes)),
+            ..DirectionBytes::default()
+        },
+        down: DirectionBytes {
+            app: sum(&mut kept.client.iter().map(|one| one.bytes)),
+            ..DirectionBytes::default()
+        },
+        handshake: DirectionBytes::default(),
     }
 }
 
@@ -185,7 +191,7 @@ pub(super) fn with_bodies(mut frames: Bytes, bodies: &Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    fn exchanged(stops_at_headers: bool) -> Record {
+    fn exchanged(stops_at_headers: bool) -> ForkRecord {
         let client: Vec<ClientSample> = (1..=3)
             .map(|seq| ClientSample {
                 seq,
@@ -197,8 +203,9 @@ mod tests {
                 ..ClientSample::default()
             })
             .collect();
-        let mut record = Record::default();
-        Kept { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers }.sum_up(&mut record);
+        let mut record = ForkRecord::default();
+        ForkSamples { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers }
+            .sum_up(&mut record);
         record
     }
 
@@ -207,8 +214,8 @@ mod tests {
         let client = |flags, status| ClientSample { flags, status, ..ClientSample::default() };
         let server = |flags| ServerSample { flags, ..ServerSample::default() };
         let named = |client: &[ClientSample], server: &[ServerSample]| {
-            let kept = Kept { client, server, inserted: &[], pages: 1, stops_at_headers: false };
-            let mut record = Record::default();
+            let kept = ForkSamples { client, server, inserted: &[], pages: 1, stops_at_headers: false };
+            let mut record = ForkRecord::default();
             kept.sum_up(&mut record);
             record.overlaps.expect("looked at").into_iter().collect::<Vec<_>>().join(" ")
         };
@@ -222,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_round_trip_ends_with_values_or_where_the_published_code_stopped_its_clock() {
-        let ms = |record: &Record, name: &str| (record.latency[name].p50 as f64 / 1e6).round();
+        let ms = |record: &ForkRecord, name: &str| (record.latency[name].p50 as f64 / 1e6).round();
         let (whole, headers) = (exchanged(false), exchanged(true));
         assert!((ms(&whole, phase::RTT) - 8.0).abs() < 0.1, "{:?}", whole.latency);
         assert!((ms(&headers, phase::RTT) - 3.0).abs() < 0.1, "{:?}", headers.latency);

@@ -1,10 +1,10 @@
 //! The testbed that a fork runs on: where its processes start, what lies between them, and what they use.
 
-use super::fork::Interruption;
+use super::interruption::Interruption;
 use crate::plan::Cell;
-use crate::record::{Bytes, Link};
-use crate::subject::host::Host;
-use crate::subject::protocol::Role;
+use crate::record::{Bytes, RecordedLink};
+use crate::subject::process::SubjectProcess;
+use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) const NO_LINK_TO_CUT: &str =
 
 /// What a half has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct HalfUsage {
     /// Processor time so far.
     pub cpu_ns: Option<u64>,
     /// Most memory so far.
@@ -27,7 +27,7 @@ pub struct Usage {
 #[derive(Debug, Clone, Default)]
 pub struct CaptureResult {
     /// The link and how it did.
-    pub link: Link,
+    pub link: RecordedLink,
     /// Bytes, where frames are seen; for `exchanges` the caller fills in its own count.
     pub bytes: Option<Bytes>,
 }
@@ -56,16 +56,16 @@ pub trait Testbed {
     /// Starts a half.
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError>;
+    ) -> Result<SubjectProcess, SubjectError>;
 
     /// Returns the address of a half.
-    fn address(&self, role: Role) -> IpAddr;
+    fn address(&self, role: SubjectRole) -> IpAddr;
 
     /// Returns what a half has used so far.
-    fn usage(&mut self, role: Role, host: &Host) -> Usage;
+    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage;
 
     /// Holds both halves to the cell's share of a processor from now on; until then they start without it.
     fn hold(&mut self, _cell: &Cell) -> Result<(), SubjectError> {
@@ -113,31 +113,34 @@ impl Testbed for Loopback {
 
     fn start(
         &mut self,
-        _role: Role,
+        _role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
-        Host::start(definition, patience)
+    ) -> Result<SubjectProcess, SubjectError> {
+        SubjectProcess::start(definition, patience)
     }
 
-    fn address(&self, _role: Role) -> IpAddr {
+    fn address(&self, _role: SubjectRole) -> IpAddr {
         IpAddr::V4(Ipv4Addr::LOCALHOST)
     }
 
-    fn usage(&mut self, _role: Role, host: &Host) -> Usage {
+    fn usage(&mut self, _role: SubjectRole, host: &SubjectProcess) -> HalfUsage {
         process_usage(host.id())
     }
 
     fn listen(&mut self) {}
 
     fn captured(&mut self, _pcap: Option<&Path>) -> CaptureResult {
-        CaptureResult { link: Link { profile: "none".into(), ..Link::default() }, bytes: None }
+        CaptureResult {
+            link: RecordedLink { profile: "none".into(), ..RecordedLink::default() },
+            bytes: None,
+        }
     }
 }
 
 /// Reads what a process has used from the system; threads that ended are in by the clock tick only.
 #[must_use]
-pub fn process_usage(id: u32) -> Usage {
+pub fn process_usage(id: u32) -> HalfUsage {
     let of_threads = std::fs::read_dir(format!("/proc/{id}/task")).ok().map(|threads| {
         let spent = threads.flatten().filter_map(|thread| {
             let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
@@ -148,5 +151,5 @@ pub fn process_usage(id: u32) -> Usage {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kibibytes = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    Usage { cpu_ns: of_threads, peak_bytes: kibibytes.map(|size| size << 10) }
+    HalfUsage { cpu_ns: of_threads, peak_bytes: kibibytes.map(|size| size << 10) }
 }

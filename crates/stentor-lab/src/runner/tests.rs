@@ -1,16 +1,16 @@
 use super::*;
-use crate::plan::{Choice, Plan, SampleChoice};
-use crate::record::{Clock, From, Latency, phase};
+use crate::plan::{PlanChoice, SampleChoice, StudyPlan};
+use crate::record::{ClockComparison, From, PhaseLatency, phase};
 
 fn cells(forks: u32) -> Vec<Cell> {
     let samples = SampleChoice { forks: Some(forks), samples: Some(2) };
-    let choice = Choice { subjects: vec!["rust".into()], samples, ..Choice::default() };
-    let plan = Plan::shipped("cai-2009").expect("readable").expect("there");
+    let choice = PlanChoice { subjects: vec!["rust".into()], samples, ..PlanChoice::default() };
+    let plan = StudyPlan::shipped("cai-2009").expect("readable").expect("there");
     plan.expand(&choice, &roster::ours(&["stentor".to_owned()])).expect("sense").cells
 }
 
-fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> Record {
-    Record {
+fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> ForkRecord {
+    ForkRecord {
         variant: cell.variant.clone(),
         experiment: cell.name.clone(),
         cell: cell.levels.clone(),
@@ -23,11 +23,11 @@ fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> Record {
         fork,
         attempt,
         valid,
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-fn course(cells: &[Cell], records: Vec<Record>) -> RunState<'_, Cell> {
+fn course(cells: &[Cell], records: Vec<ForkRecord>) -> RunState<'_, Cell> {
     RunState { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
 }
 
@@ -81,16 +81,16 @@ fn a_refused_subject_takes_its_cells_with_it_and_is_told() {
 
 #[test]
 fn the_time_left_follows_how_wrong_the_expectation_was() {
-    let mut pace = Pace::new([10.0, 10.0, 20.0].into_iter());
+    let mut pace = RemainingTime::new([10.0, 10.0, 20.0].into_iter());
     assert!((pace.seconds_left() - 40.0).abs() < f64::EPSILON);
     pace.began = Instant::now().checked_sub(Duration::from_secs(20)).expect("a while ago");
     pace.done(10.0);
     assert!((pace.seconds_left() - 60.0).abs() < 0.5, "{}", pace.seconds_left());
 }
 
-fn sound() -> Record {
-    let latency = Latency::of(&[1_000_000], From::Start).expect("a time");
-    let mut record = Record { latency: [(phase::RTT.into(), latency)].into(), ..Record::default() };
+fn sound() -> ForkRecord {
+    let latency = PhaseLatency::of(&[1_000_000], From::Start).expect("a time");
+    let mut record = ForkRecord { latency: [(phase::RTT.into(), latency)].into(), ..ForkRecord::default() };
     record.env.cores = 2;
     (record.counts.sent, record.counts.ok) = (10, 10);
     record
@@ -98,18 +98,18 @@ fn sound() -> Record {
 
 #[test]
 fn a_fork_counts_when_nothing_was_amiss() {
-    assert_eq!(Gate::default().reason(&sound()), None);
+    assert_eq!(ValidityLimits::default().reason(&sound()), None);
 }
 
 #[test]
 fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count() {
-    let gate = Gate::default();
-    let reason = |change: fn(&mut Record)| {
+    let gate = ValidityLimits::default();
+    let reason = |change: fn(&mut ForkRecord)| {
         let mut record = sound();
         change(&mut record);
         gate.reason(&record).unwrap_or_default()
     };
-    let late = |record: &mut Record| {
+    let late = |record: &mut ForkRecord| {
         record.link.lateness_us = Some(Quantiles { p50: 100.0, p99: 65_000.0, max: 99_000.0 });
     };
     assert!(reason(late).contains("the link was late: frames by 65.0 ms"));
@@ -118,7 +118,7 @@ fn a_late_link_a_busy_machine_a_drop_and_a_failed_exchange_make_a_fork_not_count
     assert!(
         reason(|record| (record.link.frames, record.link.drops) = (1_000, 20)).contains("dropped 20 of 1000")
     );
-    let failed = |record: &mut Record| record.counts.errors.extend([("status 1".to_owned(), 2)]);
+    let failed = |record: &mut ForkRecord| record.counts.errors.extend([("status 1".to_owned(), 2)]);
     assert!(reason(failed).contains("2 of 10 exchanges failed"));
     assert!(reason(|record| record.counts.ok = 9).contains("9 of 10 exchanges were answered"));
 }
@@ -129,30 +129,35 @@ fn on_an_emulated_processor_only_a_failed_exchange_makes_a_fork_not_count() {
     record.env.emulated = "built for aarch64".into();
     record.env.load_after = 90.0;
     record.instrument.lateness_us.p99 = 400_000.0;
-    assert_eq!(Gate::default().reason(&record), None);
+    assert_eq!(ValidityLimits::default().reason(&record), None);
     record.counts.ok = 9;
-    assert!(Gate::default().reason(&record).is_some_and(|why| why.contains("9 of 10")));
+    assert!(ValidityLimits::default().reason(&record).is_some_and(|why| why.contains("9 of 10")));
 }
 
 #[test]
 fn a_fork_does_not_count_when_its_clocks_may_be_further_apart_than_a_tenth_of_the_one_way_delay() {
     let mut record = sound();
-    let delay = Latency::of(&[5_000_000], From::Start).expect("a time");
+    let delay = PhaseLatency::of(&[5_000_000], From::Start).expect("a time");
     record.latency.insert(phase::OWD.into(), delay);
-    record.clock = Some(Clock::shared());
-    assert_eq!(Gate::default().reason(&record), None, "one clock has no bound");
-    let estimated =
-        |bound_ns| Some(Clock { method: "shortest round trips".into(), bound_ns, ..Clock::default() });
+    record.clock = Some(ClockComparison::shared());
+    assert_eq!(ValidityLimits::default().reason(&record), None, "one clock has no bound");
+    let estimated = |bound_ns| {
+        Some(ClockComparison {
+            method: "shortest round trips".into(),
+            bound_ns,
+            ..ClockComparison::default()
+        })
+    };
     record.clock = estimated(400_000);
-    assert_eq!(Gate::default().reason(&record), None);
+    assert_eq!(ValidityLimits::default().reason(&record), None);
     record.clock = estimated(600_000);
-    let why = Gate::default().reason(&record).expect("too wide");
+    let why = ValidityLimits::default().reason(&record).expect("too wide");
     assert!(
         why.contains("0.600 ms apart, at a one-way delay of 5.") && why.ends_with("10 % at most"),
         "{why}"
     );
     record.latency.remove(phase::OWD);
-    assert_eq!(Gate::default().reason(&record), None, "without one-way delay nothing rests on it");
+    assert_eq!(ValidityLimits::default().reason(&record), None, "without one-way delay nothing rests on it");
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         out: directory.path().to_owned(),
         resume,
         seed,
-        gate: Gate::default(),
+        gate: ValidityLimits::default(),
         patience: Duration::from_secs(1),
         models: power::Models::default(),
         commit: "abc".into(),
@@ -172,7 +177,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
     let (mut journal, kept) = Journal::open(&settings(1, false), RECORDS).expect("new");
     assert!(kept.is_empty());
     journal
-        .add(&Record { schema: crate::record::SCHEMA.into(), ..record(&cells(1)[0], 1, 1, true) })
+        .add(&ForkRecord { schema: crate::record::SCHEMA.into(), ..record(&cells(1)[0], 1, 1, true) })
         .expect("kept");
     assert!(matches!(Journal::open(&settings(1, false), RECORDS), Err(RunError::InUse(_))));
     assert!(matches!(Journal::open(&settings(2, true), RECORDS), Err(RunError::OtherSettings(_))));
@@ -184,8 +189,14 @@ fn a_client_that_has_no_memory_for_an_exchange_has_run_out_of_memory_and_has_not
     let of = |status: u16| {
         let client = [crate::subject::sample::ClientSample { status, ..Default::default() }];
         let mut record = sound();
-        samples::Kept { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers: false }
-            .sum_up(&mut record);
+        samples::ForkSamples {
+            client: &client,
+            server: &[],
+            inserted: &[],
+            pages: 1,
+            stops_at_headers: false,
+        }
+        .sum_up(&mut record);
         record.counts
     };
     assert!(samples::ran_out(&of(crate::subject::sample::STATUS_OUT_OF_MEMORY)));
@@ -202,7 +213,7 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
     };
     let client: Vec<_> = (0..60).map(exchange).collect();
     let mut record = sound();
-    samples::Kept { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers: false }
+    samples::ForkSamples { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers: false }
         .sum_up(&mut record);
     let count = |name: &str| record.latency[name].n;
     assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::Samples;
-use crate::order::Dice;
+use crate::order::SplitMix64;
 
 /// How often is drawn anew.
 const ROUNDS: usize = 500;
@@ -33,13 +33,13 @@ pub fn quantile(forks: &[Samples], part: f64, confidence: f64) -> Option<Quantil
     if forks.len() < 2 {
         return Some(QuantileEstimate { value, low: None, high: None });
     }
-    let mut dice = Dice::new(SEED);
+    let mut chance = SplitMix64::new(SEED);
     let mut drawn = Vec::new();
     let rounds = (0..ROUNDS).filter_map(|_| {
         drawn.clear();
         for _ in 0..forks.len() {
-            let fork = forks[dice.below(forks.len() as u64) as usize];
-            drawn.extend((0..fork.len()).map(|_| fork[dice.below(fork.len() as u64) as usize]));
+            let fork = forks[chance.below(forks.len() as u64) as usize];
+            drawn.extend((0..fork.len()).map(|_| fork[chance.below(fork.len() as u64) as usize]));
         }
         place(&mut drawn, part)
     });

@@ -1,13 +1,13 @@
 //! Repeatable invented measurements, for tests that need many studies whose truth is known.
 
-use crate::order::Dice;
+use crate::order::SplitMix64;
 
 /// Normal numbers that follow from a seed.
-pub(crate) struct Invented(Dice);
+pub(crate) struct Invented(SplitMix64);
 
 impl Invented {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(Dice::new(seed))
+        Self(SplitMix64::new(seed))
     }
 
     fn uniform(&mut self) -> f64 {

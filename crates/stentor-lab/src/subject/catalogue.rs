@@ -16,7 +16,7 @@ const DEFINITIONS_MAX: usize = 1_000;
 
 /// A foreign subject and whether it can run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// Its file.
     pub file: PathBuf,
     /// What the file says; the directory is absolute.
@@ -26,7 +26,7 @@ pub struct Entry {
 
 /// Whether a subject can run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Readiness {
+pub struct SubjectReadiness {
     /// Whether it is built; true of what needs no building.
     pub built: bool,
     /// What is missing to run it.
@@ -35,7 +35,7 @@ pub struct Readiness {
     pub missing_to_build: Vec<Missing>,
 }
 
-impl Readiness {
+impl SubjectReadiness {
     /// Returns whether it can run now.
     #[must_use]
     pub const fn can_run(&self) -> bool {
@@ -51,7 +51,7 @@ pub fn folder<'a>(places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf>
 }
 
 /// Reads all definitions of a folder and the folders directly in it, in the order of their ids.
-pub fn read(folder: &Path) -> Result<Vec<Entry>, SubjectError> {
+pub fn read(folder: &Path) -> Result<Vec<CatalogueEntry>, SubjectError> {
     let folder = std::path::absolute(folder).map_err(SubjectError::io(folder.display().to_string()))?;
     let mut files = Vec::new();
     for inner in
@@ -62,13 +62,13 @@ pub fn read(folder: &Path) -> Result<Vec<Entry>, SubjectError> {
         );
     }
     let entries = files.into_iter().take(DEFINITIONS_MAX).map(entry);
-    let mut entries = entries.collect::<Result<Vec<Entry>, SubjectError>>()?;
+    let mut entries = entries.collect::<Result<Vec<CatalogueEntry>, SubjectError>>()?;
     entries.sort_by(|one, other| one.definition.id.cmp(&other.definition.id));
     Ok(entries)
 }
 
 /// Reads the definition in a file; its subject runs where the file is, unless it says otherwise.
-pub fn entry(file: PathBuf) -> Result<Entry, SubjectError> {
+pub fn entry(file: PathBuf) -> Result<CatalogueEntry, SubjectError> {
     let path = || file.display().to_string();
     let unreadable = |source| SubjectError::Unreadable { path: path(), source: Box::new(source) };
     let text = std::fs::read_to_string(&file).map_err(SubjectError::io(path()))?;
@@ -77,25 +77,29 @@ pub fn entry(file: PathBuf) -> Result<Entry, SubjectError> {
     let beside = std::path::absolute(&file).map_err(SubjectError::io(path()))?;
     let beside = beside.parent().unwrap_or(Path::new("/"));
     definition.directory = Some(definition.directory.map_or(beside.to_owned(), |inner| beside.join(inner)));
-    Ok(Entry { file, definition })
+    Ok(CatalogueEntry { file, definition })
 }
 
 /// Finds the subject with this id, or the only one whose id begins so.
 #[must_use]
-pub fn find<'a>(entries: &'a [Entry], id: &str) -> Option<&'a Entry> {
+pub fn find<'a>(entries: &'a [CatalogueEntry], id: &str) -> Option<&'a CatalogueEntry> {
     let exact = entries.iter().find(|entry| entry.definition.id == id);
     let mut beginning = entries.iter().filter(|entry| entry.definition.id.starts_with(id));
     exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()))
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// Looks what is missing.
-    pub fn readiness(&self, probes: &mut Probes) -> Readiness {
+    pub fn readiness(&self, probes: &mut Probes) -> SubjectReadiness {
         let (to_build, to_run): (Vec<_>, Vec<_>) =
             self.definition.needs.iter().partition(|need| super::needs::is_to_build(need));
         let mut missing =
             |needs: Vec<&String>| needs.into_iter().filter_map(|need| probes.missing(need)).collect();
-        Readiness { built: self.is_built(), missing: missing(to_run), missing_to_build: missing(to_build) }
+        SubjectReadiness {
+            built: self.is_built(),
+            missing: missing(to_run),
+            missing_to_build: missing(to_build),
+        }
     }
 
     /// Returns whether what it needs from its build is there.

@@ -3,15 +3,15 @@
 
 mod abilities;
 
-use super::client::Client;
+use super::client::SubjectClient;
 use super::clock::monotonic_ns;
-use super::dialect::Dialect;
-use super::host::{Host, absolute};
-use super::protocol::{Arm, CLOCK, Order, Prepare, Report, Role, Schedule, VERSION};
+use super::dialect::SubjectDialect;
+use super::process::{SubjectProcess, absolute};
+use super::protocol::{Arm, CLOCK, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole, VERSION};
 use super::reference::{Digest, Op};
 use super::sample::{self, ClientSample, SAMPLE_BYTES, ServerSample, read_client};
-use super::server::{Behaviour, Server};
-use super::setup::Setup;
+use super::server::{Behaviour, SubjectServer};
+use super::setup::SubjectSetup;
 use super::{Definition, SubjectError};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const SEED: u64 = 20_120_704;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// The half.
-    pub role: Role,
+    pub role: SubjectRole,
     /// The operation.
     pub op: Op,
     /// Levels of the cell.
@@ -54,10 +54,10 @@ pub async fn check(
     let mut passed = Vec::new();
     for role in &definition.roles {
         for (op, factors) in cells(&definition.ops) {
-            let trial = Trial { definition, dialect, op, factors, directory, patience };
+            let trial = DialectCheck { definition, dialect, op, factors, directory, patience };
             let versions = match role {
-                Role::Server => trial.server().await?,
-                Role::Client => trial.client().await?,
+                SubjectRole::Server => trial.server().await?,
+                SubjectRole::Client => trial.client().await?,
             };
             passed.push(trial.passed(*role, versions));
         }
@@ -84,23 +84,23 @@ fn levels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
 }
 
-struct Trial<'a> {
+struct DialectCheck<'a> {
     definition: &'a Definition,
-    dialect: Dialect,
+    dialect: SubjectDialect,
     op: Op,
     factors: BTreeMap<String, String>,
     directory: &'a Path,
     patience: Duration,
 }
 
-impl Trial<'_> {
-    fn passed(self, role: Role, versions: BTreeMap<String, String>) -> Passed {
+impl DialectCheck<'_> {
+    fn passed(self, role: SubjectRole, versions: BTreeMap<String, String>) -> Passed {
         Passed { role, op: self.op, factors: self.factors, answers: EXCHANGES, versions }
     }
 
     /// Asks a server and compares what it answers.
     async fn server(&self) -> Result<BTreeMap<String, String>, SubjectError> {
-        let mut host = Host::start(self.definition, self.patience)?;
+        let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let judged = self.judge_server(&mut host).await;
         match judged {
             Ok(versions) => {
@@ -116,17 +116,20 @@ impl Trial<'_> {
         }
     }
 
-    async fn judge_server(&self, host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
+    async fn judge_server(
+        &self,
+        host: &mut SubjectProcess,
+    ) -> Result<BTreeMap<String, String>, SubjectError> {
         let versions = hello(host).await?;
-        let ready = host.ask(&Order::Prepare(self.prepare(Role::Server, None)?)).await?;
+        let ready = host.ask(&SubjectOrder::Prepare(self.prepare(SubjectRole::Server, None)?)).await?;
         let Report::Ready { port: port @ 1.. } = ready else {
             return Err(babble(&ready, "ready with a port"));
         };
         self.arm(host, EXCHANGES).await?;
-        host.tell(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        host.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let setup = Setup::of(&self.told()?, SEED);
-        let mut client = Client::connect_as(self.dialect, self.op, target, setup).await?;
+        let setup = SubjectSetup::of(&self.told()?, SEED);
+        let mut client = SubjectClient::connect_as(self.dialect, self.op, target, setup).await?;
         for seq in 0..EXCHANGES {
             let (request, expected) = self.exchange(seq)?;
             let answered = tokio::time::timeout(self.patience, client.exchange(seq, 0, &request)).await;
@@ -161,9 +164,9 @@ impl Trial<'_> {
     /// Lets a client ask our server and compares what it says it got.
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = Setup::of(&self.told()?, SEED);
-        let server = Server::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
-        let mut host = Host::start(self.definition, self.patience)?;
+        let setup = SubjectSetup::of(&self.told()?, SEED);
+        let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
+        let mut host = SubjectProcess::start(self.definition, self.patience)?;
         match self.judge_client(&mut host, &server).await {
             Ok(versions) => {
                 finish(host).await?;
@@ -178,8 +181,8 @@ impl Trial<'_> {
 
     async fn judge_client(
         &self,
-        host: &mut Host,
-        server: &Server,
+        host: &mut SubjectProcess,
+        server: &SubjectServer,
     ) -> Result<BTreeMap<String, String>, SubjectError> {
         let versions = hello(host).await?;
         self.prepare_client(host, server.address).await?;
@@ -193,17 +196,21 @@ impl Trial<'_> {
         Ok(versions)
     }
 
-    async fn prepare_client(&self, host: &mut Host, target: SocketAddr) -> Result<(), SubjectError> {
-        match host.ask(&Order::Prepare(self.prepare(Role::Client, Some(target))?)).await? {
+    async fn prepare_client(
+        &self,
+        host: &mut SubjectProcess,
+        target: SocketAddr,
+    ) -> Result<(), SubjectError> {
+        match host.ask(&SubjectOrder::Prepare(self.prepare(SubjectRole::Client, Some(target))?)).await? {
             Report::Ready { .. } => Ok(()),
             other => Err(babble(&other, "ready")),
         }
     }
 
     /// Has a client make the exchanges with these numbers; it is told the end of them alone.
-    async fn go(&self, host: &mut Host, numbers: Range<u64>) -> Result<(), SubjectError> {
+    async fn go(&self, host: &mut SubjectProcess, numbers: Range<u64>) -> Result<(), SubjectError> {
         self.arm(host, numbers.end).await?;
-        let done = host.ask(&Order::Go { t0_ns: monotonic_ns() }).await?;
+        let done = host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         let Report::Done { n, errors, digest } = &done else { return Err(babble(&done, "done")) };
         let count = numbers.end - numbers.start;
         if (*n, *errors) != (count, 0) {
@@ -223,7 +230,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn judge_client_samples(&self, numbers: Range<u64>, server: &Server) -> Result<(), SubjectError> {
+    fn judge_client_samples(&self, numbers: Range<u64>, server: &SubjectServer) -> Result<(), SubjectError> {
         let samples = read_client(&self.out()?)?;
         let connections = server.connections();
         let received = server.take_samples().len() as u64;
@@ -244,19 +251,19 @@ impl Trial<'_> {
         self.judge_rows(&samples)
     }
 
-    fn prepare(&self, role: Role, target: Option<SocketAddr>) -> Result<Prepare, SubjectError> {
-        let bind = (role == Role::Server).then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    fn prepare(&self, role: SubjectRole, target: Option<SocketAddr>) -> Result<Prepare, SubjectError> {
+        let bind = (role == SubjectRole::Server).then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let factors = self.told()?;
         Ok(Prepare { role, op: self.op, factors, bind, target, seed: SEED, variant: String::new() })
     }
 
-    async fn arm(&self, host: &mut Host, count: u64) -> Result<(), SubjectError> {
+    async fn arm(&self, host: &mut SubjectProcess, count: u64) -> Result<(), SubjectError> {
         let out = self.out()?;
         // A file of an earlier trial must not pass for this one's.
         let _ = std::fs::remove_file(&out);
         let _ = std::fs::remove_file(sample::inserted(&out));
-        let arm = Arm { schedule: Schedule::Closed { think_ns: 0 }, count, out };
-        match host.ask(&Order::Arm(arm)).await? {
+        let arm = Arm { schedule: ExchangeSchedule::Closed { think_ns: 0 }, count, out };
+        match host.ask(&SubjectOrder::Arm(arm)).await? {
             Report::Armed => Ok(()),
             other => Err(babble(&other, "armed")),
         }
@@ -278,8 +285,8 @@ impl Trial<'_> {
     }
 }
 
-async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError> {
-    match host.ask(&Order::Hello).await? {
+async fn hello(host: &mut SubjectProcess) -> Result<BTreeMap<String, String>, SubjectError> {
+    match host.ask(&SubjectOrder::Hello).await? {
         Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
         Report::Hello { lsp, clock, .. } => {
             Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
@@ -288,7 +295,7 @@ async fn hello(host: &mut Host) -> Result<BTreeMap<String, String>, SubjectError
     }
 }
 
-async fn finish(host: Host) -> Result<(), SubjectError> {
+async fn finish(host: SubjectProcess) -> Result<(), SubjectError> {
     let (_, status) = host.stop().await?;
     if status.success() { Ok(()) } else { Err(SubjectError::Wrong(format!("it ended with {status}"))) }
 }

@@ -2,11 +2,11 @@
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
-use super::dialect::{Dialect, Transport};
+use super::dialect::{SubjectDialect, SubjectTransport};
 use super::grpc;
 use super::reference::Op;
 use super::sample::ClientSample;
-use super::setup::{Setup, Stream, server_name};
+use super::setup::{Stream, SubjectSetup, server_name};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, TE};
 use http_body_util::{BodyExt, Full};
@@ -23,17 +23,17 @@ use tokio_rustls::TlsConnector;
 const READ_BYTES: usize = 64 << 10;
 
 /// A client with its connection.
-pub struct Client {
-    dialect: Dialect,
+pub struct SubjectClient {
+    dialect: SubjectDialect,
     op: Op,
     target: SocketAddr,
-    setup: Setup,
+    setup: SubjectSetup,
     tls: Option<TlsConnector>,
     /// Absent before the first exchange of a fresh connection, and after a failure.
-    connection: Option<Connection>,
+    connection: Option<ClientConnection>,
 }
 
-enum Connection {
+enum ClientConnection {
     Http(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
     Socket(Stream, Frames),
@@ -46,18 +46,18 @@ struct Arrival {
     end_ns: i64,
 }
 
-impl Client {
+impl SubjectClient {
     /// Connects.
-    pub async fn connect(dialect: Dialect, op: Op, target: SocketAddr) -> Result<Self, SubjectError> {
-        Self::connect_as(dialect, op, target, Setup::default()).await
+    pub async fn connect(dialect: SubjectDialect, op: Op, target: SocketAddr) -> Result<Self, SubjectError> {
+        Self::connect_as(dialect, op, target, SubjectSetup::default()).await
     }
 
     /// Connects as the factors of a cell say; where each exchange has a connection of its own, it opens it.
     pub async fn connect_as(
-        dialect: Dialect,
+        dialect: SubjectDialect,
         op: Op,
         target: SocketAddr,
-        setup: Setup,
+        setup: SubjectSetup,
     ) -> Result<Self, SubjectError> {
         let tls = setup.connector(dialect.transport.protocol())?;
         let mut client = Self { dialect, op, target, setup, tls, connection: None };
@@ -67,7 +67,7 @@ impl Client {
         Ok(client)
     }
 
-    async fn open(&self) -> Result<Connection, SubjectError> {
+    async fn open(&self) -> Result<ClientConnection, SubjectError> {
         let target = self.target;
         let stream = TcpStream::connect(target).await;
         let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
@@ -80,19 +80,19 @@ impl Client {
             None => Box::new(stream),
         };
         Ok(match self.dialect.transport {
-            Transport::Http => {
+            SubjectTransport::Http => {
                 let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;
                 tokio::spawn(connection);
-                Connection::Http(sender)
+                ClientConnection::Http(sender)
             }
-            Transport::Grpc => {
+            SubjectTransport::Grpc => {
                 let (sender, connection) =
                     http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(exchange)?;
                 tokio::spawn(connection);
-                Connection::Http2(sender)
+                ClientConnection::Http2(sender)
             }
-            Transport::SocketThreads | Transport::SocketTasks => {
-                Connection::Socket(stream, Frames::new(DocumentLimits::default()))
+            SubjectTransport::SocketThreads | SubjectTransport::SocketTasks => {
+                ClientConnection::Socket(stream, Frames::new(DocumentLimits::default()))
             }
         })
     }
@@ -133,12 +133,12 @@ impl Client {
 
     async fn send(
         &self,
-        connection: &mut Connection,
+        connection: &mut ClientConnection,
         content: &Content,
         bytes: Vec<u8>,
     ) -> Result<Arrival, SubjectError> {
         match connection {
-            Connection::Http(sender) => {
+            ClientConnection::Http(sender) => {
                 let request = self.http_request(content, bytes)?;
                 sender.ready().await.map_err(exchange)?;
                 let response = sender.send_request(request).await.map_err(exchange)?;
@@ -151,7 +151,7 @@ impl Client {
                 }
                 Ok(Arrival { body, first_byte_ns, end_ns: monotonic_ns() })
             }
-            Connection::Http2(sender) => {
+            ClientConnection::Http2(sender) => {
                 let request = self.grpc_request(&bytes)?;
                 sender.ready().await.map_err(exchange)?;
                 let response = sender.send_request(request).await.map_err(exchange)?;
@@ -163,7 +163,7 @@ impl Client {
                 grpc::check([&headers, &trailers])?;
                 Ok(Arrival { body: grpc::unframe(body.to_bytes())?, first_byte_ns, end_ns })
             }
-            Connection::Socket(stream, frames) => {
+            ClientConnection::Socket(stream, frames) => {
                 let sent = stream.write_all(&frame::write(&bytes)?).await;
                 sent.map_err(SubjectError::io("sending a frame"))?;
                 receive(stream, frames).await

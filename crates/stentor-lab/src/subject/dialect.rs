@@ -15,7 +15,7 @@ pub(super) const METHOD_PREFIX: &str = "lab.";
 
 /// How bytes get from one side to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
+pub enum SubjectTransport {
     /// `POST` over HTTP/1.1.
     Http,
     /// Unary calls over HTTP/2.
@@ -28,7 +28,7 @@ pub enum Transport {
 
 /// How values become bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ValueFormat {
     /// JSON.
     Json,
     /// XML, read with callbacks.
@@ -47,40 +47,40 @@ pub enum Format {
 
 /// A transport and a format under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dialect {
+pub struct SubjectDialect {
     name: &'static str,
     /// How bytes travel.
-    pub transport: Transport,
+    pub transport: SubjectTransport,
     /// How values become bytes.
-    pub format: Format,
+    pub format: ValueFormat,
 }
 
-const fn dialect(name: &'static str, transport: Transport, format: Format) -> Dialect {
-    Dialect { name, transport, format }
+const fn dialect(name: &'static str, transport: SubjectTransport, format: ValueFormat) -> SubjectDialect {
+    SubjectDialect { name, transport, format }
 }
 
 /// Every dialect that the laboratory can check.
-pub const DIALECTS: [Dialect; 11] = [
-    dialect("rest+json", Transport::Http, Format::Json),
-    dialect("rest+xml", Transport::Http, Format::XmlPull),
-    dialect("rest+xml-sax", Transport::Http, Format::XmlSax),
-    dialect("rest+xml-dom", Transport::Http, Format::XmlDom),
-    dialect("rest+protobuf", Transport::Http, Format::Protobuf),
-    dialect("grpc", Transport::Grpc, Format::Protobuf),
-    dialect("xmlrpc", Transport::Http, Format::XmlRpc),
-    dialect("soap", Transport::Http, Format::Soap(Version::V11)),
-    dialect("soap12", Transport::Http, Format::Soap(Version::V12)),
-    dialect("socket+xml-sax", Transport::SocketThreads, Format::XmlSax),
-    dialect("socket+protobuf", Transport::SocketTasks, Format::Protobuf),
+pub const DIALECTS: [SubjectDialect; 11] = [
+    dialect("rest+json", SubjectTransport::Http, ValueFormat::Json),
+    dialect("rest+xml", SubjectTransport::Http, ValueFormat::XmlPull),
+    dialect("rest+xml-sax", SubjectTransport::Http, ValueFormat::XmlSax),
+    dialect("rest+xml-dom", SubjectTransport::Http, ValueFormat::XmlDom),
+    dialect("rest+protobuf", SubjectTransport::Http, ValueFormat::Protobuf),
+    dialect("grpc", SubjectTransport::Grpc, ValueFormat::Protobuf),
+    dialect("xmlrpc", SubjectTransport::Http, ValueFormat::XmlRpc),
+    dialect("soap", SubjectTransport::Http, ValueFormat::Soap(Version::V11)),
+    dialect("soap12", SubjectTransport::Http, ValueFormat::Soap(Version::V12)),
+    dialect("socket+xml-sax", SubjectTransport::SocketThreads, ValueFormat::XmlSax),
+    dialect("socket+protobuf", SubjectTransport::SocketTasks, ValueFormat::Protobuf),
 ];
 
 /// Lists the names of all dialects.
 #[must_use]
 pub fn names() -> String {
-    DIALECTS.map(Dialect::name).join(", ")
+    DIALECTS.map(SubjectDialect::name).join(", ")
 }
 
-impl Transport {
+impl SubjectTransport {
     /// Returns the name by which TLS agrees on it.
     pub(crate) const fn protocol(self) -> &'static [u8] {
         match self {
@@ -91,7 +91,7 @@ impl Transport {
     }
 }
 
-impl Dialect {
+impl SubjectDialect {
     /// Finds a dialect by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -108,28 +108,30 @@ impl Dialect {
     #[must_use]
     pub fn content_type(self, op: Op) -> String {
         match self.format {
-            Format::Json => "application/json".into(),
-            Format::XmlSax | Format::XmlDom | Format::XmlPull => "application/xml".into(),
-            Format::Protobuf => "application/x-protobuf".into(),
-            Format::XmlRpc => "text/xml".into(),
-            Format::Soap(version) => version.content_type(&action(op)),
+            ValueFormat::Json => "application/json".into(),
+            ValueFormat::XmlSax | ValueFormat::XmlDom | ValueFormat::XmlPull => "application/xml".into(),
+            ValueFormat::Protobuf => "application/x-protobuf".into(),
+            ValueFormat::XmlRpc => "text/xml".into(),
+            ValueFormat::Soap(version) => version.content_type(&action(op)),
         }
     }
 
     /// Returns the value of `SOAPAction`, where the dialect has one.
     #[must_use]
     pub fn soap_action(self, op: Op) -> Option<String> {
-        (self.format == Format::Soap(Version::V11)).then(|| format!("\"{}\"", action(op)))
+        (self.format == ValueFormat::Soap(Version::V11)).then(|| format!("\"{}\"", action(op)))
     }
 
     /// Writes a request.
     pub fn write_request(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
         match self.format {
-            Format::XmlRpc => {
+            ValueFormat::XmlRpc => {
                 let method = format!("{METHOD_PREFIX}{}", op.name());
                 xmlrpc::write_call(&Call { method, params: vec![to_value(content)] })
             }
-            Format::Soap(version) => soap::write(&Envelope::request(version, NAMESPACE, op.name(), content)),
+            ValueFormat::Soap(version) => {
+                soap::write(&Envelope::request(version, NAMESPACE, op.name(), content))
+            }
             format => format.write(content),
         }
     }
@@ -138,7 +140,7 @@ impl Dialect {
     pub fn read_request(self, op: Op, bytes: &[u8]) -> Result<Content, WireError> {
         let limits = DocumentLimits::default();
         match self.format {
-            Format::XmlRpc => {
+            ValueFormat::XmlRpc => {
                 let call = xmlrpc::read_call(bytes, &limits)?;
                 let [value] = &call.params[..] else { return Err(unexpected("one parameter is wanted")) };
                 if call.method.strip_prefix(METHOD_PREFIX) != Some(op.name()) {
@@ -146,7 +148,7 @@ impl Dialect {
                 }
                 of_value(value)
             }
-            Format::Soap(_) => soap::read(bytes, &limits, &[])?.request_content(NAMESPACE, op.name()),
+            ValueFormat::Soap(_) => soap::read(bytes, &limits, &[])?.request_content(NAMESPACE, op.name()),
             format => format.read(bytes, &limits),
         }
     }
@@ -154,8 +156,10 @@ impl Dialect {
     /// Writes an answer.
     pub fn write_answer(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
         match self.format {
-            Format::XmlRpc => xmlrpc::write_response(&Ok(to_value(content))),
-            Format::Soap(version) => soap::write(&Envelope::response(version, NAMESPACE, op.name(), content)),
+            ValueFormat::XmlRpc => xmlrpc::write_response(&Ok(to_value(content))),
+            ValueFormat::Soap(version) => {
+                soap::write(&Envelope::response(version, NAMESPACE, op.name(), content))
+            }
             format => format.write(content),
         }
     }
@@ -163,10 +167,10 @@ impl Dialect {
     /// Writes that there is no answer: a fault where the format has faults, else nothing at all.
     pub fn write_failure(self, error: &WireError) -> Result<Vec<u8>, WireError> {
         match self.format {
-            Format::XmlRpc => {
+            ValueFormat::XmlRpc => {
                 xmlrpc::write_response(&Err(RpcFault { code: CODE_WRONG_PARAMS, text: error.to_string() }))
             }
-            Format::Soap(version) => soap::write(&Envelope::fault(version, SoapFault::of_error(error))),
+            ValueFormat::Soap(version) => soap::write(&Envelope::fault(version, SoapFault::of_error(error))),
             _ => Ok(Vec::new()),
         }
     }
@@ -175,11 +179,11 @@ impl Dialect {
     pub fn read_answer(self, op: Op, bytes: &[u8]) -> Result<Content, SubjectError> {
         let limits = DocumentLimits::default();
         match self.format {
-            Format::XmlRpc => match xmlrpc::read_response(bytes, &limits)? {
+            ValueFormat::XmlRpc => match xmlrpc::read_response(bytes, &limits)? {
                 Ok(value) => Ok(of_value(&value)?),
                 Err(fault) => Err(SubjectError::Fault(fault.to_string())),
             },
-            Format::Soap(_) => {
+            ValueFormat::Soap(_) => {
                 let envelope = soap::read(bytes, &limits, &[])?;
                 let content = envelope.response_content(NAMESPACE, op.name())?;
                 content.map_err(|fault| SubjectError::Fault(format!("fault: {}", fault.reason)))
@@ -189,7 +193,7 @@ impl Dialect {
     }
 }
 
-impl Format {
+impl ValueFormat {
     fn write(self, content: &Content) -> Result<Vec<u8>, WireError> {
         match self {
             Self::Json => json::write_content(content),

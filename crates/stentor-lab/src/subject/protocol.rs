@@ -19,7 +19,7 @@ pub const CLOCK: &str = "CLOCK_MONOTONIC";
 /// Which half of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum SubjectRole {
     /// Asks.
     Client,
     /// Answers.
@@ -29,7 +29,7 @@ pub enum Role {
 /// What a subject is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
-pub enum Order {
+pub enum SubjectOrder {
     /// Say who you are.
     Hello,
     /// Get ready: a server listens, a client connects.
@@ -49,7 +49,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepare {
     /// Which half to play.
-    pub role: Role,
+    pub role: SubjectRole,
     /// What is asked and answered.
     pub op: Op,
     /// Levels of the cell, such as `items`.
@@ -72,7 +72,7 @@ pub struct Prepare {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
     /// When each exchange starts.
-    pub schedule: Schedule,
+    pub schedule: ExchangeSchedule,
     /// How many there are.
     pub count: u64,
     /// The file of samples.
@@ -82,7 +82,7 @@ pub struct Arm {
 /// When exchanges start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Schedule {
+pub enum ExchangeSchedule {
     /// After the one before has ended, and a pause.
     Closed {
         /// The pause, in nanoseconds.

@@ -40,7 +40,7 @@ pub enum Op {
 
 /// A request and its answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
+pub struct ReferenceExchange {
     /// What is sent.
     pub request: Content,
     /// What has to come back.
@@ -75,7 +75,7 @@ impl Op {
             let given = factors.get(name).and_then(|level| level.parse().ok());
             given.unwrap_or(otherwise).min(ENTRIES_MAX)
         };
-        let mut source = Source::new(seed);
+        let mut source = SeededSource::new(seed);
         match self {
             Self::Echo => Content::Payload(source.letters(number("payload", 64) as usize)),
             Self::Sort => {
@@ -110,7 +110,7 @@ impl Op {
     ) -> Option<Content> {
         match (self, &request) {
             (Self::Points, Content::Payload(text)) => {
-                let mut wish = Wish::read(text).filter(|wish| wish.kind == "Point")?;
+                let mut wish = SampleRequest::read(text).filter(|wish| wish.kind == "Point")?;
                 if factors.contains_key("store") {
                     wish.seed = base;
                 }
@@ -130,10 +130,10 @@ impl Op {
         factors: &BTreeMap<String, String>,
         base: u64,
         seq: u64,
-    ) -> Option<Exchange> {
+    ) -> Option<ReferenceExchange> {
         let request = self.request_number(factors, base, seq);
         let answer = self.answer_to(factors, base, request.clone())?;
-        Some(Exchange { request, answer })
+        Some(ReferenceExchange { request, answer })
     }
 
     /// Does what a server has to do; `None` when the request makes no sense.
@@ -152,23 +152,23 @@ impl Op {
 
     /// Returns a request and its answer.
     #[must_use]
-    pub fn exchange(self, factors: &BTreeMap<String, String>, seed: u64) -> Option<Exchange> {
+    pub fn exchange(self, factors: &BTreeMap<String, String>, seed: u64) -> Option<ReferenceExchange> {
         let request = self.request(factors, seed);
         let answer = self.answer(request.clone())?;
-        Some(Exchange { request, answer })
+        Some(ReferenceExchange { request, answer })
     }
 }
 
 /// What `KIND COUNT SEED` asks for; points may be asked for from a number on: `Point COUNT SEED FROM`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct SampleRequest<'a> {
     pub(crate) kind: &'a str,
     pub(crate) count: u64,
     pub(crate) seed: u64,
     pub(crate) from: u64,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> SampleRequest<'a> {
     /// Reads it; `None` when it makes no sense or asks for too much.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
         let mut words = text.split(' ');
@@ -189,7 +189,7 @@ impl<'a> Wish<'a> {
     /// Makes the points.
     pub(crate) fn points(&self, factors: &BTreeMap<String, String>) -> Vec<Point> {
         let letters = field_letters(factors);
-        let mut source = Source::new(self.seed);
+        let mut source = SeededSource::new(self.seed);
         for _ in 0..self.from * letters.iter().sum::<usize>() as u64 {
             source.number();
         }
@@ -212,8 +212,8 @@ fn field_letters(factors: &BTreeMap<String, String>) -> [usize; POINT_FIELDS] {
 
 /// Makes the entries that are asked for.
 fn made(wish: &str) -> Option<Content> {
-    let wish = Wish::read(wish)?;
-    let (count, mut source) = (wish.count, Source::new(wish.seed));
+    let wish = SampleRequest::read(wish)?;
+    let (count, mut source) = (wish.count, SeededSource::new(wish.seed));
     Some(match wish.kind {
         "Int" => Content::Numbers((0..count).map(|_| source.number().cast_signed()).collect()),
         "String" => Content::Texts((0..count).map(|_| source.letters(TEXT_LETTERS)).collect()),
@@ -224,9 +224,9 @@ fn made(wish: &str) -> Option<Content> {
 }
 
 /// Numbers and letters from a seed.
-struct Source(u64);
+struct SeededSource(u64);
 
-impl Source {
+impl SeededSource {
     const fn new(seed: u64) -> Self {
         Self(seed % MODULUS)
     }

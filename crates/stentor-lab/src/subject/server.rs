@@ -6,11 +6,11 @@ mod system;
 
 use super::SubjectError;
 use super::clock::monotonic_ns;
-use super::dialect::{Dialect, Format, NAMESPACE, Transport, action};
-use super::reference::{Op, Wish};
+use super::dialect::{NAMESPACE, SubjectDialect, SubjectTransport, ValueFormat, action};
+use super::reference::{Op, SampleRequest};
 use super::sample::ServerSample;
-use super::setup::{Setup, Stream};
-use super::store::Store;
+use super::setup::{Stream, SubjectSetup};
+use super::store::PointStore;
 use ::http::HeaderValue;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,14 +41,14 @@ pub enum Behaviour {
 
 /// What a server does, and what it keeps of it.
 #[derive(Clone)]
-pub(crate) struct Work {
-    dialect: Dialect,
+pub(crate) struct ServerWork {
+    dialect: SubjectDialect,
     op: Op,
     behaviour: Behaviour,
-    setup: Arc<Setup>,
+    setup: Arc<SubjectSetup>,
     /// Where points are read from, when they are not made on request.
-    store: Option<Arc<Mutex<Store>>>,
-    samples: Arc<Mutex<Samples>>,
+    store: Option<Arc<Mutex<PointStore>>>,
+    samples: Arc<Mutex<SampleLog>>,
 }
 
 /// What is asked.
@@ -61,49 +61,50 @@ pub(crate) enum Question<'a> {
 }
 
 #[derive(Default)]
-struct Samples {
+struct SampleLog {
     seen: u64,
     connections: u64,
     kept: Vec<ServerSample>,
 }
 
 /// A server that listens.
-pub struct Server {
+pub struct SubjectServer {
     /// Where it listens.
     pub address: SocketAddr,
-    work: Work,
+    work: ServerWork,
     listening: Listening,
 }
 
 enum Listening {
     Tasks(tokio::task::JoinHandle<()>),
-    Threads(sockets::Threads),
+    Threads(sockets::ListenerThread),
 }
 
-impl Server {
+impl SubjectServer {
     /// Begins to listen.
     pub async fn start(
-        dialect: Dialect,
+        dialect: SubjectDialect,
         op: Op,
         bind: SocketAddr,
         behaviour: Behaviour,
     ) -> Result<Self, SubjectError> {
-        Self::start_as(dialect, op, bind, behaviour, Setup::default()).await
+        Self::start_as(dialect, op, bind, behaviour, SubjectSetup::default()).await
     }
 
     /// Begins to listen as the factors of a cell say.
     pub async fn start_as(
-        dialect: Dialect,
+        dialect: SubjectDialect,
         op: Op,
         bind: SocketAddr,
         behaviour: Behaviour,
-        setup: Setup,
+        setup: SubjectSetup,
     ) -> Result<Self, SubjectError> {
         let store = rows(&setup)?.map(|store| Arc::new(Mutex::new(store)));
         let tls = setup.acceptor(dialect.transport.protocol())?;
-        let work = Work { dialect, op, behaviour, setup: Arc::new(setup), store, samples: Arc::default() };
-        if dialect.transport == Transport::SocketThreads {
-            let threads = sockets::Threads::start(bind, work.clone())?;
+        let work =
+            ServerWork { dialect, op, behaviour, setup: Arc::new(setup), store, samples: Arc::default() };
+        if dialect.transport == SubjectTransport::SocketThreads {
+            let threads = sockets::ListenerThread::start(bind, work.clone())?;
             return Ok(Self { address: threads.address, work, listening: Listening::Threads(threads) });
         }
         let listener =
@@ -126,7 +127,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SubjectServer {
     fn drop(&mut self) {
         match &self.listening {
             Listening::Tasks(task) => task.abort(),
@@ -135,7 +136,7 @@ impl Drop for Server {
     }
 }
 
-impl Work {
+impl ServerWork {
     /// Answers a request; `Err` holds the bytes that say why there is no answer. A mute server has nothing to say.
     pub(crate) fn answer(&self, request: Question<'_>) -> Option<Result<Vec<u8>, Vec<u8>>> {
         let t_recv = monotonic_ns();
@@ -157,7 +158,7 @@ impl Work {
         let request = match request {
             Question::Body(body) => match self.dialect.read_request(self.op, body) {
                 // Only what is no call of the operation can be a call of another method.
-                Err(error) if self.dialect.format == Format::XmlRpc => {
+                Err(error) if self.dialect.format == ValueFormat::XmlRpc => {
                     return system::answer(self, body).unwrap_or(Err(error));
                 }
                 read => read?,
@@ -178,14 +179,14 @@ impl Work {
         let (Some(store), Content::Payload(text)) = (&self.store, &request) else {
             return self.op.answer_to(&self.setup.factors, self.setup.seed, request);
         };
-        let wish = Wish::read(text)?;
+        let wish = SampleRequest::read(text)?;
         let rows = store.lock().unwrap_or_else(PoisonError::into_inner);
         rows.rows(wish.from, wish.count).ok().map(Content::Points)
     }
 
     /// Describes the service to who asks for it, where its dialect has descriptions; the address is the one that was asked.
     fn description(&self, host: Option<&HeaderValue>) -> Option<Vec<u8>> {
-        let Format::Soap(_) = self.dialect.format else { return None };
+        let ValueFormat::Soap(_) = self.dialect.format else { return None };
         let host = host?.to_str().ok()?;
         let service = Service {
             name: "Lab".into(),
@@ -210,16 +211,16 @@ impl Work {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Samples> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SampleLog> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Fills the rows that points are read from: as many as the cell's clients may ask for.
-fn rows(setup: &Setup) -> Result<Option<Store>, SubjectError> {
+fn rows(setup: &SubjectSetup) -> Result<Option<PointStore>, SubjectError> {
     let Some(path) = &setup.store else { return Ok(None) };
-    let mut store = Store::open(path)?;
-    store.fill(&Wish::all(&setup.factors, setup.seed).points(&setup.factors))?;
+    let mut store = PointStore::open(path)?;
+    store.fill(&SampleRequest::all(&setup.factors, setup.seed).points(&setup.factors))?;
     Ok(Some(store))
 }
 
@@ -234,7 +235,7 @@ fn forget(content: &mut Content) {
 }
 
 /// Accepts until it is aborted; connections end with it.
-async fn accept(listener: TcpListener, work: Work, tls: Option<TlsAcceptor>) {
+async fn accept(listener: TcpListener, work: ServerWork, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= CONNECTIONS_MAX {
@@ -249,7 +250,7 @@ async fn accept(listener: TcpListener, work: Work, tls: Option<TlsAcceptor>) {
 }
 
 /// Agrees on encryption, where the cell wants it, and speaks.
-async fn welcome(stream: TcpStream, work: Work, tls: Option<TlsAcceptor>) {
+async fn welcome(stream: TcpStream, work: ServerWork, tls: Option<TlsAcceptor>) {
     work.connected();
     let stream: Stream = match tls {
         Some(tls) => match tls.accept(stream).await {
@@ -259,8 +260,10 @@ async fn welcome(stream: TcpStream, work: Work, tls: Option<TlsAcceptor>) {
         None => Box::new(stream),
     };
     match work.dialect.transport {
-        Transport::Http => http::speak_http(stream, work).await,
-        Transport::Grpc => http::speak_grpc(stream, work).await,
-        Transport::SocketThreads | Transport::SocketTasks => sockets::speak_frames(stream, work).await,
+        SubjectTransport::Http => http::speak_http(stream, work).await,
+        SubjectTransport::Grpc => http::speak_grpc(stream, work).await,
+        SubjectTransport::SocketThreads | SubjectTransport::SocketTasks => {
+            sockets::speak_frames(stream, work).await
+        }
     }
 }

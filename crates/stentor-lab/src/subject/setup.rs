@@ -1,7 +1,7 @@
 //! What the factors of a cell mean to the halves that the binary plays.
 
 use super::SubjectError;
-use super::store::Store;
+use super::store::PointStore;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) type Stream = Box<dyn Io>;
 
 /// What the factors of a cell mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Setup {
+pub struct SubjectSetup {
     /// Factor `connection=fresh`: each exchange opens a connection and closes it.
     pub fresh: bool,
     /// Factor `request=url`: the payload travels in the address of a `GET`, where the dialect is REST with JSON.
@@ -40,7 +40,7 @@ pub struct Setup {
     pub seed: u64,
 }
 
-impl Setup {
+impl SubjectSetup {
     /// Reads factors.
     #[must_use]
     pub fn of(factors: &BTreeMap<String, String>, seed: u64) -> Self {
@@ -59,8 +59,8 @@ impl Setup {
     }
 
     /// Opens the rows that a client keeps.
-    pub(crate) fn rows(&self) -> Result<Option<Store>, SubjectError> {
-        self.insert.as_deref().map(Store::open).transpose()
+    pub(crate) fn rows(&self) -> Result<Option<PointStore>, SubjectError> {
+        self.insert.as_deref().map(PointStore::open).transpose()
     }
 
     /// Gets ready to encrypt as a client.

@@ -2,28 +2,28 @@
 
 mod exchanges;
 
-use super::dialect::Dialect;
-use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Order, Prepare, Report, Role, VERSION};
+use super::dialect::SubjectDialect;
+use super::protocol::{Arm, CLOCK, LINE_MAX_BYTES, Prepare, Report, SubjectOrder, SubjectRole, VERSION};
 use super::sample::{self, ClientSample};
-use super::server::{Behaviour, Server};
-use super::setup::Setup;
+use super::server::{Behaviour, SubjectServer};
+use super::setup::SubjectSetup;
 use super::{ABILITIES, BUILT_IN, SubjectError};
-use exchanges::Caller;
+use exchanges::ClientHalf;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Plays a dialect until it is told to stop, or nobody is left to tell it.
 pub async fn speak(
-    dialect: Dialect,
+    dialect: SubjectDialect,
     behaviour: Behaviour,
     orders: impl AsyncBufRead + Unpin,
     mut reports: impl AsyncWrite + Unpin,
 ) -> Result<(), SubjectError> {
-    let mut player = Player { dialect, behaviour, part: Part::None };
+    let mut player = Player { dialect, behaviour, part: SpeakerPart::None };
     let mut orders = orders;
     while let Some(order) = next_order(&mut orders).await? {
-        let is_last = order == Order::Stop;
+        let is_last = order == SubjectOrder::Stop;
         let report = match player.play(order).await {
             Ok(report) => report,
             Err(error) => Some(Report::Error { text: error.to_string() }),
@@ -38,7 +38,7 @@ pub async fn speak(
     Ok(())
 }
 
-async fn next_order(orders: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Order>, SubjectError> {
+async fn next_order(orders: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<SubjectOrder>, SubjectError> {
     let mut line = String::new();
     let mut limited = orders.take(LINE_MAX_BYTES as u64);
     let read = limited.read_line(&mut line).await.map_err(SubjectError::io("reading an order"))?;
@@ -61,29 +61,29 @@ async fn say(reports: &mut (impl AsyncWrite + Unpin), report: &Report) -> Result
 }
 
 struct Player {
-    dialect: Dialect,
+    dialect: SubjectDialect,
     behaviour: Behaviour,
-    part: Part,
+    part: SpeakerPart,
 }
 
-enum Part {
+enum SpeakerPart {
     None,
-    Server { server: Server, out: Option<std::path::PathBuf> },
-    Client { caller: Box<Caller>, arm: Option<Arm> },
+    Server { server: SubjectServer, out: Option<std::path::PathBuf> },
+    Client { caller: Box<ClientHalf>, arm: Option<Arm> },
 }
 
 impl Player {
     /// Follows an order; a server that is told to go has nothing to say.
-    async fn play(&mut self, order: Order) -> Result<Option<Report>, SubjectError> {
+    async fn play(&mut self, order: SubjectOrder) -> Result<Option<Report>, SubjectError> {
         match order {
-            Order::Hello => {
+            SubjectOrder::Hello => {
                 let versions = BTreeMap::from([(BUILT_IN.to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
                 Ok(Some(Report::Hello { lsp: VERSION, versions, clock: CLOCK.into() }))
             }
-            Order::Prepare(prepare) => self.prepare(prepare).await.map(Some),
-            Order::Arm(arm) => self.arm(arm).map(Some),
-            Order::Go { t0_ns } => self.go(t0_ns).await,
-            Order::Stop => self.stop().map(Some),
+            SubjectOrder::Prepare(prepare) => self.prepare(prepare).await.map(Some),
+            SubjectOrder::Arm(arm) => self.arm(arm).map(Some),
+            SubjectOrder::Go { t0_ns } => self.go(t0_ns).await,
+            SubjectOrder::Stop => self.stop().map(Some),
         }
     }
 
@@ -91,37 +91,38 @@ impl Player {
         if self.behaviour == Behaviour::Boastful {
             prepare.factors.retain(|name, _| !ABILITIES.iter().any(|(_, factor)| name == factor));
         }
-        if prepare.role == Role::Server {
+        if prepare.role == SubjectRole::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-            let setup = Setup::of(&prepare.factors, prepare.seed);
-            let server = Server::start_as(self.dialect, prepare.op, bind, self.behaviour, setup).await?;
+            let setup = SubjectSetup::of(&prepare.factors, prepare.seed);
+            let server =
+                SubjectServer::start_as(self.dialect, prepare.op, bind, self.behaviour, setup).await?;
             let port = server.address.port();
-            self.part = Part::Server { server, out: None };
+            self.part = SpeakerPart::Server { server, out: None };
             return Ok(Report::Ready { port });
         }
         let target =
             prepare.target.ok_or_else(|| SubjectError::Exchange("a client needs a target".into()))?;
-        let caller = Box::new(Caller::ready(self.dialect, prepare, target).await?);
-        self.part = Part::Client { caller, arm: None };
+        let caller = Box::new(ClientHalf::ready(self.dialect, prepare, target).await?);
+        self.part = SpeakerPart::Client { caller, arm: None };
         Ok(Report::Ready { port: 0 })
     }
 
     fn arm(&mut self, order: Arm) -> Result<Report, SubjectError> {
         match &mut self.part {
-            Part::None => return Err(SubjectError::Exchange("armed before it was prepared".into())),
-            Part::Server { server, out } => {
+            SpeakerPart::None => return Err(SubjectError::Exchange("armed before it was prepared".into())),
+            SpeakerPart::Server { server, out } => {
                 drop(server.take_samples());
                 *out = Some(order.out);
             }
-            Part::Client { arm, .. } => *arm = Some(order),
+            SpeakerPart::Client { arm, .. } => *arm = Some(order),
         }
         Ok(Report::Armed)
     }
 
     async fn go(&mut self, t0_ns: i64) -> Result<Option<Report>, SubjectError> {
         match &mut self.part {
-            Part::Server { .. } => Ok(None),
-            Part::Client { caller, arm: Some(arm) } => {
+            SpeakerPart::Server { .. } => Ok(None),
+            SpeakerPart::Client { caller, arm: Some(arm) } => {
                 let mut run = caller.run(arm, t0_ns).await?;
                 if self.behaviour == Behaviour::Forgetful {
                     run.samples.pop();
@@ -140,7 +141,7 @@ impl Player {
 
     fn stop(&mut self) -> Result<Report, SubjectError> {
         let done = |n| Report::Done { n, errors: 0, digest: String::new() };
-        let Part::Server { server, out: Some(out) } = &self.part else { return Ok(done(0)) };
+        let SpeakerPart::Server { server, out: Some(out) } = &self.part else { return Ok(done(0)) };
         let samples = server.take_samples();
         let bytes: Vec<u8> = samples.iter().flat_map(super::sample::ServerSample::to_bytes).collect();
         write(out, &bytes)?;

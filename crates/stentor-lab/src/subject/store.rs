@@ -10,7 +10,7 @@ use stentor_wire::content::{POINT_FIELD_NAMES, POINT_FIELDS};
 use stentor_wire::{Content, Point};
 
 /// Points of interest as rows.
-pub struct Store {
+pub struct PointStore {
     connection: Connection,
 }
 
@@ -33,7 +33,7 @@ impl Offline {
     }
 }
 
-impl Store {
+impl PointStore {
     /// Opens a file, or makes it.
     pub fn open(path: &Path) -> Result<Self, SubjectError> {
         let connection = Connection::open(path)?;

@@ -1,9 +1,9 @@
-use super::client::Client;
-use super::dialect::{DIALECTS, Dialect, Format};
-use super::protocol::{Order, Report, Role};
+use super::client::SubjectClient;
+use super::dialect::{DIALECTS, SubjectDialect, ValueFormat};
+use super::protocol::{Report, SubjectOrder, SubjectRole};
 use super::reference::{Digest, Op};
 use super::sample::{ClientSample, ServerSample};
-use super::server::{Behaviour, Server};
+use super::server::{Behaviour, SubjectServer};
 use super::speaker::speak;
 use super::*;
 use proptest::prelude::*;
@@ -28,9 +28,11 @@ fn every_dialect_carries_every_operation() {
     run(async {
         for dialect in DIALECTS {
             for op in Op::ALL {
-                let server =
-                    Server::start(dialect, op, loopback(), Behaviour::Honest).await.expect("listening");
-                let mut client = Client::connect(dialect, op, server.address).await.expect("connected");
+                let server = SubjectServer::start(dialect, op, loopback(), Behaviour::Honest)
+                    .await
+                    .expect("listening");
+                let mut client =
+                    SubjectClient::connect(dialect, op, server.address).await.expect("connected");
                 for (seq, kind) in ["Int", "String", "Object"].into_iter().enumerate() {
                     let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
                     let (sample, answer) =
@@ -49,12 +51,14 @@ fn every_dialect_carries_every_operation() {
 fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
     run(async {
         for dialect in DIALECTS {
-            let server =
-                Server::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
-            let mut client = Client::connect(dialect, Op::Sort, server.address).await.expect("connected");
+            let server = SubjectServer::start(dialect, Op::Sort, loopback(), Behaviour::Honest)
+                .await
+                .expect("listening");
+            let mut client =
+                SubjectClient::connect(dialect, Op::Sort, server.address).await.expect("connected");
             let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
             // SOAP and XML-RPC have words for a refusal; of the others it is told by its status.
-            let has_faults = matches!(dialect.format, Format::Soap(_) | Format::XmlRpc);
+            let has_faults = matches!(dialect.format, ValueFormat::Soap(_) | ValueFormat::XmlRpc);
             let is_refused = match nonsense {
                 Err(SubjectError::Fault(_)) => has_faults,
                 Err(SubjectError::Exchange(_)) => !has_faults,
@@ -73,9 +77,9 @@ fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
 fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
     use stentor_wire::{DocumentLimits, Value, xmlrpc};
     run(async {
-        let dialect = Dialect::named("xmlrpc").expect("known");
+        let dialect = SubjectDialect::named("xmlrpc").expect("known");
         let server =
-            Server::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
+            SubjectServer::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
         for (method, expected) in [("system.listMethods", Some("lab.sort")), ("system.nothing", None)] {
             let call = xmlrpc::Call { method: method.into(), params: vec![] };
             let body = xmlrpc::write_call(&call).expect("written");
@@ -91,7 +95,7 @@ fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
 }
 
 /// Sends a body and gives that of the answer.
-async fn posted(server: &Server, body: &[u8]) -> Vec<u8> {
+async fn posted(server: &SubjectServer, body: &[u8]) -> Vec<u8> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
     let head = format!(
@@ -106,7 +110,7 @@ async fn posted(server: &Server, body: &[u8]) -> Vec<u8> {
 }
 
 /// Asks with GET and gives the status and the body.
-async fn got(server: &Server) -> (u16, Vec<u8>) {
+async fn got(server: &SubjectServer) -> (u16, Vec<u8>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
     let request = "GET /echo?wsdl HTTP/1.1\r\nHost: lab.test\r\nConnection: close\r\n\r\n";
@@ -121,15 +125,17 @@ async fn got(server: &Server) -> (u16, Vec<u8>) {
 #[test]
 fn a_soap_server_describes_itself_and_others_do_not() {
     run(async {
-        let soap = Dialect::named("soap").expect("known");
-        let server = Server::start(soap, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
+        let soap = SubjectDialect::named("soap").expect("known");
+        let server =
+            SubjectServer::start(soap, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
         let (status, body) = got(&server).await;
         let service =
             stentor_wire::wsdl::read(&body, &stentor_wire::DocumentLimits::default()).expect("a description");
         assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
         assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
-        let json = Dialect::named("rest+json").expect("known");
-        let server = Server::start(json, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
+        let json = SubjectDialect::named("rest+json").expect("known");
+        let server =
+            SubjectServer::start(json, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
         assert_eq!(got(&server).await, (405, Vec::new()));
     });
 }
@@ -196,13 +202,16 @@ fn samples_are_64_bytes_in_the_order_of_the_protocol() {
 
 #[test]
 fn orders_and_reports_are_these_lines() {
-    let order = |line: &str| serde_json::from_str::<Order>(line).expect(line);
+    let order = |line: &str| serde_json::from_str::<SubjectOrder>(line).expect(line);
     let line = r#"{"order":"prepare","role":"server","op":"echo","bind":"127.0.0.1:0","seed":7,"later":[1]}"#;
-    let Order::Prepare(prepare) = order(line) else { panic!("prepare") };
-    assert_eq!((prepare.role, prepare.op, prepare.seed, prepare.target), (Role::Server, Op::Echo, 7, None));
+    let SubjectOrder::Prepare(prepare) = order(line) else { panic!("prepare") };
+    assert_eq!(
+        (prepare.role, prepare.op, prepare.seed, prepare.target),
+        (SubjectRole::Server, Op::Echo, 7, None)
+    );
     let arm = r#"{"order":"arm","schedule":{"kind":"open","interval_ns":500},"count":3,"out":"/tmp/x"}"#;
     assert_eq!(serde_json::to_string(&order(arm)).expect("written"), arm);
-    assert_eq!(order(r#"{"order":"go","t0_ns":5}"#), Order::Go { t0_ns: 5 });
+    assert_eq!(order(r#"{"order":"go","t0_ns":5}"#), SubjectOrder::Go { t0_ns: 5 });
     let report = Report::Done { n: 1, errors: 0, digest: "00".into() };
     let line = r#"{"report":"done","n":1,"errors":0,"digest":"00"}"#;
     assert_eq!(serde_json::to_string(&report).expect("written"), line);
@@ -222,7 +231,7 @@ fn a_definition_names_its_dialect_first() {
 /// Lets a subject hear lines and returns what it says.
 fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let mut said = Vec::new();
-    let json = Dialect::named("rest+json").expect("known");
+    let json = SubjectDialect::named("rest+json").expect("known");
     let ended = run(speak(json, Behaviour::Honest, lines.as_bytes(), &mut said));
     let text = String::from_utf8(said).expect("UTF-8");
     (ended, text.lines().map(|line| serde_json::from_str(line).expect(line)).collect())

@@ -1,9 +1,9 @@
 //! Connections, and the exchanges on them.
 
-use super::segment::{Segment, Transport};
-use super::stream::Stream;
-use super::{Exchange, Parts};
-use crate::capture::Packet;
+use super::segment::{TransportHeader, TransportPacket};
+use super::stream::ByteStream;
+use super::{Exchange, PurposeBytes};
+use crate::packet::Packet;
 use crate::side::Side;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,19 +13,19 @@ type Key = (SocketAddr, SocketAddr, bool);
 
 /// Every connection that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Connections {
-    all: Vec<Connection>,
+pub(super) struct ConnectionTable {
+    all: Vec<TracedConnection>,
     /// Where the latest connection between two addresses is.
     latest: HashMap<Key, usize>,
 }
 
 /// What is known of one connection.
 #[derive(Debug)]
-struct Connection {
+struct TracedConnection {
     /// Who sent its first packet.
     opener: Side,
     /// By the side that sends.
-    streams: [Stream; 2],
+    streams: [ByteStream; 2],
     exchanges: Vec<Exchange>,
     is_opened: bool,
     is_closing: bool,
@@ -33,14 +33,14 @@ struct Connection {
     is_answered: bool,
 }
 
-impl Connections {
+impl ConnectionTable {
     /// Takes a packet.
-    pub(super) fn take(&mut self, packet: &Packet, segment: &Segment<'_>) {
-        let is_tcp = matches!(segment.transport, Transport::Tcp { .. });
+    pub(super) fn take(&mut self, packet: &Packet, segment: &TransportPacket<'_>) {
+        let is_tcp = matches!(segment.transport, TransportHeader::Tcp { .. });
         let key = (segment.from.min(segment.to), segment.from.max(segment.to), is_tcp);
         let known = self.latest.get(&key).copied().filter(|at| !self.all[*at].is_followed_by(segment));
         let at = known.unwrap_or_else(|| {
-            self.all.push(Connection::new(self.all.len(), packet));
+            self.all.push(TracedConnection::new(self.all.len(), packet));
             self.latest.insert(key, self.all.len() - 1);
             self.all.len() - 1
         });
@@ -50,13 +50,13 @@ impl Connections {
     /// Returns all exchanges in the order of their beginnings.
     pub(super) fn into_exchanges(self) -> Vec<Exchange> {
         let mut exchanges: Vec<Exchange> =
-            self.all.into_iter().flat_map(Connection::into_exchanges).collect();
+            self.all.into_iter().flat_map(TracedConnection::into_exchanges).collect();
         exchanges.sort_by_key(|exchange| (exchange.first_ns, exchange.connection));
         exchanges
     }
 }
 
-impl Connection {
+impl TracedConnection {
     fn new(number: usize, packet: &Packet) -> Self {
         let exchange = Exchange { connection: number, first_ns: packet.time_ns, ..Exchange::default() };
         Self {
@@ -70,12 +70,12 @@ impl Connection {
     }
 
     /// Whether a packet begins a new connection between the same two addresses.
-    fn is_followed_by(&self, segment: &Segment<'_>) -> bool {
-        let is_first = matches!(segment.transport, Transport::Tcp { is_syn: true, is_ack: false, .. });
+    fn is_followed_by(&self, segment: &TransportPacket<'_>) -> bool {
+        let is_first = matches!(segment.transport, TransportHeader::Tcp { is_syn: true, is_ack: false, .. });
         is_first && (self.is_opened || self.is_closing)
     }
 
-    fn take(&mut self, packet: &Packet, segment: &Segment<'_>) {
+    fn take(&mut self, packet: &Packet, segment: &TransportPacket<'_>) {
         let from = packet.from;
         if !segment.payload.is_empty() {
             self.turn(packet);
@@ -83,23 +83,23 @@ impl Connection {
         let length = packet.bytes.len() as u64;
         let headers = length - segment.payload.len() as u64;
         let part = match segment.transport {
-            Transport::Udp => Parts {
+            TransportHeader::Udp => PurposeBytes {
                 data_packets: 1,
                 header_bytes: headers,
                 payload_bytes: segment.payload.len() as u64,
-                ..Parts::default()
+                ..PurposeBytes::default()
             },
-            Transport::Tcp { sequence, is_syn: false, .. } if !segment.payload.is_empty() => {
+            TransportHeader::Tcp { sequence, is_syn: false, .. } if !segment.payload.is_empty() => {
                 self.data(from, sequence, segment.payload, headers)
             }
-            Transport::Tcp { sequence, is_syn, is_end, .. } => {
+            TransportHeader::Tcp { sequence, is_syn, is_end, .. } => {
                 self.control(from, sequence, is_syn, is_end, length)
             }
         };
-        self.is_closing |= matches!(segment.transport, Transport::Tcp { is_end: true, .. });
+        self.is_closing |= matches!(segment.transport, TransportHeader::Tcp { is_end: true, .. });
         if let Some(exchange) = self.exchanges.last_mut() {
             exchange.last_ns = packet.time_ns;
-            *exchange.part(from) += Parts { packets: 1, ..part };
+            *exchange.part(from) += PurposeBytes { packets: 1, ..part };
         }
     }
 
@@ -115,37 +115,44 @@ impl Connection {
         }
     }
 
-    fn data(&mut self, from: Side, sequence: u32, payload: &[u8], headers: u64) -> Parts {
+    fn data(&mut self, from: Side, sequence: u32, payload: &[u8], headers: u64) -> PurposeBytes {
         self.is_opened = true;
         let taken = self.streams[from.index()].take(sequence, payload);
         if taken.fresh == 0 {
-            return Parts { repeated_bytes: headers + taken.repeated, ..Parts::default() };
+            return PurposeBytes { repeated_bytes: headers + taken.repeated, ..PurposeBytes::default() };
         }
-        Parts {
+        PurposeBytes {
             data_packets: 1,
             header_bytes: headers,
             framing_bytes: taken.kinds.framing,
             tls_bytes: taken.kinds.tls,
             payload_bytes: taken.kinds.payload,
             repeated_bytes: taken.repeated,
-            ..Parts::default()
+            ..PurposeBytes::default()
         }
     }
 
-    fn control(&mut self, from: Side, sequence: u32, is_syn: bool, is_end: bool, length: u64) -> Parts {
+    fn control(
+        &mut self,
+        from: Side,
+        sequence: u32,
+        is_syn: bool,
+        is_end: bool,
+        length: u64,
+    ) -> PurposeBytes {
         if is_syn {
             // A SYN counts as one byte.
             self.streams[from.index()].begin(sequence.wrapping_add(1));
-            return Parts { handshake_bytes: length, ..Parts::default() };
+            return PurposeBytes { handshake_bytes: length, ..PurposeBytes::default() };
         }
         if is_end || self.is_closing {
-            return Parts { close_bytes: length, ..Parts::default() };
+            return PurposeBytes { close_bytes: length, ..PurposeBytes::default() };
         }
         if !self.is_opened && from == self.opener {
             self.is_opened = true;
-            return Parts { handshake_bytes: length, ..Parts::default() };
+            return PurposeBytes { handshake_bytes: length, ..PurposeBytes::default() };
         }
-        Parts { bare_ack_bytes: length, ..Parts::default() }
+        PurposeBytes { bare_ack_bytes: length, ..PurposeBytes::default() }
     }
 
     fn into_exchanges(mut self) -> Vec<Exchange> {

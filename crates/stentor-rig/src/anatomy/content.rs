@@ -9,7 +9,7 @@ const TLS_APPLICATION_DATA: u8 = 23;
 
 /// Bytes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kinds {
+pub(super) struct ContentBytes {
     pub(super) framing: u64,
     pub(super) tls: u64,
     pub(super) payload: u64,
@@ -17,14 +17,14 @@ pub(super) struct Kinds {
 
 /// The bytes of one direction of a connection, read as they come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Content {
-    state: State,
+pub(super) struct ContentReader {
+    state: ContentState,
     /// The beginning of a head, a line or a record that is not complete yet; counted as framing already.
     pending: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ContentState {
     /// Nothing is known yet.
     #[default]
     Beginning,
@@ -48,10 +48,10 @@ enum State {
     Opaque,
 }
 
-impl Content {
+impl ContentReader {
     /// Reads on.
-    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Kinds {
-        let mut kinds = Kinds::default();
+    pub(super) fn read(&mut self, mut bytes: &[u8]) -> ContentBytes {
+        let mut kinds = ContentBytes::default();
         while !bytes.is_empty() {
             let used = self.step(bytes, &mut kinds);
             bytes = &bytes[used..];
@@ -61,36 +61,40 @@ impl Content {
 
     /// Gives up understanding: a piece is missing.
     pub(super) fn lose_track(&mut self) {
-        *self = Self { state: State::Opaque, pending: Vec::new() };
+        *self = Self { state: ContentState::Opaque, pending: Vec::new() };
     }
 
     /// Reads some bytes and returns how many: none only at the very beginning, which is left then.
-    fn step(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+    fn step(&mut self, bytes: &[u8], kinds: &mut ContentBytes) -> usize {
         match self.state {
-            State::Beginning => self.begin(bytes),
-            State::Head
+            ContentState::Beginning => self.begin(bytes),
+            ContentState::Head
                 if self.pending.is_empty() && bytes.len() > METHOD_MAX_BYTES && !looks_like_http(bytes) =>
             {
                 // Another protocol took over, as after an upgrade.
                 self.lose_track();
                 self.step(bytes, kinds)
             }
-            State::Head => self.line_end(bytes, b"\r\n\r\n", kinds, body_of),
-            State::ChunkSize => self.line_end(bytes, b"\r\n", kinds, chunk_of),
-            State::ChunkEnd => self.line_end(bytes, b"\r\n", kinds, |_| State::ChunkSize),
-            State::Trailer => self.line_end(bytes, b"\r\n", kinds, |line| match line {
-                b"\r\n" => State::Head,
-                _ => State::Trailer,
+            ContentState::Head => self.line_end(bytes, b"\r\n\r\n", kinds, body_of),
+            ContentState::ChunkSize => self.line_end(bytes, b"\r\n", kinds, chunk_of),
+            ContentState::ChunkEnd => self.line_end(bytes, b"\r\n", kinds, |_| ContentState::ChunkSize),
+            ContentState::Trailer => self.line_end(bytes, b"\r\n", kinds, |line| match line {
+                b"\r\n" => ContentState::Head,
+                _ => ContentState::Trailer,
             }),
-            State::Record => self.record(bytes, kinds),
-            State::Body(left) => self.run(bytes, left, &mut kinds.payload, State::Body, State::Head),
-            State::Chunk(left) => self.run(bytes, left, &mut kinds.payload, State::Chunk, State::ChunkEnd),
-            State::RecordBody { left, is_application } => {
-                let kind = if is_application { &mut kinds.payload } else { &mut kinds.tls };
-                let on = |left| State::RecordBody { left, is_application };
-                self.run(bytes, left, kind, on, State::Record)
+            ContentState::Record => self.record(bytes, kinds),
+            ContentState::Body(left) => {
+                self.run(bytes, left, &mut kinds.payload, ContentState::Body, ContentState::Head)
             }
-            State::Opaque => {
+            ContentState::Chunk(left) => {
+                self.run(bytes, left, &mut kinds.payload, ContentState::Chunk, ContentState::ChunkEnd)
+            }
+            ContentState::RecordBody { left, is_application } => {
+                let kind = if is_application { &mut kinds.payload } else { &mut kinds.tls };
+                let on = |left| ContentState::RecordBody { left, is_application };
+                self.run(bytes, left, kind, on, ContentState::Record)
+            }
+            ContentState::Opaque => {
                 kinds.payload += bytes.len() as u64;
                 bytes.len()
             }
@@ -100,9 +104,9 @@ impl Content {
     /// Finds out what is spoken, without taking a byte.
     fn begin(&mut self, bytes: &[u8]) -> usize {
         self.state = match bytes {
-            [20..=23, 3, ..] => State::Record,
-            _ if looks_like_http(bytes) => State::Head,
-            _ => State::Opaque,
+            [20..=23, 3, ..] => ContentState::Record,
+            _ if looks_like_http(bytes) => ContentState::Head,
+            _ => ContentState::Opaque,
         };
         0
     }
@@ -112,8 +116,8 @@ impl Content {
         &mut self,
         bytes: &[u8],
         end: &[u8],
-        kinds: &mut Kinds,
-        next: impl Fn(&[u8]) -> State,
+        kinds: &mut ContentBytes,
+        next: impl Fn(&[u8]) -> ContentState,
     ) -> usize {
         let before = self.pending.len();
         self.pending.extend_from_slice(bytes);
@@ -134,14 +138,18 @@ impl Content {
         used
     }
 
-    fn record(&mut self, bytes: &[u8], kinds: &mut Kinds) -> usize {
+    fn record(&mut self, bytes: &[u8], kinds: &mut ContentBytes) -> usize {
         let used = bytes.len().min(RECORD_HEADER_BYTES - self.pending.len());
         self.pending.extend_from_slice(&bytes[..used]);
         kinds.framing += used as u64;
         if let [kind, _, _, high, low] = self.pending[..] {
             let left = u64::from(u16::from_be_bytes([high, low]));
             let is_application = kind == TLS_APPLICATION_DATA;
-            self.state = if left == 0 { State::Record } else { State::RecordBody { left, is_application } };
+            self.state = if left == 0 {
+                ContentState::Record
+            } else {
+                ContentState::RecordBody { left, is_application }
+            };
             self.pending.clear();
         }
         used
@@ -152,8 +160,8 @@ impl Content {
         bytes: &[u8],
         left: u64,
         kind: &mut u64,
-        on: impl Fn(u64) -> State,
-        then: State,
+        on: impl Fn(u64) -> ContentState,
+        then: ContentState,
     ) -> usize {
         let used = (bytes.len() as u64).min(left);
         *kind += used;
@@ -175,7 +183,7 @@ fn looks_like_http(bytes: &[u8]) -> bool {
 }
 
 /// What follows a head.
-fn body_of(head: &[u8]) -> State {
+fn body_of(head: &[u8]) -> ContentState {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.split("\r\n");
     let start = lines.next().unwrap_or_default();
@@ -183,7 +191,7 @@ fn body_of(head: &[u8]) -> State {
     for line in lines {
         let Some((name, value)) = line.split_once(':') else { continue };
         if name.eq_ignore_ascii_case("transfer-encoding") && value.to_ascii_lowercase().contains("chunked") {
-            return State::ChunkSize;
+            return ContentState::ChunkSize;
         }
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().ok();
@@ -192,21 +200,21 @@ fn body_of(head: &[u8]) -> State {
     let status = start.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1));
     let has_no_body = |status: &str| status.starts_with('1') || status == "204" || status == "304";
     match (length, status) {
-        (Some(0), _) => State::Head,
-        (Some(length), status) if !status.is_some_and(has_no_body) => State::Body(length),
-        (None, Some(status)) if !has_no_body(status) => State::Opaque,
-        _ => State::Head,
+        (Some(0), _) => ContentState::Head,
+        (Some(length), status) if !status.is_some_and(has_no_body) => ContentState::Body(length),
+        (None, Some(status)) if !has_no_body(status) => ContentState::Opaque,
+        _ => ContentState::Head,
     }
 }
 
 /// What follows the line before a chunk.
-fn chunk_of(line: &[u8]) -> State {
+fn chunk_of(line: &[u8]) -> ContentState {
     let text = String::from_utf8_lossy(line);
     let digits = text.split([';', '\r']).next().unwrap_or_default().trim();
     match u64::from_str_radix(digits, 16) {
-        Ok(0) => State::Trailer,
-        Ok(length) => State::Chunk(length),
-        Err(_) => State::Opaque,
+        Ok(0) => ContentState::Trailer,
+        Ok(length) => ContentState::Chunk(length),
+        Err(_) => ContentState::Opaque,
     }
 }
 

@@ -5,17 +5,17 @@ use std::net::{IpAddr, SocketAddr};
 
 /// A packet of TCP or UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment<'a> {
+pub(super) struct TransportPacket<'a> {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
-    pub(super) transport: Transport,
+    pub(super) transport: TransportHeader,
     /// What it carries.
     pub(super) payload: &'a [u8],
 }
 
 /// How it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum TransportHeader {
     Udp,
     Tcp { sequence: u32, is_syn: bool, is_ack: bool, is_end: bool },
 }
@@ -30,15 +30,15 @@ pub(super) enum NoSegment {
 }
 
 /// Reads a packet from its IP header on.
-pub(super) fn read(bytes: &[u8]) -> Result<Segment<'_>, NoSegment> {
+pub(super) fn read(bytes: &[u8]) -> Result<TransportPacket<'_>, NoSegment> {
     let packet = SlicedPacket::from_ip(bytes).map_err(|_| NoSegment::NotUnderstood)?;
     let (from, to) = addresses(packet.net.as_ref().ok_or(NoSegment::NotUnderstood)?)?;
     let (ports, transport, payload) = match &packet.transport {
         Some(TransportSlice::Udp(udp)) => {
-            ((udp.source_port(), udp.destination_port()), Transport::Udp, udp.payload())
+            ((udp.source_port(), udp.destination_port()), TransportHeader::Udp, udp.payload())
         }
         Some(TransportSlice::Tcp(tcp)) => {
-            let transport = Transport::Tcp {
+            let transport = TransportHeader::Tcp {
                 sequence: tcp.sequence_number(),
                 is_syn: tcp.syn(),
                 is_ack: tcp.ack(),
@@ -49,7 +49,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segment<'_>, NoSegment> {
         _ => return Err(NoSegment::Other),
     };
     let (from, to) = (SocketAddr::new(from, ports.0), SocketAddr::new(to, ports.1));
-    Ok(Segment { from, to, transport, payload })
+    Ok(TransportPacket { from, to, transport, payload })
 }
 
 fn addresses(net: &NetSlice<'_>) -> Result<(IpAddr, IpAddr), NoSegment> {

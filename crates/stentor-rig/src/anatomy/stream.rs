@@ -1,6 +1,6 @@
 //! One direction of a TCP connection: what is new, what is repeated, and what it says once it is in order.
 
-use super::content::{Content, Kinds};
+use super::content::{ContentBytes, ContentReader};
 use std::collections::BTreeMap;
 
 /// Bytes that wait for a missing piece; beyond, the piece is given up.
@@ -8,7 +8,7 @@ const WAITING_MAX_BYTES: usize = 8 << 20;
 
 /// The bytes of one direction, numbered from its first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct ByteStream {
     /// The sequence number of the first byte.
     first: Option<u32>,
     /// How many bytes are there without a gap.
@@ -16,31 +16,31 @@ pub(super) struct Stream {
     /// Pieces behind a gap, by their place.
     waiting: BTreeMap<u64, Vec<u8>>,
     waiting_bytes: usize,
-    content: Content,
+    content: ContentReader,
 }
 
 /// What became of the payload of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct TakenPayload {
     /// Bytes that were there before.
     pub(super) repeated: u64,
     /// Bytes that were not.
     pub(super) fresh: u64,
     /// What became readable; more than `fresh` when a gap closed, less when one opened.
-    pub(super) kinds: Kinds,
+    pub(super) kinds: ContentBytes,
 }
 
-impl Stream {
+impl ByteStream {
     /// Says with which number the first byte will come.
     pub(super) fn begin(&mut self, first: u32) {
         self.first.get_or_insert(first);
     }
 
     /// Takes the payload of a packet.
-    pub(super) fn take(&mut self, sequence: u32, payload: &[u8]) -> Taken {
+    pub(super) fn take(&mut self, sequence: u32, payload: &[u8]) -> TakenPayload {
         let first = *self.first.get_or_insert(sequence);
         let Some(start) = self.place(sequence.wrapping_sub(first)) else {
-            return Taken { repeated: payload.len() as u64, ..Taken::default() };
+            return TakenPayload { repeated: payload.len() as u64, ..TakenPayload::default() };
         };
         let pieces = self.missing(start, payload);
         let fresh: usize = pieces.iter().map(|(_, piece)| piece.len()).sum();
@@ -49,7 +49,7 @@ impl Stream {
             self.waiting.insert(at, piece.to_vec());
         }
         let kinds = self.read_on();
-        Taken { repeated: (payload.len() - fresh) as u64, fresh: fresh as u64, kinds }
+        TakenPayload { repeated: (payload.len() - fresh) as u64, fresh: fresh as u64, kinds }
     }
 
     /// The place of a byte; the number wraps around every 4 GiB. `None` before the first.
@@ -83,8 +83,8 @@ impl Stream {
     }
 
     /// Reads what is in order now.
-    fn read_on(&mut self) -> Kinds {
-        let mut kinds = Kinds::default();
+    fn read_on(&mut self) -> ContentBytes {
+        let mut kinds = ContentBytes::default();
         while let Some(entry) = self.waiting.first_entry() {
             if *entry.key() > self.in_order {
                 if self.waiting_bytes <= WAITING_MAX_BYTES {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::capture::Note;
+use crate::packet::Note;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ fn the_bytes_of_one_exchange_add_up_by_purpose() {
     let anatomy = story.anatomy();
     let [exchange] = &anatomy.exchanges[..] else { panic!("{anatomy:?}") };
     let framing = REQUEST.len() as u64 - 64;
-    let expected = Parts {
+    let expected = PurposeBytes {
         packets: 6,
         data_packets: 1,
         handshake_bytes: 2 * HEADERS,
@@ -76,7 +76,7 @@ fn the_bytes_of_one_exchange_add_up_by_purpose() {
         header_bytes: HEADERS,
         framing_bytes: framing,
         payload_bytes: 64,
-        ..Parts::default()
+        ..PurposeBytes::default()
     };
     assert_eq!(exchange.up, expected);
     assert_eq!((exchange.down.handshake_bytes, exchange.down.close_bytes), (HEADERS, HEADERS));

@@ -1,6 +1,6 @@
 //! The pcap file format, and the notes that it has no place for.
 
-use super::{Note, Packet};
+use crate::packet::{Note, Packet};
 use std::io::{self, Write};
 
 /// Says that times are in nanoseconds.

@@ -1,11 +1,11 @@
 use super::*;
 
-const HALF_A_CORE: Limits = Limits { cpu_percent: Some(50), memory_bytes: Some(64 << 20) };
+const HALF_A_CORE: CgroupLimits = CgroupLimits { cpu_percent: Some(50), memory_bytes: Some(64 << 20) };
 
 #[test]
 fn limits_are_written_as_each_version_of_control_groups_wants_them() {
     let one = vec![("cpu", vec![("cpu.max", "5000 10000".to_owned())])];
-    assert_eq!(unified(Limits { memory_bytes: None, ..HALF_A_CORE }, false), one);
+    assert_eq!(unified(CgroupLimits { memory_bytes: None, ..HALF_A_CORE }, false), one);
     let [(_, cpu), (_, memory)] = &divided(HALF_A_CORE, false)[..] else { panic!("two controllers") };
     assert_eq!(cpu[1], ("cpu.cfs_quota_us", "5000".to_owned()));
     assert_eq!(memory[0], ("memory.limit_in_bytes", "67108864".to_owned()));
@@ -13,15 +13,15 @@ fn limits_are_written_as_each_version_of_control_groups_wants_them() {
 
 #[test]
 fn nothing_is_made_without_limits() {
-    assert!(matches!(Cgroup::make(Limits::default()), Ok(None)));
+    assert!(matches!(Cgroup::make(CgroupLimits::default()), Ok(None)));
 }
 
 #[test]
 fn counting_needs_the_controllers_that_count_but_sets_nothing() {
     let names =
         |plan: Vec<Settings>| plan.into_iter().map(|(name, set)| (name, set.len())).collect::<Vec<_>>();
-    assert_eq!(names(unified(Limits::default(), true)), [("cpu", 0), ("memory", 0)]);
-    assert_eq!(names(divided(Limits::default(), true)), [("cpuacct", 0), ("memory", 0)]);
+    assert_eq!(names(unified(CgroupLimits::default(), true)), [("cpu", 0), ("memory", 0)]);
+    assert_eq!(names(divided(CgroupLimits::default(), true)), [("cpuacct", 0), ("memory", 0)]);
     assert_eq!(names(divided(HALF_A_CORE, true)), [("cpu", 2), ("cpuacct", 0), ("memory", 1)]);
 }
 
@@ -32,7 +32,7 @@ fn a_controller_that_the_machine_does_not_have_is_named() {
     fs::create_dir(root.path().join("cpu")).unwrap();
     let refusal = Cgroup::make_below(root.path(), HALF_A_CORE, false).unwrap_err().to_string();
     assert!(refusal.contains("for memory") && refusal.contains("/memory/"), "{refusal}");
-    let cpu = Limits { memory_bytes: None, ..HALF_A_CORE };
+    let cpu = CgroupLimits { memory_bytes: None, ..HALF_A_CORE };
     fs::remove_dir_all(root.path().join("cpu")).unwrap();
     fs::create_dir(root.path().join("cpu")).unwrap();
     let group = Cgroup::make_below(root.path(), cpu, false).unwrap().unwrap();
@@ -65,7 +65,7 @@ fn what_was_used_is_read_from_either_version() {
     fs::write(place.path().join("memory.peak"), "4096\n").unwrap();
     assert_eq!(
         group.usage().unwrap(),
-        Usage { cpu_ns: 1_500_000, memory_peak_bytes: 4096, source: Source::Cgroup }
+        Usage { cpu_ns: 1_500_000, memory_peak_bytes: 4096, source: UsageSource::Cgroup }
     );
     fs::write(place.path().join("cpuacct.usage"), "77\n").unwrap();
     assert_eq!(group.usage().unwrap().cpu_ns, 77);

@@ -41,14 +41,14 @@ pub fn by_shortest(queries: &[Stamps]) -> Option<Anchor> {
 
 /// Two anchors, before and after, and a steady drift between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct DriftEstimate {
     /// Before a block of messages.
     pub before: Anchor,
     /// After it.
     pub after: Anchor,
 }
 
-impl Line {
+impl DriftEstimate {
     /// The offset at an instant of the asker's clock, in nanoseconds.
     #[must_use]
     pub fn offset_ns(&self, at_ns: f64) -> f64 {

@@ -1,8 +1,10 @@
 //! The two parties of a one-way-delay test, each a process with a clock of its own: they ask a time server as the paper
 //! describes it, exchange messages, and write down what their clocks said.
 
+use super::Drifting;
 use super::sntp::{self, Stamps, is_silence};
-use super::{Drifting, now_ns};
+use crate::monotonic::now_ns;
+use crate::priority::step_forward;
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -50,7 +52,7 @@ impl Protocol {
 
 /// What a party wrote down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum PartyRecord {
     /// Its clock began to run, by its own monotonic clock.
     Clock(u64),
     /// A query of this round.
@@ -73,7 +75,7 @@ pub enum Record {
     },
 }
 
-impl Record {
+impl PartyRecord {
     /// Writes a line.
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         match self {
@@ -132,9 +134,9 @@ impl<W: Write> Party<W> {
         protocol: Protocol,
         mut out: W,
     ) -> io::Result<Self> {
-        crate::probe::step_forward();
+        step_forward();
         let clock = Drifting { since_ns: now_ns(), ..clock };
-        Record::Clock(clock.since_ns).write(&mut out)?;
+        PartyRecord::Clock(clock.since_ns).write(&mut out)?;
         Ok(Self { clock, time_server, protocol, out })
     }
 
@@ -170,7 +172,7 @@ impl<W: Write> Party<W> {
             match (buffer[0], number(&buffer[..length])) {
                 (MESSAGE, Some(number)) => {
                     socket.send_to(&buffer[..length], phone)?;
-                    Record::Arrived { number, at_ns }.write(&mut self.out)?;
+                    PartyRecord::Arrived { number, at_ns }.write(&mut self.out)?;
                 }
                 (SYNC, Some(round)) => {
                     if compared != Some(round) {
@@ -202,7 +204,7 @@ impl<W: Write> Party<W> {
         let socket = UdpSocket::bind(any)?;
         for _ in 0..self.protocol.queries {
             let stamps = sntp::ask(&socket, self.time_server, self.clock)?;
-            Record::Query(round, stamps).write(&mut self.out)?;
+            PartyRecord::Query(round, stamps).write(&mut self.out)?;
         }
         Ok(())
     }
@@ -211,7 +213,7 @@ impl<W: Write> Party<W> {
         let message = datagram(MESSAGE, number, MESSAGE_BYTES);
         let sent_ns = self.clock.now();
         self.exchange(socket, &message, MESSAGE, number)?;
-        Record::Sent { number, sent_ns, back_ns: self.clock.now() }.write(&mut self.out)
+        PartyRecord::Sent { number, sent_ns, back_ns: self.clock.now() }.write(&mut self.out)
     }
 
     /// Sends until the answer with this number is there.

@@ -2,14 +2,15 @@
 
 mod blocks;
 
-pub use blocks::{Block, Findings};
+pub use blocks::{Findings, TrialBlock};
 
 use super::Drifting;
-use super::party::{Protocol, Record};
+use super::party::{PartyRecord, Protocol};
 use super::sntp;
 use crate::check::Check;
-use crate::level::{Level, Wanted};
+use crate::level::{RigLevel, Wanted};
 use crate::link::{Link, Path};
+use crate::priority::step_forward;
 use crate::probe;
 use crate::rig::{Plan, Rig, RigError};
 use crate::side::Side;
@@ -30,7 +31,7 @@ const COARSENESS_MS: f64 = 0.5;
 
 /// A trial: a link, a protocol, and how the clocks differ.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct ClockTrial {
     /// What it is called in results.
     pub name: &'static str,
     /// Between the phone and the server; the time server stands beside the server.
@@ -71,7 +72,7 @@ pub struct Orders {
     pub clock: Drifting,
 }
 
-impl Setup {
+impl ClockTrial {
     /// Equal ways: 2 ms and up to 10 ms more each way.
     #[must_use]
     pub fn symmetric(protocol: Protocol, seed: u64) -> Self {
@@ -152,7 +153,7 @@ impl Setup {
         vec![shortest, mean, paper.with_note("it has no bound of its own; the bound here is chance"), drift]
     }
 
-    /// Makes the trial. `command` gives the process of a party, which writes [`Record`]s on standard output; `progress` hears
+    /// Makes the trial. `command` gives the process of a party, which writes [`PartyRecord`]s on standard output; `progress` hears
     /// how many messages have been sent.
     pub fn make(
         &self,
@@ -160,7 +161,7 @@ impl Setup {
         mut progress: impl FnMut(u64),
     ) -> Result<Findings, RigError> {
         let plan =
-            Plan { level: Wanted::Exactly(Level::Netns), seed: self.seed, ..Plan::new(self.link.clone()) };
+            Plan { level: Wanted::Exactly(RigLevel::Netns), seed: self.seed, ..Plan::new(self.link.clone()) };
         let rig = Rig::raise(&plan)?;
         let place = |port| SocketAddr::new(rig.address(Side::Server), port);
         let (time_server, server) = (place(TIME_PORT), place(SERVER_PORT));
@@ -168,7 +169,7 @@ impl Setup {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let answering = rig.within(Side::Server, move || {
-            probe::step_forward();
+            step_forward();
             sntp::serve(&socket, Drifting::default(), &told)
         })?;
         let orders = |role, fast_ppb| Orders {
@@ -203,7 +204,7 @@ impl Setup {
 }
 
 /// A party that runs.
-struct Started {
+struct RunningParty {
     child: Child,
     /// Whether its clock is ahead by a time namespace, or by what it adds itself.
     in_namespace: bool,
@@ -215,31 +216,31 @@ fn start(
     ahead_ns: i64,
     orders: &Orders,
     command: &impl Fn(&Orders) -> Command,
-) -> io::Result<Started> {
+) -> io::Result<RunningParty> {
     let prepared = |orders: &Orders| {
         let mut command = command(orders);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     };
     if let Ok(child) = rig.spawn_ahead(side, ahead_ns, prepared(orders)) {
-        return Ok(Started { child, in_namespace: true });
+        return Ok(RunningParty { child, in_namespace: true });
     }
     let clock = Drifting { ahead_ns, ..orders.clock };
     let child = rig.spawn(side, prepared(&Orders { clock, ..orders.clone() }))?;
-    Ok(Started { child, in_namespace: false })
+    Ok(RunningParty { child, in_namespace: false })
 }
 
 /// Reads all that a party writes down, to its end.
-fn hear(mut child: Child, mut progress: impl FnMut(u64)) -> io::Result<Vec<Record>> {
+fn hear(mut child: Child, mut progress: impl FnMut(u64)) -> io::Result<Vec<PartyRecord>> {
     /// A full run writes a few megabytes.
     const OUTPUT_MAX_BYTES: u64 = 64 << 20;
     let mut records = Vec::new();
     let mut sent = 0;
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out.take(OUTPUT_MAX_BYTES)).lines() {
-            let record = Record::read(&line?)
+            let record = PartyRecord::read(&line?)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a party wrote down no record"))?;
-            sent += u64::from(matches!(record, Record::Sent { .. }));
+            sent += u64::from(matches!(record, PartyRecord::Sent { .. }));
             progress(sent);
             records.push(record);
         }

@@ -1,7 +1,7 @@
 //! A side in the rig: its namespace, its control groups, and what it has started.
 
 use super::RigError;
-use crate::cgroup::{Cgroup, Limits};
+use crate::cgroup::{Cgroup, CgroupLimits};
 use crate::kernel;
 use crate::namespace::Namespace;
 use crate::side::Side;
@@ -30,14 +30,16 @@ impl Seat {
     pub(super) fn take(
         side: Side,
         place: Namespace,
-        limits: Limits,
+        limits: CgroupLimits,
         notes: &mut Vec<String>,
     ) -> Result<Self, RigError> {
         let name = format!("{}-nursery", side.word());
         let nursery = place.run(move || Namespace::shared(&name))?;
         let group = match Cgroup::make_counting(limits) {
             Ok(group) => Some(Arc::new(group)),
-            Err(source) if limits != Limits::default() => return Err(RigError::NoLimits { side, source }),
+            Err(source) if limits != CgroupLimits::default() => {
+                return Err(RigError::NoLimits { side, source });
+            }
             Err(source) => {
                 notes.push(format!("usage of the {} comes from /proc: {source}", side.word()));
                 None

@@ -1,6 +1,6 @@
 //! The bytes of one capture, counted by us, by the kernel, and by tshark.
 
-use super::{Outcome, outcome, raise, unsettled};
+use super::{StepOutcome, outcome, raise, unsettled};
 use crate::capture::Capture;
 use crate::check::Check;
 use crate::link::{Path, Rate};
@@ -17,7 +17,7 @@ const QUIET: Duration = Duration::from_millis(80);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Exchanges of HTTP, each on a connection of its own, and every byte of them.
-pub(super) fn bytes(seed: u64) -> Result<Outcome, RigError> {
+pub(super) fn bytes(seed: u64) -> Result<StepOutcome, RigError> {
     let path = Path { delay_ns: 2_000_000, rate: Rate::BitsPerSecond(20_000_000), ..Path::open() };
     let rig = raise(path.clone(), path, seed)?;
     rig.begin_capture();
@@ -30,7 +30,7 @@ pub(super) fn bytes(seed: u64) -> Result<Outcome, RigError> {
     checks.extend(anatomy(&capture));
     checks.extend(tshark(&capture)?);
     // A late packet has as many bytes as a punctual one.
-    Ok(Outcome { invalid: None, ..outcome(&rig, checks) })
+    Ok(StepOutcome { invalid: None, ..outcome(&rig, checks) })
 }
 
 /// Against the counters of both interfaces.

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stentor_rig::capture::Note;
 use stentor_rig::link::{Path, Rate};
-use stentor_rig::{Level, Limits, Link, Plan, Rig, Side, Wanted};
+use stentor_rig::packet::Note;
+use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigLevel, Side, Wanted};
 
 const PORT: u16 = 7777;
 const WAY_NS: u64 = 15_000_000;
 
 /// Raises a rig at its best level, or says why not.
 fn rig(plan: Plan) -> Option<Rig> {
-    match Rig::raise(&Plan { level: Wanted::Exactly(Level::Netns), ..plan }) {
+    match Rig::raise(&Plan { level: Wanted::Exactly(RigLevel::Netns), ..plan }) {
         Ok(rig) => Some(rig),
         Err(refusal) => {
             skip(&refusal.to_string());
@@ -98,13 +98,13 @@ fn a_late_engine_is_noticed() {
     rig.hinder(Duration::from_millis(40));
     ask(&rig, 100);
     server.join().unwrap();
-    let complaint = rig.lateness().complaint(stentor_rig::lateness::Gate::default());
+    let complaint = rig.lateness().complaint(stentor_rig::lateness::LatenessLimits::default());
     assert!(complaint.is_some(), "{:?}", rig.lateness());
 }
 
 #[test]
 fn what_runs_on_a_side_is_counted_and_nothing_is_left_behind() {
-    let limits = Limits { cpu_percent: Some(50), memory_bytes: Some(64 << 20) };
+    let limits = CgroupLimits { cpu_percent: Some(50), memory_bytes: Some(64 << 20) };
     let Some(rig) = rig(Plan { device: limits, ..Plan::new(Link::open()) }) else { return };
     let mut command = Command::new("sh");
     command.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; cat /proc/self/net/dev"]);

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use stentor_lab::load::Load;
+use stentor_lab::load::LoadSpec;
 use stentor_lab::statistics::Samples;
 
 const RUN_LIMIT: Duration = Duration::from_secs(120);
@@ -161,10 +161,10 @@ impl H2load {
         let files = Self { uris: directory.join("uris.txt"), body: directory.join("body.json") };
         let mut uris = std::io::BufWriter::new(std::fs::File::create(&files.uris)?);
         for number in 0..bench.requests {
-            writeln!(uris, "https://{}{}", sink.address, Load::path(number))?;
+            writeln!(uris, "https://{}{}", sink.address, LoadSpec::path(number))?;
         }
         uris.flush()?;
-        std::fs::write(&files.body, Load::body())?;
+        std::fs::write(&files.body, LoadSpec::body())?;
         Ok(files)
     }
 
@@ -181,7 +181,7 @@ impl H2load {
         command.arg("-n").arg(bench.requests.to_string());
         command.arg("-c").arg(bench.connections.to_string()).arg("-m").arg(bench.streams.to_string());
         command.arg("-i").arg(&self.uris).arg("-d").arg(&self.body);
-        for (name, value) in Load::headers() {
+        for (name, value) in LoadSpec::headers() {
             let mut header = format!("{name}: ");
             let _ = write!(header, "{}", value.to_str().unwrap_or_default());
             command.arg("-H").arg(header);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stentor_lab::caller::Caller;
+use stentor_lab::caller::HttpCaller;
 use stentor_lab::statistics::Samples;
 use tokio::task::JoinSet;
 
@@ -118,7 +118,7 @@ async fn on_one_thread(
 
 /// Calls as long as there is something left to ask.
 async fn call(
-    mut caller: Caller,
+    mut caller: HttpCaller,
     next: Arc<AtomicU64>,
     count: u64,
     kind: RequestKind,

@@ -7,18 +7,18 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use stentor_lab::plan::{Cell, Choice, Plan, SampleChoice};
-use stentor_lab::record::{self, Record};
-use stentor_lab::runner::gate::Gate;
+use stentor_lab::plan::{Cell, PlanChoice, SampleChoice, StudyPlan};
+use stentor_lab::record::{self, ForkRecord};
+use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::power::Models;
-use stentor_lab::runner::testbed::{CaptureResult, Loopback, Testbed, Usage};
+use stentor_lab::runner::testbed::{CaptureResult, HalfUsage, Loopback, Testbed};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
-use stentor_lab::subject::dialect::Dialect;
-use stentor_lab::subject::host::Host;
-use stentor_lab::subject::protocol::{Arm, Order, Prepare, Report, Role, Schedule};
+use stentor_lab::subject::dialect::SubjectDialect;
+use stentor_lab::subject::process::SubjectProcess;
+use stentor_lab::subject::protocol::{Arm, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use stentor_lab::subject::reference::Op;
-use stentor_lab::subject::store::Store;
+use stentor_lab::subject::store::PointStore;
 use stentor_lab::subject::{Definition, SubjectError};
 
 /// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
@@ -32,12 +32,12 @@ fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
 }
 
 /// Runs it, and every cell has to be complete; returns the records.
-fn whole(study: &str, further: &[&str]) -> Vec<Record> {
+fn whole(study: &str, further: &[&str]) -> Vec<ForkRecord> {
     let directory = tempfile::tempdir().unwrap();
     let (code, told) = run(study, directory.path(), &[&["--subject", "rust"], further].concat());
     assert_eq!((code, &told["ok"], &told["study"]), (0, &json!(true), &json!(study)), "{told}");
     let records = record::read_directory(directory.path()).unwrap();
-    let invalid: Vec<&Record> = records.iter().filter(|one| !one.valid).collect();
+    let invalid: Vec<&ForkRecord> = records.iter().filter(|one| !one.valid).collect();
     assert_eq!(told["forks"], json!({ "valid": records.len(), "invalid": 0 }), "{invalid:?}");
     assert!(told["instrument"]["cpu_seconds"].as_f64().unwrap() > 0.0, "{told}");
     for one in &records {
@@ -82,7 +82,7 @@ fn a_synchronisation_that_is_interrupted_keeps_its_pages_and_asks_for_the_rest()
         run("anacleto-2012", directory.path(), &[&["--subject", "rust"], &levels[..]].concat());
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     let records = record::read_directory(directory.path()).unwrap();
-    let killed: Vec<&Record> = records.iter().filter(|one| one.interruption.is_some()).collect();
+    let killed: Vec<&ForkRecord> = records.iter().filter(|one| one.interruption.is_some()).collect();
     assert_eq!(killed.len(), 2, "JSON and Protocol Buffers: {told}");
     for one in killed {
         let found = one.interruption.clone().unwrap();
@@ -133,7 +133,7 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     ];
     assert_eq!(cells, BTreeSet::from(expected));
     // The published code's one-way test answers with a number alone.
-    let oneway: Vec<&Record> = of("OWD").collect();
+    let oneway: Vec<&ForkRecord> = of("OWD").collect();
     let bytes = oneway[0].bytes.clone().unwrap();
     assert_eq!((oneway.len(), oneway[0].variant.as_str(), bytes.down.payload), (1, "code", 0));
     assert!(bytes.down.app < 32 * bytes.exchanges && oneway[0].latency.contains_key("rtt"), "{bytes:?}");
@@ -170,7 +170,7 @@ fn a_run_is_the_same_as_itself_and_one_that_is_slower_fails_the_comparison() {
     let (code, told) = run_json(&[&small[..], &NO_GATE[..], &part[..]].concat());
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     std::fs::create_dir(&after).unwrap();
-    let slower = |mut one: Record| {
+    let slower = |mut one: ForkRecord| {
         one.latency.values_mut().for_each(|times| times.p50 *= 1_000);
         serde_json::to_string(&one).unwrap() + "\n"
     };
@@ -215,7 +215,7 @@ fn a_run_that_is_killed_goes_on_and_loses_nothing_that_had_ended() {
     assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
     let after = record::read(&file).unwrap();
     assert!(std::fs::read_to_string(&file).unwrap().starts_with(before.trim_end()));
-    let keys: BTreeSet<String> = after.iter().map(Record::key).collect();
+    let keys: BTreeSet<String> = after.iter().map(ForkRecord::key).collect();
     assert_eq!((keys.len(), after.len()), (18, 18), "six cells, three forks, none twice");
 }
 
@@ -241,19 +241,19 @@ impl Testbed for Noting {
 
     fn start(
         &mut self,
-        role: Role,
+        role: SubjectRole,
         definition: &Definition,
         patience: Duration,
-    ) -> Result<Host, SubjectError> {
+    ) -> Result<SubjectProcess, SubjectError> {
         self.words.push("start");
         self.testbed.start(role, definition, patience)
     }
 
-    fn address(&self, role: Role) -> IpAddr {
+    fn address(&self, role: SubjectRole) -> IpAddr {
         self.testbed.address(role)
     }
 
-    fn usage(&mut self, role: Role, host: &Host) -> Usage {
+    fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage {
         self.testbed.usage(role, host)
     }
 
@@ -285,14 +285,15 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         ("message".to_owned(), vec!["100Kb".to_owned()]),
     ]);
     let samples = SampleChoice { forks: Some(1), samples: Some(2) };
-    let choice = Choice { subjects: vec!["REST+XML".into()], factors, samples, ..Choice::default() };
-    let plan = Plan::shipped("nunes-2014").unwrap().unwrap();
+    let choice = PlanChoice { subjects: vec!["REST+XML".into()], factors, samples, ..PlanChoice::default() };
+    let plan = StudyPlan::shipped("nunes-2014").unwrap().unwrap();
     let cells = plan
         .expand(&choice, &roster::ours(&[&program, "lab", "subject", "speak"].map(str::to_owned)))
         .unwrap()
         .cells;
     assert_eq!(cells.len(), 1);
-    let gate = Gate { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..Gate::default() };
+    let gate =
+        ValidityLimits { load_per_core_max: 1e4, lateness_p99_max_us: 1e9, ..ValidityLimits::default() };
     let settings = Settings {
         study: "nunes-2014".into(),
         out: directory.path().to_owned(),
@@ -314,31 +315,33 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     assert_eq!(record.latency["server_work"].n, 2);
 }
 
-fn half(role: Role) -> Definition {
+fn half(role: SubjectRole) -> Definition {
     let program = stentor(&[]).get_program().to_owned().into_string().unwrap();
     let run = ["lab", "subject", "speak", "rest+json"].map(str::to_owned);
-    let dialect = Dialect::named("rest+json").unwrap();
+    let dialect = SubjectDialect::named("rest+json").unwrap();
     let mut definition = Definition::built_in(dialect, [program].into_iter().chain(run).collect());
     definition.roles = vec![role];
     definition
 }
 
 /// Starts a half and tells it to get ready; returns the port of a server.
-async fn ready(role: Role, factors: &[(&str, &str)], port: u16) -> (Host, u16) {
-    let mut host = Host::start(&half(role), Duration::from_secs(20)).unwrap();
+async fn ready(role: SubjectRole, factors: &[(&str, &str)], port: u16) -> (SubjectProcess, u16) {
+    let mut host = SubjectProcess::start(&half(role), Duration::from_secs(20)).unwrap();
     let factors = factors.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();
     let address = ([127, 0, 0, 1], port).into();
-    let (bind, target) = if role == Role::Server { (Some(address), None) } else { (None, Some(address)) };
+    let (bind, target) =
+        if role == SubjectRole::Server { (Some(address), None) } else { (None, Some(address)) };
     let prepare = Prepare { role, op: Op::Points, factors, bind, target, seed: 7, variant: String::new() };
-    let Report::Ready { port } = host.ask(&Order::Prepare(prepare)).await.unwrap() else {
+    let Report::Ready { port } = host.ask(&SubjectOrder::Prepare(prepare)).await.unwrap() else {
         panic!("not ready")
     };
     (host, port)
 }
 
-async fn arm(host: &mut Host, interval_ms: u64, count: u64, out: &Path) {
-    let schedule = Schedule::Open { interval_ns: interval_ms * 1_000_000, poisson: false, max_in_flight: 1 };
-    host.ask(&Order::Arm(Arm { schedule, count, out: out.to_owned() })).await.unwrap();
+async fn arm(host: &mut SubjectProcess, interval_ms: u64, count: u64, out: &Path) {
+    let schedule =
+        ExchangeSchedule::Open { interval_ns: interval_ms * 1_000_000, poisson: false, max_in_flight: 1 };
+    host.ask(&SubjectOrder::Arm(Arm { schedule, count, out: out.to_owned() })).await.unwrap();
 }
 
 #[tokio::test]
@@ -348,14 +351,15 @@ async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_i
     let rows = path("client.db").display().to_string();
     let cell = [("poi", "400"), ("page", "16"), ("letters", "600")];
     let server_rows = path("server.db").display().to_string();
-    let (mut server, port) = ready(Role::Server, &[&cell[..], &[("store", &server_rows)]].concat(), 0).await;
+    let (mut server, port) =
+        ready(SubjectRole::Server, &[&cell[..], &[("store", &server_rows)]].concat(), 0).await;
     arm(&mut server, 0, 25, &path("server")).await;
 
     let client = [&cell[..], &[("store", "given"), ("insert", &rows)]].concat();
-    let (mut first, _) = ready(Role::Client, &client, port).await;
+    let (mut first, _) = ready(SubjectRole::Client, &client, port).await;
     arm(&mut first, 40, 25, &path("first")).await;
-    first.tell(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
-    let store = Store::open(Path::new(&rows)).unwrap();
+    first.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let store = PointStore::open(Path::new(&rows)).unwrap();
     let patience = Instant::now() + Duration::from_secs(30);
     while store.pages().unwrap() < 3 && Instant::now() < patience {
         tokio::task::yield_now().await;
@@ -367,9 +371,9 @@ async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_i
     assert_eq!(offline.points.len() as u64, 16 * offline.pages, "a page is there as a whole or not at all");
 
     let again = [&client[..], &[("sync", "resume")]].concat();
-    let (mut second, _) = ready(Role::Client, &again, port).await;
+    let (mut second, _) = ready(SubjectRole::Client, &again, port).await;
     arm(&mut second, 0, 25, &path("second")).await;
-    let done = second.ask(&Order::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    let done = second.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
     let Report::Done { n, errors, .. } = done else { panic!("{done:?}") };
     assert_eq!((n, errors), (25 - offline.pages, 0), "it asks for what it lacks and nothing else");
     second.stop().await.unwrap();

@@ -1,15 +1,17 @@
 //! From text to claims: a descent over characters.
 
-use super::{Aggregate, Binding, Claim, Comparison, Filter, Operation, Selector, SyntaxError, Term};
+use super::{
+    Aggregate, ArithmeticOperator, Binding, ClaimExpression, Comparator, Filter, Selector, SyntaxError, Term,
+};
 
 /// Signs of comparison; the longer ones come first.
-const COMPARISONS: [Comparison; 6] = [
-    Comparison::LessOrEqual,
-    Comparison::GreaterOrEqual,
-    Comparison::Equal,
-    Comparison::NotEqual,
-    Comparison::Less,
-    Comparison::Greater,
+const COMPARISONS: [Comparator; 6] = [
+    Comparator::LessOrEqual,
+    Comparator::GreaterOrEqual,
+    Comparator::Equal,
+    Comparator::NotEqual,
+    Comparator::Less,
+    Comparator::Greater,
 ];
 const AGGREGATES: [(&str, Aggregate); 5] = [
     ("mean(", Aggregate::Mean),
@@ -22,7 +24,7 @@ const AGGREGATES: [(&str, Aggregate); 5] = [
 const DEPTH_MAX: usize = 32;
 
 /// The text and how far it was read.
-pub(super) struct Parser<'a> {
+pub(super) struct ClaimParser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
@@ -30,13 +32,13 @@ pub(super) struct Parser<'a> {
 
 type Parsed<T> = Result<T, SyntaxError>;
 
-impl<'a> Parser<'a> {
+impl<'a> ClaimParser<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
         Self { text, at: 0, depth: 0 }
     }
 
     /// Reads the whole text as a claim.
-    pub(super) fn claim(mut self) -> Parsed<Claim> {
+    pub(super) fn claim(mut self) -> Parsed<ClaimExpression> {
         let claim = self.conjunction()?;
         self.end(claim)
     }
@@ -60,15 +62,15 @@ impl<'a> Parser<'a> {
         if self.rest().is_empty() { Ok(read) } else { Err(self.wanted("the end")) }
     }
 
-    fn conjunction(&mut self) -> Parsed<Claim> {
+    fn conjunction(&mut self) -> Parsed<ClaimExpression> {
         let mut parts = vec![self.part()?];
         while self.word("and") {
             parts.push(self.part()?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Claim::And(parts) })
+        Ok(if parts.len() == 1 { parts.remove(0) } else { ClaimExpression::And(parts) })
     }
 
-    fn part(&mut self) -> Parsed<Claim> {
+    fn part(&mut self) -> Parsed<ClaimExpression> {
         if !self.word("for all") {
             return self.chain();
         }
@@ -77,7 +79,7 @@ impl<'a> Parser<'a> {
         self.deeper()?;
         let claim = self.conjunction()?;
         self.depth -= 1;
-        Ok(Claim::ForAll(bindings, Box::new(claim)))
+        Ok(ClaimExpression::ForAll(bindings, Box::new(claim)))
     }
 
     fn some_bindings(&mut self) -> Parsed<Vec<Binding>> {
@@ -97,30 +99,37 @@ impl<'a> Parser<'a> {
         Ok(Binding { name, values: self.values(&[',', ':'])? })
     }
 
-    fn chain(&mut self) -> Parsed<Claim> {
+    fn chain(&mut self) -> Parsed<ClaimExpression> {
         let first = self.sum()?;
         let mut links = Vec::new();
         while let Some(comparison) = self.comparison() {
             links.push((comparison, self.sum()?));
         }
-        if links.is_empty() { Err(self.wanted("a comparison")) } else { Ok(Claim::Chain(first, links)) }
+        if links.is_empty() {
+            Err(self.wanted("a comparison"))
+        } else {
+            Ok(ClaimExpression::Chain(first, links))
+        }
     }
 
-    fn comparison(&mut self) -> Option<Comparison> {
+    fn comparison(&mut self) -> Option<Comparator> {
         COMPARISONS.into_iter().find(|comparison| self.sign(comparison.sign()))
     }
 
     fn sum(&mut self) -> Parsed<Term> {
-        self.operations(&[("+", Operation::Add), ("-", Operation::Subtract)], Self::product)
+        self.operations(&[("+", ArithmeticOperator::Add), ("-", ArithmeticOperator::Subtract)], Self::product)
     }
 
     fn product(&mut self) -> Parsed<Term> {
-        self.operations(&[("*", Operation::Multiply), ("/", Operation::Divide)], Self::primary)
+        self.operations(
+            &[("*", ArithmeticOperator::Multiply), ("/", ArithmeticOperator::Divide)],
+            Self::primary,
+        )
     }
 
     fn operations(
         &mut self,
-        signs: &[(&str, Operation)],
+        signs: &[(&str, ArithmeticOperator)],
         next: fn(&mut Self) -> Parsed<Term>,
     ) -> Parsed<Term> {
         let mut left = next(self)?;

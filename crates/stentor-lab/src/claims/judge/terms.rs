@@ -1,8 +1,8 @@
 //! Working out terms: figures are found, summed up and combined.
 
-use super::super::expression::{Aggregate, Filter, Operation, Selector, Term};
-use super::super::figures::{Figure, Interval, Value};
-use super::{Bench, JudgeError, Stop};
+use super::super::expression::{Aggregate, ArithmeticOperator, Filter, Selector, Term};
+use super::super::figures::{Figure, FigureValue, Interval};
+use super::{Bench, JudgeError, JudgeStop};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -13,7 +13,7 @@ const WITNESSES_MAX: usize = 6;
 
 /// What names are bound to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scope(Vec<(String, String)>);
+pub(super) struct NameBindings(Vec<(String, String)>);
 
 /// What a term comes to.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(super) enum Quantity {
     Word(String),
 }
 
-impl Scope {
+impl NameBindings {
     pub(super) fn of(bound: &[(String, String)]) -> Self {
         Self(bound.to_vec())
     }
@@ -39,7 +39,7 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for NameBindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.write_str(&parts.join("; "))
@@ -62,19 +62,19 @@ impl fmt::Display for Quantity {
 
 impl Bench<'_> {
     /// Works out a term to a number or a word.
-    pub(super) fn quantity(&self, term: &Term, scope: &Scope) -> Result<Quantity, Stop> {
+    pub(super) fn quantity(&self, term: &Term, scope: &NameBindings) -> Result<Quantity, JudgeStop> {
         let word = match term {
             Term::Word(word) => word.clone(),
             Term::Variable(name) => scope.get(name)?.to_owned(),
             Term::Figures(selector) => {
                 let figure = self.one(selector, scope)?;
                 match &figure.value {
-                    Value::Word(word) => word.clone(),
-                    Value::Number(value) => {
+                    FigureValue::Word(word) => word.clone(),
+                    FigureValue::Number(value) => {
                         comparable(figure)?;
                         return Ok(Quantity::Number { value: *value, witnesses: Vec::new() });
                     }
-                    Value::Absent => return Err(absent(figure)),
+                    FigureValue::Absent => return Err(absent(figure)),
                 }
             }
             Term::Aggregate(Aggregate::Count, terms) => return self.count(terms, scope),
@@ -88,7 +88,7 @@ impl Bench<'_> {
     }
 
     /// Works out a term that must be a number.
-    pub(super) fn number(&self, term: &Term, scope: &Scope) -> Result<Interval, Stop> {
+    pub(super) fn number(&self, term: &Term, scope: &NameBindings) -> Result<Interval, JudgeStop> {
         match term {
             Term::Number(number) => Ok(Interval::point(*number)),
             Term::Arithmetic(operation, left, right) => {
@@ -111,22 +111,22 @@ impl Bench<'_> {
     }
 
     /// Works out a term of an aggregate, where figures may be many.
-    fn numbers(&self, term: &Term, scope: &Scope) -> Result<Vec<Interval>, Stop> {
+    fn numbers(&self, term: &Term, scope: &NameBindings) -> Result<Vec<Interval>, JudgeStop> {
         let Term::Figures(selector) = term else { return Ok(vec![self.number(term, scope)?]) };
         let found = self.found(selector, scope)?;
         if found.is_empty() {
             return Err(self.nothing(selector, scope));
         }
         let number = |figure: &&Figure| match &figure.value {
-            Value::Number(value) => comparable(figure).map(|()| *value),
-            Value::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
-            Value::Absent => Err(absent(figure)),
+            FigureValue::Number(value) => comparable(figure).map(|()| *value),
+            FigureValue::Word(word) => Err(JudgeError::NotANumber(word.clone()).into()),
+            FigureValue::Absent => Err(absent(figure)),
         };
         found.iter().map(number).collect()
     }
 
     /// Lists what those figures of a term count that can only be compared with their like.
-    pub(super) fn counted(&self, term: &Term, scope: &Scope) -> Result<BTreeSet<&str>, Stop> {
+    pub(super) fn counted(&self, term: &Term, scope: &NameBindings) -> Result<BTreeSet<&str>, JudgeStop> {
         match term {
             Term::Figures(selector) => {
                 Ok(self.found(selector, scope)?.into_iter().filter_map(Figure::alike).collect())
@@ -142,7 +142,7 @@ impl Bench<'_> {
         }
     }
 
-    fn count(&self, terms: &[Term], scope: &Scope) -> Result<Quantity, Stop> {
+    fn count(&self, terms: &[Term], scope: &NameBindings) -> Result<Quantity, JudgeStop> {
         let mut witnesses = Vec::new();
         for term in terms {
             let Term::Figures(selector) = term else {
@@ -157,7 +157,7 @@ impl Bench<'_> {
         Ok(Quantity::Number { value: Interval::point(witnesses.len() as f64), witnesses })
     }
 
-    fn one(&self, selector: &Selector, scope: &Scope) -> Result<&Figure, Stop> {
+    fn one(&self, selector: &Selector, scope: &NameBindings) -> Result<&Figure, JudgeStop> {
         match self.found(selector, scope)?[..] {
             [] => Err(self.nothing(selector, scope)),
             [figure] => Ok(figure),
@@ -165,7 +165,7 @@ impl Bench<'_> {
         }
     }
 
-    fn found(&self, selector: &Selector, scope: &Scope) -> Result<Vec<&Figure>, Stop> {
+    fn found(&self, selector: &Selector, scope: &NameBindings) -> Result<Vec<&Figure>, JudgeStop> {
         let mut filters = Vec::new();
         for Filter { name, values } in &selector.filters {
             if !self.complete && OF_PAPERS.contains(&name.as_str()) {
@@ -189,20 +189,20 @@ impl Bench<'_> {
         Ok(self.figures.iter().filter(fits).collect())
     }
 
-    fn nothing(&self, selector: &Selector, scope: &Scope) -> Stop {
+    fn nothing(&self, selector: &Selector, scope: &NameBindings) -> JudgeStop {
         let what = describe(selector, scope);
-        if self.complete { Stop::Wrong(JudgeError::NoMatch(what)) } else { Stop::Missing(what) }
+        if self.complete { JudgeStop::Wrong(JudgeError::NoMatch(what)) } else { JudgeStop::Missing(what) }
     }
 }
 
 /// Stops where a figure does not stand for what its name says.
-fn comparable(figure: &Figure) -> Result<(), Stop> {
-    figure.objection().map_or(Ok(()), |why| Err(Stop::Missing(why.to_owned())))
+fn comparable(figure: &Figure) -> Result<(), JudgeStop> {
+    figure.objection().map_or(Ok(()), |why| Err(JudgeStop::Missing(why.to_owned())))
 }
 
 /// Says that a figure is in a picture only, or was not measured.
-fn absent(figure: &Figure) -> Stop {
-    Stop::Missing(format!("{}: {figure}", figure.kind))
+fn absent(figure: &Figure) -> JudgeStop {
+    JudgeStop::Missing(format!("{}: {figure}", figure.kind))
 }
 
 fn passes(figure: &Figure, name: &str, values: &[String]) -> bool {
@@ -218,7 +218,7 @@ fn witness(figure: &Figure) -> String {
     if factors.is_empty() { figure.subject.clone() } else { factors.join(" ") }
 }
 
-fn describe(selector: &Selector, scope: &Scope) -> String {
+fn describe(selector: &Selector, scope: &NameBindings) -> String {
     let filters = selector.filters.iter().map(|filter| {
         if filter.values.is_empty() {
             filter.name.clone()
@@ -232,7 +232,7 @@ fn describe(selector: &Selector, scope: &Scope) -> String {
     format!("{}[{}]{inside}", selector.metric, filters.join(", "))
 }
 
-impl Operation {
+impl ArithmeticOperator {
     fn apply(self, left: f64, right: f64) -> f64 {
         match self {
             Self::Add => left + right,

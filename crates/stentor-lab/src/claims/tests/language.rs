@@ -19,56 +19,68 @@ fn figures() -> Figures {
     Figures::parse(CELLS).expect("readable")
 }
 
-fn judge_with(claim: &str, complete: bool, tie_share: f64) -> Result<Verdict, JudgeError> {
-    let claim = Claim::parse(claim).expect("a claim");
+fn judge_with(claim: &str, complete: bool, tie_share: f64) -> Result<ClaimVerdict, JudgeError> {
+    let claim = ClaimExpression::parse(claim).expect("a claim");
     let figures = figures();
     Bench { figures: &figures, complete, tie_share, band_share: 0.0 }
         .judge(&[claim])
         .map(|judgment| judgment.verdict)
 }
 
-fn judge(claim: &str) -> Verdict {
+fn judge(claim: &str) -> ClaimVerdict {
     judge_with(claim, true, 0.0).expect("judged")
 }
 
 #[test]
 fn a_claim_about_all_cells_fails_with_one_of_them() {
-    assert_eq!(judge("for all size in 1: time_taken[subject=A] < time_taken[subject=B]"), Verdict::Holds);
+    assert_eq!(
+        judge("for all size in 1: time_taken[subject=A] < time_taken[subject=B]"),
+        ClaimVerdict::Holds
+    );
     assert_eq!(
         judge("for all size in 1: time_taken[subject=A] > time_taken[subject=B]"),
-        Verdict::DoesNotHold
+        ClaimVerdict::DoesNotHold
     );
-    assert_eq!(judge("for all subject in A|B: time_taken[size=1] < 15"), Verdict::DoesNotHold);
-    assert_eq!(judge("for all subject in A|B, $limit in 21|22: time_taken[size=1] < $limit"), Verdict::Holds);
+    assert_eq!(judge("for all subject in A|B: time_taken[size=1] < 15"), ClaimVerdict::DoesNotHold);
+    assert_eq!(
+        judge("for all subject in A|B, $limit in 21|22: time_taken[size=1] < $limit"),
+        ClaimVerdict::Holds
+    );
 }
 
 #[test]
 fn overlapping_intervals_leave_an_order_undecided() {
-    assert_eq!(judge("time_taken[subject=A, size=2] < time_taken[subject=B, size=2]"), Verdict::Undecided);
-    assert_eq!(judge("time_taken[subject=A, size=2] > 29"), Verdict::Holds);
-    assert_eq!(judge("time_taken[subject=A, size=2] <= 29"), Verdict::DoesNotHold);
+    assert_eq!(
+        judge("time_taken[subject=A, size=2] < time_taken[subject=B, size=2]"),
+        ClaimVerdict::Undecided
+    );
+    assert_eq!(judge("time_taken[subject=A, size=2] > 29"), ClaimVerdict::Holds);
+    assert_eq!(judge("time_taken[subject=A, size=2] <= 29"), ClaimVerdict::DoesNotHold);
 }
 
 #[test]
 fn a_chain_is_as_strong_as_its_weakest_link() {
-    assert_eq!(judge("1 < 2 < 3"), Verdict::Holds);
-    assert_eq!(judge("1 < 3 < 2"), Verdict::DoesNotHold);
-    assert_eq!(judge("1 < 2 and 2 >= 2 and 1 + 2 * 3 == 7 and (1 + 2) * 3 == 9 and 3 != 4"), Verdict::Holds);
+    assert_eq!(judge("1 < 2 < 3"), ClaimVerdict::Holds);
+    assert_eq!(judge("1 < 3 < 2"), ClaimVerdict::DoesNotHold);
+    assert_eq!(
+        judge("1 < 2 and 2 >= 2 and 1 + 2 * 3 == 7 and (1 + 2) * 3 == 9 and 3 != 4"),
+        ClaimVerdict::Holds
+    );
 }
 
 #[test]
 fn numbers_closer_than_a_tie_are_undecided() {
-    assert_eq!(judge_with("100 < 104", true, 0.05), Ok(Verdict::Undecided));
-    assert_eq!(judge_with("100 < 106", true, 0.05), Ok(Verdict::Holds));
-    assert_eq!(judge_with("106 < 100", true, 0.05), Ok(Verdict::DoesNotHold));
+    assert_eq!(judge_with("100 < 104", true, 0.05), Ok(ClaimVerdict::Undecided));
+    assert_eq!(judge_with("100 < 106", true, 0.05), Ok(ClaimVerdict::Holds));
+    assert_eq!(judge_with("106 < 100", true, 0.05), Ok(ClaimVerdict::DoesNotHold));
 }
 
 #[test]
 fn a_picture_makes_a_claim_untestable_and_a_figure_that_is_nowhere_makes_it_wrong() {
-    assert_eq!(judge("battery[subject=B] > 1"), Verdict::NotTestable);
+    assert_eq!(judge("battery[subject=B] > 1"), ClaimVerdict::NotTestable);
     let nowhere = judge_with("baterry[subject=B] > 1", true, 0.0);
     assert_eq!(nowhere, Err(JudgeError::NoMatch("baterry[subject=B]".into())));
-    assert_eq!(judge_with("baterry[subject=B] > 1", false, 0.0), Ok(Verdict::NotTestable));
+    assert_eq!(judge_with("baterry[subject=B] > 1", false, 0.0), Ok(ClaimVerdict::NotTestable));
     let several = judge_with("time_taken[subject=A] > 1", true, 0.0);
     assert_eq!(several, Err(JudgeError::Ambiguous("time taken[subject=A]".into())));
 }
@@ -76,31 +88,34 @@ fn a_picture_makes_a_claim_untestable_and_a_figure_that_is_nowhere_makes_it_wron
 #[test]
 fn derived_rows_are_no_evidence_unless_they_are_asked_for() {
     assert!(judge_with("guess[subject=A] == 1", true, 0.0).is_err());
-    assert_eq!(judge("guess[subject=A, kind=derived] == 1"), Verdict::Holds);
+    assert_eq!(judge("guess[subject=A, kind=derived] == 1"), ClaimVerdict::Holds);
 }
 
 #[test]
 fn words_and_durations_are_read_as_what_they_are() {
-    assert_eq!(judge("ends[subject=A] == 'Out of Memory'"), Verdict::Holds);
-    assert_eq!(judge("duration[subject=A] == 3770"), Verdict::Holds);
+    assert_eq!(judge("ends[subject=A] == 'Out of Memory'"), ClaimVerdict::Holds);
+    assert_eq!(judge("duration[subject=A] == 3770"), ClaimVerdict::Holds);
     assert!(judge_with("ends[subject=A] < 3", true, 0.0).is_err());
     assert!(judge_with("$size < 3", true, 0.0).is_err());
 }
 
 #[test]
 fn figures_are_summed_up_in_any_number() {
-    assert_eq!(judge("mean(time_taken[size=1]) == 15 and sum(time_taken[size=1], 5) == 35"), Verdict::Holds);
+    assert_eq!(
+        judge("mean(time_taken[size=1]) == 15 and sum(time_taken[size=1], 5) == 35"),
+        ClaimVerdict::Holds
+    );
     assert_eq!(
         judge("min(time_taken[]) == 10 and max(time_taken[size=1|2, subject=A], 12) >= 30"),
-        Verdict::Holds
+        ClaimVerdict::Holds
     );
-    assert_eq!(judge("count(time_taken[size]) == 4 and count(ends[size]) == 0"), Verdict::Holds);
-    assert_eq!(judge("abs(1 - 3) == 2"), Verdict::Holds);
+    assert_eq!(judge("count(time_taken[size]) == 4 and count(ends[size]) == 0"), ClaimVerdict::Holds);
+    assert_eq!(judge("abs(1 - 3) == 2"), ClaimVerdict::Holds);
 }
 
 #[test]
 fn a_claim_that_cannot_be_read_is_refused_with_the_place() {
-    let error = |text: &str| Claim::parse(text).expect_err("refused").to_string();
+    let error = |text: &str| ClaimExpression::parse(text).expect_err("refused").to_string();
     assert_eq!(error("1 < "), "a name is wanted at character 5 of the claim");
     assert_eq!(error("1"), "a comparison is wanted at character 2 of the claim");
     assert_eq!(error("for all size 1: 1 < 2"), "`in` is wanted at character 14 of the claim");
@@ -122,8 +137,8 @@ fn measured_figures_need_bounds_around_them() {
 proptest! {
     #[test]
     fn whatever_is_typed_is_read_or_refused(text in "[a-z0-9 \\[\\]()<>=$|,:'*/+.é-]{0,60}") {
-        let _ = Claim::parse(&text);
-        let _ = Claim::parse(&format!("for all a in 1: {text}"));
+        let _ = ClaimExpression::parse(&text);
+        let _ = ClaimExpression::parse(&format!("for all a in 1: {text}"));
         let _ = Binding::parse_list(&text);
     }
 
@@ -150,14 +165,14 @@ fn figures_that_count_something_else_are_not_compared_and_say_what_they_count() 
         s,t,e,D,,memory,m,40,MB,overlapping,it streams,,\n";
     let figures = Figures::parse(text).expect("readable");
     let judged = |check: &str| {
-        let claim = Claim::parse(check).expect("a claim");
+        let claim = ClaimExpression::parse(check).expect("a claim");
         let bench = Bench { figures: &figures, complete: false, tie_share: 0.0, band_share: 0.0 };
         let found = bench.judge(&[claim]).expect("judged");
         (found.verdict, found.missing.unwrap_or_default())
     };
-    assert_eq!(judged("memory[subject=A] < memory[subject=C]").0, Verdict::Holds);
+    assert_eq!(judged("memory[subject=A] < memory[subject=C]").0, ClaimVerdict::Holds);
     let (verdict, why) = judged("2 * memory[subject=A] < min(memory[subject=B|C])");
-    assert_eq!(verdict, Verdict::NotTestable);
+    assert_eq!(verdict, ClaimVerdict::NotTestable);
     assert!(why.ends_with("cannot be compared: memory of another; memory of one"), "{why}");
-    assert_eq!(judged("memory[subject=D] > 1"), (Verdict::NotTestable, "it streams".to_owned()));
+    assert_eq!(judged("memory[subject=D] > 1"), (ClaimVerdict::NotTestable, "it streams".to_owned()));
 }

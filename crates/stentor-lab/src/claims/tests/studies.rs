@@ -1,7 +1,7 @@
 //! The studies that come with the laboratory.
 
 use super::*;
-use crate::claims::figures::Value;
+use crate::claims::figures::FigureValue;
 
 #[test]
 fn the_papers_own_tables_say_today_what_was_recorded_of_them() {
@@ -36,10 +36,10 @@ fn a_verdict_follows_the_figures_and_not_the_record() {
         let claim = judged.into_iter().find(|one| one.statement.id == "C003-4").expect("there");
         (claim.published.verdict, claim.is_as_recorded())
     };
-    assert_eq!(verdict(figures), (Verdict::DoesNotHold, true));
+    assert_eq!(verdict(figures), (ClaimVerdict::DoesNotHold, true));
     let changed = figures.replace(",125.22,", ",124.22,");
     assert_ne!(changed, figures);
-    assert_eq!(verdict(&changed), (Verdict::Holds, false));
+    assert_eq!(verdict(&changed), (ClaimVerdict::Holds, false));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn every_figure_has_a_source_and_a_kind() {
         for figure in dossier.figures().iter() {
             assert!(!figure.source.is_empty() && !figure.metric.is_empty(), "{figure:?}");
             assert!(kinds.contains(&figure.kind.as_str()), "{figure:?}");
-            let absent = figure.value == Value::Absent;
+            let absent = figure.value == FigureValue::Absent;
             assert_eq!(
                 absent,
                 ["in figure only", "not measured"].contains(&figure.kind.as_str()),
@@ -138,7 +138,7 @@ fn ids_are_unique_and_what_cannot_be_tested_says_why() {
     for one in everything().flat_map(|dossier| dossier.judge(None).expect("judged")) {
         assert!(ids.insert(one.statement.id.clone()), "{} is there twice", one.statement.id);
         let says_why = one.published.missing.as_deref().is_some_and(|why| !why.is_empty());
-        assert_eq!(one.published.verdict == Verdict::NotTestable, says_why, "{}", one.statement.id);
+        assert_eq!(one.published.verdict == ClaimVerdict::NotTestable, says_why, "{}", one.statement.id);
     }
 }
 
@@ -171,9 +171,12 @@ fn measurements_judge_the_same_claims_with_their_intervals() {
         (of("C003-4"), of("C003-3"))
     };
     // No figure of ours speaks of the server, so that its claim stays open.
-    assert_eq!(verdict(["9.0,8.9,9.1", "8.0,7.9,8.1"]), (Verdict::Holds, Verdict::NotTestable));
-    assert_eq!(verdict(["8.2,8.0,9.1", "8.0,7.9,8.1"]), (Verdict::Undecided, Verdict::NotTestable));
-    assert_eq!(verdict(["7.0,6.9,7.1", "8.0,7.9,8.1"]), (Verdict::DoesNotHold, Verdict::NotTestable));
+    assert_eq!(verdict(["9.0,8.9,9.1", "8.0,7.9,8.1"]), (ClaimVerdict::Holds, ClaimVerdict::NotTestable));
+    assert_eq!(verdict(["8.2,8.0,9.1", "8.0,7.9,8.1"]), (ClaimVerdict::Undecided, ClaimVerdict::NotTestable));
+    assert_eq!(
+        verdict(["7.0,6.9,7.1", "8.0,7.9,8.1"]),
+        (ClaimVerdict::DoesNotHold, ClaimVerdict::NotTestable)
+    );
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn measurements_say_nothing_about_what_nobody_looked_for_and_about_the_papers_ow
     for dossier in everything() {
         for one in dossier.judge(Some(&nothing)).expect("judged") {
             let ours = one.ours.expect("judged");
-            assert_eq!(ours.verdict, Verdict::NotTestable, "{}", one.statement.id);
+            assert_eq!(ours.verdict, ClaimVerdict::NotTestable, "{}", one.statement.id);
         }
     }
 }

@@ -17,13 +17,13 @@ const PERCENT: f64 = 100.0;
 
 /// A cell with what is left in it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cell {
+pub struct BatteryCell {
     full_coulomb: f64,
     left_coulomb: f64,
     volt: f64,
 }
 
-impl Cell {
+impl BatteryCell {
     /// Returns a full cell.
     pub fn full(mah: f64) -> Result<Self, EnergyError> {
         if !(mah.is_finite() && mah > 0.0 && mah <= 1e6) {

@@ -1,29 +1,30 @@
 //! The exchanges of a trace, one a period, again and again and never quite on time.
 
 use super::super::EnergyError;
-use super::super::trace::{Packet, Trace};
+use super::super::trace::{PacketTrace, TracePacket};
+use crate::order::SplitMix64;
 
 /// Exchanges of a trace at most: eleven days of one each half second.
 const EXCHANGES_MAX: i64 = 2_000_000;
 
 /// An endless repetition of a trace's exchanges.
 #[derive(Debug)]
-pub struct Traffic {
+pub struct RepeatedTraffic {
     /// The packets of each exchange, with times since its beginning.
-    exchanges: Vec<Vec<Packet>>,
+    exchanges: Vec<Vec<TracePacket>>,
     period_ns: i64,
     jitter_ns: i64,
-    dice: Dice,
+    chance: SplitMix64,
     count: u64,
     /// Packets of exchanges that reach into the next period.
-    waiting: Vec<Packet>,
+    waiting: Vec<TracePacket>,
 }
 
-impl Traffic {
+impl RepeatedTraffic {
     /// Cuts a trace into exchanges of `captured_every_ns` from its first packet on, and begins one each `period_ns`, up to
     /// `jitter_ns` late.
     pub fn new(
-        trace: &Trace,
+        trace: &PacketTrace,
         captured_every_ns: i64,
         period_ns: i64,
         jitter_ns: i64,
@@ -43,17 +44,24 @@ impl Traffic {
         for packet in trace.packets() {
             let since = packet.at_ns - first;
             let place = since / captured_every_ns;
-            exchanges[place as usize].push(Packet { at_ns: since % captured_every_ns, ..*packet });
+            exchanges[place as usize].push(TracePacket { at_ns: since % captured_every_ns, ..*packet });
         }
-        Ok(Self { exchanges, period_ns, jitter_ns, dice: Dice(seed), count: 0, waiting: Vec::new() })
+        Ok(Self {
+            exchanges,
+            period_ns,
+            jitter_ns,
+            chance: SplitMix64::new(seed),
+            count: 0,
+            waiting: Vec::new(),
+        })
     }
 
     /// Gives the packets of the next period, in the order of time and behind all before.
-    pub fn next_period(&mut self, packets: &mut Vec<Packet>) {
-        let begin = self.now_ns() + self.dice.below(self.jitter_ns as u64 + 1) as i64;
+    pub fn next_period(&mut self, packets: &mut Vec<TracePacket>) {
+        let begin = self.now_ns() + self.chance.below(self.jitter_ns as u64 + 1) as i64;
         let place = (self.count % self.exchanges.len() as u64) as usize;
         let moved =
-            self.exchanges[place].iter().map(|packet| Packet { at_ns: packet.at_ns + begin, ..*packet });
+            self.exchanges[place].iter().map(|packet| TracePacket { at_ns: packet.at_ns + begin, ..*packet });
         self.waiting.extend(moved);
         self.waiting.sort_by_key(|packet| packet.at_ns);
         self.count += 1;
@@ -71,18 +79,5 @@ impl Traffic {
     #[must_use]
     pub const fn exchanges(&self) -> u64 {
         self.count
-    }
-}
-
-/// Repeatable chance (SplitMix64).
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    const fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
     }
 }

@@ -1,6 +1,6 @@
 //! Chips that measure power (INA219 and its family): `power1_input`, or else voltage times current.
 
-use super::super::value::{Kind, Origin};
+use super::super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, name_of, whole, word_if_any};
 use std::path::{Path, PathBuf};
 
@@ -30,13 +30,17 @@ impl Chip {
         Ok(Some(chip))
     }
 
-    pub(super) fn described(&self) -> (String, Origin) {
+    pub(super) fn described(&self) -> (String, EnergyOrigin) {
         let file =
             if self.path.join("power1_input").exists() { "power1_input" } else { "in1_input x curr1_input" };
         let model = format!("hwmon {} {}", name_of(&self.path), self.name);
         (
             "board".into(),
-            Origin::new(Kind::Measured, model, format!("{file}, scaled by the driver's shunt_resistor")),
+            EnergyOrigin::new(
+                EnergyKind::Measured,
+                model,
+                format!("{file}, scaled by the driver's shunt_resistor"),
+            ),
         )
     }
 

@@ -1,6 +1,6 @@
 //! Counters of processors (RAPL): microjoules that go round at a limit which the kernel tells.
 
-use super::super::value::{Kind, Origin};
+use super::super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, name_of, whole, word_if_any};
 use std::path::{Path, PathBuf};
 
@@ -33,9 +33,9 @@ impl Zone {
         Ok(Some(Self { name, folder, counter, range_uj, last_uj, sum_uj: 0 }))
     }
 
-    pub(super) fn described(&self) -> (String, Origin) {
+    pub(super) fn described(&self) -> (String, EnergyOrigin) {
         let model = format!("powercap {} {}", self.folder, self.name);
-        (self.name.clone(), Origin::new(Kind::Measured, model, "energy_uj, scaled by the kernel"))
+        (self.name.clone(), EnergyOrigin::new(EnergyKind::Measured, model, "energy_uj, scaled by the kernel"))
     }
 
     /// Returns the joules since it was opened.

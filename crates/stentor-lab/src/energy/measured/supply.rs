@@ -1,6 +1,6 @@
 //! Batteries: what flows out of one while nothing charges it.
 
-use super::super::value::{Kind, Origin};
+use super::super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, name_of, whole, word_if_any};
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,14 @@ impl Battery {
         Ok(Some(battery))
     }
 
-    pub(super) fn described(&self) -> (String, Origin) {
+    pub(super) fn described(&self) -> (String, EnergyOrigin) {
         let file =
             if self.path.join("power_now").exists() { "power_now" } else { "voltage_now x current_now" };
         let model = format!("power_supply {}", name_of(&self.path));
-        ("battery".into(), Origin::new(Kind::Measured, model, format!("{file}, scaled by the kernel")))
+        (
+            "battery".into(),
+            EnergyOrigin::new(EnergyKind::Measured, model, format!("{file}, scaled by the kernel")),
+        )
     }
 
     /// Returns what it gives now.

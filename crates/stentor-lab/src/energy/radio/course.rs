@@ -1,16 +1,16 @@
 //! What a radio did over time.
 
 use super::super::seconds;
-use super::super::value::{EnergySource, Origin};
-use super::{Sink, State};
+use super::super::value::{EnergyOrigin, EnergySource};
+use super::{RadioSink, RadioState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A state from one instant to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Stretch {
+pub struct RadioStretch {
     /// What the radio did.
-    pub state: State,
+    pub state: RadioState,
     /// From when, in nanoseconds of the trace's clock.
     pub from_ns: i64,
     /// Until when.
@@ -23,7 +23,7 @@ pub struct Stretch {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StateShare {
     /// The radio's state.
-    pub state: State,
+    pub state: RadioState,
     /// How long in all.
     pub seconds: f64,
     /// How much in all, with what bytes cost.
@@ -33,26 +33,26 @@ pub struct StateShare {
 /// The states of a radio, one after the other, and what bytes cost on the way.
 #[derive(Debug, Clone)]
 pub struct Course {
-    origin: Origin,
-    stretches: Vec<Stretch>,
+    origin: EnergyOrigin,
+    stretches: Vec<RadioStretch>,
     pulses: Vec<(i64, f64)>,
 }
 
 impl Course {
-    pub(super) const fn new(origin: Origin) -> Self {
+    pub(super) const fn new(origin: EnergyOrigin) -> Self {
         Self { origin, stretches: Vec::new(), pulses: Vec::new() }
     }
 
     /// Lists the states in the order of time.
     #[must_use]
-    pub fn stretches(&self) -> &[Stretch] {
+    pub fn stretches(&self) -> &[RadioStretch] {
         &self.stretches
     }
 
     /// Returns seconds and joules by state.
     #[must_use]
     pub fn shares(&self) -> Vec<StateShare> {
-        let mut shares: BTreeMap<State, StateShare> = BTreeMap::new();
+        let mut shares: BTreeMap<RadioState, StateShare> = BTreeMap::new();
         let mut add = |state, seconds, joule| {
             let share = shares.entry(state).or_insert(StateShare { state, seconds: 0.0, joule: 0.0 });
             share.seconds += seconds;
@@ -65,14 +65,14 @@ impl Course {
         for (at_ns, joule) in &self.pulses {
             let place = self.stretches.partition_point(|stretch| stretch.to_ns <= *at_ns);
             let stretch = self.stretches.get(place).or(self.stretches.last());
-            add(stretch.map_or(State::Active, |stretch| stretch.state), 0.0, *joule);
+            add(stretch.map_or(RadioState::Active, |stretch| stretch.state), 0.0, *joule);
         }
         shares.into_values().collect()
     }
 }
 
-impl Sink for Course {
-    fn stretch(&mut self, stretch: Stretch) {
+impl RadioSink for Course {
+    fn stretch(&mut self, stretch: RadioStretch) {
         match self.stretches.last_mut() {
             Some(last) if last.state == stretch.state && last.watt == stretch.watt => {
                 last.to_ns = stretch.to_ns
@@ -87,7 +87,7 @@ impl Sink for Course {
 }
 
 impl EnergySource for Course {
-    fn origin(&self) -> &Origin {
+    fn origin(&self) -> &EnergyOrigin {
         &self.origin
     }
 
@@ -111,7 +111,7 @@ impl EnergySource for Course {
         }
         let begin = self.stretches.partition_point(|stretch| stretch.to_ns <= from_ns);
         let within = self.stretches[begin..].iter().take_while(|stretch| stretch.from_ns < to_ns);
-        let power = |stretch: &Stretch| {
+        let power = |stretch: &RadioStretch| {
             seconds(stretch.to_ns.min(to_ns) - stretch.from_ns.max(from_ns)) * stretch.watt
         };
         let states: f64 = within.map(power).sum();
@@ -124,16 +124,16 @@ impl EnergySource for Course {
 
 /// Tells the stretches of a machine so that they follow each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor {
+pub(super) struct CourseCursor {
     /// Until when everything has been told.
     pub(super) at_ns: i64,
 }
 
-impl Cursor {
+impl CourseCursor {
     /// Tells that the radio was in a state until an instant; nothing when that is past.
-    pub(super) fn until(&mut self, to_ns: i64, state: State, watt: f64, sink: &mut dyn Sink) {
+    pub(super) fn until(&mut self, to_ns: i64, state: RadioState, watt: f64, sink: &mut dyn RadioSink) {
         if to_ns > self.at_ns {
-            sink.stretch(Stretch { state, from_ns: self.at_ns, to_ns, watt });
+            sink.stretch(RadioStretch { state, from_ns: self.at_ns, to_ns, watt });
             self.at_ns = to_ns;
         }
     }

@@ -2,9 +2,9 @@
 
 use super::super::EnergyError;
 use super::super::nanoseconds;
-use super::super::trace::{Direction, Packet};
-use super::course::Cursor;
-use super::{Machine, Sink, State};
+use super::super::trace::{Direction, TracePacket};
+use super::course::CourseCursor;
+use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
 /// Bits of a byte, and joules of a milliwatt times a second over a megabit.
@@ -13,7 +13,7 @@ const JOULE_PER_BYTE_OF_MW_PER_MBPS: f64 = 8.0 / 1e6 / 1e3;
 /// Numbers of the model, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Coefficients {
+pub(super) struct LteCoefficients {
     promotion_s: f64,
     promotion_w: f64,
     inactivity_s: f64,
@@ -34,12 +34,12 @@ pub(super) struct Coefficients {
 
 /// A radio of LTE.
 pub(super) struct Lte {
-    cursor: Cursor,
+    cursor: CourseCursor,
     last: Option<i64>,
     promotion_ns: i64,
     promotion_w: f64,
     /// States after the last packet: for how long, and their power.
-    rests: [(State, i64, f64); 3],
+    rests: [(RadioState, i64, f64); 3],
     base_w: f64,
     idle_w: f64,
     up_joule: f64,
@@ -47,7 +47,7 @@ pub(super) struct Lte {
 }
 
 impl Lte {
-    pub(super) fn new(of: Coefficients, since_ns: i64) -> Result<Self, EnergyError> {
+    pub(super) fn new(of: LteCoefficients, since_ns: i64) -> Result<Self, EnergyError> {
         let periods = [of.short_drx_period_s, of.long_drx_period_s, of.idle_ping_period_s];
         if periods.iter().any(|period| *period <= 0.0) {
             return Err(EnergyError::Senseless("a period of LTE's pings is zero".into()));
@@ -58,14 +58,14 @@ impl Lte {
         };
         let drx = |period| mean(period, of.drx_ping_s, of.drx_ping_w, of.tail_base_w);
         Ok(Self {
-            cursor: Cursor { at_ns: since_ns },
+            cursor: CourseCursor { at_ns: since_ns },
             last: None,
             promotion_ns: nanoseconds(of.promotion_s),
             promotion_w: of.promotion_w,
             rests: [
-                (State::Tail, nanoseconds(of.inactivity_s), of.base_w),
-                (State::ShortDrx, nanoseconds(of.short_drx_s), drx(of.short_drx_period_s)),
-                (State::LongDrx, nanoseconds(of.long_drx_s), drx(of.long_drx_period_s)),
+                (RadioState::Tail, nanoseconds(of.inactivity_s), of.base_w),
+                (RadioState::ShortDrx, nanoseconds(of.short_drx_s), drx(of.short_drx_period_s)),
+                (RadioState::LongDrx, nanoseconds(of.long_drx_s), drx(of.long_drx_period_s)),
             ],
             base_w: of.base_w,
             idle_w: mean(of.idle_ping_period_s, of.idle_ping_s, of.idle_ping_w, 0.0),
@@ -75,8 +75,8 @@ impl Lte {
     }
 
     /// Returns the tail after the last packet until an instant; returns whether the radio has come to rest by then.
-    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) -> bool {
-        self.cursor.until(last, State::Active, self.base_w, sink);
+    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) -> bool {
+        self.cursor.until(last, RadioState::Active, self.base_w, sink);
         let mut end = last;
         for (state, lasts, watt) in self.rests {
             end += lasts;
@@ -87,7 +87,7 @@ impl Lte {
 }
 
 impl Machine for Lte {
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         let at = packet.at_ns;
         if let Some(last) = self.last
             && at - last > self.rests[0].1
@@ -96,8 +96,8 @@ impl Machine for Lte {
             self.last = None;
         }
         if self.last.is_none() {
-            self.cursor.until(at - self.promotion_ns, State::Idle, self.idle_w, sink);
-            self.cursor.until(at, State::Promotion, self.promotion_w, sink);
+            self.cursor.until(at - self.promotion_ns, RadioState::Idle, self.idle_w, sink);
+            self.cursor.until(at, RadioState::Promotion, self.promotion_w, sink);
         }
         let joule = match packet.direction {
             Direction::Up => self.up_joule,
@@ -107,11 +107,11 @@ impl Machine for Lte {
         self.last = Some(at);
     }
 
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         if let Some(last) = self.last {
             self.rest(last, to_ns, sink);
         }
-        self.cursor.until(to_ns, State::Idle, self.idle_w, sink);
+        self.cursor.until(to_ns, RadioState::Idle, self.idle_w, sink);
     }
 
     fn lead_ns(&self) -> i64 {

@@ -1,9 +1,9 @@
 //! 3G as ARO has it: promotions to the own channel, a timer there that small packets do not reset, and a shared channel.
 
 use super::super::nanoseconds;
-use super::super::trace::{Direction, Packet};
-use super::course::Cursor;
-use super::{Machine, Sink, State};
+use super::super::trace::{Direction, TracePacket};
+use super::course::CourseCursor;
+use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
 /// Seconds of a millisecond.
@@ -12,7 +12,7 @@ const MILLISECOND_S: f64 = 1e-3;
 /// Numbers of the model, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Coefficients {
+pub(super) struct UmtsCoefficients {
     idle_w: f64,
     dch_w: f64,
     fach_w: f64,
@@ -42,7 +42,7 @@ struct Heap {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum UmtsState {
     Idle,
     /// On the way until an instant, at some watts.
     Promotion(i64, f64),
@@ -54,9 +54,9 @@ enum Place {
 
 /// A radio of 3G.
 pub(super) struct Umts {
-    of: Coefficients,
-    cursor: Cursor,
-    place: Place,
+    of: UmtsCoefficients,
+    cursor: CourseCursor,
+    place: UmtsState,
     /// The last packet of all.
     last_ns: i64,
     /// Per direction: what waits on the shared channel, and what was counted on the own one.
@@ -72,25 +72,25 @@ const fn way(direction: Direction) -> usize {
 }
 
 impl Umts {
-    pub(super) fn new(of: Coefficients, since_ns: i64) -> Self {
+    pub(super) fn new(of: UmtsCoefficients, since_ns: i64) -> Self {
         let none = [Heap::default(); 2];
-        let cursor = Cursor { at_ns: since_ns };
-        Self { of, cursor, place: Place::Idle, last_ns: i64::MIN / 2, waiting: none, counted: none }
+        let cursor = CourseCursor { at_ns: since_ns };
+        Self { of, cursor, place: UmtsState::Idle, last_ns: i64::MIN / 2, waiting: none, counted: none }
     }
 
     /// Follows the timers until an instant; the state that holds then is not yet told.
-    fn advance(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn advance(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         loop {
             let (end, state, watt, next) = match self.place {
-                Place::Idle => return,
-                Place::Promotion(end, watt) => (end, State::Promotion, watt, Place::Dch(end)),
-                Place::Dch(since) => {
+                UmtsState::Idle => return,
+                UmtsState::Promotion(end, watt) => (end, RadioState::Promotion, watt, UmtsState::Dch(end)),
+                UmtsState::Dch(since) => {
                     let end = since + nanoseconds(self.of.dch_timer_s);
-                    (end, State::Dch, self.of.dch_w, Place::Fach(end))
+                    (end, RadioState::Dch, self.of.dch_w, UmtsState::Fach(end))
                 }
-                Place::Fach(since) => {
+                UmtsState::Fach(since) => {
                     let end = since + nanoseconds(self.of.fach_timer_s);
-                    (end, State::Fach, self.of.fach_w, Place::Idle)
+                    (end, RadioState::Fach, self.of.fach_w, UmtsState::Idle)
                 }
             };
             if end >= to_ns {
@@ -103,18 +103,18 @@ impl Umts {
     }
 
     /// Tells the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
-    fn tell(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn tell(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
-            Place::Idle => (State::Idle, self.of.idle_w),
-            Place::Promotion(_, watt) => (State::Promotion, watt),
-            Place::Dch(_) => (State::Dch, self.of.dch_w),
-            Place::Fach(_) => (State::Fach, self.of.fach_w),
+            UmtsState::Idle => (RadioState::Idle, self.of.idle_w),
+            UmtsState::Promotion(_, watt) => (RadioState::Promotion, watt),
+            UmtsState::Dch(_) => (RadioState::Dch, self.of.dch_w),
+            UmtsState::Fach(_) => (RadioState::Fach, self.of.fach_w),
         };
         self.cursor.until(to_ns, state, watt, sink);
     }
 
     /// Adds a packet to the queue of the shared channel; returns whether it is too much for it.
-    fn overflows(&mut self, packet: Packet) -> bool {
+    fn overflows(&mut self, packet: TracePacket) -> bool {
         let of = &self.of;
         let (p2, p1, p0, threshold) = match packet.direction {
             Direction::Up => (of.up_rate_p2, of.up_rate_p1, of.up_rate_p0, of.up_threshold_bytes),
@@ -131,7 +131,7 @@ impl Umts {
     }
 
     /// Counts a packet on the own channel; returns whether the timer begins anew.
-    fn resets(&mut self, packet: Packet) -> bool {
+    fn resets(&mut self, packet: TracePacket) -> bool {
         let window_ns = nanoseconds(self.of.reset_window_s);
         for heap in &mut self.counted {
             if packet.at_ns - heap.at_ns > window_ns {
@@ -145,18 +145,25 @@ impl Umts {
     }
 
     /// Goes to the own channel: after a packet of the device, before one to it.
-    fn promote(&mut self, packet: Packet, from: (State, f64), lasts_s: f64, watt: f64, sink: &mut dyn Sink) {
+    fn promote(
+        &mut self,
+        packet: TracePacket,
+        from: (RadioState, f64),
+        lasts_s: f64,
+        watt: f64,
+        sink: &mut dyn RadioSink,
+    ) {
         let (at, lasts) = (packet.at_ns, nanoseconds(lasts_s));
         self.counted = [Heap::default(); 2];
         match packet.direction {
             Direction::Up => {
                 self.cursor.until(at, from.0, from.1, sink);
-                self.place = Place::Promotion(at + lasts, watt);
+                self.place = UmtsState::Promotion(at + lasts, watt);
             }
             Direction::Down => {
                 self.cursor.until((at - lasts).max(self.last_ns), from.0, from.1, sink);
-                self.cursor.until(at, State::Promotion, watt, sink);
-                self.place = Place::Dch(at);
+                self.cursor.until(at, RadioState::Promotion, watt, sink);
+                self.place = UmtsState::Dch(at);
                 self.resets(packet);
             }
         }
@@ -164,34 +171,34 @@ impl Umts {
 }
 
 impl Machine for Umts {
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         self.advance(packet.at_ns, sink);
         match self.place {
-            Place::Idle => {
+            UmtsState::Idle => {
                 let (lasts, watt) = (self.of.idle_dch_s, self.of.idle_dch_w);
-                self.promote(packet, (State::Idle, self.of.idle_w), lasts, watt, sink);
+                self.promote(packet, (RadioState::Idle, self.of.idle_w), lasts, watt, sink);
             }
-            Place::Promotion(..) => self.tell(packet.at_ns, sink),
-            Place::Dch(_) => {
+            UmtsState::Promotion(..) => self.tell(packet.at_ns, sink),
+            UmtsState::Dch(_) => {
                 self.tell(packet.at_ns, sink);
                 if self.resets(packet) {
-                    self.place = Place::Dch(packet.at_ns);
+                    self.place = UmtsState::Dch(packet.at_ns);
                 }
             }
-            Place::Fach(_) => {
+            UmtsState::Fach(_) => {
                 if self.overflows(packet) {
                     let (lasts, watt) = (self.of.fach_dch_s, self.of.fach_dch_w);
-                    self.promote(packet, (State::Fach, self.of.fach_w), lasts, watt, sink);
+                    self.promote(packet, (RadioState::Fach, self.of.fach_w), lasts, watt, sink);
                 } else {
                     self.tell(packet.at_ns, sink);
-                    self.place = Place::Fach(packet.at_ns);
+                    self.place = UmtsState::Fach(packet.at_ns);
                 }
             }
         }
         self.last_ns = packet.at_ns;
     }
 
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         self.advance(to_ns, sink);
         self.tell(to_ns, sink);
     }

@@ -1,9 +1,9 @@
 //! 3G as EnergyBox has it: thresholds of single packets and of queues decide between the shared and the own channel.
 
 use super::super::nanoseconds;
-use super::super::trace::{Direction, Packet};
-use super::course::Cursor;
-use super::{Machine, Sink, State};
+use super::super::trace::{Direction, TracePacket};
+use super::course::CourseCursor;
+use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
 /// Seconds of a millisecond.
@@ -12,7 +12,7 @@ const MILLISECOND_S: f64 = 1e-3;
 /// Numbers of the model, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Coefficients {
+pub(super) struct UmtsBoxCoefficients {
     idle_w: f64,
     fach_w: f64,
     dch_w: f64,
@@ -29,7 +29,7 @@ pub(super) struct Coefficients {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum UmtsBoxState {
     Idle,
     /// On the way to the own channel until an instant.
     Promotion(i64),
@@ -40,33 +40,35 @@ enum Place {
 
 /// A radio of 3G.
 pub(super) struct UmtsBox {
-    of: Coefficients,
-    cursor: Cursor,
-    place: Place,
+    of: UmtsBoxCoefficients,
+    cursor: CourseCursor,
+    place: UmtsBoxState,
     last_ns: i64,
     /// Per direction: bytes that wait on the shared channel, and when the last came.
     waiting: [(f64, i64); 2],
 }
 
 impl UmtsBox {
-    pub(super) fn new(of: Coefficients, since_ns: i64) -> Self {
-        let cursor = Cursor { at_ns: since_ns };
-        Self { of, cursor, place: Place::Idle, last_ns: since_ns, waiting: [(0.0, 0); 2] }
+    pub(super) fn new(of: UmtsBoxCoefficients, since_ns: i64) -> Self {
+        let cursor = CourseCursor { at_ns: since_ns };
+        Self { of, cursor, place: UmtsBoxState::Idle, last_ns: since_ns, waiting: [(0.0, 0); 2] }
     }
 
     /// Follows the timers until an instant; the state that holds then is not yet told.
-    fn advance(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn advance(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         loop {
             let (end, state, watt, next) = match self.place {
-                Place::Idle => return,
-                Place::Promotion(end) => (end, State::Promotion, self.of.idle_w, Place::Dch),
-                Place::Dch => {
-                    let end = self.cursor.at_ns.max(self.last_ns + nanoseconds(self.of.dch_timer_s));
-                    (end, State::Dch, self.of.dch_w, Place::Fach(end))
+                UmtsBoxState::Idle => return,
+                UmtsBoxState::Promotion(end) => {
+                    (end, RadioState::Promotion, self.of.idle_w, UmtsBoxState::Dch)
                 }
-                Place::Fach(since) => {
+                UmtsBoxState::Dch => {
+                    let end = self.cursor.at_ns.max(self.last_ns + nanoseconds(self.of.dch_timer_s));
+                    (end, RadioState::Dch, self.of.dch_w, UmtsBoxState::Fach(end))
+                }
+                UmtsBoxState::Fach(since) => {
                     let end = since + nanoseconds(self.of.fach_timer_s);
-                    (end, State::Fach, self.of.fach_w, Place::Idle)
+                    (end, RadioState::Fach, self.of.fach_w, UmtsBoxState::Idle)
                 }
             };
             if end >= to_ns {
@@ -79,17 +81,17 @@ impl UmtsBox {
     }
 
     /// Tells the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
-    fn tell(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn tell(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
-            Place::Idle => (State::Idle, self.of.idle_w),
-            Place::Promotion(_) => (State::Promotion, self.of.idle_w),
-            Place::Dch => (State::Dch, self.of.dch_w),
-            Place::Fach(_) => (State::Fach, self.of.fach_w),
+            UmtsBoxState::Idle => (RadioState::Idle, self.of.idle_w),
+            UmtsBoxState::Promotion(_) => (RadioState::Promotion, self.of.idle_w),
+            UmtsBoxState::Dch => (RadioState::Dch, self.of.dch_w),
+            UmtsBoxState::Fach(_) => (RadioState::Fach, self.of.fach_w),
         };
         self.cursor.until(to_ns, state, watt, sink);
     }
 
-    fn overflows(&mut self, packet: Packet) -> bool {
+    fn overflows(&mut self, packet: TracePacket) -> bool {
         let of = &self.of;
         let (way, threshold, empties_ms) = match packet.direction {
             Direction::Up => {
@@ -107,36 +109,36 @@ impl UmtsBox {
         *bytes > threshold
     }
 
-    fn wake(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn wake(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         let threshold = match packet.direction {
             Direction::Up => self.of.idle_up_threshold_bytes,
             Direction::Down => self.of.idle_down_threshold_bytes,
         };
-        self.cursor.until(packet.at_ns, State::Idle, self.of.idle_w, sink);
+        self.cursor.until(packet.at_ns, RadioState::Idle, self.of.idle_w, sink);
         self.place = if f64::from(packet.bytes) > threshold {
-            Place::Promotion(packet.at_ns + nanoseconds(self.of.idle_dch_s))
+            UmtsBoxState::Promotion(packet.at_ns + nanoseconds(self.of.idle_dch_s))
         } else {
-            Place::Fach(packet.at_ns)
+            UmtsBoxState::Fach(packet.at_ns)
         };
     }
 }
 
 impl Machine for UmtsBox {
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         self.advance(packet.at_ns, sink);
         match self.place {
-            Place::Idle => self.wake(packet, sink),
-            Place::Promotion(_) | Place::Dch => self.tell(packet.at_ns, sink),
-            Place::Fach(_) => {
+            UmtsBoxState::Idle => self.wake(packet, sink),
+            UmtsBoxState::Promotion(_) | UmtsBoxState::Dch => self.tell(packet.at_ns, sink),
+            UmtsBoxState::Fach(_) => {
                 self.tell(packet.at_ns, sink);
                 let overflows = self.overflows(packet);
-                self.place = if overflows { Place::Dch } else { Place::Fach(packet.at_ns) };
+                self.place = if overflows { UmtsBoxState::Dch } else { UmtsBoxState::Fach(packet.at_ns) };
             }
         }
         self.last_ns = packet.at_ns;
     }
 
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         self.advance(to_ns, sink);
         self.tell(to_ns, sink);
     }

@@ -2,9 +2,9 @@
 
 use super::super::EnergyError;
 use super::super::nanoseconds;
-use super::super::trace::Packet;
-use super::course::Cursor;
-use super::{Machine, Sink, State};
+use super::super::trace::TracePacket;
+use super::course::CourseCursor;
+use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
 /// Numbers of the model that knows a high rate, as in its file.
@@ -22,7 +22,7 @@ pub(super) struct AdaptiveCoefficients {
 /// Numbers of the plain model, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PlainCoefficients {
+pub(super) struct TwoStateCoefficients {
     active_w: f64,
     standby_w: f64,
     tail_s: f64,
@@ -31,7 +31,7 @@ pub(super) struct PlainCoefficients {
 /// A radio that sleeps after a while; windows from its waking on with many bytes have a higher power.
 pub(super) struct Adaptive {
     of: AdaptiveCoefficients,
-    cursor: Cursor,
+    cursor: CourseCursor,
     last: Option<i64>,
     sleep_after_ns: i64,
     window_ns: i64,
@@ -46,12 +46,12 @@ impl Adaptive {
         if window_ns <= 0 {
             return Err(EnergyError::Senseless("Wi-Fi's window of bytes is zero".into()));
         }
-        let cursor = Cursor { at_ns: since_ns };
+        let cursor = CourseCursor { at_ns: since_ns };
         Ok(Self { of, cursor, last: None, sleep_after_ns, window_ns, window_from: 0, window_bytes: 0 })
     }
 
     /// Tells all windows that have ended by an instant.
-    fn windows(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn windows(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let ended = (to_ns - self.window_from) / self.window_ns;
         if ended >= 1 {
             self.window(self.window_from + self.window_ns, sink);
@@ -61,15 +61,15 @@ impl Adaptive {
         }
     }
 
-    fn window(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn window(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let is_high = self.window_bytes as f64 > self.of.window_bytes;
         let (state, watt) =
-            if is_high { (State::High, self.of.high_w) } else { (State::Awake, self.of.awake_w) };
+            if is_high { (RadioState::High, self.of.high_w) } else { (RadioState::Awake, self.of.awake_w) };
         self.cursor.until(to_ns, state, watt, sink);
     }
 
     /// Returns what comes until an instant; returns whether the radio sleeps by then.
-    fn advance(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) -> bool {
+    fn advance(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) -> bool {
         let sleeps_at = last + self.sleep_after_ns;
         let awake_until = sleeps_at.min(to_ns);
         self.windows(awake_until, sink);
@@ -82,11 +82,11 @@ impl Adaptive {
 }
 
 impl Machine for Adaptive {
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         let at = packet.at_ns;
         let sleeps = self.last.is_none_or(|last| self.advance(last, at, sink));
         if sleeps {
-            self.cursor.until(at, State::Sleep, self.of.sleep_w, sink);
+            self.cursor.until(at, RadioState::Sleep, self.of.sleep_w, sink);
             self.window_from = at;
             self.window_bytes = 0;
         }
@@ -94,13 +94,13 @@ impl Machine for Adaptive {
         self.last = Some(at);
     }
 
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         if let Some(last) = self.last
             && !self.advance(last, to_ns, sink)
         {
             self.window(to_ns, sink);
         }
-        self.cursor.until(to_ns, State::Sleep, self.of.sleep_w, sink);
+        self.cursor.until(to_ns, RadioState::Sleep, self.of.sleep_w, sink);
     }
 
     fn lead_ns(&self) -> i64 {
@@ -113,42 +113,42 @@ impl Machine for Adaptive {
 }
 
 /// A radio that is active, or not.
-pub(super) struct Plain {
-    of: PlainCoefficients,
-    cursor: Cursor,
+pub(super) struct TwoStateRadio {
+    of: TwoStateCoefficients,
+    cursor: CourseCursor,
     last: Option<i64>,
     tail_ns: i64,
 }
 
-impl Plain {
-    pub(super) fn new(of: PlainCoefficients, since_ns: i64) -> Self {
+impl TwoStateRadio {
+    pub(super) fn new(of: TwoStateCoefficients, since_ns: i64) -> Self {
         let tail_ns = nanoseconds(of.tail_s);
-        Self { of, cursor: Cursor { at_ns: since_ns }, last: None, tail_ns }
+        Self { of, cursor: CourseCursor { at_ns: since_ns }, last: None, tail_ns }
     }
 
     /// Tells the tail after the last packet until an instant.
-    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn Sink) {
-        self.cursor.until(last, State::Active, self.of.active_w, sink);
-        self.cursor.until((last + self.tail_ns).min(to_ns), State::Tail, self.of.active_w, sink);
-        self.cursor.until(to_ns, State::Idle, self.of.standby_w, sink);
+    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) {
+        self.cursor.until(last, RadioState::Active, self.of.active_w, sink);
+        self.cursor.until((last + self.tail_ns).min(to_ns), RadioState::Tail, self.of.active_w, sink);
+        self.cursor.until(to_ns, RadioState::Idle, self.of.standby_w, sink);
     }
 }
 
-impl Machine for Plain {
-    fn packet(&mut self, packet: Packet, sink: &mut dyn Sink) {
+impl Machine for TwoStateRadio {
+    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         let at = packet.at_ns;
         match self.last {
             Some(last) if at - last > self.tail_ns => self.rest(last, at, sink),
             Some(_) => {}
-            None => self.cursor.until(at, State::Idle, self.of.standby_w, sink),
+            None => self.cursor.until(at, RadioState::Idle, self.of.standby_w, sink),
         }
         self.last = Some(at);
     }
 
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn Sink) {
+    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         match self.last {
             Some(last) => self.rest(last, to_ns, sink),
-            None => self.cursor.until(to_ns, State::Idle, self.of.standby_w, sink),
+            None => self.cursor.until(to_ns, RadioState::Idle, self.of.standby_w, sink),
         }
     }
 

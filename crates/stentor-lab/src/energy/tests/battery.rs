@@ -1,23 +1,23 @@
 //! Batteries that are emptied.
 
-use super::super::battery::{Cell, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, Traffic};
+use super::super::battery::{BatteryCell, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, RepeatedTraffic};
 use super::super::coefficients::{Bound, RadioModel};
-use super::super::trace::Trace;
-use super::super::{Side, processor::Processor};
+use super::super::trace::PacketTrace;
+use super::super::{EnergySide, processor::Processor};
 use super::{MS, assert_near, down, exchanges, up};
 
-fn exchange(round_trip_ms: i64) -> Trace {
-    Trace::new(vec![up(0, 400), down(round_trip_ms, 400)])
+fn exchange(round_trip_ms: i64) -> PacketTrace {
+    PacketTrace::new(vec![up(0, 400), down(round_trip_ms, 400)])
 }
 
-fn discharge<'a>(model: &'a RadioModel, trace: &'a Trace, mah: f64) -> Discharge<'a> {
+fn discharge<'a>(model: &'a RadioModel, trace: &'a PacketTrace, mah: f64) -> Discharge<'a> {
     Discharge {
         model,
         trace,
         period_ns: 500 * MS,
         captured_every_ns: 500 * MS,
         jitter_ns: 20 * MS,
-        cell: Cell::full(mah).expect("a cell"),
+        cell: BatteryCell::full(mah).expect("a cell"),
         base_w: 0.0,
     }
 }
@@ -28,7 +28,7 @@ fn model(id: &str) -> RadioModel {
 
 #[test]
 fn a_cell_gives_its_charge_and_its_voltage_falls() {
-    let mut cell = Cell::full(MAH_OF_NEXUS_7).expect("a cell");
+    let mut cell = BatteryCell::full(MAH_OF_NEXUS_7).expect("a cell");
     // About 16 watt hours, as 4.325 Ah at 3.7 V nominal are.
     assert_near(cell.joules_of_full() / 3600.0, 16.6, 0.3);
     let (mut seconds, mut volt, mut joules) = (0.0, f64::INFINITY, 0.0);
@@ -45,7 +45,7 @@ fn a_cell_gives_its_charge_and_its_voltage_falls() {
         joules < cell.joules_of_full() && joules > 0.99 * cell.joules_of_full(),
         "{joules} in {seconds} s"
     );
-    assert!(Cell::full(-1.0).is_err() && Cell::full(f64::NAN).is_err());
+    assert!(BatteryCell::full(-1.0).is_err() && BatteryCell::full(f64::NAN).is_err());
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn the_rest_of_the_phone_shortens_the_hours() {
 #[test]
 fn traffic_repeats_a_trace_in_order_and_keeps_its_rate() {
     // Captured with 50 ms between exchanges, of which one reaches into the next two.
-    let trace = Trace::new(vec![up(0, 1), down(40, 2), up(50, 3), down(90, 4), up(100, 5)]);
-    let mut traffic = Traffic::new(&trace, 50 * MS, 500 * MS, 30 * MS, 3).expect("traffic");
+    let trace = PacketTrace::new(vec![up(0, 1), down(40, 2), up(50, 3), down(90, 4), up(100, 5)]);
+    let mut traffic = RepeatedTraffic::new(&trace, 50 * MS, 500 * MS, 30 * MS, 3).expect("traffic");
     let mut packets = Vec::new();
     (0..7).for_each(|_| traffic.next_period(&mut packets));
     assert!(packets.is_sorted_by_key(|packet| packet.at_ns));
@@ -121,9 +121,9 @@ fn traffic_repeats_a_trace_in_order_and_keeps_its_rate() {
         late.iter().all(|late| *late <= 30 * MS) && late.iter().any(|other| *other != late[0]),
         "{late:?}"
     );
-    assert!(Traffic::new(&Trace::default(), MS, MS, 0, 1).is_err());
-    assert!(Traffic::new(&exchanges(2, &[up(0, 1)]), 0, MS, 0, 1).is_err());
-    assert!(Traffic::new(&exchanges(2, &[up(0, 1)]), MS, MS, MS, 1).is_err());
+    assert!(RepeatedTraffic::new(&PacketTrace::default(), MS, MS, 0, 1).is_err());
+    assert!(RepeatedTraffic::new(&exchanges(2, &[up(0, 1)]), 0, MS, 0, 1).is_err());
+    assert!(RepeatedTraffic::new(&exchanges(2, &[up(0, 1)]), MS, MS, MS, 1).is_err());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_uses_nothing_is_given_up() {
     seldom.period_ns = 60_000 * MS;
     let error = seldom.run(1, Bound::Value, |_| {}).expect_err("full for ever");
     assert!(error.to_string().contains("--base-watt"), "{error}");
-    trace = Trace::default();
+    trace = PacketTrace::default();
     assert!(discharge(&nothing, &trace, 1.0).run(1, Bound::Value, |_| {}).is_err());
 }
 
@@ -143,10 +143,10 @@ fn what_uses_nothing_is_given_up() {
 fn cpu_seconds_cost_what_their_processor_does() {
     let processors = Processor::all();
     let board = processors.iter().find(|processor| processor.id == "raspberry-pi-b").expect("known");
-    let value = board.energy(Side::Server, 10.0);
+    let value = board.energy(EnergySide::Server, 10.0);
     assert_near(value.joule.expect("modelled"), 19.0, 1e-9);
     assert!(value.coefficients_ref.contains("nunes-2014"));
-    let stated = Processor::stated(0.5).expect("a power").energy(Side::Client, 4.0);
+    let stated = Processor::stated(0.5).expect("a power").energy(EnergySide::Client, 4.0);
     assert_eq!((stated.joule, stated.watt), (Some(2.0), Some(0.5)));
     assert!(Processor::stated(f64::NAN).is_err());
 }

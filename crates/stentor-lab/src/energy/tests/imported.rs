@@ -1,8 +1,8 @@
 //! Files and lines of meters.
 
 use super::super::imported::read;
-use super::super::meter::{LINE_MAX_BYTES, Recorder, TimeUnit, each_line, parse};
-use super::super::{EnergyError, EnergySource, Kind, SECOND_NS, Side};
+use super::super::meter::{LINE_MAX_BYTES, MeterRecorder, TimeUnit, each_line, parse};
+use super::super::{EnergyError, EnergyKind, EnergySide, EnergySource, SECOND_NS};
 use super::{all_joules, assert_near};
 use proptest::prelude::*;
 
@@ -14,8 +14,8 @@ fn volt_times_ampere_is_integrated_by_trapezoids() {
     // The first half second, and the last one: a triangle of a fourth of the power.
     assert_near(file.series.joules(0, SECOND_NS / 2).expect("within"), 1.0, 1e-12);
     assert_near(file.series.joules(5 * SECOND_NS / 2, 3 * SECOND_NS).expect("within"), 0.125, 1e-12);
-    let value = file.series.value(Side::Client).expect("a value");
-    assert_eq!((value.kind, file.is_monotonic), (Kind::Imported, false));
+    let value = file.series.value(EnergySide::Client).expect("a value");
+    assert_eq!((value.kind, file.is_monotonic), (EnergyKind::Imported, false));
     assert_near(value.watt.expect("resolved"), 4.0 / 3.0, 1e-12);
 }
 
@@ -33,7 +33,7 @@ fn what_was_recorded_here_is_measured_and_on_the_monotonic_clock() {
     // The second line came 3 ms late: the least difference of the clocks is the best guess.
     let text = "time_s,volt,ampere,monotonic_ns\n0,5,1,7000000000\n1,5,1,8003000000\n2,5,1,9000000000\n";
     let file = read(text, "own.csv").expect("read");
-    assert_eq!(file.series.origin().kind, Kind::Measured);
+    assert_eq!(file.series.origin().kind, EnergyKind::Measured);
     assert_eq!(file.series.span_ns(), Some((7 * SECOND_NS, 9 * SECOND_NS)));
 }
 
@@ -58,7 +58,7 @@ fn every_bad_line_is_named() {
 #[test]
 fn a_recorder_keeps_readings_and_counts_what_is_none() {
     let mut kept = Vec::new();
-    let mut recorder = Recorder::start(&mut kept, TimeUnit::Milliseconds, 100.0).expect("begun");
+    let mut recorder = MeterRecorder::start(&mut kept, TimeUnit::Milliseconds, 100.0).expect("begun");
     let lines: [&[u8]; 7] = [b"4,0.4\r", b"0,5,1\r", b"10,5,1", b"\xff\xfe", b"", b"40,5,1", b"40,5,1"];
     for line in lines {
         recorder.line(line, 1).expect("kept");

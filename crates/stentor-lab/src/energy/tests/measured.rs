@@ -1,7 +1,7 @@
 //! Meters of this machine, on a directory that stands for /sys; files are really read.
 
 use super::super::measured::find;
-use super::super::{Kind, SECOND_NS, Side};
+use super::super::{EnergyKind, EnergySide, SECOND_NS};
 use super::assert_near;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,11 +49,11 @@ fn a_counter_that_goes_round_at_its_limit_is_added_up() {
         sensor.read(second as i64 * SECOND_NS).expect("read");
     }
     let source = sensor.finish().expect("readings");
-    let value = source.value(Side::Machine).expect("a value");
+    let value = source.value(EnergySide::Machine).expect("a value");
     // 0.5 J, 0.5 J to the limit and over it, 3 J, and all but 1 J of the 10 J of a round.
     assert_near(value.joule.expect("resolved"), 0.5 + 0.5 + 3.0 + 9.0, 1e-9);
     assert_near(source.joules(0, SECOND_NS / 2).expect("within"), 0.25, 1e-9);
-    assert_eq!((value.kind, value.component.as_str()), (Kind::Measured, "package-0"));
+    assert_eq!((value.kind, value.component.as_str()), (EnergyKind::Measured, "package-0"));
     assert_eq!(value.model, "powercap intel-rapl:0 package-0");
     assert_eq!(source.joules(0, 5 * SECOND_NS), None, "what was not measured is not known");
 }

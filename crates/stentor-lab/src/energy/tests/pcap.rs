@@ -1,7 +1,7 @@
 //! Captures: the forms that are understood, and bytes that are none.
 
-use super::super::pcap::Capture;
-use super::super::trace::{Direction, Packet, Trace};
+use super::super::pcap::CaptureContents;
+use super::super::trace::{Direction, PacketTrace, TracePacket};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -38,10 +38,11 @@ fn micro_and_nanoseconds_in_both_orders_of_bytes_are_read() {
                 (3, fraction, ipv4(SERVER, DEVICE, 1500), 1500),
                 (4, 0, ipv4(SERVER, Ipv4Addr::LOCALHOST, 40), 40),
             ];
-            let capture = Capture::read(&file(magic, 101, is_big, &frames)).expect("a capture");
+            let capture = CaptureContents::read(&file(magic, 101, is_big, &frames)).expect("a capture");
             assert_eq!(capture.first_sender(), Some(IpAddr::V4(DEVICE)));
-            let up = Packet { at_ns: 3_000_000_000, direction: Direction::Up, bytes: 312 };
-            let down = Packet { at_ns: 3_000_000_000 + expected, direction: Direction::Down, bytes: 1500 };
+            let up = TracePacket { at_ns: 3_000_000_000, direction: Direction::Up, bytes: 312 };
+            let down =
+                TracePacket { at_ns: 3_000_000_000 + expected, direction: Direction::Down, bytes: 1500 };
             assert_eq!(capture.trace(DEVICE.into()).packets(), [up, down]);
         }
     }
@@ -61,7 +62,7 @@ fn frames_of_ethernet_count_as_the_packets_within() {
         (1, 2, frame(&[8, 6], vec![0; 28]), 42),
         (1, 3, frame(&[0x86, 0xdd], six), 114),
     ];
-    let capture = Capture::read(&file(0xa1b2_c3d4, 1, false, &frames)).expect("a capture");
+    let capture = CaptureContents::read(&file(0xa1b2_c3d4, 1, false, &frames)).expect("a capture");
     let bytes: Vec<u32> = capture.packets.iter().map(|packet| packet.bytes).collect();
     assert_eq!((bytes, capture.others), (vec![40, 100, 100], 1));
     assert_eq!(capture.packets[2].source, IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -75,7 +76,7 @@ fn a_capture_that_was_killed_gives_what_it_has() {
         false,
         &[(1, 0, ipv4(DEVICE, SERVER, 40), 40), (1, 1, ipv4(SERVER, DEVICE, 40), 40)],
     );
-    let capture = Capture::read(&whole[..whole.len() - 3]).expect("a capture");
+    let capture = CaptureContents::read(&whole[..whole.len() - 3]).expect("a capture");
     assert_eq!((capture.packets.len(), capture.is_cut), (1, true));
 }
 
@@ -91,7 +92,7 @@ fn what_is_no_capture_is_told_what_it_is() {
         (claim, "the packet at byte 24 claims 4294967295 bytes"),
     ];
     for (bytes, expected) in cases {
-        let error = Capture::read(&bytes).expect_err(expected).to_string();
+        let error = CaptureContents::read(&bytes).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -109,7 +110,7 @@ proptest! {
         let mut bytes = file(magic, link, is_big, &frames);
         bytes.extend(noise);
         bytes.truncate(bytes.len().saturating_sub(cut));
-        if let Ok(capture) = Capture::read(&bytes) {
+        if let Ok(capture) = CaptureContents::read(&bytes) {
             for packet in &capture.packets {
                 let trace = capture.trace(packet.source);
                 prop_assert!(trace.packets().is_sorted_by_key(|packet| packet.at_ns));
@@ -122,17 +123,17 @@ proptest! {
 fn a_list_of_packets_is_a_trace_too() {
     let list = "time_s,direction,bytes\n# from a phone\n0.25,down,900\n0,up,120\n";
     let expected = [
-        Packet { at_ns: 0, direction: Direction::Up, bytes: 120 },
-        Packet { at_ns: 250_000_000, direction: Direction::Down, bytes: 900 },
+        TracePacket { at_ns: 0, direction: Direction::Up, bytes: 120 },
+        TracePacket { at_ns: 250_000_000, direction: Direction::Down, bytes: 900 },
     ];
-    assert_eq!(Trace::parse(list).expect("a list").packets(), expected);
+    assert_eq!(PacketTrace::parse(list).expect("a list").packets(), expected);
     for (text, expected) in [
         ("0,up", "line 1: time in seconds, up or down"),
         ("0,up,1\n1,left,2", "line 2: \"left\" is neither"),
         ("0,up,1\n\nx,up,2", "line 3: \"x\" is no time"),
         ("0,up,-1", "line 1: \"-1\" are no bytes"),
     ] {
-        let error = Trace::parse(text).expect_err(text).to_string();
+        let error = PacketTrace::parse(text).expect_err(text).to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -2,9 +2,9 @@
 
 use super::super::imported::read;
 use super::super::observed::{Observed, trace_of};
-use super::super::phases::{Exchange, PhaseEnergy, energy};
+use super::super::phases::{ExchangePhases, PhaseEnergy, energy};
 use super::super::series::{PowerSeries, period_of_rate};
-use super::super::{PhaseName, Side};
+use super::super::{EnergySide, PhaseName};
 use super::{MS, assert_near};
 use crate::subject::sample::{ClientSample, ServerSample};
 
@@ -41,8 +41,8 @@ fn of(all: &[PhaseEnergy], name: PhaseName) -> &PhaseEnergy {
 fn the_joules_of_each_phase_are_those_of_its_time() {
     let samples = samples(100);
     assert_eq!(samples[1].t_start - samples[0].t_deser_end, 100 * MS);
-    let exchanges: Vec<Exchange> = samples.iter().map(Exchange::from).collect();
-    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    let exchanges: Vec<ExchangePhases> = samples.iter().map(ExchangePhases::from).collect();
+    let all = energy(&meter(), EnergySide::Client, &exchanges).expect("joined");
     let joule = |name| of(&all, name).value.joule.expect("resolved");
     // 2 W everywhere, and 3 W more between 400 and 600 ms; a reading's width is the error.
     let off = 3.0 * 2.0 / 170.0;
@@ -54,7 +54,7 @@ fn the_joules_of_each_phase_are_those_of_its_time() {
         [PhaseName::Serialize, PhaseName::Service, PhaseName::Deserialize, PhaseName::Others].map(joule);
     assert_near(parts.iter().sum(), joule(PhaseName::Total), 1e-9);
     let service = of(&all, PhaseName::Service);
-    assert_eq!((service.times, service.times_unresolved, service.value.side), (2, 0, Side::Client));
+    assert_eq!((service.times, service.times_unresolved, service.value.side), (2, 0, EnergySide::Client));
     assert_near(service.value.watt.expect("resolved"), joule(PhaseName::Service) / 0.6, 1e-9);
 }
 
@@ -63,8 +63,8 @@ fn a_phase_shorter_than_the_meters_period_gets_no_number() {
     let period = super::super::EnergySource::period_ns(&meter());
     assert_near(period as f64 / MS as f64, 5.88, 0.01);
     assert!((period - period_of_rate(170.0)).abs() < 1000);
-    let exchanges: Vec<Exchange> = samples(5).iter().map(Exchange::from).collect();
-    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    let exchanges: Vec<ExchangePhases> = samples(5).iter().map(ExchangePhases::from).collect();
+    let all = energy(&meter(), EnergySide::Client, &exchanges).expect("joined");
     let short = of(&all, PhaseName::Deserialize);
     assert!(short.value.unresolved && short.value.joule.is_none() && short.value.watt.is_none());
     assert_eq!((short.times_unresolved, short.reason), (2, "shorter than the meter's period"));
@@ -80,7 +80,7 @@ fn a_servers_phases_have_the_same_names() {
         t_ser_end: 400 * MS,
         ..ServerSample::default()
     };
-    let all = energy(&meter(), Side::Server, &[Exchange::from(&sample)]).expect("joined");
+    let all = energy(&meter(), EnergySide::Server, &[ExchangePhases::from(&sample)]).expect("joined");
     assert_near(of(&all, PhaseName::Deserialize).value.joule.expect("resolved"), 0.2, 1e-3);
     assert_near(of(&all, PhaseName::Service).value.joule.expect("resolved"), 0.3, 1e-3);
     let others = of(&all, PhaseName::Others);
@@ -92,8 +92,8 @@ fn exchanges_that_overlap_share_no_energy_among_themselves() {
     let mut samples = samples(100);
     samples[1].t_start = samples[0].t_end;
     samples[1].t_ser_end = samples[1].t_start;
-    let exchanges: Vec<Exchange> = samples.iter().map(Exchange::from).collect();
-    let all = energy(&meter(), Side::Client, &exchanges).expect("joined");
+    let exchanges: Vec<ExchangePhases> = samples.iter().map(ExchangePhases::from).collect();
+    let all = energy(&meter(), EnergySide::Client, &exchanges).expect("joined");
     assert!(of(&all, PhaseName::Service).reason.contains("overlap"));
     assert!(of(&all, PhaseName::Total).value.joule.is_some());
 }
@@ -102,27 +102,27 @@ fn exchanges_that_overlap_share_no_energy_among_themselves() {
 fn samples_outside_of_the_meters_time_are_refused() {
     let mut late = samples(100);
     late[1].t_deser_end += 10_000 * MS;
-    let exchanges: Vec<Exchange> = late.iter().map(Exchange::from).collect();
-    let error = energy(&meter(), Side::Client, &exchanges).expect_err("outside").to_string();
+    let exchanges: Vec<ExchangePhases> = late.iter().map(ExchangePhases::from).collect();
+    let error = energy(&meter(), EnergySide::Client, &exchanges).expect_err("outside").to_string();
     assert!(error.contains("--offset-seconds"), "{error}");
     let shifted = meter().shifted(5 * super::super::SECOND_NS);
-    let exchanges: Vec<Exchange> = samples(100).iter().map(Exchange::from).collect();
-    assert!(energy(&shifted, Side::Client, &exchanges).is_err());
-    assert!(energy(&meter(), Side::Client, &[]).is_err());
+    let exchanges: Vec<ExchangePhases> = samples(100).iter().map(ExchangePhases::from).collect();
+    assert!(energy(&shifted, EnergySide::Client, &exchanges).is_err());
+    assert!(energy(&meter(), EnergySide::Client, &[]).is_err());
 }
 
 #[test]
 fn everything_that_was_observed_of_a_run_becomes_values_with_their_kinds() {
-    let exchanges: Vec<Exchange> = samples(5).iter().map(Exchange::from).collect();
+    let exchanges: Vec<ExchangePhases> = samples(5).iter().map(ExchangePhases::from).collect();
     let trace = super::exchanges(4, &[super::up(0, 300), super::down(90, 300)]);
     let processors = super::super::processor::Processor::all();
     let meter = meter();
     let observed = Observed {
         trace: Some(&trace),
         radios: &["wifi-s2", "lte"],
-        cpu_seconds: &[(Side::Client, 1.0), (Side::Server, 2.0)],
+        cpu_seconds: &[(EnergySide::Client, 1.0), (EnergySide::Server, 2.0)],
         processor: processors.first(),
-        meter: Some((Side::Client, &meter)),
+        meter: Some((EnergySide::Client, &meter)),
         exchanges: &exchanges,
     };
     let values = observed.values().expect("values");

@@ -1,9 +1,9 @@
 //! Radios: the numbers that follow from the coefficients by hand, and what must hold for any trace.
 
 use super::super::coefficients::{Bound, RADIOS, RadioModel};
-use super::super::radio::{Course, State, simulate, simulate_between};
-use super::super::trace::{Direction, Packet, Trace};
-use super::super::{EnergySource, Kind};
+use super::super::radio::{Course, RadioState, simulate, simulate_between};
+use super::super::trace::{Direction, PacketTrace, TracePacket};
+use super::super::{EnergyKind, EnergySource};
 use super::{MS, all_joules, assert_near, down, exchanges, up};
 use proptest::prelude::*;
 
@@ -11,16 +11,16 @@ fn model(id: &str) -> RadioModel {
     RadioModel::built_in(id).expect("coefficients")
 }
 
-fn course(id: &str, trace: &Trace) -> Course {
+fn course(id: &str, trace: &PacketTrace) -> Course {
     simulate(&model(id), Bound::Value, trace).expect("a course")
 }
 
-fn states(course: &Course) -> Vec<(State, i64)> {
+fn states(course: &Course) -> Vec<(RadioState, i64)> {
     course.stretches().iter().map(|stretch| (stretch.state, (stretch.to_ns - stretch.from_ns) / MS)).collect()
 }
 
 /// Mean watts between the 10th and the 110th exchange, and the part of that time in some states.
-fn settled(id: &str, packets: &[Packet], busy: &[State]) -> (f64, f64) {
+fn settled(id: &str, packets: &[TracePacket], busy: &[RadioState]) -> (f64, f64) {
     let course = course(id, &exchanges(120, packets));
     let (from, to) = (5_000 * MS, 55_000 * MS);
     let inside = course.stretches().iter().filter(|stretch| busy.contains(&stretch.state));
@@ -29,13 +29,13 @@ fn settled(id: &str, packets: &[Packet], busy: &[State]) -> (f64, f64) {
 }
 
 /// An exchange during which the radio stays awake: packets at most 200 ms apart until the answer.
-fn busy_exchange(round_trip_ms: i64) -> Vec<Packet> {
-    let mut packets: Vec<Packet> = (0..round_trip_ms).step_by(200).map(|at| up(at, 60)).collect();
+fn busy_exchange(round_trip_ms: i64) -> Vec<TracePacket> {
+    let mut packets: Vec<TracePacket> = (0..round_trip_ms).step_by(200).map(|at| up(at, 60)).collect();
     packets.push(down(round_trip_ms, 400));
     packets
 }
 
-const WIFI_BUSY: [State; 2] = [State::Awake, State::High];
+const WIFI_BUSY: [RadioState; 2] = [RadioState::Awake, RadioState::High];
 
 #[test]
 fn wifi_of_the_galaxy_s2_is_awake_for_the_round_trip_and_220_ms() {
@@ -63,7 +63,7 @@ fn wifi_of_the_galaxy_s2_sleeps_in_a_long_wait_when_nothing_keeps_it_awake() {
 fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
     let means = [100, 177, 531, 697].map(|round_trip_ms| {
         let packets = [up(0, 400), down(round_trip_ms, 400)];
-        let (mean, idle) = settled("lte", &packets, &[State::Idle, State::Promotion]);
+        let (mean, idle) = settled("lte", &packets, &[RadioState::Idle, RadioState::Promotion]);
         assert_near(idle, 0.0, 0.0);
         mean
     });
@@ -74,20 +74,20 @@ fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
 
 #[test]
 fn wifi_has_its_higher_power_in_windows_with_many_bytes() {
-    let course = course("wifi-s2", &Trace::new((0..10).map(|packet| down(packet, 1500)).collect()));
-    assert_eq!(states(&course), [(State::High, 50), (State::Awake, 179)]);
+    let course = course("wifi-s2", &PacketTrace::new((0..10).map(|packet| down(packet, 1500)).collect()));
+    assert_eq!(states(&course), [(RadioState::High, 50), (RadioState::Awake, 179)]);
     assert_near(all_joules(&course), 0.05 * 0.45 + 0.179 * 0.25, 1e-9);
 }
 
 #[test]
 fn lte_goes_through_promotion_reception_and_a_tail() {
-    let course = course("lte", &Trace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
+    let course = course("lte", &PacketTrace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
     let expected = [
-        (State::Promotion, 260),
-        (State::Active, 80),
-        (State::Tail, 100),
-        (State::ShortDrx, 20),
-        (State::LongDrx, 10_000),
+        (RadioState::Promotion, 260),
+        (RadioState::Active, 80),
+        (RadioState::Tail, 100),
+        (RadioState::ShortDrx, 20),
+        (RadioState::LongDrx, 10_000),
     ];
     assert_eq!(states(&course), expected);
     // 8 Mbit each way at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
@@ -96,22 +96,27 @@ fn lte_goes_through_promotion_reception_and_a_tail() {
     assert_near(all_joules(&course), 0.26 * 1.21 + 0.18 * 1.2 + drx + bytes, 1e-9);
     let shares: f64 = course.shares().iter().map(|share| share.joule).sum();
     assert_near(shares, all_joules(&course), 1e-9);
-    assert_eq!((course.origin().kind, course.period_ns()), (Kind::Modelled, 0));
+    assert_eq!((course.origin().kind, course.period_ns()), (EnergyKind::Modelled, 0));
 }
 
 #[test]
 fn lte_is_idle_between_distant_packets_and_pages() {
-    let trace = Trace::new(vec![up(0, 0), up(60_000, 0)]);
+    let trace = PacketTrace::new(vec![up(0, 0), up(60_000, 0)]);
     let course = simulate_between(&model("lte"), Bound::Value, &trace, 0, 60_000 * MS).expect("a course");
-    let idle = course.shares().into_iter().find(|share| share.state == State::Idle).expect("idle");
+    let idle = course.shares().into_iter().find(|share| share.state == RadioState::Idle).expect("idle");
     assert_near(idle.seconds, 60.0 - 10.12 - 0.26, 1e-9);
     assert_near(idle.joule / idle.seconds, 0.043 / 1.28 * 0.594, 1e-9);
 }
 
 #[test]
 fn plain_wifi_is_active_until_a_tail_ends() {
-    let trace = Trace::new(vec![up(0, 100), down(100, 100), up(1_000, 100)]);
-    let expected = [(State::Active, 100), (State::Tail, 250), (State::Idle, 650), (State::Tail, 250)];
+    let trace = PacketTrace::new(vec![up(0, 100), down(100, 100), up(1_000, 100)]);
+    let expected = [
+        (RadioState::Active, 100),
+        (RadioState::Tail, 250),
+        (RadioState::Idle, 650),
+        (RadioState::Tail, 250),
+    ];
     let course = course("wifi", &trace);
     assert_eq!(states(&course), expected);
     assert_near(all_joules(&course), 0.6 * 0.403 + 0.65 * 0.02, 1e-9);
@@ -119,42 +124,56 @@ fn plain_wifi_is_active_until_a_tail_ends() {
 
 #[test]
 fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
-    let sent = course("3g", &Trace::new(vec![up(0, 100)]));
-    let expected =
-        [(State::Idle, 2_000), (State::Promotion, 2_000), (State::Dch, 4_000), (State::Fach, 10_000)];
+    let sent = course("3g", &PacketTrace::new(vec![up(0, 100)]));
+    let expected = [
+        (RadioState::Idle, 2_000),
+        (RadioState::Promotion, 2_000),
+        (RadioState::Dch, 4_000),
+        (RadioState::Fach, 10_000),
+    ];
     assert_eq!(states(&sent), expected);
     assert_near(all_joules(&sent), 2.0 * 0.51 + 4.0 * 1.02 + 10.0 * 0.40, 1e-9);
-    let received = course("3g", &Trace::new(vec![down(0, 100)]));
-    let expected =
-        [(State::Promotion, 2_000), (State::Dch, 4_000), (State::Fach, 10_000), (State::Idle, 2_000)];
+    let received = course("3g", &PacketTrace::new(vec![down(0, 100)]));
+    let expected = [
+        (RadioState::Promotion, 2_000),
+        (RadioState::Dch, 4_000),
+        (RadioState::Fach, 10_000),
+        (RadioState::Idle, 2_000),
+    ];
     assert_eq!(states(&received), expected);
 }
 
 #[test]
 fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_timer_for_them() {
     // DCH from 2 s; 100 B at 4 s do not begin its 4 s anew, 400 B would.
-    let small = course("3g", &Trace::new(vec![up(0, 1000), up(4_000, 100)]));
-    let large = course("3g", &Trace::new(vec![up(0, 1000), up(4_000, 400)]));
+    let small = course("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 100)]));
+    let large = course("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 400)]));
     let dch = |course: &Course| {
-        course.shares().iter().find(|share| share.state == State::Dch).expect("dch").seconds
+        course.shares().iter().find(|share| share.state == RadioState::Dch).expect("dch").seconds
     };
     assert_near(dch(&small), 4.0, 1e-9);
     assert_near(dch(&large), 6.0, 1e-9);
     // On the shared channel 300 B stay there, 600 B go to the own one.
-    let stays = course("3g", &Trace::new(vec![up(0, 1000), up(8_000, 300)]));
-    let leaves = course("3g", &Trace::new(vec![up(0, 1000), up(8_000, 600)]));
+    let stays = course("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 300)]));
+    let leaves = course("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 600)]));
     assert_near(dch(&stays), 4.0, 1e-9);
     assert_near(dch(&leaves), 8.0, 1e-9);
 }
 
 #[test]
 fn three_g_of_energybox_takes_the_shared_channel_for_little() {
-    let little = course("3g-energybox", &Trace::new(vec![up(0, 200)]));
-    assert_eq!(states(&little)[0], (State::Fach, 5_600));
-    let more = course("3g-energybox", &Trace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
-    assert_eq!(states(&more)[..3], [(State::Fach, 60), (State::Dch, 4_100), (State::Fach, 5_600)]);
-    let much = course("3g-energybox", &Trace::new(vec![up(0, 1400)]));
-    assert_eq!(states(&much)[..3], [(State::Promotion, 1_700), (State::Dch, 2_400), (State::Fach, 5_600)]);
+    let little = course("3g-energybox", &PacketTrace::new(vec![up(0, 200)]));
+    assert_eq!(states(&little)[0], (RadioState::Fach, 5_600));
+    let more = course("3g-energybox", &PacketTrace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
+    assert_eq!(
+        states(&more)[..3],
+        [(RadioState::Fach, 60), (RadioState::Dch, 4_100), (RadioState::Fach, 5_600)]
+    );
+    let much = course("3g-energybox", &PacketTrace::new(vec![up(0, 1400)]));
+    assert_eq!(
+        states(&much)[..3],
+        [(RadioState::Promotion, 1_700), (RadioState::Dch, 2_400), (RadioState::Fach, 5_600)]
+    );
     assert_near(all_joules(&much), 2.4 * 0.6 + 5.6 * 0.45, 1e-9);
 }
 
@@ -170,17 +189,18 @@ fn coefficients_keep_their_order_and_unknown_ones_are_refused() {
     }
     let own = toml::to_string(&model("wifi")).expect("text").replace("tail_s", "tale_s");
     let unknown = RadioModel::parse(&own).expect("coefficients");
-    let error =
-        simulate(&unknown, Bound::Value, &Trace::default()).expect_err("no such coefficient").to_string();
+    let error = simulate(&unknown, Bound::Value, &PacketTrace::default())
+        .expect_err("no such coefficient")
+        .to_string();
     assert!(error.contains("tale_s"), "{error}");
     let own = toml::to_string(&model("wifi")).expect("text").replace("0.403", "-0.403");
     assert!(RadioModel::parse(&own).expect_err("less than nothing").to_string().contains("active_w"));
 }
 
-fn packets() -> impl Strategy<Value = Vec<Packet>> {
+fn packets() -> impl Strategy<Value = Vec<TracePacket>> {
     let packet = (0..40_000_i64, any::<bool>(), 0..1500_u32).prop_map(|(at_ms, is_up, bytes)| {
         let direction = if is_up { Direction::Up } else { Direction::Down };
-        Packet { at_ns: at_ms * MS, direction, bytes }
+        TracePacket { at_ns: at_ms * MS, direction, bytes }
     });
     prop::collection::vec(packet, 0..40)
 }
@@ -188,7 +208,7 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
 proptest! {
     #[test]
     fn states_follow_each_other_and_spans_of_a_course_add_up(packets in packets(), cuts in prop::collection::vec(0.0..1.0_f64, 1..5)) {
-        let trace = Trace::new(packets);
+        let trace = PacketTrace::new(packets);
         for id in RADIOS {
             let course = course(id, &trace);
             let Some((from, to)) = course.span_ns() else { continue };
@@ -209,13 +229,13 @@ proptest! {
     fn two_traces_with_a_rest_between_them_cost_as_much_as_one(first in packets(), second in packets()) {
         // 40 s of packets, a rest that is longer than every tail, and the rest of the packets.
         let apart = 100_000 * MS;
-        let moved = second.iter().map(|packet| Packet { at_ns: packet.at_ns + apart, ..*packet });
-        let whole = Trace::new(first.into_iter().chain(moved).collect());
+        let moved = second.iter().map(|packet| TracePacket { at_ns: packet.at_ns + apart, ..*packet });
+        let whole = PacketTrace::new(first.into_iter().chain(moved).collect());
         let middle = 80_000 * MS;
         let (before, after) = whole.split_at(middle);
         let (from, to) = (-5_000 * MS, 200_000 * MS);
         for id in RADIOS {
-            let between = |trace: &Trace, from, to| {
+            let between = |trace: &PacketTrace, from, to| {
                 all_joules(&simulate_between(&model(id), Bound::Value, trace, from, to).expect("a course"))
             };
             let parts = between(&before, from, middle) + between(&after, middle, to);

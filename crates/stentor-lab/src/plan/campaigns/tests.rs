@@ -1,8 +1,8 @@
 use super::*;
-use crate::plan::Plan;
+use crate::plan::StudyPlan;
 
 fn campaigns() -> Campaigns {
-    Plan::shipped("isikligil-2017").expect("readable").expect("there").campaigns.expect("campaigns")
+    StudyPlan::shipped("isikligil-2017").expect("readable").expect("there").campaigns.expect("campaigns")
 }
 
 #[test]
@@ -12,7 +12,7 @@ fn the_study_of_2017_has_thirteen_tests_with_a_million_pushes_each_at_full_scale
     let ids: Vec<_> = tests.iter().map(|cell| cell.id.as_str()).collect();
     assert_eq!(ids, ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13"]);
     assert!(tests.iter().all(|cell| study.pushes(cell.mix, 1.0) == 1_000_000));
-    let (one, both) = (study.devices(Mix::Gcm, 1.0), study.devices(Mix::Both, 1.0));
+    let (one, both) = (study.devices(PlatformMix::Gcm, 1.0), study.devices(PlatformMix::Both, 1.0));
     assert_eq!(one.gcm + one.apns + both.gcm + both.apns, 3_000_000);
     let inflight: Vec<_> = tests.iter().filter_map(|cell| cell.inflight_requests()).collect();
     assert_eq!(inflight, [20, 20, 40, 50, 50, 50, 100, 100, 20, 20, 40, 100, 200]);
@@ -20,8 +20,8 @@ fn the_study_of_2017_has_thirteen_tests_with_a_million_pushes_each_at_full_scale
 
 #[test]
 fn a_scale_never_leaves_a_platform_without_devices() {
-    assert_eq!(campaigns().devices(Mix::Both, 1e-9), Devices { gcm: 2, apns: 2 });
-    assert_eq!(campaigns().devices(Mix::Gcm, 0.002), Devices { gcm: 2000, apns: 2000 });
+    assert_eq!(campaigns().devices(PlatformMix::Both, 1e-9), PlatformDevices { gcm: 2, apns: 2 });
+    assert_eq!(campaigns().devices(PlatformMix::Gcm, 0.002), PlatformDevices { gcm: 2000, apns: 2000 });
 }
 
 #[test]
@@ -41,7 +41,11 @@ fn every_cell_beyond_the_paper_answers_a_question_that_stands_there() {
     assert!(study.questions.iter().all(answered));
     for cell in study.cells.iter().filter(|cell| !cell.question.is_empty()) {
         assert!(study.questions.iter().any(|question| question.id == cell.question), "{}", cell.id);
-        assert!(cell.producers == 1 || cell.mix != Mix::Both, "{}: the parts are of one platform", cell.id);
+        assert!(
+            cell.producers == 1 || cell.mix != PlatformMix::Both,
+            "{}: the parts are of one platform",
+            cell.id
+        );
         assert!(!cell.id.contains([',', '"', ' ']), "{}: it is told to `--only`, and in a table", cell.id);
         let places = cell.consumers.unwrap_or(cell.apps);
         assert!(places.is_multiple_of(cell.apps), "{}: places cannot be shared evenly", cell.id);

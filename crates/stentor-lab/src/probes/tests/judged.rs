@@ -1,8 +1,8 @@
 //! What comes of probes: a file, figures, verdicts, tables.
 
 use super::*;
+use crate::claims::ClaimVerdict;
 use crate::claims::Dossier;
-use crate::claims::Verdict;
 use crate::results::tests::study;
 use crate::results::{Results, verdicts};
 
@@ -11,7 +11,7 @@ fn dossier() -> Dossier {
 }
 
 /// Judges one claim by what a single probe told.
-fn judged(id: &str, one: ProbeResult) -> Verdict {
+fn judged(id: &str, one: ProbeResult) -> ClaimVerdict {
     let figures = Probed::of(vec![one]).figures();
     let judged = dossier().judge(Some(&figures)).expect("judged");
     let claim = judged.into_iter().find(|claim| claim.statement.id == id).expect(id);
@@ -20,9 +20,9 @@ fn judged(id: &str, one: ProbeResult) -> Verdict {
 
 #[test]
 fn every_cell_of_both_tables_has_a_probe_beside_it() {
-    let subjects = Protocol::ALL.map(Protocol::label);
-    let of = |probe: &Probe| {
-        subjects.map(|subject| told(&probe.id, &probe.feature, subject, Answer::Word(Word::Yes)))
+    let subjects = PaperProtocol::ALL.map(PaperProtocol::label);
+    let of = |probe: &FeatureProbe| {
+        subjects.map(|subject| told(&probe.id, &probe.feature, subject, ProbeAnswer::Word(ProbeWord::Yes)))
     };
     let told: Vec<ProbeResult> = list().iter().flat_map(of).collect();
     let rows = rows(dossier().figures(), &told);
@@ -34,7 +34,7 @@ fn every_cell_of_both_tables_has_a_probe_beside_it() {
 #[test]
 fn ids_of_probes_are_given_once_and_each_has_a_trial() {
     let probes = list();
-    assert!(probes.iter().all(Probe::has_trial));
+    assert!(probes.iter().all(FeatureProbe::has_trial));
     let mut ids: Vec<&str> = probes.iter().map(|probe| probe.id.as_str()).collect();
     let count = ids.len();
     assert_eq!(count, 24);
@@ -47,7 +47,8 @@ fn ids_of_probes_are_given_once_and_each_has_a_trial() {
 fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     assert_eq!(Probed::read(directory.path()).expect("nothing there"), None);
-    let answers = [Answer::Number(9.0), Answer::Word(Word::No), Answer::Word(Word::NotTold)];
+    let answers =
+        [ProbeAnswer::Number(9.0), ProbeAnswer::Word(ProbeWord::No), ProbeAnswer::Word(ProbeWord::NotTold)];
     let probed = Probed::of(answers.map(|answer| told("types", "Strict typing", "SOAP", answer)).to_vec());
     probed.write(directory.path()).expect("written");
     assert_eq!(Probed::read(directory.path()).expect("read"), Some(probed.clone()));
@@ -60,24 +61,24 @@ fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
 
 #[test]
 fn claims_about_features_follow_what_the_probe_says() {
-    let structs = |word| told("structs", "Structs and arrays", "REST", Answer::Word(word));
-    assert_eq!(judged("C004-10", structs(Word::Yes)), Verdict::DoesNotHold);
-    assert_eq!(judged("C004-10", structs(Word::No)), Verdict::Holds);
-    assert_eq!(judged("C004-10", structs(Word::NotRun)), Verdict::NotTestable);
-    let contract = |word| told("contract", "Specification", "REST", Answer::Word(word));
+    let structs = |word| told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(word));
+    assert_eq!(judged("C004-10", structs(ProbeWord::Yes)), ClaimVerdict::DoesNotHold);
+    assert_eq!(judged("C004-10", structs(ProbeWord::No)), ClaimVerdict::Holds);
+    assert_eq!(judged("C004-10", structs(ProbeWord::NotRun)), ClaimVerdict::NotTestable);
+    let contract = |word| told("contract", "Specification", "REST", ProbeAnswer::Word(word));
     // Others may describe what our face does not.
-    assert_eq!(judged("C004-13", contract(Word::No)), Verdict::NotTestable);
-    assert_eq!(judged("C004-13", contract(Word::Yes)), Verdict::Holds);
+    assert_eq!(judged("C004-13", contract(ProbeWord::No)), ClaimVerdict::NotTestable);
+    assert_eq!(judged("C004-13", contract(ProbeWord::Yes)), ClaimVerdict::Holds);
     assert_eq!(
-        judged("C004-12", told("tls", "Security", "REST", Answer::Word(Word::Yes))),
-        Verdict::DoesNotHold
+        judged("C004-12", told("tls", "Security", "REST", ProbeAnswer::Word(ProbeWord::Yes))),
+        ClaimVerdict::DoesNotHold
     );
-    assert_eq!(judged("C004-14", structs(Word::Yes)), Verdict::NotTestable);
+    assert_eq!(judged("C004-14", structs(ProbeWord::Yes)), ClaimVerdict::NotTestable);
 }
 
 #[test]
 fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
-    let count = |id, feature, subject, answer| told(id, feature, subject, Answer::Number(answer));
+    let count = |id, feature, subject, answer| told(id, feature, subject, ProbeAnswer::Number(answer));
     let upkeep = "Extensibility/Maintainability";
     let learning = "Short learning curve";
     let figures = Probed::of(vec![
@@ -91,21 +92,24 @@ fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
     for id in ["C004-9", "C004-14", "C004-15"] {
         let claim = judged.iter().find(|claim| claim.statement.id == id).expect(id);
         let ours = claim.ours.as_ref().expect("judged by ours");
-        assert_eq!(ours.verdict, Verdict::NotTestable, "{id}");
+        assert_eq!(ours.verdict, ClaimVerdict::NotTestable, "{id}");
         assert!(ours.missing.as_ref().is_some_and(|why| !why.contains('[')), "{id}: {ours:?}");
     }
 }
 
 #[test]
 fn probes_stand_in_the_column_of_today_without_a_p_value() {
-    let structs = told("structs", "Structs and arrays", "REST", Answer::Word(Word::Yes));
+    let structs = told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(ProbeWord::Yes));
     let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(Probed::of(vec![structs])));
     let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
     let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
     let probed = find("C004-10");
-    assert_eq!((probed.period.verdict, probed.modern.verdict), (Verdict::NotTestable, Verdict::DoesNotHold));
-    assert_eq!((probed.best().verdict, probed.modern.p), (Verdict::DoesNotHold, None));
+    assert_eq!(
+        (probed.period.verdict, probed.modern.verdict),
+        (ClaimVerdict::NotTestable, ClaimVerdict::DoesNotHold)
+    );
+    assert_eq!((probed.best().verdict, probed.modern.p), (ClaimVerdict::DoesNotHold, None));
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
     // Nobody looked how REST is described.
-    assert_eq!(find("C004-13").best().verdict, Verdict::NotTestable);
+    assert_eq!(find("C004-13").best().verdict, ClaimVerdict::NotTestable);
 }

@@ -1,8 +1,7 @@
 //! Drawings of rates: a bar for each test, and lines over the number of consumers.
 
-use super::super::plots::WIDTH;
 use super::{CellSummary, Plot, tables};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, PAPER, short, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, WIDTH, short, width_of};
 
 const ROW: f64 = 36.0;
 const BAR: f64 = 11.0;
@@ -10,7 +9,7 @@ const TOP: f64 = 52.0;
 const LEFT: f64 = 270.0;
 const RIGHT: f64 = 70.0;
 /// What Little's law allows.
-const BOUND: Look = Look::of(1);
+const BOUND: SeriesStyle = SeriesStyle::of(1);
 /// An interval of two or three runs may reach far; so much further than every rate it is cut.
 const BEYOND: f64 = 1.3;
 const PANEL: f64 = 380.0;
@@ -48,7 +47,7 @@ fn legend(canvas: &mut Canvas, cells: &[&CellSummary]) {
     let any = |part: fn(&CellSummary) -> bool| cells.iter().any(|one| part(one));
     let parts = [
         (PAPER, "published", any(|one| one.published_pushes_per_second.is_some())),
-        (Look::of(0).color, "measured: median, 95 % interval, each run", true),
+        (SeriesStyle::of(0).color, "measured: median, 95 % interval, each run", true),
         (BOUND.color, "bound by Little's law", any(|one| one.bound_pushes_per_second.is_some())),
     ];
     let mut x = 8.0;
@@ -70,13 +69,13 @@ fn bars(canvas: &mut Canvas, axis: &Axis, one: &CellSummary, y: f64) {
     }
     if one.was_made() {
         let top = y + 4.0 + BAR;
-        bar(canvas, one.campaign.pushes_per_second, top, Look::of(0).color);
+        bar(canvas, one.campaign.pushes_per_second, top, SeriesStyle::of(0).color);
         let middle = top + BAR / 2.0;
         if let Some((low, high)) = one.rate.and_then(|rate| rate.low.zip(rate.high)) {
             canvas.whiskers((axis.place(low), middle), (axis.place(high), middle), INK);
         }
         for rate in one.rates.values().iter().filter(|_| one.runs > 1) {
-            canvas.mark((axis.place(*rate), middle), Look::of(5));
+            canvas.mark((axis.place(*rate), middle), SeriesStyle::of(5));
         }
     }
     if let Some(bound) = one.bound_pushes_per_second {
@@ -117,8 +116,11 @@ fn lines(tests: &[CellSummary], rate: Rate) -> [Vec<Point>; 3] {
 
 /// Draws the rate over the number of consumers with pools, as published and as measured: the paper's only figure.
 pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
-    let looks: Vec<(&str, Look)> =
-        ["GCM", "APNs", "both"].into_iter().enumerate().map(|(at, name)| (name, Look::of(at))).collect();
+    let looks: Vec<(&str, SeriesStyle)> = ["GCM", "APNs", "both"]
+        .into_iter()
+        .enumerate()
+        .map(|(at, name)| (name, SeriesStyle::of(at)))
+        .collect();
     let published = lines(tests, |one| Some((one.published_pushes_per_second?, None)));
     let ours = lines(tests, |one| one.rate.map(|rate| (rate.median, rate.low.zip(rate.high))));
     let mut canvas = Canvas::new(WIDTH, PANEL_TOP + HEIGHT + 44.0);
@@ -136,7 +138,7 @@ pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
     Plot { id: "consumers".to_owned(), title, words, svg }
 }
 
-fn panel(canvas: &mut Canvas, title: &str, left: f64, lines: &[Vec<Point>], looks: &[(&str, Look)]) {
+fn panel(canvas: &mut Canvas, title: &str, left: f64, lines: &[Vec<Point>], looks: &[(&str, SeriesStyle)]) {
     canvas.heading((left, PANEL_TOP - 12.0), title);
     let most = lines.iter().flatten().map(|point| point.1).fold(1.0, f64::max);
     let bottom = PANEL_TOP + HEIGHT;

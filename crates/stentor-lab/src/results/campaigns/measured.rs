@@ -1,9 +1,9 @@
 //! What came of a cell of campaigns: its runs, summed up over those that count.
 
-use crate::claims::figures::{Figure, Figures, Value};
+use crate::claims::figures::{Figure, FigureValue, Figures};
 use crate::plan::CampaignCell;
-use crate::rates::{Limit, bound_per_second, mean_seconds};
-use crate::record::{Campaign, Environment, FINISHED, NOT_MADE, Record};
+use crate::rates::{RateBound, bound_per_second, mean_seconds};
+use crate::record::{CampaignRecord, Environment, FINISHED, ForkRecord, NOT_MADE};
 use crate::results::CONFIDENCE;
 use crate::statistics::{Estimate, Samples};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct CellSummary {
     pub pooled: bool,
     /// Medians over the runs that count; sums of what is amiss and the worst proof over all that were made.
     #[serde(flatten)]
-    pub campaign: Campaign,
+    pub campaign: CampaignRecord,
     /// The paper's rate.
     pub published_pushes_per_second: Option<f64>,
     /// Ours over the paper's.
@@ -57,7 +57,7 @@ pub struct CellSummary {
     /// Requests that may be in flight over all providers, if fixed.
     pub places: Option<u32>,
     /// What holds the rate; only told with kept connections and fixed places.
-    pub limited_by: Option<Limit>,
+    pub limited_by: Option<RateBound>,
     /// Pushes per second, with an interval from two runs on.
     pub rate: Option<Estimate>,
     /// The interval of the rate over the paper's.
@@ -72,9 +72,13 @@ pub struct CellSummary {
 
 impl CellSummary {
     /// Sums up the records of a cell; `None` without any.
-    pub(super) fn of(cell: &CampaignCell, figures: Option<&Figures>, records: &[&Record]) -> Option<Self> {
-        let made: Vec<&Record> = records.iter().copied().filter(|one| one.outcome != NOT_MADE).collect();
-        let valid: Vec<&Record> =
+    pub(super) fn of(
+        cell: &CampaignCell,
+        figures: Option<&Figures>,
+        records: &[&ForkRecord],
+    ) -> Option<Self> {
+        let made: Vec<&ForkRecord> = records.iter().copied().filter(|one| one.outcome != NOT_MADE).collect();
+        let valid: Vec<&ForkRecord> =
             made.iter().copied().filter(|one| one.pushes_per_second().is_some()).collect();
         // Something is told of a cell of which no run counts: what was seen, and that it does not count.
         let told = if valid.is_empty() { &made } else { &valid };
@@ -112,7 +116,11 @@ impl CellSummary {
     }
 
     /// Returns what came of a single run.
-    pub(super) fn of_run(cell: &CampaignCell, figures: Option<&Figures>, record: &Record) -> Option<Self> {
+    pub(super) fn of_run(
+        cell: &CampaignCell,
+        figures: Option<&Figures>,
+        record: &ForkRecord,
+    ) -> Option<Self> {
         let one = Self::of(cell, figures, &[record])?;
         Some(Self { repetition: record.fork, env: Some(record.env.clone()), ..one })
     }
@@ -139,14 +147,14 @@ impl CellSummary {
             (self.bound_pushes_per_second, self.share_of_bound) = (Some(bound), over(rate, bound));
         }
         if self.pooled {
-            self.limited_by = self.campaign.inflight_mean.and_then(|taken| Limit::of(taken, places));
+            self.limited_by = self.campaign.inflight_mean.and_then(|taken| RateBound::of(taken, places));
         }
         self
     }
 }
 
 /// Returns why a run does not count, why it was not made, and how its server ended before its time; empty where nothing is so.
-fn what_is_amiss(record: &Record) -> [String; 3] {
+fn what_is_amiss(record: &ForkRecord) -> [String; 3] {
     let none = String::new;
     match record.outcome.as_str() {
         FINISHED => [record.invalid_reason.clone(), none(), none()],
@@ -164,24 +172,25 @@ fn published(figures: &Figures, id: &str) -> Option<f64> {
             && figure.source.starts_with("Table")
     };
     match figures.iter().find(is_it)?.value {
-        Value::Number(rate) => Some(rate.value),
-        Value::Word(_) | Value::Absent => None,
+        FigureValue::Number(rate) => Some(rate.value),
+        FigureValue::Word(_) | FigureValue::Absent => None,
     }
 }
 
-fn sum_up(first: &Record, told: &[&Record], made: &[&Record]) -> Campaign {
-    let all = |records: &[&Record]| -> Vec<Campaign> {
+fn sum_up(first: &ForkRecord, told: &[&ForkRecord], made: &[&ForkRecord]) -> CampaignRecord {
+    let all = |records: &[&ForkRecord]| -> Vec<CampaignRecord> {
         records.iter().filter_map(|one| one.campaign.clone()).collect()
     };
     let (told, made) = (all(told), all(made));
-    let median =
-        |of: fn(&Campaign) -> Option<f64>| told.iter().filter_map(of).collect::<Samples>().quantile(0.5);
-    let sure = |of: fn(&Campaign) -> Option<f64>| median(of).unwrap_or_default();
-    let most = |of: fn(&Campaign) -> u64| told.iter().map(of).max().unwrap_or_default();
-    let sum = |of: fn(&Campaign) -> u64| made.iter().map(of).sum::<u64>();
+    let median = |of: fn(&CampaignRecord) -> Option<f64>| {
+        told.iter().filter_map(of).collect::<Samples>().quantile(0.5)
+    };
+    let sure = |of: fn(&CampaignRecord) -> Option<f64>| median(of).unwrap_or_default();
+    let most = |of: fn(&CampaignRecord) -> u64| told.iter().map(of).max().unwrap_or_default();
+    let sum = |of: fn(&CampaignRecord) -> u64| made.iter().map(of).sum::<u64>();
     let reached = made.iter().map(|one| one.known_devices_reached);
     let worst = reached.min_by_key(|[reached, count]| i64::from(*reached) - i64::from(*count));
-    Campaign {
+    CampaignRecord {
         wall_seconds: sure(|one| Some(one.wall_seconds)),
         pushes_per_second: sure(|one| Some(one.pushes_per_second)),
         middle_pushes_per_second: median(|one| one.middle_pushes_per_second),

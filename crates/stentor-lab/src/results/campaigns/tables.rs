@@ -1,7 +1,7 @@
 //! The tables of a study of campaigns.
 
 use super::{CellSummary, JudgedClaim};
-use crate::document::Table;
+use crate::document::TextTable;
 
 /// A heading, and what stands below it for a cell.
 type Column = (&'static str, fn(&CellSummary) -> String);
@@ -21,10 +21,10 @@ fn yes(so: bool) -> String {
     if so { "yes" } else { "no" }.to_owned()
 }
 
-fn table(cells: &[&CellSummary], columns: &[Column]) -> Table {
+fn table(cells: &[&CellSummary], columns: &[Column]) -> TextTable {
     let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     let row = |one: &&CellSummary| columns.iter().map(|(_, write)| write(one)).collect();
-    Table { header, rows: cells.iter().map(row).collect() }
+    TextTable { header, rows: cells.iter().map(row).collect() }
 }
 
 const ID: Column = ("test", |one| one.id.clone());
@@ -81,7 +81,7 @@ pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>
 }
 
 /// Rates beside the published ones.
-pub(super) fn rates(cells: &[&CellSummary]) -> Table {
+pub(super) fn rates(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
         &[
@@ -101,7 +101,7 @@ pub(super) fn rates(cells: &[&CellSummary]) -> Table {
 }
 
 /// What Little's law says of each test.
-pub(super) fn little(cells: &[&CellSummary]) -> Table {
+pub(super) fn little(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
         &[
@@ -119,7 +119,7 @@ pub(super) fn little(cells: &[&CellSummary]) -> Table {
 }
 
 /// What was proven.
-pub(super) fn proof(cells: &[&CellSummary]) -> Table {
+pub(super) fn proof(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
         &[
@@ -144,7 +144,7 @@ pub(super) fn proof(cells: &[&CellSummary]) -> Table {
 }
 
 /// What it took.
-pub(super) fn costs(cells: &[&CellSummary]) -> Table {
+pub(super) fn costs(cells: &[&CellSummary]) -> TextTable {
     table(
         cells,
         &[
@@ -168,7 +168,7 @@ pub(super) fn costs(cells: &[&CellSummary]) -> Table {
 }
 
 /// One question beyond the paper.
-pub(super) fn group(cells: &[&CellSummary]) -> Table {
+pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
     let taken: Column = ("taken of places", |one| {
         let of = one.places.map_or_else(String::new, |places| format!(" of {places}"));
         number(one.campaign.inflight_mean, 0) + &of
@@ -185,8 +185,8 @@ pub(super) fn group(cells: &[&CellSummary]) -> Table {
 }
 
 /// The verdicts on what we conclude for a question.
-pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> Table {
+pub(super) fn answers(answers: &[JudgedClaim], question: &str) -> TextTable {
     let ours = answers.iter().filter(|one| one.group == question);
     let rows = ours.map(|one| [one.text.clone(), one.ours.word().to_owned(), one.our_figures.clone()]);
-    Table::new(["what was to be seen", "verdict", "rates, 95 % interval"], rows)
+    TextTable::new(["what was to be seen", "verdict", "rates, 95 % interval"], rows)
 }

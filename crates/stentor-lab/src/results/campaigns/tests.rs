@@ -1,21 +1,21 @@
 use super::super::{Remarks, markdown, page};
 use super::*;
-use crate::record::{Campaign, FINISHED, NOT_MADE, SCHEMA};
+use crate::record::{CampaignRecord, FINISHED, NOT_MADE, SCHEMA};
 use serde_json::json;
 
-fn record(id: &str, fork: u32, rate: f64) -> Record {
-    let plan = crate::plan::Plan::shipped("isikligil-2017").expect("readable").expect("there");
+fn record(id: &str, fork: u32, rate: f64) -> ForkRecord {
+    let plan = crate::plan::StudyPlan::shipped("isikligil-2017").expect("readable").expect("there");
     let cells = plan.campaigns.expect("campaigns").cells;
     let cell = cells.iter().find(|cell| cell.id == id).expect("a cell");
-    Record {
-        campaign: Some(Campaign {
+    ForkRecord {
+        campaign: Some(CampaignRecord {
             pushes: 1000,
             pushes_per_second: rate,
             latency_mean_ms: 40.0,
             inflight_mean: Some(19.5),
             ledger_balanced: true,
             known_devices_reached: [1, 1],
-            ..Campaign::default()
+            ..CampaignRecord::default()
         }),
         schema: SCHEMA.into(),
         study: "isikligil-2017".into(),
@@ -27,15 +27,15 @@ fn record(id: &str, fork: u32, rate: f64) -> Record {
         attempt: 1,
         valid: true,
         outcome: FINISHED.into(),
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
-fn late(id: &str, fork: u32, rate: f64) -> Record {
-    Record { valid: false, invalid_reason: "the machine was <late>".into(), ..record(id, fork, rate) }
+fn late(id: &str, fork: u32, rate: f64) -> ForkRecord {
+    ForkRecord { valid: false, invalid_reason: "the machine was <late>".into(), ..record(id, fork, rate) }
 }
 
-fn account(records: Vec<Record>) -> Account {
+fn account(records: Vec<ForkRecord>) -> Account {
     let provenance = json!({"scale": 0.01, "repetitions": 3});
     let command = "stentor lab run <study>".to_owned();
     let remarks =
@@ -43,7 +43,7 @@ fn account(records: Vec<Record>) -> Account {
     Account::of(Results::of(records).expect("one study"), remarks).expect("told")
 }
 
-fn only(records: &[Record]) -> CellSummary {
+fn only(records: &[ForkRecord]) -> CellSummary {
     let (mut tests, _) = Results::of(records.to_vec()).expect("one study").measured();
     assert_eq!(tests.len(), 1);
     tests.remove(0)
@@ -63,7 +63,7 @@ fn a_run_in_which_anything_is_amiss_is_not_sound() {
     let sound = record("T9", 1, 1.0).campaign.expect("a campaign");
     assert!(sound.is_sound());
     for spoil in [
-        (|one: &mut Campaign| one.lost = 1) as fn(&mut Campaign),
+        (|one: &mut CampaignRecord| one.lost = 1) as fn(&mut CampaignRecord),
         |one| one.stuck = 1,
         |one| one.duplicates = 1,
         |one| one.ledger_balanced = false,
@@ -92,13 +92,13 @@ fn a_run_that_does_not_count_is_in_no_figure_and_stays_visible() {
 
 #[test]
 fn a_cell_of_which_no_run_counts_has_no_rate_and_says_why() {
-    let skipped = Record {
+    let skipped = ForkRecord {
         outcome: NOT_MADE.into(),
         valid: false,
         invalid_reason: "no rights".into(),
         ..record("half-a-core", 1, 0.0)
     };
-    let ended = Record { outcome: "the server was killed".into(), ..record("32-MiB", 1, 0.0) };
+    let ended = ForkRecord { outcome: "the server was killed".into(), ..record("32-MiB", 1, 0.0) };
     let results = Results::of(vec![late("T1", 1, 100.0), skipped, ended]).expect("one study");
     let (tests, beyond) = results.measured();
     assert_eq!((tests[0].rate, tests[0].runs, tests[0].runs_invalid), (None, 0, 1));
@@ -118,18 +118,18 @@ fn claims_are_judged_by_rates_and_those_of_tests_that_were_not_run_are_not_testa
     let of = |answers: &[JudgedClaim], id: &str| {
         answers.iter().find(|one| one.id == id).map(|one| (one.published, one.ours)).expect("there")
     };
-    assert_eq!(of(&few, "pools"), (Verdict::Holds, Verdict::NotTestable));
+    assert_eq!(of(&few, "pools"), (ClaimVerdict::Holds, ClaimVerdict::NotTestable));
     let pairs = [("T9", 500.0), ("T1", 400.0), ("T10", 500.0), ("T2", 400.0), ("T11", 900.0), ("T3", 1200.0)];
-    let mut records: Vec<Record> = pairs.into_iter().flat_map(|(id, rate)| three(id, rate)).collect();
+    let mut records: Vec<ForkRecord> = pairs.into_iter().flat_map(|(id, rate)| three(id, rate)).collect();
     records.extend(three("slow-producer-20", 150.0).chain(three("slow-producer-100", 160.0)));
     let answers = account(records).answers().expect("judged");
     assert_eq!(
         of(&answers, "pools"),
-        (Verdict::Holds, Verdict::DoesNotHold),
+        (ClaimVerdict::Holds, ClaimVerdict::DoesNotHold),
         "both platforms are the other way"
     );
-    assert_eq!(of(&answers, "first-rate"), (Verdict::DoesNotHold, Verdict::NotTestable));
-    assert_eq!(of(&answers, "consumers-do-not-raise"), (Verdict::NotTestable, Verdict::Holds));
+    assert_eq!(of(&answers, "first-rate"), (ClaimVerdict::DoesNotHold, ClaimVerdict::NotTestable));
+    assert_eq!(of(&answers, "consumers-do-not-raise"), (ClaimVerdict::NotTestable, ClaimVerdict::Holds));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::super::tests::record;
 use super::super::{figures_csv, verdicts};
 use super::*;
-use crate::claims::Verdict;
+use crate::claims::ClaimVerdict;
 use crate::record::Bytes;
 use crate::statistics::invented::Invented;
 
@@ -12,7 +12,7 @@ const CONTROL: u64 = 180;
 fn bytes(payload: u64, headers: u64, is_of_today: bool) -> Bytes {
     let exchanges = 10;
     let data = exchanges * (payload + headers);
-    let way = Traffic {
+    let way = DirectionBytes {
         frames: exchanges * 6,
         ip: data + exchanges * CONTROL,
         data_frames: is_of_today.then_some(exchanges * 2),
@@ -28,12 +28,12 @@ fn study(is_of_today: bool) -> Results {
     of(records(is_of_today, |_| 20.0))
 }
 
-fn of(records: Vec<Record>) -> Results {
+fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
 /// Four forks of each cell, whose round trip takes so many milliseconds by its payload.
-fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<Record> {
+fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<ForkRecord> {
     let mut invented = Invented::new(5);
     let mut records = Vec::new();
     for fork in 1..=4 {
@@ -52,7 +52,7 @@ fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<Record> {
     records
 }
 
-fn verdict(results: &Results, id: &str) -> Verdict {
+fn verdict(results: &Results, id: &str) -> ClaimVerdict {
     let verdicts = verdicts(results).expect("claims").expect("a dossier");
     let one = verdicts.claims.into_iter().find(|one| one.judged.statement.id == id);
     one.expect("there").period.verdict
@@ -97,8 +97,8 @@ fn records_that_know_no_data_packets_have_the_full_exchange_only_and_judge_nothi
     let results = study(false);
     assert_eq!(value(&results, "NDU", SUM), None);
     assert!(value(&results, "NDU (full exchange)", SUM).is_some());
-    assert_eq!(verdict(&results, "C000-6"), Verdict::NotTestable);
-    assert_eq!(verdict(&study(true), "C000-6"), Verdict::Holds);
+    assert_eq!(verdict(&results, "C000-6"), ClaimVerdict::NotTestable);
+    assert_eq!(verdict(&study(true), "C000-6"), ClaimVerdict::Holds);
 }
 
 #[test]
@@ -107,23 +107,24 @@ fn whether_delay_grows_with_the_payload_is_judged_by_the_round_trip_of_each() {
         let ms = |payload: &str| if payload == "4055" { largest } else { 20.0 };
         verdict(&of(records(true, ms)), "C000-3")
     };
-    assert_eq!(judged(30.0), Verdict::Holds);
-    assert_eq!(judged(20.0), Verdict::Undecided);
-    assert_eq!(judged(13.0), Verdict::DoesNotHold);
-    let ends_missing: Vec<Record> =
+    assert_eq!(judged(30.0), ClaimVerdict::Holds);
+    assert_eq!(judged(20.0), ClaimVerdict::Undecided);
+    assert_eq!(judged(13.0), ClaimVerdict::DoesNotHold);
+    let ends_missing: Vec<ForkRecord> =
         records(true, |_| 20.0).into_iter().filter(|one| one.cell["payload"] != "64").collect();
-    assert_eq!(verdict(&of(ends_missing), "C000-3"), Verdict::NotTestable);
+    assert_eq!(verdict(&of(ends_missing), "C000-3"), ClaimVerdict::NotTestable);
 }
 
 #[test]
 fn a_test_of_one_way_delay_is_in_no_round_trip() {
     let mut all = records(true, |_| 20.0);
-    let one_way = records(true, |_| 5.0).into_iter().map(|one| Record { experiment: "OWD".into(), ..one });
+    let one_way =
+        records(true, |_| 5.0).into_iter().map(|one| ForkRecord { experiment: "OWD".into(), ..one });
     all.extend(one_way);
     let results = of(all);
     let (mean, each) =
         (value(&results, "RTT", ALL).expect("there"), value(&results, "RTT each payload", "64 B"));
     assert!((18.0..22.0).contains(&mean), "{mean}");
     assert!(each.is_some_and(|each| (18.0..22.0).contains(&each)), "{each:?}");
-    assert_ne!(verdict(&results, "C000-3"), Verdict::NotTestable);
+    assert_ne!(verdict(&results, "C000-3"), ClaimVerdict::NotTestable);
 }

@@ -1,10 +1,10 @@
 use super::super::tests::study;
 use super::super::{Remarks, Results, markdown, sheet};
 use super::*;
-use crate::energy::{EnergyValue, Kind, Origin, Side};
-use crate::record::Record;
+use crate::energy::{EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
+use crate::record::ForkRecord;
 
-fn account(records: Vec<Record>) -> Account {
+fn account(records: Vec<ForkRecord>) -> Account {
     let results = Results::of(records).expect("one study");
     let remarks = Remarks {
         differences: vec!["PHP 8.2 instead of <5.2>".into()],
@@ -16,10 +16,10 @@ fn account(records: Vec<Record>) -> Account {
     Account::of(results, remarks).expect("told")
 }
 
-fn with_energy(mut records: Vec<Record>) -> Vec<Record> {
+fn with_energy(mut records: Vec<ForkRecord>) -> Vec<ForkRecord> {
     for record in &mut records {
-        let origin = Origin::new(Kind::Modelled, "wifi", "none");
-        record.energy = vec![EnergyValue::of("radio", Side::Client, 1.5, 2.0, &origin)];
+        let origin = EnergyOrigin::new(EnergyKind::Modelled, "wifi", "none");
+        record.energy = vec![EnergyValue::of("radio", EnergySide::Client, 1.5, 2.0, &origin)];
     }
     records
 }
@@ -179,8 +179,8 @@ fn records_without_times_make_a_report_that_has_none_and_says_why() {
     let verdicts = account.verdicts.as_ref().expect("a study with claims");
     let timed =
         verdicts.claims.iter().filter(|one| one.judged.statement.checks.join(" ").contains("latency"));
-    let told: Vec<Verdict> = timed.map(|one| one.period.verdict).collect();
-    assert!(!told.is_empty() && told.iter().all(|one| *one == Verdict::NotTestable), "{told:?}");
+    let told: Vec<ClaimVerdict> = timed.map(|one| one.period.verdict).collect();
+    assert!(!told.is_empty() && told.iter().all(|one| *one == ClaimVerdict::NotTestable), "{told:?}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::super::payload::Payloads;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
 use crate::plot::{Axis, Canvas, FAINT, GROUND, INK, short, width_of};
-use crate::record::{Record, phase};
-use crate::results::Cell;
+use crate::record::{ForkRecord, phase};
+use crate::results::MeasuredCell;
 use crate::statistics::Samples;
 
 const ROW: f64 = 20.0;
@@ -57,7 +57,7 @@ const UNKNOWN: &str = "The darkest part is what one wanted to send, the values a
 /// Draws the time of an exchange, by phase.
 pub(super) fn phases(results: &Results) -> Vec<Plot> {
     let names = ["serialize", "wait for the service", "transfer", "parse", "insert rows"];
-    let is_blurred = |cell: &Cell| PHASES.iter().any(|phase| streams(cell, phase));
+    let is_blurred = |cell: &MeasuredCell| PHASES.iter().any(|phase| streams(cell, phase));
     let bars = bars(results, is_blurred, |_| {
         Box::new(|record| {
             let parts = PHASES.map(|part| phase_ms(record, part));
@@ -78,14 +78,14 @@ pub(super) fn phases(results: &Results) -> Vec<Plot> {
 }
 
 /// How a fork has the parts of its bar.
-type Parts = Box<dyn Fn(&Record) -> Option<Vec<f64>>>;
+type Parts = Box<dyn Fn(&ForkRecord) -> Option<Vec<f64>>>;
 
 fn bars(
     results: &Results,
-    is_marked: impl Fn(&Cell) -> bool,
-    mut parts: impl FnMut(&Cell) -> Parts,
+    is_marked: impl Fn(&MeasuredCell) -> bool,
+    mut parts: impl FnMut(&MeasuredCell) -> Parts,
 ) -> Vec<Bar> {
-    let bar = |cell: &Cell| {
+    let bar = |cell: &MeasuredCell| {
         let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(parts(cell)).collect();
         let count = forks.first()?.len();
         let middle = |part: usize| forks.iter().map(|fork| fork[part]).collect::<Samples>().quantile(0.5);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::cell::{by_size, size};
 use super::super::{METRICS, paper};
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
-use crate::plot::{Axis, Canvas, FAINT, Look};
-use crate::results::Cell;
+use crate::plot::{Axis, Canvas, FAINT, SeriesStyle};
+use crate::results::MeasuredCell;
 
 const PANEL: f64 = 400.0;
 const HEIGHT: f64 = 230.0;
@@ -18,18 +18,18 @@ const ROWS_MAX: usize = 6;
 /// One place of a line: size, value, and its interval.
 type Point = (f64, f64, Option<(f64, f64)>);
 /// Reads a cell's value and its interval.
-type Reader<'a> = dyn Fn(&Cell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
+type Reader<'a> = dyn Fn(&MeasuredCell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
 
 /// Draws each part of the study that has a factor whose levels are sizes.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
+    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&MeasuredCell>)| {
         part(results, &results.part(experiment, variant), &sized(&cells)?, &cells)
     };
     parts(results).into_iter().filter_map(draw).collect()
 }
 
 /// Chooses the factor whose levels are sizes, the one with the most of them.
-fn sized(cells: &[&Cell]) -> Option<String> {
+fn sized(cells: &[&MeasuredCell]) -> Option<String> {
     let mut factors: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (name, level) in cells.iter().flat_map(|cell| &cell.levels) {
         factors.entry(name).or_default().insert(level);
@@ -42,8 +42,8 @@ fn sized(cells: &[&Cell]) -> Option<String> {
     sizes.max_by_key(|(_, levels)| levels.len()).map(|(name, _)| (*name).to_owned())
 }
 
-fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<Plot> {
-    let rest = |cell: &Cell| {
+fn part(results: &Results, name: &str, factor: &str, cells: &[&MeasuredCell]) -> Option<Plot> {
+    let rest = |cell: &MeasuredCell| {
         let factors = results.factors();
         let others =
             cell.levels.iter().filter(|(name, _)| *name != factor && factors.contains_key(name.as_str()));
@@ -52,22 +52,22 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let mut rows: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+    let mut rows: BTreeMap<String, Vec<&MeasuredCell>> = BTreeMap::new();
     cells.iter().for_each(|cell| rows.entry(rest(cell)).or_default().push(cell));
     let names = subjects(cells);
-    let looks: Vec<(&str, Look)> =
-        names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
+    let looks: Vec<(&str, SeriesStyle)> =
+        names.iter().enumerate().map(|(place, name)| (*name, SeriesStyle::of(place))).collect();
     let count = rows.len().min(ROWS_MAX);
     let is_published = cells.iter().any(|cell| paper::published_ms(results, cell).is_some());
     let mut canvas = Canvas::new(WIDTH, 64.0 + (HEIGHT + 60.0) * count as f64);
     let top = canvas.legend(16.0, &looks) + 36.0;
     for (place, (title, cells)) in rows.iter().take(ROWS_MAX).enumerate() {
         let y = top + (HEIGHT + 60.0) * place as f64;
-        let ours = |cell: &Cell| {
+        let ours = |cell: &MeasuredCell| {
             let estimate = cell.estimate(&METRICS[0])?;
             Some((estimate.mean, estimate.low.zip(estimate.high)))
         };
-        let published = |cell: &Cell| Some((paper::published_ms(results, cell)?, None));
+        let published = |cell: &MeasuredCell| Some((paper::published_ms(results, cell)?, None));
         let heading = |what: &str| {
             if title.is_empty() { format!("{what}, ms") } else { format!("{title}: {what}, ms") }
         };
@@ -96,19 +96,19 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&Cell]) -> Option<
 }
 
 fn lines<'a>(
-    cells: &[&Cell],
+    cells: &[&MeasuredCell],
     names: &[&'a str],
     factor: &str,
     value: &Reader<'_>,
-) -> Vec<(&'a str, Look, Vec<Point>)> {
+) -> Vec<(&'a str, SeriesStyle, Vec<Point>)> {
     let line = |(place, name): (usize, &&'a str)| {
-        let mut of: Vec<&&Cell> = cells.iter().filter(|cell| cell.name == **name).collect();
+        let mut of: Vec<&&MeasuredCell> = cells.iter().filter(|cell| cell.name == **name).collect();
         of.sort_by(|one, other| by_size(&one.levels[factor], &other.levels[factor]));
-        let point = |cell: &&Cell| {
+        let point = |cell: &&MeasuredCell| {
             let (value, interval) = value(cell)?;
             Some((size(&cell.levels[factor])?, value, interval))
         };
-        (*name, Look::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
+        (*name, SeriesStyle::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
     };
     names.iter().enumerate().map(line).collect()
 }
@@ -118,7 +118,7 @@ fn panel(
     (left, top): (f64, f64),
     title: &str,
     factor: &str,
-    lines: &[(&str, Look, Vec<Point>)],
+    lines: &[(&str, SeriesStyle, Vec<Point>)],
 ) {
     canvas.heading((left, top - 8.0), title);
     let name = format!("{} (logarithmic)", factor.replace('_', " "));

@@ -3,8 +3,8 @@
 use super::super::Metric;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, width_of};
-use crate::results::Cell;
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, width_of};
+use crate::results::MeasuredCell;
 
 const ROW: f64 = 20.0;
 const TOP: f64 = 62.0;
@@ -21,9 +21,10 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
         ("processor time of each exchange, ms", [client_cpu, server_cpu]),
         ("most memory, MiB", [client_memory, server_memory]),
     ];
-    let has =
-        |cell: &&Cell| pairs.iter().flat_map(|(_, pair)| pair).any(|metric| cell.estimate(metric).is_some());
-    let all: Vec<&Cell> = results.cells.iter().filter(has).collect();
+    let has = |cell: &&MeasuredCell| {
+        pairs.iter().flat_map(|(_, pair)| pair).any(|metric| cell.estimate(metric).is_some())
+    };
+    let all: Vec<&MeasuredCell> = results.cells.iter().filter(has).collect();
     if all.is_empty() {
         return Vec::new();
     }
@@ -36,7 +37,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     let width = (WIDTH - left - 40.0) / 2.0;
     let height = TOP + ROW * cells.len() as f64 + 34.0;
     let mut canvas = Canvas::new(WIDTH, height);
-    canvas.legend(16.0, &[("client", Look::of(0)), ("server", Look::of(5))]);
+    canvas.legend(16.0, &[("client", SeriesStyle::of(0)), ("server", SeriesStyle::of(5))]);
     rows(results, &mut canvas, cells, left);
     for (number, (title, pair)) in pairs.iter().enumerate() {
         let from = left + number as f64 * (width + 30.0);
@@ -56,7 +57,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     vec![Plot { id: "costs".to_owned(), title, words, svg }]
 }
 
-fn rows(results: &Results, canvas: &mut Canvas, cells: &[&Cell], left: f64) {
+fn rows(results: &Results, canvas: &mut Canvas, cells: &[&MeasuredCell], left: f64) {
     let mut last = String::new();
     for (number, cell) in cells.iter().enumerate() {
         let y = TOP + ROW * number as f64 + 14.0;
@@ -74,7 +75,7 @@ fn column(
     (from, to): (f64, f64),
     title: &str,
     pair: [&Metric; 2],
-    cells: &[&Cell],
+    cells: &[&MeasuredCell],
     bottom: f64,
 ) {
     canvas.heading((from, TOP - 14.0), title);
@@ -86,7 +87,7 @@ fn column(
     };
     axis.draw_below(canvas, TOP, bottom);
     for (number, cell) in cells.iter().enumerate() {
-        for (metric, look, off) in [(pair[0], Look::of(0), -2.0), (pair[1], Look::of(5), 3.0)] {
+        for (metric, look, off) in [(pair[0], SeriesStyle::of(0), -2.0), (pair[1], SeriesStyle::of(5), 3.0)] {
             let y = TOP + ROW * number as f64 + 10.0 + off;
             let Some(estimate) = cell.estimate(metric) else { continue };
             if let (Some(low), Some(high)) = (estimate.low, estimate.high) {

@@ -2,8 +2,8 @@
 
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, parts, slug, subjects};
-use crate::plot::{Axis, Canvas, FAINT, GRID, Look};
-use crate::results::Cell;
+use crate::plot::{Axis, Canvas, FAINT, GRID, SeriesStyle};
+use crate::results::MeasuredCell;
 use crate::statistics::shares;
 
 const PANEL: f64 = 262.0;
@@ -15,25 +15,25 @@ const PANELS_MAX: usize = 15;
 /// Points of a line; more cannot be seen.
 const POINTS_MAX: usize = 160;
 /// One subject's times and shares, and how they are drawn.
-type Line = (Look, Vec<(f64, f64)>);
+type Line = (SeriesStyle, Vec<(f64, f64)>);
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
 
 /// Draws each part of the study, a panel for each place.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&Cell>)| {
+    let draw = |((experiment, variant), cells): ((&str, &str), Vec<&MeasuredCell>)| {
         let name = results.part(experiment, variant);
         part(results, &name, &cells)
     };
     parts(results).into_iter().filter_map(draw).collect()
 }
 
-fn part(results: &Results, name: &str, cells: &[&Cell]) -> Option<Plot> {
+fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> {
     let names = subjects(cells);
     let mut panels: Vec<(String, Vec<Line>)> = Vec::new();
     for cell in cells {
         let Some(histogram) = cell.distribution() else { continue };
-        let look = Look::of(names.iter().position(|name| *name == cell.name).unwrap_or_default());
+        let look = SeriesStyle::of(names.iter().position(|name| *name == cell.name).unwrap_or_default());
         let line: Vec<(f64, f64)> =
             shares(&histogram).into_iter().map(|(time, share)| (time as f64 / MS, share)).collect();
         let title = place(results, cell);
@@ -47,8 +47,8 @@ fn part(results: &Results, name: &str, cells: &[&Cell]) -> Option<Plot> {
     }
     let left_out = panels.len().saturating_sub(PANELS_MAX);
     panels.truncate(PANELS_MAX);
-    let looks: Vec<(&str, Look)> =
-        names.iter().enumerate().map(|(place, name)| (*name, Look::of(place))).collect();
+    let looks: Vec<(&str, SeriesStyle)> =
+        names.iter().enumerate().map(|(place, name)| (*name, SeriesStyle::of(place))).collect();
     let rows = panels.len().div_ceil(3);
     let mut canvas = Canvas::new(WIDTH, 70.0 + (HEIGHT + 64.0) * rows as f64);
     let top = canvas.legend(16.0, &looks) + 36.0;

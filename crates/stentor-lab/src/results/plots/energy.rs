@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::super::metric::wholes;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, short, width_of};
-use crate::results::Cell;
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, short, width_of};
+use crate::results::MeasuredCell;
 use crate::statistics::{Estimate, Samples};
 
 const ROW: f64 = 20.0;
@@ -21,7 +21,7 @@ pub(in crate::results) type Source = (String, String, String);
 
 /// Draws each kind and model apart: measured, imported and modelled figures are never in one picture.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let mut kinds: BTreeMap<Source, Vec<(&Cell, Estimate)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<Source, Vec<(&MeasuredCell, Estimate)>> = BTreeMap::new();
     for cell in &results.cells {
         for (key, samples) in joules(cell) {
             if let Some(estimate) = samples.estimate(crate::results::CONFIDENCE) {
@@ -37,7 +37,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
 }
 
 /// Shares joules out among each fork's whole exchanges, in millijoules, by component, kind and model.
-pub(in crate::results) fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
+pub(in crate::results) fn joules(cell: &MeasuredCell) -> BTreeMap<Source, Samples> {
     let mut all: BTreeMap<Source, Samples> = BTreeMap::new();
     for fork in &cell.forks {
         let exchanges = wholes(fork).unwrap_or(1.0);
@@ -50,7 +50,13 @@ pub(in crate::results) fn joules(cell: &Cell) -> BTreeMap<Source, Samples> {
     all
 }
 
-fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[(&Cell, Estimate)]) -> Plot {
+fn picture(
+    results: &Results,
+    component: &str,
+    kind: &str,
+    model: &str,
+    rows: &[(&MeasuredCell, Estimate)],
+) -> Plot {
     let shown = &rows[..rows.len().min(ROWS_MAX)];
     let left = shown
         .iter()
@@ -79,7 +85,7 @@ fn picture(results: &Results, component: &str, kind: &str, model: &str, rows: &[
         if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
             canvas.whiskers((axis.place(low), y), (axis.place(high), y), INK);
         }
-        canvas.mark((axis.place(estimate.mean), y), Look::of(0));
+        canvas.mark((axis.place(estimate.mean), y), SeriesStyle::of(0));
         canvas.text((WIDTH - 8.0, y + 4.0), "end", INK, &short(estimate.mean));
     }
     let title = format!("Energy of the {component}: {kind}");

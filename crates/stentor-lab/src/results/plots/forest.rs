@@ -1,8 +1,8 @@
 //! Ratios with their intervals, beside the paper's.
 
-use super::super::ratios::{Group, Row, ratios};
+use super::super::ratios::{RatioGroup, SubjectRatio, ratios};
 use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, Look, PAPER, short, width_of};
+use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short, width_of};
 
 const ROW: f64 = 19.0;
 /// Room above a place's rows.
@@ -16,8 +16,8 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
     ratios(results).iter().filter_map(forest).collect()
 }
 
-fn forest(group: &Group<'_>) -> Option<Plot> {
-    let rows: Vec<&Row> = group.rows.iter().take(ROWS_MAX).collect();
+fn forest(group: &RatioGroup<'_>) -> Option<Plot> {
+    let rows: Vec<&SubjectRatio> = group.rows.iter().take(ROWS_MAX).collect();
     let places = rows.chunk_by(|one, other| one.place == other.place).count();
     let left = rows
         .iter()
@@ -57,13 +57,13 @@ fn forest(group: &Group<'_>) -> Option<Plot> {
     Some(Plot { id: format!("ratios-{}", slug(&group.name)), title, words, svg })
 }
 
-fn head(canvas: &mut Canvas, axis: &Axis, group: &Group<'_>, height: f64) {
+fn head(canvas: &mut Canvas, axis: &Axis, group: &RatioGroup<'_>, height: f64) {
     let bottom = height - 34.0;
     axis.draw_below(canvas, TOP, bottom);
     let one = axis.place(1.0);
     canvas.line((one, TOP - 4.0), (one, bottom), INK, 1.4);
     canvas.text((one, bottom + 30.0), "middle", FAINT, &format!("as long as {}", group.base));
-    canvas.mark((12.0, 18.0), Look::of(0));
+    canvas.mark((12.0, 18.0), SeriesStyle::of(0));
     canvas.text((24.0, 22.0), "start", INK, "measured here, with 95 % interval");
     let is_published = group.rows.iter().any(|row| row.published.is_some());
     if is_published {
@@ -81,7 +81,7 @@ fn diamond(canvas: &mut Canvas, (x, y): (f64, f64)) {
     }
 }
 
-fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &Row, left: f64, y: f64) {
+fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &SubjectRatio, left: f64, y: f64) {
     let middle = y - 4.0;
     canvas.text((left - 14.0, y), "end", FAINT, &row.subject);
     if let Some(published) = row.published {
@@ -91,7 +91,7 @@ fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &Row, left: f64, y: f64) {
         if let (Some(low), Some(high)) = (ours.low, ours.high) {
             canvas.whiskers((axis.place(low), middle), (axis.place(high), middle), INK);
         }
-        canvas.mark((axis.place(ours.ratio), middle), Look::of(0));
+        canvas.mark((axis.place(ours.ratio), middle), SeriesStyle::of(0));
     }
     let told =
         |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("×{}", short(ratio)));
@@ -99,7 +99,7 @@ fn draw_row(canvas: &mut Canvas, axis: &Axis, row: &Row, left: f64, y: f64) {
     canvas.text((WIDTH - 8.0, y), "end", INK, &text);
 }
 
-fn described(rows: &[&Row]) -> String {
+fn described(rows: &[&SubjectRatio]) -> String {
     let told = rows.iter().map(|row| {
         let ours =
             row.ours.map_or_else(|| "not measured".to_owned(), |ours| format!("{} times", short(ours.ratio)));

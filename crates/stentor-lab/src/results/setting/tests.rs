@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::evidence::chosen;
+use super::super::paper;
 use super::super::tests::record;
 use super::super::verdicts;
 use super::*;
-use crate::claims::Verdict;
-use crate::record::{Record, read_directory};
+use crate::claims::ClaimVerdict;
+use crate::record::{ForkRecord, read_directory};
 use crate::statistics::invented::Invented;
 
 const SUBJECTS: [&str; 6] =
@@ -16,7 +17,7 @@ const WITHOUT_HEAP: &str = "HTTP XML SAX";
 const HEAPS: [&str; 4] = ["16 MB", "24 MB", "8 MB", "free"];
 
 /// A fork of a synchronisation of 1884 points.
-fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> Record {
+fn synchronisation(subject: &str, heap: &str, fork: u32, outcome: &str) -> ForkRecord {
     let mut record = record(subject, "Int", "200", fork, 5.0 + f64::from(fork), &mut Invented::new(9));
     "anacleto-2012".clone_into(&mut record.study);
     "poi sync".clone_into(&mut record.experiment);
@@ -51,8 +52,8 @@ fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
         let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
         memory.expect("there").period.judgment.expect("judged").verdict
     };
-    assert_eq!(verdict("Out of Memory", "finished"), Verdict::Holds);
-    assert_eq!(verdict("finished", "Out of Memory"), Verdict::DoesNotHold);
+    assert_eq!(verdict("Out of Memory", "finished"), ClaimVerdict::Holds);
+    assert_eq!(verdict("finished", "Out of Memory"), ClaimVerdict::DoesNotHold);
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn committed_records_are_judged_where_their_papers_stood() {
 #[test]
 fn every_study_names_levels_that_its_plan_has() {
     for study in crate::plan::PLANNED {
-        let plan = crate::plan::Plan::shipped(study).expect("readable").expect("planned");
+        let plan = crate::plan::StudyPlan::shipped(study).expect("readable").expect("planned");
         let factors = || plan.experiments.iter().flat_map(|experiment| &experiment.factors);
         for (factor, levels) in &plan.setting {
             let has = |wanted: &String| {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::super::tests::record;
 use super::*;
-use crate::record::{Record, phase};
+use crate::record::{ForkRecord, phase};
 use crate::statistics::invented::Invented;
 
 /// Two forks of each cell, a tenth above and below 100 ms, four times that with more items, twice that of SOAP.
@@ -18,7 +18,7 @@ fn study() -> Results {
     Results::of(records).expect("one study")
 }
 
-fn exact(subject: &str, items: &str, fork: u32, ms: f64) -> Record {
+fn exact(subject: &str, items: &str, fork: u32, ms: f64) -> ForkRecord {
     let mut one = record(subject, "Int", items, fork, ms, &mut Invented::new(1));
     one.study = "my, own".into();
     one.latency.get_mut(phase::RTT).expect("there").p50 = (ms * 1e6) as u64;
@@ -85,7 +85,7 @@ fn shares_of_the_variation_add_up_with_what_differs_between_runs_of_the_same_cel
 fn ratios_of_printed_figures_stand_beside_ours_as_published() {
     let mut records = Vec::new();
     for (subject, ms) in [("REST", 100.0), ("SOAP", 200.0)] {
-        records.push(Record { study: "cai-2009".into(), ..exact(subject, "200", 1, ms) });
+        records.push(ForkRecord { study: "cai-2009".into(), ..exact(subject, "200", 1, ms) });
     }
     let text = sheet(&Results::of(records).expect("one study"));
     let ratios: Vec<&str> = text.lines().filter(|line| line.contains(",ratio,")).collect();

@@ -1,56 +1,23 @@
 //! A synchronisation that is interrupted half way: the link is cut, the client is killed, or both. What the client has can be
 //! read without its server, is marked as stale, and is not asked for again.
 
-use super::{Failure, ForkOutput, Half, Testbed, Trial, arm, note_versions};
-use crate::plan::Cell;
-use crate::record::{From as Origin, InterruptionOutcome, Latency, Record, phase};
+use super::super::interruption::Interruption;
+use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, arm, note_versions};
+use crate::record::{ForkRecord, From as Origin, InterruptionOutcome, PhaseLatency, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::host::Host;
-use crate::subject::protocol::{Order, Report, Role, Schedule};
-use crate::subject::reference::{Digest, Wish};
+use crate::subject::process::SubjectProcess;
+use crate::subject::protocol::{ExchangeSchedule, Report, SubjectOrder, SubjectRole};
+use crate::subject::reference::{Digest, SampleRequest};
 use crate::subject::sample;
-use crate::subject::store::{Offline, Store};
+use crate::subject::store::{Offline, PointStore};
 use std::time::{Duration, Instant};
 use stentor_wire::{Content, Point};
 
-/// The factor, and its levels.
-const FACTOR: &str = "interruption";
-const NOTHING: &str = "none";
-const CUT: &str = "cut";
-const KILLED: &str = "killed";
-const CUT_AND_KILLED: &str = "cut and killed";
 /// How long a link stays cut: a lift, a tunnel, a change of the network.
 const CUT_FOR: Duration = Duration::from_secs(2);
 /// How often it is looked whether half of the pages are there.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-
-/// What happens to a client half way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::runner) struct Interruption {
-    /// Nothing gets through for two seconds.
-    pub(in crate::runner) cuts: bool,
-    /// It is killed, and started again when the link is there.
-    pub(in crate::runner) kills: bool,
-}
-
-impl Interruption {
-    /// Reads a cell's factor; `None` where it has none.
-    pub(in crate::runner) fn of(cell: &Cell) -> Option<Self> {
-        let (cuts, kills) = match cell.settings.get(FACTOR)?.as_str() {
-            NOTHING => (false, false),
-            CUT => (true, false),
-            KILLED => (false, true),
-            CUT_AND_KILLED => (true, true),
-            _ => return None,
-        };
-        Some(Self { cuts, kills })
-    }
-
-    const fn is_none(self) -> bool {
-        !self.cuts && !self.kills
-    }
-}
 
 /// What there is to be known of a synchronisation beforehand.
 struct Errand {
@@ -59,19 +26,19 @@ struct Errand {
     points: Vec<Point>,
     /// Points of a page.
     page: usize,
-    rows: Store,
+    rows: PointStore,
 }
 
-impl Trial<'_> {
+impl ForkAttempt<'_> {
     /// One synchronisation with a interruption, from the first page to the last.
     pub(super) async fn interrupted(
         &self,
         interruption: Interruption,
         testbed: &mut dyn Testbed,
-        server: &Half,
-        record: &mut Record,
-    ) -> Result<ForkOutput, Failure> {
-        let client = self.start(testbed, Role::Client, server.port).await?;
+        server: &RunningHalf,
+        record: &mut ForkRecord,
+    ) -> Result<ForkOutput, AttemptFailure> {
+        let client = self.start(testbed, SubjectRole::Client, server.port).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let errand = self.errand(interruption)?;
@@ -79,7 +46,7 @@ impl Trial<'_> {
         self.arm_all(&mut host, errand.pages).await?;
         testbed.listen();
         let began_ns = monotonic_ns();
-        host.tell(&Order::Go { t0_ns: began_ns }).await?;
+        host.tell(&SubjectOrder::Go { t0_ns: began_ns }).await?;
         if !interruption.is_none() {
             errand.half_way(self.settings.patience).await?;
         }
@@ -95,11 +62,11 @@ impl Trial<'_> {
         ended.stop().await?;
         errand.whole()?;
 
-        let kept_ns = sample::read_times(&sample::inserted(&self.path(Role::Client, "")))?;
+        let kept_ns = sample::read_times(&sample::inserted(&self.path(SubjectRole::Client, "")))?;
         let last = kept_ns.last().ok_or_else(|| SubjectError::Wrong("it kept no rows".into()))?;
         let next = kept_ns.iter().find(|time| **time > looked_ns).unwrap_or(last);
         found.silence_ns = if interruption.is_none() { 0 } else { span(struck_ns, *next) };
-        if let Some(whole) = Latency::of(&[last - began_ns], Origin::Start) {
+        if let Some(whole) = PhaseLatency::of(&[last - began_ns], Origin::Start) {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
@@ -112,14 +79,14 @@ impl Trial<'_> {
         Ok(Errand {
             interruption,
             pages: self.pages() as u64,
-            points: Wish::all(&factors, self.settings.seed).points(&factors),
+            points: SampleRequest::all(&factors, self.settings.seed).points(&factors),
             page,
-            rows: Store::open(&self.path(Role::Client, ".db"))?,
+            rows: PointStore::open(&self.path(SubjectRole::Client, ".db"))?,
         })
     }
 
-    async fn arm_all(&self, host: &mut Host, pages: u64) -> Result<(), SubjectError> {
-        arm(host, Schedule::Closed { think_ns: 0 }, pages, self.path(Role::Client, "")).await
+    async fn arm_all(&self, host: &mut SubjectProcess, pages: u64) -> Result<(), SubjectError> {
+        arm(host, ExchangeSchedule::Closed { think_ns: 0 }, pages, self.path(SubjectRole::Client, "")).await
     }
 
     /// Does what is to happen, and reads what the client has in the meantime; returns the client back if it lives.
@@ -127,8 +94,8 @@ impl Trial<'_> {
         &self,
         errand: &Errand,
         testbed: &mut dyn Testbed,
-        host: Host,
-    ) -> Result<(Option<Host>, Option<(Offline, u64)>), Failure> {
+        host: SubjectProcess,
+    ) -> Result<(Option<SubjectProcess>, Option<(Offline, u64)>), AttemptFailure> {
         let Interruption { cuts, kills } = errand.interruption;
         if cuts {
             testbed.cut(true)?;
@@ -146,7 +113,7 @@ impl Trial<'_> {
             None
         } else {
             let began = monotonic_ns();
-            let offline = Store::open(&self.path(Role::Client, ".db"))?.offline()?;
+            let offline = PointStore::open(&self.path(SubjectRole::Client, ".db"))?.offline()?;
             Some((offline, span(began, monotonic_ns())))
         };
         if cuts {
@@ -156,8 +123,12 @@ impl Trial<'_> {
     }
 
     /// Waits for a client that was not killed.
-    async fn hear_out(&self, errand: &Errand, mut host: Host) -> Result<Host, SubjectError> {
-        let report = host.hear(&Order::Go { t0_ns: 0 }, self.settings.patience).await?;
+    async fn hear_out(
+        &self,
+        errand: &Errand,
+        mut host: SubjectProcess,
+    ) -> Result<SubjectProcess, SubjectError> {
+        let report = host.hear(&SubjectOrder::Go { t0_ns: 0 }, self.settings.patience).await?;
         let Report::Done { n, errors, digest } = report else {
             return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" });
         };
@@ -178,14 +149,14 @@ impl Trial<'_> {
         errand: &Errand,
         kept: u64,
         testbed: &mut dyn Testbed,
-        server: &Half,
-    ) -> Result<Host, Failure> {
+        server: &RunningHalf,
+    ) -> Result<SubjectProcess, AttemptFailure> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
-        let again = Trial { cell: &cell, ..*self };
-        let mut host = again.start(testbed, Role::Client, server.port).await?.host;
+        let again = ForkAttempt { cell: &cell, ..*self };
+        let mut host = again.start(testbed, SubjectRole::Client, server.port).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
-        let go = Order::Go { t0_ns: monotonic_ns() };
+        let go = SubjectOrder::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;
         let lacking = errand.pages - kept;
         match report {
@@ -255,7 +226,7 @@ impl Errand {
 }
 
 /// Counts what was asked twice, and sees to it that bytes are those of all pages: a client that is killed tells nothing of its own.
-pub(super) fn count(record: &mut Record, asked: u64) {
+pub(super) fn count(record: &mut ForkRecord, asked: u64) {
     let Some(found) = &mut record.interruption else { return };
     found.pages_again = asked.saturating_sub(found.pages);
     if let Some(bytes) = &mut record.bytes {
@@ -273,7 +244,6 @@ fn span(from_ns: i64, until_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::reference::Op;
     use std::collections::BTreeMap;
 
     fn errand(directory: &std::path::Path) -> Errand {
@@ -281,9 +251,9 @@ mod tests {
         Errand {
             interruption: Interruption { cuts: false, kills: true },
             pages: 3,
-            points: Wish::all(&factors, 7).points(&factors),
+            points: SampleRequest::all(&factors, 7).points(&factors),
             page: 2,
-            rows: Store::open(&directory.join("rows.db")).expect("a file"),
+            rows: PointStore::open(&directory.join("rows.db")).expect("a file"),
         }
     }
 
@@ -336,26 +306,5 @@ mod tests {
         assert!(errand.whole().is_err(), "the last row is another");
         errand.rows.keep(4, &points[4..], 3, true).expect("kept");
         errand.whole().expect("whole");
-    }
-
-    #[test]
-    fn levels_of_the_factor_are_read_and_others_are_none() {
-        let plan = crate::plan::Plan::shipped("anacleto-2012").expect("readable").expect("there");
-        let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
-        let cells = plan.expand(&crate::plan::Choice::default(), &roster).expect("sense").cells;
-        let told: std::collections::BTreeSet<(String, bool, bool)> = cells
-            .iter()
-            .filter_map(|cell| {
-                Interruption::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills))
-            })
-            .collect();
-        let expected = [
-            (CUT, true, false),
-            (CUT_AND_KILLED, true, true),
-            (KILLED, false, true),
-            (NOTHING, false, false),
-        ];
-        assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
-        assert!(cells.iter().any(|cell| cell.op == Op::Points && Interruption::of(cell).is_none()));
     }
 }

@@ -1,13 +1,13 @@
 //! What must not stay of a fork: files of an earlier attempt, and whatever is timed where the processor is emulated.
 
-use super::Trial;
-use crate::record::Record;
-use crate::subject::protocol::Role;
+use super::ForkAttempt;
+use crate::record::ForkRecord;
+use crate::subject::protocol::SubjectRole;
 
-impl Trial<'_> {
+impl ForkAttempt<'_> {
     /// Removes the files of both halves.
     pub(super) fn clear(&self) {
-        for role in [Role::Client, Role::Server] {
+        for role in [SubjectRole::Client, SubjectRole::Server] {
             for kind in ["", ".db", ".inserted", ".pcap"] {
                 let _ = std::fs::remove_file(self.path(role, kind));
             }
@@ -15,7 +15,7 @@ impl Trial<'_> {
     }
 
     /// Leaves no time in a record of an emulated processor, and no file that has any beside it.
-    pub(super) fn forget_times(&self, record: &mut Record) {
+    pub(super) fn forget_times(&self, record: &mut ForkRecord) {
         if record.is_emulated() {
             record.forget_times();
             self.clear();
@@ -26,8 +26,8 @@ impl Trial<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Choice, Plan};
-    use crate::runner::gate::Gate;
+    use crate::plan::{PlanChoice, StudyPlan};
+    use crate::runner::gate::ValidityLimits;
     use crate::runner::{RAW, Settings, power, roster};
     use std::path::Path;
     use std::time::Duration;
@@ -38,7 +38,7 @@ mod tests {
             out: out.to_owned(),
             resume: false,
             seed: 1,
-            gate: Gate::default(),
+            gate: ValidityLimits::default(),
             patience: Duration::from_secs(1),
             models: power::Models::default(),
             commit: String::new(),
@@ -49,16 +49,16 @@ mod tests {
     #[test]
     fn samples_go_with_the_times_where_the_processor_is_emulated_and_stay_where_it_is_not() {
         let directory = tempfile::tempdir().expect("a directory");
-        let plan = Plan::shipped("cai-2009").expect("readable").expect("there");
+        let plan = StudyPlan::shipped("cai-2009").expect("readable").expect("there");
         let cells =
-            plan.expand(&Choice::default(), &roster::ours(&["stentor".to_owned()])).expect("sense").cells;
+            plan.expand(&PlanChoice::default(), &roster::ours(&["stentor".to_owned()])).expect("sense").cells;
         let settings = settings(directory.path());
         let trial =
-            Trial { cell: &cells[0], fork: 1, attempt: 1, settings: &settings, raw: directory.path() };
+            ForkAttempt { cell: &cells[0], fork: 1, attempt: 1, settings: &settings, raw: directory.path() };
         std::fs::create_dir(directory.path().join(RAW)).expect("made");
-        let samples = trial.path(Role::Client, "");
+        let samples = trial.path(SubjectRole::Client, "");
         std::fs::write(&samples, "samples").expect("written");
-        let mut record = Record { first_call_ns: Some(7), ..Record::default() };
+        let mut record = ForkRecord { first_call_ns: Some(7), ..ForkRecord::default() };
         trial.forget_times(&mut record);
         assert!(samples.exists() && record.first_call_ns == Some(7));
         record.env.emulated = "built for aarch64".into();

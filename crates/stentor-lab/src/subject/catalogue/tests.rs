@@ -13,7 +13,7 @@ fn every_definition_of_ours_can_be_read_and_speaks_a_known_dialect() {
     for pair in entries.windows(2) {
         assert_ne!(pair[0].definition.id, pair[1].definition.id);
     }
-    for Entry { file, definition } in &entries {
+    for CatalogueEntry { file, definition } in &entries {
         let name = file.display();
         assert!(definition.dialect().is_ok(), "{name}");
         assert!(

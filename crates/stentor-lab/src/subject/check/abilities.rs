@@ -1,15 +1,15 @@
 //! Whether a subject does what its definition says that it can: rows, encryption, a connection for each exchange.
 
-use super::{EXCHANGES, Passed, SEED, Trial, babble, hello, levels};
-use crate::runner::certificate;
+use super::{DialectCheck, EXCHANGES, Passed, SEED, babble, hello, levels};
+use crate::subject::certificate;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::host::{Host, absolute};
-use crate::subject::protocol::{Order, Report, Role};
-use crate::subject::reference::{Op, Wish};
+use crate::subject::process::{SubjectProcess, absolute};
+use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
+use crate::subject::reference::{Op, SampleRequest};
 use crate::subject::sample::{self, ClientSample};
-use crate::subject::server::{Behaviour, Server};
-use crate::subject::setup::{Setup, TLS_NAME};
-use crate::subject::store::Store;
+use crate::subject::server::{Behaviour, SubjectServer};
+use crate::subject::setup::{SubjectSetup, TLS_NAME};
+use crate::subject::store::PointStore;
 use crate::subject::{
     ABILITIES, Definition, FRESH, INSERT, STORE, SubjectError, TLS, TLS_CLIENT, TLS_SERVER,
 };
@@ -33,7 +33,7 @@ const MISNAMED: &str = "misnamed";
 /// Checks a half by everything that its definition says.
 pub(super) async fn check(
     definition: &Definition,
-    role: Role,
+    role: SubjectRole,
     directory: &Path,
     patience: Duration,
 ) -> Result<Vec<Passed>, SubjectError> {
@@ -45,7 +45,7 @@ pub(super) async fn check(
             )));
         }
         for (op, factors) in cells(definition, ability, role) {
-            let trial = Trial { definition, dialect, op, factors, directory, patience };
+            let trial = DialectCheck { definition, dialect, op, factors, directory, patience };
             let versions = trial.ability(role).await.map_err(|error| denied(ability, &error))?;
             passed.push(trial.passed(role, versions));
         }
@@ -54,19 +54,19 @@ pub(super) async fn check(
 }
 
 /// Lists what is tried of an ability; it asks for points even where a subject has none, as a claim of rows means them.
-fn cells(definition: &Definition, ability: &str, role: Role) -> Vec<(Op, BTreeMap<String, String>)> {
+fn cells(definition: &Definition, ability: &str, role: SubjectRole) -> Vec<(Op, BTreeMap<String, String>)> {
     let any = definition.ops.first().copied().unwrap_or(Op::Echo);
     let paged = |more: &[(&str, &str)]| (Op::Points, levels(&[&PAGED[..], more].concat()));
     match (ability, role) {
-        (INSERT, Role::Client) => {
+        (INSERT, SubjectRole::Client) => {
             let whole = (Op::Points, levels(&[("poi", "7"), (INSERT, SQLITE)]));
             vec![whole, paged(&[(INSERT, SQLITE), ("sync", "resume")])]
         }
-        (STORE, Role::Server) => vec![paged(&[(STORE, SQLITE)])],
-        (TLS, _) | (TLS_CLIENT, Role::Client) | (TLS_SERVER, Role::Server) => {
+        (STORE, SubjectRole::Server) => vec![paged(&[(STORE, SQLITE)])],
+        (TLS, _) | (TLS_CLIENT, SubjectRole::Client) | (TLS_SERVER, SubjectRole::Server) => {
             vec![(any, levels(&[("tls", "on")]))]
         }
-        (FRESH, Role::Client) => vec![(any, levels(&[("connection", "fresh"), ("keepalive", "off")]))],
+        (FRESH, SubjectRole::Client) => vec![(any, levels(&[("connection", "fresh"), ("keepalive", "off")]))],
         _ => Vec::new(),
     }
 }
@@ -79,13 +79,13 @@ fn denied(ability: &str, error: &SubjectError) -> SubjectError {
     SubjectError::Wrong(format!("it says that it can {ability:?}: {text}"))
 }
 
-impl Trial<'_> {
-    async fn ability(&self, role: Role) -> Result<BTreeMap<String, String>, SubjectError> {
+impl DialectCheck<'_> {
+    async fn ability(&self, role: SubjectRole) -> Result<BTreeMap<String, String>, SubjectError> {
         for file in [self.file(INSERT)?, self.file(STORE)?] {
             // Rows of an earlier trial must not pass for this one's.
             let _ = std::fs::remove_file(file);
         }
-        if role == Role::Server {
+        if role == SubjectRole::Server {
             let versions = self.server().await?;
             self.judge_store()?;
             return Ok(versions);
@@ -131,9 +131,9 @@ impl Trial<'_> {
     /// Has a client that trusts one certificate meet a server with another, and wants nothing to come of it.
     async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = Setup::of(&self.told_with(shown)?, SEED);
-        let server = Server::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
-        let mut host = Host::start(self.definition, self.patience)?;
+        let setup = SubjectSetup::of(&self.told_with(shown)?, SEED);
+        let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
+        let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let met = self.meet(&mut host, self.told_with(trusted)?, server.address).await;
         host.end().await;
         let answered = match met {
@@ -152,16 +152,16 @@ impl Trial<'_> {
     /// Returns the answers that a client got.
     async fn meet(
         &self,
-        host: &mut Host,
+        host: &mut SubjectProcess,
         factors: BTreeMap<String, String>,
         target: SocketAddr,
     ) -> Result<u64, SubjectError> {
         hello(host).await?;
-        let mut prepare = self.prepare(Role::Client, Some(target))?;
+        let mut prepare = self.prepare(SubjectRole::Client, Some(target))?;
         prepare.factors = factors;
-        host.ask(&Order::Prepare(prepare)).await?;
+        host.ask(&SubjectOrder::Prepare(prepare)).await?;
         self.arm(host, 1).await?;
-        match host.ask(&Order::Go { t0_ns: monotonic_ns() }).await? {
+        match host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await? {
             Report::Done { n, .. } => Ok(n),
             other => Err(babble(&other, "done")),
         }
@@ -206,11 +206,11 @@ impl Trial<'_> {
     }
 
     fn all_points(&self) -> Vec<Point> {
-        Wish::all(&self.factors, SEED).points(&self.factors)
+        SampleRequest::all(&self.factors, SEED).points(&self.factors)
     }
 
     fn judge_file(&self, name: &str, pages: u64, expected: &[Point]) -> Result<(), SubjectError> {
-        let there = Store::open(&self.file(name)?)?.offline()?;
+        let there = PointStore::open(&self.file(name)?)?.offline()?;
         if there.points == expected && there.pages == pages && !there.is_stale {
             return Ok(());
         }

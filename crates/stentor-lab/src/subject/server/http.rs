@@ -1,8 +1,8 @@
 //! HTTP: REST, SOAP and XML-RPC over version 1.1, gRPC over version 2.
 
-use super::super::dialect::Format;
+use super::super::dialect::ValueFormat;
 use super::super::grpc;
-use super::{Question, Work};
+use super::{Question, ServerWork};
 use crate::subject::setup::Stream;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
@@ -19,7 +19,7 @@ use stentor_wire::DocumentLimits;
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// Speaks HTTP/1.1 with one client until it hangs up.
-pub(super) async fn speak_http(stream: Stream, work: Work) {
+pub(super) async fn speak_http(stream: Stream, work: ServerWork) {
     let service = service_fn(|request| {
         let work = work.clone();
         async move { Ok::<_, Infallible>(respond(request, &work).await) }
@@ -30,7 +30,7 @@ pub(super) async fn speak_http(stream: Stream, work: Work) {
 }
 
 /// Speaks gRPC with one client until it hangs up.
-pub(super) async fn speak_grpc(stream: Stream, work: Work) {
+pub(super) async fn speak_grpc(stream: Stream, work: ServerWork) {
     let service = service_fn(|request| {
         let work = work.clone();
         async move { Ok::<_, Infallible>(call(request, &work).await) }
@@ -39,11 +39,12 @@ pub(super) async fn speak_grpc(stream: Stream, work: Work) {
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, work: &Work) -> Answer {
+async fn respond(request: Request<Incoming>, work: &ServerWork) -> Answer {
     if request.method() == Method::GET {
         let prefix = format!("/{}/", work.op.name());
         let path = request.uri().path().to_owned();
-        if let Some(payload) = path.strip_prefix(&prefix).filter(|_| work.dialect.format == Format::Json) {
+        if let Some(payload) = path.strip_prefix(&prefix).filter(|_| work.dialect.format == ValueFormat::Json)
+        {
             return answered(work, Question::Url(payload)).await;
         }
         return match work.description(request.headers().get(HOST)) {
@@ -58,18 +59,18 @@ async fn respond(request: Request<Incoming>, work: &Work) -> Answer {
     answered(work, Question::Body(&body.to_bytes())).await
 }
 
-async fn answered(work: &Work, question: Question<'_>) -> Answer {
+async fn answered(work: &ServerWork, question: Question<'_>) -> Answer {
     let Some(answer) = work.answer(question) else { return std::future::pending().await };
     match answer {
         Ok(bytes) => response(StatusCode::OK, bytes, work),
         // XML-RPC tells its faults in answers that are in order; SOAP 1.1 asks for 500.
-        Err(bytes) if work.dialect.format == Format::XmlRpc => response(StatusCode::OK, bytes, work),
+        Err(bytes) if work.dialect.format == ValueFormat::XmlRpc => response(StatusCode::OK, bytes, work),
         Err(bytes) if bytes.is_empty() => response(StatusCode::BAD_REQUEST, bytes, work),
         Err(bytes) => response(StatusCode::INTERNAL_SERVER_ERROR, bytes, work),
     }
 }
 
-fn response(status: StatusCode, bytes: Vec<u8>, work: &Work) -> Answer {
+fn response(status: StatusCode, bytes: Vec<u8>, work: &ServerWork) -> Answer {
     let mut response = Response::new(Full::new(bytes.into()).boxed_unsync());
     *response.status_mut() = status;
     if let Ok(kind) = work.dialect.content_type(work.op).parse() {
@@ -78,7 +79,7 @@ fn response(status: StatusCode, bytes: Vec<u8>, work: &Work) -> Answer {
     response
 }
 
-async fn call(request: Request<Incoming>, work: &Work) -> Answer {
+async fn call(request: Request<Incoming>, work: &ServerWork) -> Answer {
     let limit = DocumentLimits::default().document_max_bytes;
     let is_ours = request.uri().path() == grpc::path(work.op);
     let body = Limited::new(request.into_body(), limit).collect().await.ok();

@@ -1,7 +1,7 @@
 //! Frames on sockets: a task for each connection, or two threads for each, one that receives and one that sends.
 
 use super::super::SubjectError;
-use super::{CONNECTIONS_MAX, Question, Work};
+use super::{CONNECTIONS_MAX, Question, ServerWork};
 use crate::subject::setup::Stream;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,13 +18,13 @@ const READ_BYTES: usize = 64 << 10;
 const WAITING_ANSWERS: usize = 16;
 
 /// A listener with a thread of its own.
-pub(super) struct Threads {
+pub(super) struct ListenerThread {
     pub(super) address: SocketAddr,
     stopped: Arc<AtomicBool>,
 }
 
-impl Threads {
-    pub(super) fn start(bind: SocketAddr, work: Work) -> Result<Self, SubjectError> {
+impl ListenerThread {
+    pub(super) fn start(bind: SocketAddr, work: ServerWork) -> Result<Self, SubjectError> {
         let listener = TcpListener::bind(bind).map_err(SubjectError::io(format!("listening on {bind}")))?;
         let address = listener.local_addr().map_err(SubjectError::io("listening"))?;
         let stopped = Arc::new(AtomicBool::new(false));
@@ -41,7 +41,7 @@ impl Threads {
     }
 }
 
-fn accept(listener: &TcpListener, work: &Work, stopped: &AtomicBool) {
+fn accept(listener: &TcpListener, work: &ServerWork, stopped: &AtomicBool) {
     let open = Arc::new(AtomicUsize::new(0));
     while let Ok((stream, _)) = listener.accept() {
         if stopped.load(Ordering::SeqCst) {
@@ -59,7 +59,7 @@ fn accept(listener: &TcpListener, work: &Work, stopped: &AtomicBool) {
 }
 
 /// Receives on this thread and sends on another.
-fn converse(stream: TcpStream, work: &Work) {
+fn converse(stream: TcpStream, work: &ServerWork) {
     work.connected();
     let _ = stream.set_nodelay(true);
     let Ok(sending) = stream.try_clone() else { return };
@@ -70,7 +70,7 @@ fn converse(stream: TcpStream, work: &Work) {
     let _ = sender.join();
 }
 
-fn receive(mut stream: TcpStream, work: &Work, answers: &SyncSender<Vec<u8>>) {
+fn receive(mut stream: TcpStream, work: &ServerWork, answers: &SyncSender<Vec<u8>>) {
     let mut frames = Frames::new(DocumentLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
@@ -104,7 +104,7 @@ fn framed(answer: Result<Vec<u8>, Vec<u8>>) -> Vec<u8> {
 }
 
 /// Speaks with one client until it hangs up.
-pub(super) async fn speak_frames(mut stream: Stream, work: Work) {
+pub(super) async fn speak_frames(mut stream: Stream, work: ServerWork) {
     let mut frames = Frames::new(DocumentLimits::default());
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {

@@ -1,6 +1,6 @@
 //! What an XML-RPC face says of itself, and several calls in one: the methods that begin with `system.`.
 
-use super::Work;
+use super::ServerWork;
 use crate::subject::dialect::{METHOD_PREFIX, of_value, to_value};
 use stentor_wire::xmlrpc::{
     CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, MULTICALL, Outcome, RpcFault, calls_of_multicall,
@@ -12,7 +12,7 @@ const LIST: &str = "system.listMethods";
 const SIGNATURE: &str = "system.methodSignature";
 
 /// Answers a call of such a method; `None` when it is another.
-pub(super) fn answer(work: &Work, body: &[u8]) -> Option<Result<Vec<u8>, WireError>> {
+pub(super) fn answer(work: &ServerWork, body: &[u8]) -> Option<Result<Vec<u8>, WireError>> {
     let call = read_call(body, &DocumentLimits::default()).ok()?;
     let outcome = match call.method.as_str() {
         LIST => {
@@ -25,12 +25,12 @@ pub(super) fn answer(work: &Work, body: &[u8]) -> Option<Result<Vec<u8>, WireErr
     Some(write_response(&outcome))
 }
 
-fn method(work: &Work) -> String {
+fn method(work: &ServerWork) -> String {
     format!("{METHOD_PREFIX}{}", work.op.name())
 }
 
 /// Returns what a method returns and what it takes.
-fn signature(work: &Work, call: &Call) -> Outcome {
+fn signature(work: &ServerWork, call: &Call) -> Outcome {
     match &call.params[..] {
         [Value::Text(name)] if *name == method(work) => {
             Ok(Value::List(vec![Value::List(["struct", "struct"].map(Value::from).to_vec())]))
@@ -41,12 +41,12 @@ fn signature(work: &Work, call: &Call) -> Outcome {
     }
 }
 
-fn several(work: &Work, call: &Call) -> Result<Vec<u8>, WireError> {
+fn several(work: &ServerWork, call: &Call) -> Result<Vec<u8>, WireError> {
     let outcomes = calls_of_multicall(call)?.into_iter().map(|one| one.and_then(|one| single(work, one)));
     write_response(&Ok(multicall_result(outcomes.collect())))
 }
 
-fn single(work: &Work, call: Call) -> Outcome {
+fn single(work: &ServerWork, call: Call) -> Outcome {
     if call.method != method(work) {
         return Err(RpcFault { code: CODE_NO_SUCH_METHOD, text: "there is no such method".into() });
     }

@@ -1,14 +1,15 @@
 //! Making the exchanges of a run: when they should start, how many at once, and what is kept of them.
 
+use crate::order::SplitMix64;
 use crate::subject::SubjectError;
-use crate::subject::client::Client;
+use crate::subject::client::SubjectClient;
 use crate::subject::clock::monotonic_ns;
-use crate::subject::dialect::Dialect;
-use crate::subject::protocol::{Arm, Prepare, Schedule};
+use crate::subject::dialect::SubjectDialect;
+use crate::subject::protocol::{Arm, ExchangeSchedule, Prepare};
 use crate::subject::reference::Digest;
 use crate::subject::sample::ClientSample;
-use crate::subject::setup::Setup;
-use crate::subject::store::Store;
+use crate::subject::setup::SubjectSetup;
+use crate::subject::store::PointStore;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,19 +20,19 @@ use tokio::task::JoinSet;
 const FINE_NS: i64 = 2_000_000;
 
 /// A client half that is ready.
-pub(super) struct Caller {
-    dialect: Dialect,
+pub(super) struct ClientHalf {
+    dialect: SubjectDialect,
     prepare: Prepare,
     target: SocketAddr,
-    setup: Setup,
+    setup: SubjectSetup,
     /// Connections that nobody uses right now.
-    idle: Vec<Client>,
-    rows: Option<Store>,
+    idle: Vec<SubjectClient>,
+    rows: Option<PointStore>,
 }
 
 /// What came of the exchanges.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct ExchangesResult {
     pub(super) samples: Vec<ClientSample>,
     /// When rows were kept, for each sample; empty where none are.
     pub(super) inserted: Vec<i64>,
@@ -40,32 +41,34 @@ pub(super) struct Run {
     pub(super) digest: Digest,
 }
 
-impl Caller {
+impl ClientHalf {
     /// Connects.
     pub(super) async fn ready(
-        dialect: Dialect,
+        dialect: SubjectDialect,
         prepare: Prepare,
         target: SocketAddr,
     ) -> Result<Self, SubjectError> {
-        let setup = Setup::of(&prepare.factors, prepare.seed);
-        let first = Client::connect_as(dialect, prepare.op, target, setup.clone()).await?;
+        let setup = SubjectSetup::of(&prepare.factors, prepare.seed);
+        let first = SubjectClient::connect_as(dialect, prepare.op, target, setup.clone()).await?;
         let rows = setup.rows()?;
         Ok(Self { dialect, prepare, target, setup, idle: vec![first], rows })
     }
 
     /// Makes the exchanges of a run. Each has a seed of its own, the run's and its number, so that no answer can be reused.
-    pub(super) async fn run(&mut self, arm: &Arm, t0_ns: i64) -> Result<Run, SubjectError> {
+    pub(super) async fn run(&mut self, arm: &Arm, t0_ns: i64) -> Result<ExchangesResult, SubjectError> {
         let begin_ns = t0_ns.max(monotonic_ns());
         match arm.schedule {
-            Schedule::Open { max_in_flight: places @ 2.., .. } => self.together(arm, begin_ns, places).await,
+            ExchangeSchedule::Open { max_in_flight: places @ 2.., .. } => {
+                self.together(arm, begin_ns, places).await
+            }
             _ => self.one_by_one(arm, begin_ns).await,
         }
     }
 
-    async fn one_by_one(&mut self, arm: &Arm, begin_ns: i64) -> Result<Run, SubjectError> {
-        let mut run = Run::default();
+    async fn one_by_one(&mut self, arm: &Arm, begin_ns: i64) -> Result<ExchangesResult, SubjectError> {
+        let mut run = ExchangesResult::default();
         let mut times = Times::new(arm.schedule, begin_ns, self.prepare.seed);
-        let first = if self.setup.resume { self.rows.as_ref().map_or(Ok(0), Store::pages)? } else { 0 };
+        let first = if self.setup.resume { self.rows.as_ref().map_or(Ok(0), PointStore::pages)? } else { 0 };
         let mut client = self.client().await?;
         for seq in first..arm.count {
             let request = self.request(seq);
@@ -80,7 +83,7 @@ impl Caller {
                 }
                 Err(_) => run.fail(seq, t_intended, self.rows.is_some()),
             }
-            if let Schedule::Closed { think_ns: think_ns @ 1.. } = arm.schedule {
+            if let ExchangeSchedule::Closed { think_ns: think_ns @ 1.. } = arm.schedule {
                 tokio::time::sleep(Duration::from_nanos(think_ns)).await;
             }
         }
@@ -89,9 +92,15 @@ impl Caller {
     }
 
     /// Makes exchanges side by side, each on a connection of its own; what finds no place waits for one.
-    async fn together(&mut self, arm: &Arm, begin_ns: i64, places: u32) -> Result<Run, SubjectError> {
+    async fn together(
+        &mut self,
+        arm: &Arm,
+        begin_ns: i64,
+        places: u32,
+    ) -> Result<ExchangesResult, SubjectError> {
         let mut times = Times::new(arm.schedule, begin_ns, self.prepare.seed);
-        let (mut run, mut flying, mut answers) = (Run::default(), JoinSet::new(), BTreeMap::new());
+        let (mut run, mut flying, mut answers) =
+            (ExchangesResult::default(), JoinSet::new(), BTreeMap::new());
         for seq in 0..arm.count {
             let request = self.request(seq);
             let t_intended = times.next();
@@ -119,7 +128,7 @@ impl Caller {
     fn land(
         &mut self,
         landed: Option<Result<Flight, tokio::task::JoinError>>,
-        run: &mut Run,
+        run: &mut ExchangesResult,
         answers: &mut BTreeMap<u64, Content>,
     ) {
         let Some(Ok((client, seq, t_intended, made))) = landed else { return };
@@ -134,10 +143,13 @@ impl Caller {
         }
     }
 
-    async fn client(&mut self) -> Result<Client, SubjectError> {
+    async fn client(&mut self) -> Result<SubjectClient, SubjectError> {
         match self.idle.pop() {
             Some(client) => Ok(client),
-            None => Client::connect_as(self.dialect, self.prepare.op, self.target, self.setup.clone()).await,
+            None => {
+                SubjectClient::connect_as(self.dialect, self.prepare.op, self.target, self.setup.clone())
+                    .await
+            }
         }
     }
 
@@ -162,9 +174,9 @@ impl Caller {
     }
 }
 
-type Flight = (Client, u64, i64, Option<(ClientSample, Content)>);
+type Flight = (SubjectClient, u64, i64, Option<(ClientSample, Content)>);
 
-impl Run {
+impl ExchangesResult {
     fn fail(&mut self, seq: u64, t_intended: i64, keeps_rows: bool) {
         self.errors += 1;
         self.samples.push(ClientSample { seq, t_intended, status: 1, ..Default::default() });
@@ -174,32 +186,24 @@ impl Run {
 
 /// When exchanges should start.
 struct Times {
-    schedule: Schedule,
+    schedule: ExchangeSchedule,
     next_ns: i64,
-    dice: u64,
+    chance: SplitMix64,
 }
 
 impl Times {
-    const fn new(schedule: Schedule, begin_ns: i64, seed: u64) -> Self {
-        Self { schedule, next_ns: begin_ns, dice: seed }
+    const fn new(schedule: ExchangeSchedule, begin_ns: i64, seed: u64) -> Self {
+        Self { schedule, next_ns: begin_ns, chance: SplitMix64::new(seed) }
     }
 
     fn next(&mut self) -> i64 {
-        let Schedule::Open { interval_ns, poisson, .. } = self.schedule else {
+        let ExchangeSchedule::Open { interval_ns, poisson, .. } = self.schedule else {
             return self.next_ns.max(monotonic_ns());
         };
         let intended = self.next_ns;
-        let factor = if poisson { -(1.0 - self.chance()).ln() } else { 1.0 };
+        let factor = if poisson { -(1.0 - self.chance.share()).ln() } else { 1.0 };
         self.next_ns = intended.saturating_add((interval_ns as f64 * factor) as i64);
         intended
-    }
-
-    /// Returns a number from 0 to below 1 (SplitMix64).
-    fn chance(&mut self) -> f64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
@@ -221,8 +225,8 @@ async fn until(instant_ns: i64, may_block: bool) {
 mod tests {
     use super::*;
 
-    fn open(poisson: bool) -> Schedule {
-        Schedule::Open { interval_ns: 1_000, poisson, max_in_flight: 1 }
+    fn open(poisson: bool) -> ExchangeSchedule {
+        ExchangeSchedule::Open { interval_ns: 1_000, poisson, max_in_flight: 1 }
     }
 
     #[test]

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn kinds(text: &[u8]) -> (u64, u64, u64) {
-    let kinds = Content::default().read(text);
+    let kinds = ContentReader::default().read(text);
     (kinds.framing, kinds.tls, kinds.payload)
 }
 
@@ -50,7 +50,7 @@ proptest! {
         ],
         cut in 1..40_usize,
     ) {
-        let mut content = Content::default();
+        let mut content = ContentReader::default();
         let mut sum = 0;
         for piece in text.chunks(cut) {
             let kinds = content.read(piece);

@@ -33,7 +33,7 @@ fn without_queries_there_is_no_offset() {
 #[test]
 fn a_drift_between_two_anchors_is_followed() {
     let anchor = |at_ns, offset_ns, bound_ns| Anchor { at_ns, offset_ns, bound_ns };
-    let line = Line { before: anchor(0.0, 100.0, 7.0), after: anchor(1e9, 50_100.0, 9.0) };
+    let line = DriftEstimate { before: anchor(0.0, 100.0, 7.0), after: anchor(1e9, 50_100.0, 9.0) };
     assert_eq!((line.offset_ns(0.5e9), line.bound_ns()), (25_100.0, 9.0));
     assert!((line.drift_ppb() - 50_000.0).abs() < 1e-6);
 }
@@ -59,7 +59,7 @@ proptest! {
     ) {
         let truth = |at: f64| first + at * ppb / 1e9;
         let anchor = |at_ns: f64| Anchor { at_ns, offset_ns: truth(at_ns), bound_ns: 0.0 };
-        let line = Line { before: anchor(0.0), after: anchor(span) };
+        let line = DriftEstimate { before: anchor(0.0), after: anchor(span) };
         prop_assert!((line.offset_ns(share * span) - truth(share * span)).abs() < 1.0);
     }
 }

@@ -1,9 +1,9 @@
 //! One-way delays of blocks of messages, from what both parties wrote down.
 
-use super::{MS_NS, Setup};
+use super::{ClockTrial, MS_NS};
 use crate::clock::Drifting;
-use crate::clock::estimate::{Anchor, Line, by_shortest, mean, papers_mean_ns};
-use crate::clock::party::Record;
+use crate::clock::estimate::{Anchor, DriftEstimate, by_shortest, mean, papers_mean_ns};
+use crate::clock::party::PartyRecord;
 use crate::clock::sntp::Stamps;
 use crate::lateness::Lateness;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::io;
 
 /// The messages of one block, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Block {
+pub struct TrialBlock {
     /// Which test, from 0.
     pub test: u32,
     /// Which block of it, from 0.
@@ -37,7 +37,7 @@ pub struct Block {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Every block, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<TrialBlock>,
     /// How much too fast the server's clock was found to be, in millionths.
     pub drift_ppm: f64,
     /// How far that can be off.
@@ -51,14 +51,14 @@ pub struct Findings {
 impl Findings {
     /// The block whose worst error is the largest part of its bound.
     #[must_use]
-    pub fn worst(&self) -> Block {
-        let part = |block: &&Block| block.worst_error_ms / block.bound_ms.max(f64::MIN_POSITIVE);
+    pub fn worst(&self) -> TrialBlock {
+        let part = |block: &&TrialBlock| block.worst_error_ms / block.bound_ms.max(f64::MIN_POSITIVE);
         self.blocks.iter().max_by(|one, other| part(one).total_cmp(&part(other))).copied().unwrap_or_default()
     }
 
     /// The mean of something over all blocks.
     #[must_use]
-    pub fn mean(&self, of: impl Fn(&Block) -> f64) -> f64 {
+    pub fn mean(&self, of: impl Fn(&TrialBlock) -> f64) -> f64 {
         mean(self.blocks.iter().map(of)).unwrap_or(f64::NAN)
     }
 }
@@ -73,16 +73,16 @@ struct Notes {
 }
 
 impl Notes {
-    fn of(records: &[Record], fast_ppb: i64) -> Self {
+    fn of(records: &[PartyRecord], fast_ppb: i64) -> Self {
         let mut notes = Self::default();
         for record in records {
             match *record {
-                Record::Clock(since_ns) => notes.clock = Drifting { ahead_ns: 0, fast_ppb, since_ns },
-                Record::Query(round, stamps) => notes.queries.entry(round).or_default().push(stamps),
-                Record::Sent { number, sent_ns, back_ns } => {
+                PartyRecord::Clock(since_ns) => notes.clock = Drifting { ahead_ns: 0, fast_ppb, since_ns },
+                PartyRecord::Query(round, stamps) => notes.queries.entry(round).or_default().push(stamps),
+                PartyRecord::Sent { number, sent_ns, back_ns } => {
                     notes.sent.insert(number, (sent_ns, back_ns));
                 }
-                Record::Arrived { number, at_ns } => {
+                PartyRecord::Arrived { number, at_ns } => {
                     notes.arrived.entry(number).or_insert(at_ns);
                 }
             }
@@ -95,8 +95,8 @@ impl Notes {
         self.queries.get(&round).and_then(|queries| by_shortest(queries)).ok_or_else(incomplete)
     }
 
-    fn line(&self, round: u32) -> io::Result<Line> {
-        Ok(Line { before: self.anchor(round)?, after: self.anchor(round + 1)? })
+    fn line(&self, round: u32) -> io::Result<DriftEstimate> {
+        Ok(DriftEstimate { before: self.anchor(round)?, after: self.anchor(round + 1)? })
     }
 
     /// How far this party's clock ran ahead, by its known speed, from a round of queries to an instant that it shows.
@@ -114,9 +114,9 @@ impl Notes {
 
 /// Puts together what both parties wrote down.
 pub(super) fn work_out(
-    setup: &Setup,
-    phone: &[Record],
-    server: &[Record],
+    setup: &ClockTrial,
+    phone: &[PartyRecord],
+    server: &[PartyRecord],
     in_time_namespaces: bool,
     lateness: Lateness,
 ) -> io::Result<Findings> {
@@ -128,7 +128,8 @@ pub(super) fn work_out(
         }
     }
     let [_, server] = &parties;
-    let whole = Line { before: server.anchor(0)?, after: server.anchor(setup.protocol.syncs() - 1)? };
+    let whole =
+        DriftEstimate { before: server.anchor(0)?, after: server.anchor(setup.protocol.syncs() - 1)? };
     let span_ns = (whole.after.at_ns - whole.before.at_ns).max(1.0);
     Ok(Findings {
         blocks,
@@ -140,7 +141,12 @@ pub(super) fn work_out(
     })
 }
 
-fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) -> io::Result<Block> {
+fn block_of(
+    setup: &ClockTrial,
+    [phone, server]: &[Notes; 2],
+    test: u32,
+    block: u32,
+) -> io::Result<TrialBlock> {
     let protocol = &setup.protocol;
     let round = test * (protocol.blocks + 1) + block;
     let (phone_line, server_line) = (phone.line(round)?, server.line(round)?);
@@ -164,7 +170,7 @@ fn block_of(setup: &Setup, [phone, server]: &[Notes; 2], test: u32, block: u32) 
     let errors = truth.iter().zip(&shortest).map(|(truth, estimate)| (truth - estimate).abs());
     let ms = |ns: f64| ns / MS_NS as f64;
     let mean_ms = |values: &[f64]| ms(mean(values.iter().copied()).unwrap_or(f64::NAN));
-    Ok(Block {
+    Ok(TrialBlock {
         test,
         block,
         true_ms: mean_ms(&truth),

@@ -8,18 +8,18 @@ const PROTOCOL: Protocol =
 
 /// A world in which both parties' clocks, and both ways, are known.
 struct World {
-    setup: Setup,
+    setup: ClockTrial,
     clocks: [Drifting; 2],
     ahead_ns: [i64; 2],
-    phone: Vec<Record>,
-    server: Vec<Record>,
+    phone: Vec<PartyRecord>,
+    server: Vec<PartyRecord>,
     /// Our own time.
     now_ns: i64,
     chance: u64,
 }
 
 impl World {
-    fn new(setup: Setup) -> Self {
+    fn new(setup: ClockTrial) -> Self {
         let start_ns = 1_000_000_000_000;
         let ahead_ns = [setup.phone_ahead_ns, setup.server_ahead_ns];
         let clock = |ahead: i64, fast_ppb| Drifting {
@@ -28,7 +28,7 @@ impl World {
             since_ns: (start_ns + ahead).cast_unsigned(),
         };
         let clocks = [clock(ahead_ns[0], 0), clock(ahead_ns[1], setup.server_fast_ppb)];
-        let [phone, server] = clocks.map(|clock| vec![Record::Clock(clock.since_ns)]);
+        let [phone, server] = clocks.map(|clock| vec![PartyRecord::Clock(clock.since_ns)]);
         Self { setup, clocks, ahead_ns, phone, server, now_ns: start_ns, chance: 1 }
     }
 
@@ -60,7 +60,7 @@ impl World {
             known_ns: self.reading(party, self.now_ns),
         };
         let records = if party == 0 { &mut self.phone } else { &mut self.server };
-        records.push(Record::Query(round, stamps));
+        records.push(PartyRecord::Query(round, stamps));
     }
 
     fn message(&mut self, number: u32) {
@@ -69,12 +69,12 @@ impl World {
         let arrived = sent + self.way_ns(&up);
         self.now_ns = arrived + self.way_ns(&down);
         let (sent_ns, back_ns) = (self.reading(0, sent), self.reading(0, self.now_ns));
-        self.phone.push(Record::Sent { number, sent_ns, back_ns });
-        self.server.push(Record::Arrived { number, at_ns: self.reading(1, arrived) });
+        self.phone.push(PartyRecord::Sent { number, sent_ns, back_ns });
+        self.server.push(PartyRecord::Arrived { number, at_ns: self.reading(1, arrived) });
         self.now_ns += 500 * MS_NS as i64;
     }
 
-    fn live(mut self) -> (Setup, Findings) {
+    fn live(mut self) -> (ClockTrial, Findings) {
         let (mut round, mut number) = (0, 0);
         let protocol = self.setup.protocol;
         for _ in 0..protocol.tests {
@@ -97,7 +97,7 @@ impl World {
 
 #[test]
 fn in_a_known_world_every_check_of_both_setups_holds() {
-    for setup in [Setup::symmetric(PROTOCOL, 1), Setup::asymmetric(PROTOCOL, 1)] {
+    for setup in [ClockTrial::symmetric(PROTOCOL, 1), ClockTrial::asymmetric(PROTOCOL, 1)] {
         let (setup, findings) = World::new(setup).live();
         assert_eq!(findings.blocks.len(), 6);
         let failed: Vec<Check> = setup.checks(&findings).into_iter().filter(|check| !check.ok).collect();
@@ -107,7 +107,7 @@ fn in_a_known_world_every_check_of_both_setups_holds() {
 
 #[test]
 fn a_slower_way_back_makes_the_papers_mean_miss_by_half_of_it() {
-    let (setup, findings) = World::new(Setup::asymmetric(PROTOCOL, 1)).live();
+    let (setup, findings) = World::new(ClockTrial::asymmetric(PROTOCOL, 1)).live();
     assert!((setup.papers_bias_ms() - 7.5).abs() < 1e-9);
     let bias = findings.mean(|block| block.paper_ms - block.true_ms);
     assert!((6.0..9.0).contains(&bias), "{bias}");
@@ -119,7 +119,7 @@ fn a_slower_way_back_makes_the_papers_mean_miss_by_half_of_it() {
 #[test]
 fn a_mean_that_is_not_taken_again_grows_old_with_the_drift() {
     let long = Protocol { messages: 100, ..PROTOCOL };
-    let (setup, findings) = World::new(Setup::symmetric(long, 1)).live();
+    let (setup, findings) = World::new(ClockTrial::symmetric(long, 1)).live();
     // 100 messages each 500 ms at 50 millionths: at their mean the clocks are 25 s older.
     let aged = findings.mean(|block| block.aged_ms);
     assert!((1.2..1.4).contains(&aged), "{aged}");
@@ -131,7 +131,7 @@ fn a_mean_that_is_not_taken_again_grows_old_with_the_drift() {
 
 #[test]
 fn a_clock_that_drifts_otherwise_than_stated_is_found_out() {
-    let mut world = World::new(Setup::asymmetric(PROTOCOL, 1));
+    let mut world = World::new(ClockTrial::asymmetric(PROTOCOL, 1));
     // It runs at 400 millionths, while 50 are stated.
     world.clocks[1].fast_ppb = 400_000;
     let (setup, findings) = world.live();
@@ -140,7 +140,7 @@ fn a_clock_that_drifts_otherwise_than_stated_is_found_out() {
 
 #[test]
 fn a_record_that_is_missing_is_told() {
-    let world = World::new(Setup::symmetric(PROTOCOL, 1));
+    let world = World::new(ClockTrial::symmetric(PROTOCOL, 1));
     let found = blocks::work_out(&world.setup, &world.phone, &world.server, true, Lateness::default());
     assert!(found.is_err());
 }
@@ -148,9 +148,9 @@ fn a_record_that_is_missing_is_told() {
 #[test]
 fn records_survive_being_written_and_hostile_lines_are_none() {
     for line in ["clock 5", "query 1 2 3 4 5", "sent 1 -2 3", "arrived 9 1"] {
-        assert!(Record::read(line).is_some(), "{line}");
+        assert!(PartyRecord::read(line).is_some(), "{line}");
     }
     for line in ["", "clock", "clock x", "clock -1", "query 1 2 3 4", "sent 4294967296 1 1", "else 1"] {
-        assert_eq!(Record::read(line), None, "{line}");
+        assert_eq!(PartyRecord::read(line), None, "{line}");
     }
 }

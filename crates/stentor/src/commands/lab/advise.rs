@@ -8,7 +8,8 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::advise::{
-    Advice, Evidence, LINKS, Link, Measured, PAYLOAD_MAX_BYTES, Reason, Weight, Wish, advise,
+    AdviceRequest, Importance, LINKS, LinkPreset, Measured, PAYLOAD_MAX_BYTES, Reason, Recommendation,
+    StudyEvidence, advise,
 };
 
 /// Reasons of the best choices are told; of the others only in JSON.
@@ -63,7 +64,7 @@ enum Matters {
     High,
 }
 
-impl From<Matters> for Weight {
+impl From<Matters> for Importance {
     fn from(matters: Matters) -> Self {
         match matters {
             Matters::None => Self::None,
@@ -85,9 +86,9 @@ impl Advise {
         if !self.rate.is_finite() || self.rate < 0.0 {
             return Err(Failure::usage("--rate is a number of messages a second, 0 or more").into());
         }
-        let link = Link::named(&self.link)
+        let link = LinkPreset::named(&self.link)
             .ok_or_else(|| Failure::usage("--link is one of the links that --help lists"))?;
-        let wish = Wish {
+        let wish = AdviceRequest {
             payload_bytes: self.payload,
             per_second: self.rate,
             link,
@@ -96,7 +97,7 @@ impl Advise {
             energy: self.energy.into(),
         };
         let given = self.records.iter().map(|path| evidence(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        let evidence = Evidence::with_committed(given);
+        let evidence = StudyEvidence::with_committed(given);
         let ranked = advise(&wish, &evidence)?;
         let sources: Vec<_> = evidence.iter().map(|one| &one.source).collect();
         let object = json!({
@@ -111,11 +112,11 @@ impl Advise {
 }
 
 /// Takes from a run what advice rests on.
-fn evidence(path: &Path) -> anyhow::Result<Evidence> {
-    Ok(Evidence::of(&read(path)?, &path.display().to_string())?)
+fn evidence(path: &Path) -> anyhow::Result<StudyEvidence> {
+    Ok(StudyEvidence::of(&read(path)?, &path.display().to_string())?)
 }
 
-fn describe(ranked: &[Advice], evidence: &[Evidence]) -> String {
+fn describe(ranked: &[Recommendation], evidence: &[StudyEvidence]) -> String {
     let rows = ranked.iter().enumerate().map(|(place, one)| {
         [
             (place + 1).to_string(),
@@ -137,7 +138,7 @@ fn describe(ranked: &[Advice], evidence: &[Evidence]) -> String {
     parts.join("\n\n")
 }
 
-fn why(one: &Advice) -> String {
+fn why(one: &Recommendation) -> String {
     let mut lines = vec![one.choice.to_owned()];
     lines.extend(one.reasons.iter().map(|reason| format!("  {:>+5.1}  {}", reason.points, sentence(reason))));
     if one.measured.is_empty() {

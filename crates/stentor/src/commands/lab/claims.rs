@@ -16,7 +16,7 @@ use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
 use stentor_lab::probes::Probed;
 use stentor_lab::record::file_of;
-use stentor_lab::results::{Ours, verdicts};
+use stentor_lab::results::{ClaimFindings, verdicts};
 
 /// The file in which a record keeps its figures.
 const FIGURES: &str = "figures.csv";
@@ -93,7 +93,7 @@ fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
     let found = verdicts(&results)?;
     let judged_at = found.as_ref().map(stentor_lab::results::Verdicts::judged_at).unwrap_or_default();
     let claims = found.into_iter().flat_map(|found| found.claims);
-    Ok((claims.map(Ours::into_judged).collect(), judged_at))
+    Ok((claims.map(ClaimFindings::into_judged).collect(), judged_at))
 }
 
 impl Account {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::results::{Change, Comparison, METRICS, Metric, compare};
+use stentor_lab::results::{CellChange, CellComparison, METRICS, Metric, compare};
 
 /// Compare two runs cell by cell: ratio with its interval, ranks, verdict
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ impl Compare {
             return Err(Failure::usage(format!("the runs cannot be compared: {why}")).into());
         }
         let alone = first.cells.len() + second.cells.len() - 2 * found.len();
-        let is_worse = found.iter().any(|one| one.change == Change::Slower);
+        let is_worse = found.iter().any(|one| one.change == CellChange::Slower);
         let object = json!({
             "study": first.study,
             "metric": metric.id,
@@ -75,7 +75,7 @@ impl Compare {
     }
 }
 
-fn describe(found: &[Comparison], metric: &Metric, alone: usize, object: &Value) -> String {
+fn describe(found: &[CellComparison], metric: &Metric, alone: usize, object: &Value) -> String {
     let rows = found.iter().map(|one| {
         let interval = match (one.ratio.low, one.ratio.high) {
             (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
@@ -95,8 +95,8 @@ fn describe(found: &[Comparison], metric: &Metric, alone: usize, object: &Value)
             format!("{}, {}", one.forks[0], one.forks[1]),
         ]
     });
-    let count = |change: Change| found.iter().filter(|one| one.change == change).count();
-    let sums: Vec<String> = [Change::Slower, Change::Faster, Change::Same, Change::Undecided]
+    let count = |change: CellChange| found.iter().filter(|one| one.change == change).count();
+    let sums: Vec<String> = [CellChange::Slower, CellChange::Faster, CellChange::Same, CellChange::Undecided]
         .into_iter()
         .map(|change| format!("{} {}", count(change), change.word()))
         .collect();

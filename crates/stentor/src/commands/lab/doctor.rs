@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::energy::measured;
 use stentor_lab::runner::environment;
-use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::rigged::Rigged;
 use stentor_lab::runner::testbed::Testbed;
 use stentor_lab::subject::catalogue;
@@ -138,7 +138,7 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
             format!(
                 "{} over a minute; above {} forks do not count (lab run --gate-load): measure when it is below {}",
                 env.load_before,
-                Gate::default().load_per_core_max * f64::from(env.cores),
+                ValidityLimits::default().load_per_core_max * f64::from(env.cores),
                 env.cores
             ),
         ),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stentor_lab::claims::{Dossier, STUDIES};
-use stentor_lab::plan::{Choice, Plan, Profile};
+use stentor_lab::plan::{PlanChoice, RunProfile, StudyPlan};
 use stentor_lab::runner::roster;
 use stentor_rig::link::PROFILES;
 
@@ -52,9 +52,9 @@ fn studies(output: Output) -> anyhow::Result<()> {
         let Some(dossier) = Dossier::open(id)? else { continue };
         let (title, year) = (&dossier.paper().title, dossier.paper().year);
         let mut object = json!({ "id": id, "title": title, "year": year });
-        if let Some(plan) = Plan::shipped(id)?.filter(|plan| plan.campaigns.is_none()) {
-            for profile in [Profile::Quick, Profile::Standard, Profile::Full] {
-                let choice = Choice { profile, ..Choice::default() };
+        if let Some(plan) = StudyPlan::shipped(id)?.filter(|plan| plan.campaigns.is_none()) {
+            for profile in [RunProfile::Quick, RunProfile::Standard, RunProfile::Full] {
+                let choice = PlanChoice { profile, ..PlanChoice::default() };
                 let expansion = plan.expand(&choice, &roster::ours(&[]))?;
                 object[profile.name()] = json!({
                     "cells": expansion.cells.len(),

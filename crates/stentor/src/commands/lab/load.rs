@@ -39,7 +39,7 @@ impl Load {
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         crate::emulated::refuse()?;
         let load = self.load()?;
-        let sending = std::thread::spawn(move || -> anyhow::Result<load::Outcome> {
+        let sending = std::thread::spawn(move || -> anyhow::Result<load::LoadResult> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             Ok(runtime.block_on(load.run())?)
         });
@@ -56,7 +56,7 @@ impl Load {
         Ok(if outcome.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn load(&self) -> anyhow::Result<load::Load> {
+    fn load(&self) -> anyhow::Result<load::LoadSpec> {
         let pem = match &self.ca {
             Some(path) => Some(std::fs::read(path).with_context(|| format!("{}", path.display()))?),
             None => None,
@@ -68,6 +68,6 @@ impl Load {
             ..Endpoint::new(self.address.ip().to_string(), self.address.port())
         };
         let Self { requests, connections, streams, .. } = *self;
-        Ok(load::Load { endpoint, requests, connections, streams })
+        Ok(load::LoadSpec { endpoint, requests, connections, streams })
     }
 }

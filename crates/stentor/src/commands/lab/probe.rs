@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::Dossier;
 use stentor_lab::probes::{
-    self, Answer, Face, Kind, ProbeContext, ProbeResult, Probed, Protocol, Row, STUDY, rows,
+    self, Face, PaperCell, PaperProtocol, ProbeAnswer, ProbeContext, ProbeKind, ProbeResult, Probed, STUDY,
+    rows,
 };
 use stentor_lab::runner::roster;
-use stentor_lab::subject::protocol::Role;
+use stentor_lab::subject::protocol::SubjectRole;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
 /// Try the features that a study has in tables of words, and put them beside the paper's
@@ -55,13 +56,13 @@ impl Probe {
         });
         let others = self.subject.iter().map(|id| place.ready(id)).chain(of_files);
         let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
-        if let Some(one) = others.iter().find(|one| !one.roles.contains(&Role::Server)) {
+        if let Some(one) = others.iter().find(|one| !one.roles.contains(&SubjectRole::Server)) {
             return Err(Failure::usage(format!("{} is a client, and probes ask servers", one.id)).into());
         }
         for one in &others {
             let dialect = one.dialect()?;
             let why = || format!("{}: {}", one.id, SubjectError::Unprobed(dialect.name()));
-            Protocol::of(dialect).ok_or_else(|| Failure::usage(why()))?;
+            PaperProtocol::of(dialect).ok_or_else(|| Failure::usage(why()))?;
         }
         Ok(others)
     }
@@ -135,7 +136,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
         directory: directory.path().to_owned(),
     };
     let mut faces = Vec::new();
-    for protocol in Protocol::ALL {
+    for protocol in PaperProtocol::ALL {
         faces.push(start(protocol, &speak).await?);
     }
     let told = probes::run(&mut faces, &context).await;
@@ -145,7 +146,7 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     Ok(Probed::of(told))
 }
 
-async fn start(protocol: Protocol, speak: &[String]) -> anyhow::Result<Face> {
+async fn start(protocol: PaperProtocol, speak: &[String]) -> anyhow::Result<Face> {
     let dialect = protocol.dialect()?;
     let ours =
         roster::ours(speak).into_iter().find(|one| one.id.starts_with(&format!("{}/", dialect.name())));
@@ -153,7 +154,7 @@ async fn start(protocol: Protocol, speak: &[String]) -> anyhow::Result<Face> {
     Ok(Face::start(protocol, &definition).await?)
 }
 
-fn describe(rows: &[Row]) -> String {
+fn describe(rows: &[PaperCell]) -> String {
     let cells = rows.iter().map(|row| {
         let answers = row.probes.iter().map(answer).collect::<Vec<_>>().join("; ");
         [row.table.clone(), row.feature.clone(), row.subject.clone(), row.paper.clone(), answers]
@@ -166,10 +167,11 @@ fn describe(rows: &[Row]) -> String {
 
 /// Writes an answer in few words; what is no trial is marked.
 fn answer(told: &ProbeResult) -> String {
-    let mark = if told.kind == Kind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };
+    let mark =
+        if told.kind == ProbeKind::Measured { String::new() } else { format!(" [{}]", told.kind.word()) };
     match told.answer {
-        Answer::Number(_) => told.answer_text() + &mark,
-        Answer::Word(_) => format!("{} {}{mark}", told.id, told.answer_text()),
+        ProbeAnswer::Number(_) => told.answer_text() + &mark,
+        ProbeAnswer::Word(_) => format!("{} {}{mark}", told.id, told.answer_text()),
     }
 }
 

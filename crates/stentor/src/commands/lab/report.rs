@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_lab::claims::Verdict;
-use stentor_lab::plan::Plan;
+use stentor_lab::claims::ClaimVerdict;
+use stentor_lab::plan::StudyPlan;
 use stentor_lab::probes::Probed;
 use stentor_lab::record::{self, CAMPAIGNS};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
@@ -124,7 +124,7 @@ pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
             let (published, figures) = (one.published.word(), &one.published_figures);
             return Some(format!("{}\n  by the paper's figures: {published} ({figures})\n{ours}", one.text));
         }
-        (one.ours != Verdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
+        (one.ours != ClaimVerdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
     });
     let (header, rows) = results::overview(&cells);
     Ok(format!("{}\n\n{}", table(header, rows), claims.collect::<Vec<_>>().join("\n")))
@@ -187,7 +187,7 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
         str::to_owned,
     );
     // A study of one's own has no plan here.
-    let Some(plan) = Plan::shipped(&results.study).ok().flatten() else {
+    let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
     let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
@@ -271,7 +271,7 @@ fn object(account: &Account, written: &[String]) -> Value {
     })
 }
 
-fn ours(one: &results::Ours) -> Value {
+fn ours(one: &results::ClaimFindings) -> Value {
     one.speaking().map_or_else(|| json!("not_run"), |finding| json!(finding.verdict))
 }
 
@@ -286,11 +286,16 @@ fn describe(account: &Account, written: &[String]) -> String {
     )];
     lines.extend(results.not_timed());
     if let Some(verdicts) = &account.verdicts {
-        let count = |wanted: Verdict| {
-            let ours = verdicts.claims.iter().map(results::Ours::best);
+        let count = |wanted: ClaimVerdict| {
+            let ours = verdicts.claims.iter().map(results::ClaimFindings::best);
             ours.filter(|finding| finding.verdict == wanted).count()
         };
-        let all = [Verdict::Holds, Verdict::DoesNotHold, Verdict::Undecided, Verdict::NotTestable];
+        let all = [
+            ClaimVerdict::Holds,
+            ClaimVerdict::DoesNotHold,
+            ClaimVerdict::Undecided,
+            ClaimVerdict::NotTestable,
+        ];
         let told: Vec<String> =
             all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
         let software = if verdicts.period {

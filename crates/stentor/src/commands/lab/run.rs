@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use services::{RunOptions, Services};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::plan::Plan;
+use stentor_lab::plan::StudyPlan;
 use stentor_lab::runner::RunError;
 
 /// The commit that this program is made of, as the build found it.
@@ -124,7 +124,7 @@ fn scale(text: &str) -> Result<f64, String> {
 impl Run {
     /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;
+        let plan = StudyPlan::shipped(self.study.id())?.context("the study has no plan")?;
         if plan.campaigns.is_some() {
             self.campaigns(&plan, output).await
         } else {
@@ -132,7 +132,7 @@ impl Run {
         }
     }
 
-    async fn services(&self, plan: &Plan, output: Output) -> anyhow::Result<ExitCode> {
+    async fn services(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
         Services { plan, run: self, options: &self.options }.run(output).await
     }
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 use stentor_lab::statistics::Samples;
 use stentor_lab::subject::catalogue;
 use stentor_lab::subject::check::{Passed, check};
-use stentor_lab::subject::client::Client;
-use stentor_lab::subject::dialect::{DIALECTS, Dialect};
+use stentor_lab::subject::client::SubjectClient;
+use stentor_lab::subject::dialect::{DIALECTS, SubjectDialect};
 use stentor_lab::subject::reference::{Digest, Op};
 use stentor_lab::subject::sample::ClientSample;
-use stentor_lab::subject::server::{Behaviour, Server};
+use stentor_lab::subject::server::{Behaviour, SubjectServer};
 use stentor_lab::subject::{Definition, SubjectError, speaker};
 
 /// Nanoseconds of a millisecond.
@@ -159,7 +159,7 @@ impl From<MannerName> for Behaviour {
 }
 
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(DIALECTS.map(Dialect::name))
+    PossibleValuesParser::new(DIALECTS.map(SubjectDialect::name))
 }
 
 fn factor(text: &str) -> Result<(String, String), String> {
@@ -167,8 +167,8 @@ fn factor(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), level.to_owned()))
 }
 
-fn dialect(name: &str) -> anyhow::Result<Dialect> {
-    Ok(Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))?)
+fn dialect(name: &str) -> anyhow::Result<SubjectDialect> {
+    Ok(SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))?)
 }
 
 impl Subject {
@@ -203,7 +203,7 @@ impl Check {
             return Ok(entry.definition);
         }
         let subject = self.subject.as_deref().unwrap_or_default();
-        if let Some(dialect) = Dialect::named(subject) {
+        if let Some(dialect) = SubjectDialect::named(subject) {
             return built_in(dialect);
         }
         self.place.ready(subject)
@@ -211,7 +211,7 @@ impl Check {
 }
 
 /// Describes a subject of ours: this program plays it.
-fn built_in(dialect: Dialect) -> anyhow::Result<Definition> {
+fn built_in(dialect: SubjectDialect) -> anyhow::Result<Definition> {
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let words = ["lab", "subject", "speak", dialect.name()].map(str::to_owned);
     let run = [program.display().to_string()].into_iter().chain(words);
@@ -236,7 +236,8 @@ impl Serve {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let server =
-            Server::start(dialect(&self.dialect)?, self.op.into(), self.bind, Behaviour::Honest).await?;
+            SubjectServer::start(dialect(&self.dialect)?, self.op.into(), self.bind, Behaviour::Honest)
+                .await?;
         let object = json!({ "address": server.address, "dialect": self.dialect });
         output.result(&object, || format!("{} listens on {}", self.dialect, server.address))?;
         ended.await;
@@ -248,7 +249,7 @@ impl Call {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let factors: BTreeMap<String, String> = self.factor.iter().cloned().collect();
         let op = Op::from(self.op);
-        let mut client = Client::connect(dialect(&self.dialect)?, op, self.target).await?;
+        let mut client = SubjectClient::connect(dialect(&self.dialect)?, op, self.target).await?;
         let (mut samples, mut digest) = (Vec::new(), Digest::default());
         for seq in 0..self.count {
             let exchange =

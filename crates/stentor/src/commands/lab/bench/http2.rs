@@ -4,7 +4,7 @@ use crate::output::{Output, table};
 use crate::progress::on_the_terminal;
 use clap::Args;
 use std::process::ExitCode;
-use stentor_lab::statistics::{Samples, Summary};
+use stentor_lab::statistics::{MedianSummary, Samples};
 use stentor_stage::bench::http2::{self, Http2Options, Http2Report, Runs};
 
 /// Compare the sender with h2load: the same requests to the same sink over as many connections and streams
@@ -51,7 +51,7 @@ fn describe(report: &Http2Report) -> String {
 
 fn row(name: &str, runs: &Runs) -> [String; 5] {
     let cell = |samples: &Samples, digits: usize| {
-        samples.summary().map_or_else(String::new, |Summary { median, min, max, .. }| {
+        samples.summary().map_or_else(String::new, |MedianSummary { median, min, max, .. }| {
             format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
         })
     };

@@ -3,7 +3,7 @@
 use super::Account;
 use crate::output::table;
 use std::collections::BTreeMap;
-use stentor_lab::claims::Verdict;
+use stentor_lab::claims::ClaimVerdict;
 use stentor_lab::claims::judge::Judgment;
 use stentor_lab::claims::{Analysis, Derived, Judged};
 
@@ -74,12 +74,14 @@ fn ours(one: &Judged) -> String {
     let basis = basis.map(|basis| format!(" ({basis})")).unwrap_or_default();
     match &one.ours {
         None => "not run".into(),
-        Some(judgment) if judgment.verdict == Verdict::DoesNotHold => verdict_with_cells(judgment) + &basis,
-        Some(judgment) if judgment.verdict == Verdict::NotTestable => {
+        Some(judgment) if judgment.verdict == ClaimVerdict::DoesNotHold => {
+            verdict_with_cells(judgment) + &basis
+        }
+        Some(judgment) if judgment.verdict == ClaimVerdict::NotTestable => {
             let why = judgment.missing.as_ref().filter(|_| one.statement.about_paper);
             judgment.verdict.word().to_owned() + &why.map(|why| format!(": {why}")).unwrap_or_default()
         }
-        Some(judgment) if judgment.verdict == Verdict::Undecided => {
+        Some(judgment) if judgment.verdict == ClaimVerdict::Undecided => {
             let why = judgment.missing.as_ref().map(|why| format!(": {why}"));
             judgment.verdict.word().to_owned() + &why.unwrap_or_default()
         }

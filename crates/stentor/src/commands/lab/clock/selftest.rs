@@ -8,10 +8,10 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::{Command, ExitCode};
-use stentor_rig::Level;
+use stentor_rig::RigLevel;
 use stentor_rig::check::Check;
 use stentor_rig::clock::party::Protocol;
-use stentor_rig::clock::trial::{Findings, Setup};
+use stentor_rig::clock::trial::{ClockTrial, Findings};
 
 /// Test the estimate of one-way delay against the truth
 ///
@@ -34,7 +34,7 @@ pub(super) struct Selftest {
 
 /// What one setup came to.
 struct Done {
-    setup: Setup,
+    setup: ClockTrial,
     findings: Findings,
     checks: Vec<Check>,
 }
@@ -49,7 +49,7 @@ impl Selftest {
         let within_bounds = all.iter().all(|check| check.ok);
         let object = json!({
             "within_bounds": within_bounds,
-            "rig": Level::Netns,
+            "rig": RigLevel::Netns,
             "seed": seed,
             "checks": all,
             "setups": results.iter().map(object).collect::<Vec<_>>(),
@@ -62,7 +62,7 @@ impl Selftest {
 fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<Done>> {
     // Found once, since a failure inside the trial has nowhere to go.
     let command = |orders: &_| party::command(orders).unwrap_or_else(|_| Command::new("stentor"));
-    let setups = [Setup::symmetric(protocol, seed), Setup::asymmetric(protocol, seed)];
+    let setups = [ClockTrial::symmetric(protocol, seed), ClockTrial::asymmetric(protocol, seed)];
     let messages = u64::from(protocol.tests * protocol.blocks * protocol.messages);
     let mut results = Vec::new();
     for setup in setups {

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::energy::battery::{Answer, CELSIUS, Cell, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, THOUSAND};
+use stentor_lab::energy::battery::{
+    BatteryCell, BatteryEstimate, CELSIUS, Discharge, LOG_EVERY_S, MAH_OF_NEXUS_7, THOUSAND,
+};
 use stentor_lab::energy::phone_log::LogLine;
-use stentor_lab::energy::{CAVEATS, EnergyValue, Side, nanoseconds, radio};
+use stentor_lab::energy::{CAVEATS, EnergySide, EnergyValue, nanoseconds, radio};
 
 /// Seconds of a millisecond.
 const MILLISECOND_S: f64 = 1e-3;
@@ -84,7 +86,7 @@ impl Battery {
             period_ns: milliseconds(self.period_ms),
             captured_every_ns: milliseconds(self.captured_every_ms.unwrap_or(self.period_ms)),
             jitter_ns: milliseconds(self.jitter_ms),
-            cell: Cell::full(self.cell_mah).map_err(usage)?,
+            cell: BatteryCell::full(self.cell_mah).map_err(usage)?,
             base_w: self.base_watt + cpu_w,
         };
         let mut progress = Progress::start("discharge", u64::from(self.runs + 2) * THOUSAND);
@@ -112,7 +114,7 @@ impl Battery {
         Ok(cpu_ms / f64::from(self.period_ms) * processor.watt.value)
     }
 
-    fn object(&self, radio: &str, answer: &Answer, cpu_w: f64) -> Value {
+    fn object(&self, radio: &str, answer: &BatteryEstimate, cpu_w: f64) -> Value {
         json!({
             "radio": radio,
             "kind": "modelled",
@@ -136,15 +138,15 @@ impl Battery {
 }
 
 /// Returns the energy of the first run as values.
-fn figures(answer: &Answer, discharge: &Discharge<'_>) -> Vec<EnergyValue> {
+fn figures(answer: &BatteryEstimate, discharge: &Discharge<'_>) -> Vec<EnergyValue> {
     let origin = radio::origin(discharge.model);
-    let of = |run: &stentor_lab::energy::battery::Run| {
-        EnergyValue::of("radio", Side::Client, run.radio_joule, run.hours * HOUR_S, &origin)
+    let of = |run: &stentor_lab::energy::battery::DischargeRun| {
+        EnergyValue::of("radio", EnergySide::Client, run.radio_joule, run.hours * HOUR_S, &origin)
     };
     answer.runs.iter().take(1).map(of).collect()
 }
 
-fn describe(object: &Value, answer: &Answer) -> String {
+fn describe(object: &Value, answer: &BatteryEstimate) -> String {
     let word = |name: &str| crate::output::cell(&object[name]);
     let (runs, band) = (answer.hours_of_runs, answer.hours_band);
     let head = facts(&[
@@ -172,7 +174,7 @@ fn describe(object: &Value, answer: &Answer) -> String {
     format!("{head}\n\n{runs}\n\nWhat is modelled:\n{modelled}\n\n{}", caveats())
 }
 
-fn csv(answer: &Answer) -> String {
+fn csv(answer: &BatteryEstimate) -> String {
     let mut text = String::from("run,seed,coefficients,seconds,percent,voltage,temperature\n");
     for (place, run) in answer.runs.iter().enumerate() {
         let bound = format!("{:?}", run.bound).to_lowercase();

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::energy::imported::{MeterFile, read};
-use stentor_lab::energy::{EnergySource, Side, phone_log, seconds};
+use stentor_lab::energy::{EnergySide, EnergySource, phone_log, seconds};
 
 /// Read a meter's file and integrate V x I dt
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) fn meter(path: &Path) -> anyhow::Result<MeterFile> {
 impl Import {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let series = meter(&self.file)?.series;
-        let value = series.value(Side::Machine).into_iter().collect::<Vec<_>>();
+        let value = series.value(EnergySide::Machine).into_iter().collect::<Vec<_>>();
         let (from, to) = series.span_ns().unwrap_or_default();
         let object = json!({
             "values": value,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::energy::measured::{SYS, Sensor, Unusable, find};
-use stentor_lab::energy::{EnergyValue, Side};
+use stentor_lab::energy::{EnergySide, EnergyValue};
 use stentor_lab::subject::clock::monotonic_ns;
 
 /// Read this machine's own meters: powercap, a battery, INA219 and its family
@@ -76,7 +76,7 @@ impl Measure {
         };
         read(&mut sensors)?;
         let sources = sensors.into_iter().map(Sensor::finish).collect::<Result<Vec<_>, _>>()?;
-        Ok((sources.iter().filter_map(|source| source.value(Side::Machine)).collect(), code))
+        Ok((sources.iter().filter_map(|source| source.value(EnergySide::Machine)).collect(), code))
     }
 
     /// Completes when the command ends, with its code, or when the seconds are over.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use stentor_lab::energy::coefficients::Bound;
 use stentor_lab::energy::radio::{Course, simulate};
 use stentor_lab::energy::trace::Direction;
-use stentor_lab::energy::{CAVEATS, EnergySource, EnergyValue, Side, seconds};
+use stentor_lab::energy::{CAVEATS, EnergySide, EnergySource, EnergyValue, seconds};
 
 /// States of the course that are told to people; the file has them all.
 const STRETCHES_SHOWN: usize = 12;
@@ -47,7 +47,7 @@ impl Model {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
         let course = course_with(&traffic, Bound::Value)?;
-        let radio = course.value(Side::Client).context("the course is empty")?;
+        let radio = course.value(EnergySide::Client).context("the course is empty")?;
         let mut figures = vec![radio];
         figures.extend(self.processor()?);
         let total =
@@ -68,7 +68,7 @@ impl Model {
             return Err(Failure::usage("--cpu-seconds must be seconds from 0 on").into());
         }
         let unknown = || Failure::usage("--cpu-seconds needs --processor or --cpu-watt");
-        Ok(Some(self.processor.open()?.ok_or_else(unknown)?.energy(Side::Client, cpu_seconds)))
+        Ok(Some(self.processor.open()?.ok_or_else(unknown)?.energy(EnergySide::Client, cpu_seconds)))
     }
 }
 

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_lab::energy::phases::{Exchange, PhaseEnergy, energy};
-use stentor_lab::energy::{EnergySource, Side, nanoseconds, seconds};
+use stentor_lab::energy::phases::{ExchangePhases, PhaseEnergy, energy};
+use stentor_lab::energy::{EnergySide, EnergySource, nanoseconds, seconds};
 
 /// Join a meter's file with a subject's samples: energy of serialize, deserialize, service, others, total
 #[derive(Debug, Args)]
@@ -56,11 +56,11 @@ impl Phases {
         }
         let series = file.series.shifted(nanoseconds(offset));
         let side = match self.side {
-            SideName::Client => Side::Client,
-            SideName::Server => Side::Server,
+            SideName::Client => EnergySide::Client,
+            SideName::Server => EnergySide::Server,
         };
         let wrong = |error: stentor_lab::energy::EnergyError| Failure::usage(error.to_string());
-        let exchanges = Exchange::read(&self.samples, side).map_err(wrong)?;
+        let exchanges = ExchangePhases::read(&self.samples, side).map_err(wrong)?;
         let phases = energy(&series, side, &exchanges).map_err(wrong)?;
         let period_ms = seconds(series.period_ns()) * 1e3;
         let object =

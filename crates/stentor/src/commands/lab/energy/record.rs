@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use stentor_lab::energy::meter::{Recorder, Recording, TimeUnit, each_line};
-use stentor_lab::energy::{EnergyError, EnergyValue, Kind, Origin, Side};
+use stentor_lab::energy::meter::{MeterRecorder, Recording, TimeUnit, each_line};
+use stentor_lab::energy::{EnergyError, EnergyKind, EnergyOrigin, EnergySide, EnergyValue};
 use stentor_lab::subject::clock::monotonic_ns;
 
 /// The part of the rate that may be missing before it is remarked upon.
@@ -95,8 +95,10 @@ impl Record {
             return Err(Failure::not_done(problem).into());
         }
         let model = format!("serial meter at {}", self.port.display());
-        let origin = Origin::new(Kind::Measured, model, "V x I dt by trapezoids, scaled by the meter");
-        let value = [EnergyValue::of("board", Side::Machine, recording.joule, recording.seconds, &origin)];
+        let origin =
+            EnergyOrigin::new(EnergyKind::Measured, model, "V x I dt by trapezoids, scaled by the meter");
+        let value =
+            [EnergyValue::of("board", EnergySide::Machine, recording.joule, recording.seconds, &origin)];
         let rate = recording.rate().unwrap_or_default();
         let is_slow = rate < self.rate * (1.0 - RATE_TOLERANCE);
         let object = json!({
@@ -131,7 +133,7 @@ fn record(port: Port, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyh
     let file =
         std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
     let written = |error| EnergyError::io(path.display().to_string())(error);
-    let mut recorder = Recorder::start(file, unit, rate).map_err(written)?;
+    let mut recorder = MeterRecorder::start(file, unit, rate).map_err(written)?;
     each_line(BufReader::new(port), |line| recorder.line(line, monotonic_ns()).map_err(written))?;
     Ok(recorder.finish().map_err(written)?)
 }

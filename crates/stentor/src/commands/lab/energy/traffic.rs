@@ -10,9 +10,9 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use stentor_lab::energy::coefficients::{RADIOS, RadioModel};
-use stentor_lab::energy::pcap::{Capture, FILE_MAX_BYTES};
+use stentor_lab::energy::pcap::{CaptureContents, FILE_MAX_BYTES};
 use stentor_lab::energy::processor::Processor;
-use stentor_lab::energy::trace::{Direction, Trace};
+use stentor_lab::energy::trace::{Direction, PacketTrace};
 
 /// Which trace and which radio.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(super) struct ProcessorOptions {
 
 /// A trace with what is to be told of it.
 pub(super) struct Traffic {
-    pub(super) trace: Trace,
+    pub(super) trace: PacketTrace,
     pub(super) model: RadioModel,
     pub(super) device: Option<IpAddr>,
     pub(super) is_device_guessed: bool,
@@ -61,11 +61,11 @@ impl TraceOptions {
         let wrong = |error| Failure::usage(format!("{}: {error}", self.trace.display()));
         if self.trace.extension().is_some_and(|extension| extension == "csv") {
             let text = String::from_utf8_lossy(&bytes);
-            let trace = Trace::parse(&text).and_then(Trace::not_empty).map_err(wrong)?;
+            let trace = PacketTrace::parse(&text).and_then(PacketTrace::not_empty).map_err(wrong)?;
             let (device, is_device_guessed) = (None, false);
             return Ok(Traffic { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
         }
-        let capture = Capture::read(&bytes).map_err(wrong)?;
+        let capture = CaptureContents::read(&bytes).map_err(wrong)?;
         let device = self.device_address.or_else(|| capture.first_sender());
         let trace =
             device.map(|device| capture.trace(device)).unwrap_or_default().not_empty().map_err(wrong)?;

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use stentor_rig::forward::Forward;
-use stentor_rig::{Level, Plan, Rig, Side, Wanted};
+use stentor_rig::{Plan, Rig, RigLevel, Side, Wanted};
 
 /// How long a command that was asked to end may take.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub(super) struct Run {
     pcap: Option<PathBuf>,
     /// Accept a lower level: veth has addresses but no link, loopback neither
     #[arg(long, value_parser = options::level, default_value = "netns")]
-    level: Level,
+    level: RigLevel,
     /// What to run, with its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
-use stentor_rig::Level;
+use stentor_rig::RigLevel;
 use stentor_rig::check::Check;
 use stentor_rig::lateness::Lateness;
 use stentor_rig::selftest::STEPS;
@@ -40,7 +40,7 @@ impl Selftest {
         let within_bounds = findings.invalid.is_empty() && findings.checks.iter().all(|check| check.ok);
         let object = json!({
             "within_bounds": within_bounds,
-            "rig": Level::Netns,
+            "rig": RigLevel::Netns,
             "seed": seed,
             "invalid": findings.invalid,
             "lateness": findings.worst,

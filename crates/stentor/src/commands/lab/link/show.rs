@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stentor_rig::link::{PROFILES, Profile};
-use stentor_rig::{Level, Link, Plan, Rig, Wanted};
+use stentor_rig::{Link, Plan, Rig, RigLevel, Wanted};
 
 /// Show the profiles with their sources, and which levels this machine allows
 #[derive(Debug, Args)]
@@ -17,8 +17,8 @@ pub(super) struct Show {}
 
 impl Show {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let levels: Vec<(Level, Option<String>)> =
-            Level::ALL.iter().map(|level| (*level, reason_against(*level))).collect();
+        let levels: Vec<(RigLevel, Option<String>)> =
+            RigLevel::ALL.iter().map(|level| (*level, reason_against(*level))).collect();
         let object = json!({
             "profiles": PROFILES.iter().map(object).collect::<Vec<_>>(),
             "levels": levels.iter().map(level).collect::<Vec<_>>(),
@@ -29,7 +29,7 @@ impl Show {
 }
 
 /// Raises a level and takes it down; returns why it cannot be had, if so.
-fn reason_against(level: Level) -> Option<String> {
+fn reason_against(level: RigLevel) -> Option<String> {
     let plan = Plan { level: Wanted::Exactly(level), ..Plan::new(Link::open()) };
     Rig::raise(&plan).err().map(|refusal| refusal.to_string())
 }
@@ -46,12 +46,12 @@ fn object(profile: &Profile) -> Value {
     })
 }
 
-fn level((level, refusal): &(Level, Option<String>)) -> Value {
+fn level((level, refusal): &(RigLevel, Option<String>)) -> Value {
     let cannot_test = level.cannot_test();
     json!({"level": level, "available": refusal.is_none(), "reason": refusal, "cannot_test": cannot_test})
 }
 
-fn text(levels: &[(Level, Option<String>)]) -> String {
+fn text(levels: &[(RigLevel, Option<String>)]) -> String {
     let megabits = |bits: u64| format!("{}", bits as f64 / 1e6);
     let ms = |us: u64| format!("{}", us as f64 / 1e3);
     let header = ["profile", "down Mbit/s", "up Mbit/s", "round trip ms", "jitter ms", "queue", "source"];

@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use stentor_lab::plan::{CampaignCell, Campaigns, Plan};
-use stentor_lab::record::{self, CAMPAIGNS, Campaign, FINISHED, NOT_MADE, Record};
+use stentor_lab::plan::{CampaignCell, Campaigns, StudyPlan};
+use stentor_lab::record::{self, CAMPAIGNS, CampaignRecord, FINISHED, ForkRecord, NOT_MADE};
 use stentor_lab::results::Account;
-use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::power::Models;
-use stentor_lab::runner::{Adapter, Ended, Event, RunError, Scheduled, Settings, run_with};
+use stentor_lab::runner::{Adapter, AttemptResult, RunError, RunEvent, Scheduled, Settings, run_with};
 
 /// A cell, how often it is run, and about how long that takes.
 struct Test<'a> {
@@ -72,7 +72,7 @@ impl WithEmulators<'_> {
         Ok((Site::build(self.study, self.scale, directory).await?, looks))
     }
 
-    async fn run(&mut self, cell: &CampaignCell, fork: u32, attempt: u32) -> anyhow::Result<Record> {
+    async fn run(&mut self, cell: &CampaignCell, fork: u32, attempt: u32) -> anyhow::Result<ForkRecord> {
         let (site, looks) = self.running.as_mut().context("nothing runs yet")?;
         let (usual, give_up_after) = (self.study.provider, self.give_up_after);
         let trial = Trial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
@@ -103,9 +103,14 @@ impl<'a> Adapter for WithEmulators<'a> {
         Ok(())
     }
 
-    async fn attempt(&mut self, test: &Self::Cell, fork: u32, attempt: u32) -> Result<Ended, RunError> {
+    async fn attempt(
+        &mut self,
+        test: &Self::Cell,
+        fork: u32,
+        attempt: u32,
+    ) -> Result<AttemptResult, RunError> {
         let made = self.run(test.cell, fork, attempt).await;
-        made.map(|record| Ended::Kept(Box::new(record))).map_err(|error| self.failed(error))
+        made.map(|record| AttemptResult::Kept(Box::new(record))).map_err(|error| self.failed(error))
     }
 }
 
@@ -121,7 +126,7 @@ fn remove_leftovers(directory: &Path) -> anyhow::Result<()> {
 
 impl Run {
     /// Runs a study of campaigns.
-    pub(super) async fn campaigns(&self, plan: &Plan, output: Output) -> anyhow::Result<ExitCode> {
+    pub(super) async fn campaigns(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
         // It is about rates and nothing else.
         crate::emulated::refuse()?;
         if let Some(option) = self.options.only_theirs() {
@@ -131,7 +136,7 @@ impl Run {
         let account = self.until_interrupted(self.perform(plan)).await?;
         // What was not made, or was ended by its limit, proves nothing and spoils nothing.
         let mut finished = account.results.records.iter().filter(|record| record.outcome == FINISHED);
-        let is_sound = finished.all(|record| record.campaign.as_ref().is_some_and(Campaign::is_sound));
+        let is_sound = finished.all(|record| record.campaign.as_ref().is_some_and(CampaignRecord::is_sound));
         let mut object = report::campaigns(&account)?;
         object["ok"] = json!(is_sound);
         object["scale"] = json!(self.scale);
@@ -143,7 +148,7 @@ impl Run {
         Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn perform(&self, plan: &Plan) -> anyhow::Result<Account> {
+    async fn perform(&self, plan: &StudyPlan) -> anyhow::Result<Account> {
         let study = self.study_of(plan)?;
         let (tests, settings) = (self.tests(&study)?, self.campaign_settings(plan, &study));
         let load_before = records::load();
@@ -156,7 +161,7 @@ impl Run {
             error: None,
         };
         let mut runs = 0;
-        let mut tell = |event: Event<'_>| tell(&event, &mut runs);
+        let mut tell = |event: RunEvent<'_>| tell(&event, &mut runs);
         let ran = run_with(&mut adapter, &tests, Vec::new(), &settings, &mut tell).await;
         ran.map_err(|error| adapter.error.take().unwrap_or_else(|| refused(error)))?;
         if let Some((site, _)) = &adapter.running {
@@ -171,7 +176,7 @@ impl Run {
     }
 
     /// Returns the campaigns of a plan, with push services that take as long as was asked for.
-    fn study_of(&self, plan: &Plan) -> anyhow::Result<Campaigns> {
+    fn study_of(&self, plan: &StudyPlan) -> anyhow::Result<Campaigns> {
         let mut study = plan.campaigns.clone().context("the study has no campaigns")?;
         if let Some(median) = self.latency_median_ms {
             study.provider.latency_median_ms = median;
@@ -199,7 +204,7 @@ impl Run {
     }
 
     /// Returns how it is run; the plan in it must not change when a run is gone on with.
-    fn campaign_settings(&self, plan: &Plan, study: &Campaigns) -> Settings {
+    fn campaign_settings(&self, plan: &StudyPlan, study: &Campaigns) -> Settings {
         let kept: Value = json!({
             "study": plan.id,
             "scale": self.scale,
@@ -217,7 +222,7 @@ impl Run {
             out: PathBuf::clone(&self.out),
             resume: self.resume,
             seed: self.seed,
-            gate: Gate::default(),
+            gate: ValidityLimits::default(),
             patience: Duration::from_secs(self.give_up_after_seconds),
             models: Models::default(),
             commit: COMMIT.to_owned(),
@@ -227,16 +232,16 @@ impl Run {
 }
 
 /// Names the commits that runs were made with; there may be several in a directory that was gone on with.
-fn commits(records: &[Record]) -> String {
+fn commits(records: &[ForkRecord]) -> String {
     let commits: BTreeSet<&str> = records.iter().map(|record| record.env.commit.as_str()).collect();
     commits.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Tells of each attempt, and how far all is.
-fn tell(event: &Event<'_>, runs: &mut u64) {
+fn tell(event: &RunEvent<'_>, runs: &mut u64) {
     match event {
-        Event::Begun { forks, .. } => *runs = *forks,
-        Event::Attempt { done, seconds_left, record } => {
+        RunEvent::Begun { forks, .. } => *runs = *forks,
+        RunEvent::Attempt { done, seconds_left, record } => {
             note(&told(record));
             if record.valid {
                 note(&format!(
@@ -245,11 +250,11 @@ fn tell(event: &Event<'_>, runs: &mut u64) {
                 ));
             }
         }
-        Event::LeftOut(what) => note(&format!("not run: {}: {}", what.what, what.reason)),
+        RunEvent::LeftOut(what) => note(&format!("not run: {}: {}", what.what, what.reason)),
     }
 }
 
-fn told(record: &Record) -> String {
+fn told(record: &ForkRecord) -> String {
     let name = format!("{} ({})", record.experiment, record.fork);
     let Some(campaign) = record.campaign.as_ref().filter(|campaign| campaign.pushes > 0) else {
         let why = if record.invalid_reason.is_empty() { &record.outcome } else { &record.invalid_reason };

@@ -4,7 +4,7 @@ use super::site::{Site, halves};
 use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
-use stentor_lab::plan::Mix;
+use stentor_lab::plan::PlatformMix;
 use stentor_stage::devices::Member;
 use tokio::task::JoinHandle;
 
@@ -18,7 +18,12 @@ pub(super) struct Known {
 
 impl Known {
     /// Registers the first device of each platform at its emulator, and listens for a message with this mark.
-    pub(super) async fn listen(site: &Site, app: usize, mix: Mix, mark: &str) -> anyhow::Result<Self> {
+    pub(super) async fn listen(
+        site: &Site,
+        app: usize,
+        mix: PlatformMix,
+        mark: &str,
+    ) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut listening = Vec::new();
         for half in halves(mix) {

@@ -3,7 +3,7 @@
 use super::site::{App, Site, halves};
 use crate::ledger::Totals;
 use std::collections::HashMap;
-use stentor_lab::plan::Mix;
+use stentor_lab::plan::PlatformMix;
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Proof {
 
 impl Proof {
     /// Looks every device of these apps up.
-    pub(super) fn take(site: &Site, apps: &[usize], mix: Mix) -> anyhow::Result<Self> {
+    pub(super) fn take(site: &Site, apps: &[usize], mix: PlatformMix) -> anyhow::Result<Self> {
         let mut counted = HashMap::new();
         for half in halves(mix) {
             counted.insert(*half, site.emulators.of(*half).counted()?);

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::emulation::NOT_TIMED;
-use stentor_lab::plan::{Choice, Expansion, NotRun, Plan, Profile, SampleChoice};
+use stentor_lab::plan::{ExpandedPlan, NotRun, PlanChoice, RunProfile, SampleChoice, StudyPlan};
 use stentor_lab::probes;
-use stentor_lab::runner::gate::Gate;
+use stentor_lab::runner::gate::ValidityLimits;
 use stentor_lab::runner::power::Models;
 use stentor_lab::runner::rigged::{NO_LINK, Rigged};
-use stentor_lab::runner::{self, Settings, Summary, roster};
+use stentor_lab::runner::{self, RunSummary, Settings, roster};
 use stentor_lab::subject::{Definition, catalogue};
 use told::Teller;
 
@@ -60,10 +60,10 @@ pub(super) struct RunOptions {
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
     /// A fork does not count when the load average is above this for each processor
-    #[arg(long, default_value_t = Gate::default().load_per_core_max, value_name = "LOAD")]
+    #[arg(long, default_value_t = ValidityLimits::default().load_per_core_max, value_name = "LOAD")]
     gate_load: f64,
     /// A fork does not count when a sleeper is woken later than this in one case of 100
-    #[arg(long, default_value_t = Gate::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
+    #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
     /// Say what would be run and how long it would take, and end
     #[arg(long)]
@@ -77,7 +77,7 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 
 /// A study to be run.
 pub(super) struct Services<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a StudyPlan,
     pub(super) run: &'a Run,
     pub(super) options: &'a RunOptions,
 }
@@ -99,13 +99,13 @@ impl RunOptions {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
-    const fn profile(&self) -> Profile {
+    const fn profile(&self) -> RunProfile {
         if self.full {
-            Profile::Full
+            RunProfile::Full
         } else if self.standard {
-            Profile::Standard
+            RunProfile::Standard
         } else {
-            Profile::Quick
+            RunProfile::Quick
         }
     }
 
@@ -118,8 +118,8 @@ impl RunOptions {
         levels
     }
 
-    fn choice(&self) -> Choice {
-        Choice {
+    fn choice(&self) -> PlanChoice {
+        PlanChoice {
             profile: self.profile(),
             factors: self.levels(),
             subjects: self.subject.clone(),
@@ -128,10 +128,10 @@ impl RunOptions {
         }
     }
 
-    fn gate(&self) -> Gate {
-        let usual = Gate::default();
+    fn gate(&self) -> ValidityLimits {
+        let usual = ValidityLimits::default();
         let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
-        Gate {
+        ValidityLimits {
             load_per_core_max: self.gate_load,
             lateness_p99_max_us: usual.lateness_p99_max_us * factor,
             link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
@@ -178,12 +178,12 @@ impl Services<'_> {
         Ok(probed.have_all_run())
     }
 
-    async fn measure(&self, expansion: Expansion) -> anyhow::Result<Summary> {
+    async fn measure(&self, expansion: ExpandedPlan) -> anyhow::Result<RunSummary> {
         let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
         let mut testbed = testbed(&link, self.run.seed)?;
         let settings = self.settings(link);
         let mut teller = Teller::default();
-        let Expansion { cells, not_run } = expansion;
+        let ExpandedPlan { cells, not_run } = expansion;
         let summary =
             runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| teller.tell(&event)).await;
         summary.map_err(refused)
@@ -216,7 +216,7 @@ impl Services<'_> {
     }
 
     /// Lists our subjects and those of the directory of definitions, and what is unusable there.
-    fn definitions(&self, plan: &Plan) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
+    fn definitions(&self, plan: &StudyPlan) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
         let program = std::env::current_exe().context("the path of this program is not known")?;
         let words = ["lab", "subject", "speak"].map(str::to_owned);
         let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
@@ -232,7 +232,7 @@ impl Services<'_> {
         Ok((definitions, not_run))
     }
 
-    fn object(&self, summary: &Summary) -> Value {
+    fn object(&self, summary: &RunSummary) -> Value {
         json!({
             "study": self.plan.id,
             "profile": self.options.profile().name(),
@@ -249,7 +249,7 @@ impl Services<'_> {
         })
     }
 
-    fn describe(&self, summary: &Summary) -> String {
+    fn describe(&self, summary: &RunSummary) -> String {
         let not_run = summary.not_run.iter().map(|one| [one.what.clone(), one.reason.clone()]);
         let not_run = if summary.not_run.is_empty() {
             String::new()
@@ -273,7 +273,7 @@ impl Services<'_> {
 }
 
 /// Returns what the laboratory itself took.
-fn took(summary: &Summary) -> String {
+fn took(summary: &RunSummary) -> String {
     let instrument = summary.instrument;
     if !emulated::is_timed() {
         return NOT_TIMED.to_owned();
@@ -299,13 +299,13 @@ fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     Ok(testbed)
 }
 
-fn estimate(plan: &Plan, expansion: &Expansion, profile: Profile) -> String {
+fn estimate(plan: &StudyPlan, expansion: &ExpandedPlan, profile: RunProfile) -> String {
     let forks: u64 = expansion.cells.iter().map(|cell| u64::from(cell.amount.forks)).sum();
     let time = told::minutes(expansion.expected_seconds());
     format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.name(), expansion.cells.len())
 }
 
-fn dry(output: Output, plan: &Plan, expansion: &Expansion) -> anyhow::Result<ExitCode> {
+fn dry(output: Output, plan: &StudyPlan, expansion: &ExpandedPlan) -> anyhow::Result<ExitCode> {
     let cells: Vec<String> = expansion.cells.iter().map(stentor_lab::plan::Cell::told).collect();
     let object = json!({
         "study": plan.id,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use stentor_lab::plan::{Background, CampaignCell, Campaigns, Devices, Mix};
+use stentor_lab::plan::{Background, CampaignCell, Campaigns, PlatformDevices, PlatformMix};
 use stentor_stage::devices::{DevicePopulation, Half, Member};
 use stentor_stage::emulator::Emulators;
 use stentor_stage::import;
@@ -37,7 +37,7 @@ pub(super) struct Site {
     pub(super) background: Background,
     /// Apps that send at once, by their number and whether they send to both platforms.
     at_once: HashMap<(u32, bool), Vec<usize>>,
-    devices: [Devices; 2],
+    devices: [PlatformDevices; 2],
     /// What every app reaches the emulators with.
     credentials: [Value; 2],
     _directory: TempDir,
@@ -55,7 +55,8 @@ impl Site {
         let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
         let directory = directory.context("no directory can be made for the processes")?;
         let path = std::path::absolute(directory.path())?;
-        let (keys, devices) = (Keys::make()?, [Mix::Gcm, Mix::Both].map(|mix| study.devices(mix, scale)));
+        let (keys, devices) =
+            (Keys::make()?, [PlatformMix::Gcm, PlatformMix::Both].map(|mix| study.devices(mix, scale)));
         let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
         // A run meets no more than these; the rest is for tokens that should not be there.
         let settings = |half| settings(half, &keys, 4 * tokens + 1000);
@@ -80,7 +81,7 @@ impl Site {
 
     /// Returns the apps that a cell's pushes go out from, made when they are not there yet.
     pub(super) async fn apps_for(&mut self, cell: &CampaignCell) -> anyhow::Result<Vec<usize>> {
-        let is_both = cell.mix == Mix::Both;
+        let is_both = cell.mix == PlatformMix::Both;
         let place = if is_both { BOTH } else { ONE };
         let key = (cell.apps, is_both);
         if cell.needs_own_devices() || (cell.apps > 1 && !self.at_once.contains_key(&key)) {
@@ -94,11 +95,11 @@ impl Site {
     }
 
     /// Makes so many apps that share these devices evenly; returns their places.
-    async fn add_apps(&mut self, count: u32, devices: Devices) -> anyhow::Result<Vec<usize>> {
+    async fn add_apps(&mut self, count: u32, devices: PlatformDevices) -> anyhow::Result<Vec<usize>> {
         let first = self.apps.len();
         let share = |all: u64| (all / u64::from(count)).max(2);
         for _ in 0..count {
-            self.add_app(Devices { gcm: share(devices.gcm), apns: share(devices.apns) }).await?;
+            self.add_app(PlatformDevices { gcm: share(devices.gcm), apns: share(devices.apns) }).await?;
         }
         Ok((first..self.apps.len()).collect())
     }
@@ -109,7 +110,7 @@ impl Site {
     }
 
     /// Counts the devices that a campaign of each of these apps reaches.
-    pub(super) fn audience(&self, apps: &[usize], mix: Mix) -> u64 {
+    pub(super) fn audience(&self, apps: &[usize], mix: PlatformMix) -> u64 {
         let halves = || halves(mix).iter();
         apps.iter().map(|app| halves().map(|half| self.apps[*app].fleet.devices_of(*half)).sum::<u64>()).sum()
     }
@@ -153,7 +154,7 @@ impl Site {
         self.emulators.check_alive()
     }
 
-    async fn add_app(&mut self, devices: Devices) -> anyhow::Result<()> {
+    async fn add_app(&mut self, devices: PlatformDevices) -> anyhow::Result<()> {
         let number = self.apps.len() as u64 + 1;
         let client = make_app(self.server.client()?, &format!("app {number}"), &self.credentials).await?;
         // Both platforms have as many devices, which is what a fleet is made of.
@@ -165,11 +166,11 @@ impl Site {
 }
 
 /// The platforms that a mix means.
-pub(super) const fn halves(mix: Mix) -> &'static [Half] {
+pub(super) const fn halves(mix: PlatformMix) -> &'static [Half] {
     match mix {
-        Mix::Gcm => &[Half::Fcm],
-        Mix::Apns => &[Half::Apns],
-        Mix::Both => &Half::BOTH,
+        PlatformMix::Gcm => &[Half::Fcm],
+        PlatformMix::Apns => &[Half::Apns],
+        PlatformMix::Both => &Half::BOTH,
     }
 }
 

@@ -11,13 +11,13 @@ use super::site::{Site, halves, part, topic};
 use super::watch::{Watch, Watched};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use stentor_lab::plan::{Background, CampaignCell, Mix, ProviderModel};
+use stentor_lab::plan::{Background, CampaignCell, PlatformMix, ProviderModel};
 use stentor_lab::rates::fairness;
 use stentor_lab::record::{
-    Campaign, Environment, FINISHED, Instrument, Link, NOT_MADE, Record, SCHEMA, Subject,
+    CampaignRecord, Environment, FINISHED, ForkRecord, Instrument, NOT_MADE, RecordedLink, SCHEMA, Subject,
 };
 use stentor_lab::runner::{InstrumentWatch, Settings, environment, time_of_day};
-use stentor_rig::cgroup::{self, Cgroup, Limits};
+use stentor_rig::cgroup::{self, Cgroup, CgroupLimits};
 use stentor_stage::devices::Half;
 
 /// So long after its connections broke a server may still be ending.
@@ -48,9 +48,9 @@ pub(super) struct Trial<'a> {
 }
 
 /// Begins the record of a cell's fork.
-pub(super) fn blank(cell: &CampaignCell, fork: u32) -> Record {
+pub(super) fn blank(cell: &CampaignCell, fork: u32) -> ForkRecord {
     let variant = if cell.question.is_empty() { PAPER } else { &cell.question };
-    Record {
+    ForkRecord {
         schema: SCHEMA.to_owned(),
         variant: variant.to_owned(),
         experiment: cell.id.clone(),
@@ -62,9 +62,9 @@ pub(super) fn blank(cell: &CampaignCell, fork: u32) -> Record {
             server: "stentor".to_owned(),
             versions: [("server.stentor".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
         },
-        link: Link { profile: "none".to_owned(), ..Link::default() },
+        link: RecordedLink { profile: "none".to_owned(), ..RecordedLink::default() },
         fork,
-        ..Record::default()
+        ..ForkRecord::default()
     }
 }
 
@@ -74,8 +74,8 @@ impl Trial<'_> {
         format!("{},{}", self.cell.id, self.fork)
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> CgroupLimits {
+        CgroupLimits {
             cpu_percent: self.cell.cpu_percent,
             memory_bytes: self.cell.memory_mib.map(|mib| u64::from(mib) << 20),
         }
@@ -97,14 +97,20 @@ impl Trial<'_> {
 
     /// Returns where it is made, and how loaded that is now.
     fn environment(&self) -> Environment {
-        let is_limited = self.limits() != Limits::default();
+        let is_limited = self.limits() != CgroupLimits::default();
         environment("loopback", if is_limited { cgroup::version() } else { "" }, "", &self.settings.commit)
     }
 
     /// Makes the record of this run.
-    fn record(&self, load_before: f64, outcome: &str, invalid_reason: String, campaign: Campaign) -> Record {
+    fn record(
+        &self,
+        load_before: f64,
+        outcome: &str,
+        invalid_reason: String,
+        campaign: CampaignRecord,
+    ) -> ForkRecord {
         let study = self.settings.study.clone();
-        Record {
+        ForkRecord {
             run_id: format!("{study}-{}", self.settings.seed),
             ended: time_of_day(),
             study,
@@ -120,23 +126,23 @@ impl Trial<'_> {
     }
 
     /// Begins to tell what came of this run.
-    fn campaign(&self) -> Campaign {
+    fn campaign(&self) -> CampaignRecord {
         let sent_as = match self.cell.mix {
-            Mix::Gcm => "FCM v1",
-            Mix::Apns => "APNs HTTP/2",
-            Mix::Both => "FCM v1 + APNs HTTP/2",
+            PlatformMix::Gcm => "FCM v1",
+            PlatformMix::Apns => "APNs HTTP/2",
+            PlatformMix::Both => "FCM v1 + APNs HTTP/2",
         };
-        Campaign {
+        CampaignRecord {
             sent_as: sent_as.to_owned(),
             latency_mean_ms: self.cell.latency(self.usual).mean_ms(),
             note: self.cell.note.clone(),
-            ..Campaign::default()
+            ..CampaignRecord::default()
         }
     }
 }
 
 /// Makes a run. A limit that cannot be set, or that ends the server, is told in the record.
-pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) -> anyhow::Result<Record> {
+pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) -> anyhow::Result<ForkRecord> {
     let load_before = trial.environment().load_before;
     let cgroup = match Cgroup::make(trial.limits()) {
         Ok(cgroup) => cgroup,
@@ -159,9 +165,9 @@ pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) ->
                 site.cancel_running(&apps).await?;
             }
             let doubt = lateness::verdict(campaign.lateness_p95_ms);
-            Ok(Record { instrument, ..trial.record(load_before, FINISHED, doubt, campaign) })
+            Ok(ForkRecord { instrument, ..trial.record(load_before, FINISHED, doubt, campaign) })
         }
-        Err(error) if trial.limits() == Limits::default() => Err(error),
+        Err(error) if trial.limits() == CgroupLimits::default() => Err(error),
         Err(error) => {
             let ended = last_word(site).await.ok_or(error)?;
             site.server.restart_with("", None).await?;
@@ -188,7 +194,7 @@ async fn measure(
     apps: &[usize],
     site: &mut Site,
     looks: &mut Looks,
-) -> anyhow::Result<(Campaign, Instrument)> {
+) -> anyhow::Result<(CampaignRecord, Instrument)> {
     let mark = format!("run {} of {}", trial.fork, trial.cell.id);
     let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
     let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
@@ -209,7 +215,7 @@ async fn measure(
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
     let proof = Proof::take(site, apps, trial.cell.mix)?;
-    let campaign = Campaign {
+    let campaign = CampaignRecord {
         connections_opened,
         known_devices_reached,
         saves: counts.0,
@@ -233,7 +239,7 @@ fn background(cell: &CampaignCell, usual: Background) -> Background {
     })
 }
 
-fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
+fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> CampaignRecord {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
     let totals = crate::ledger::Totals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),
@@ -244,7 +250,7 @@ fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
     let (wall, settled) = (watch.wall().as_secs_f64(), totals.accepted + totals.rejected);
     let until = |part| watch.progress.seconds_until(part, proof.devices);
     let is_shared = trial.cell.apps > 1;
-    Campaign {
+    CampaignRecord {
         pushes: proof.devices,
         wall_seconds: wall,
         pushes_per_second: settled as f64 / wall.max(1e-9),

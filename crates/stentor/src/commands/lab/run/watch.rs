@@ -8,7 +8,7 @@ use crate::output::{cell, note};
 use crate::progress::Progress as Bar;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use stentor_lab::rates::{Places, Progress};
+use stentor_lab::rates::{InFlightLog, ProgressCurve};
 
 /// One look in so many parts of what has passed: often at first, so that short trials are timed as well as long ones.
 const LOOKS_PER_SPAN: u32 = 100;
@@ -28,8 +28,8 @@ pub(super) struct Watched {
 /// What was seen.
 pub(super) struct Watch {
     pub(super) campaigns: Vec<Watched>,
-    pub(super) progress: Progress,
-    pub(super) places: Places,
+    pub(super) progress: ProgressCurve,
+    pub(super) places: InFlightLog,
     /// What each campaign had when half of all had ended.
     pub(super) midway: Option<Vec<f64>>,
     pub(super) inflight_max: u64,
@@ -64,8 +64,8 @@ impl Watch {
     pub(super) fn new(campaigns: Vec<Watched>, pushes: u64, started: Instant) -> Self {
         Self {
             campaigns,
-            progress: Progress::default(),
-            places: Places::default(),
+            progress: ProgressCurve::default(),
+            places: InFlightLog::default(),
             midway: None,
             inflight_max: 0,
             connections_max: 0,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_lab::subject::Definition;
-use stentor_lab::subject::catalogue::{self, Entry, FOLDER, Readiness};
+use stentor_lab::subject::catalogue::{self, CatalogueEntry, FOLDER, SubjectReadiness};
 use stentor_lab::subject::dialect::DIALECTS;
 use stentor_lab::subject::needs::{Missing, Probes};
 
@@ -76,13 +76,13 @@ impl Place {
     }
 
     /// Reads the definitions; none where there is no folder and none was named.
-    pub(super) fn entries(&self) -> anyhow::Result<Vec<Entry>> {
+    pub(super) fn entries(&self) -> anyhow::Result<Vec<CatalogueEntry>> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
         catalogue::read(&folder).map_err(|error| Failure::usage(error.to_string()).into())
     }
 
     /// Finds a subject by its id or the beginning of it.
-    pub(super) fn entry(&self, id: &str) -> anyhow::Result<Entry> {
+    pub(super) fn entry(&self, id: &str) -> anyhow::Result<CatalogueEntry> {
         let entries = self.entries()?;
         let found = catalogue::find(&entries, id).cloned();
         found.ok_or_else(|| {
@@ -107,7 +107,7 @@ impl List {
         let ours = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
         let mut probes = Probes::default();
         let entries = self.place.entries()?;
-        let foreign: Vec<(Entry, Readiness)> = entries
+        let foreign: Vec<(CatalogueEntry, SubjectReadiness)> = entries
             .into_iter()
             .map(|entry| {
                 let readiness = entry.readiness(&mut probes);
@@ -120,7 +120,7 @@ impl List {
     }
 }
 
-fn object(entry: &Entry, readiness: &Readiness) -> Value {
+fn object(entry: &CatalogueEntry, readiness: &SubjectReadiness) -> Value {
     let definition = &entry.definition;
     json!({
         "id": definition.id,
@@ -136,7 +136,7 @@ fn object(entry: &Entry, readiness: &Readiness) -> Value {
     })
 }
 
-fn describe(ours: &[String], foreign: &[(Entry, Readiness)]) -> String {
+fn describe(ours: &[String], foreign: &[(CatalogueEntry, SubjectReadiness)]) -> String {
     let built_in = ours.iter().map(|id| [id.clone(), String::new(), "can run".to_owned()]);
     let rows = foreign.iter().map(|(entry, readiness)| {
         let roles: Vec<String> =
@@ -146,7 +146,7 @@ fn describe(ours: &[String], foreign: &[(Entry, Readiness)]) -> String {
     table(["subject", "halves", "here"], built_in.chain(rows))
 }
 
-fn state(readiness: &Readiness) -> String {
+fn state(readiness: &SubjectReadiness) -> String {
     if readiness.can_run() {
         return "can run".into();
     }
@@ -168,7 +168,7 @@ impl Build {
             None => self.place.entries()?,
         };
         let mut probes = Probes::default();
-        let mut built: Vec<&Entry> = Vec::new();
+        let mut built: Vec<&CatalogueEntry> = Vec::new();
         let mut skipped = Vec::new();
         let mut progress = Progress::start("building", entries.len() as u64);
         for (done, entry) in entries.iter().enumerate() {
@@ -192,6 +192,6 @@ impl Build {
     }
 }
 
-fn is_same_build(one: &Entry, other: &Entry) -> bool {
+fn is_same_build(one: &CatalogueEntry, other: &CatalogueEntry) -> bool {
     one.definition.build == other.definition.build && one.definition.directory == other.definition.directory
 }

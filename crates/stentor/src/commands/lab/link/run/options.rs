@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::{Path as File, PathBuf};
 use std::sync::Arc;
 use stentor_rig::link::{Path, Rate, Trace};
-use stentor_rig::{Level, Link};
+use stentor_rig::{Link, RigLevel};
 
 const MS_NS: f64 = 1e6;
 const MEGABIT: f64 = 1e6;
@@ -113,8 +113,8 @@ pub(super) fn forward(text: &str) -> Result<(u16, String), String> {
 }
 
 /// Reads the name of a level.
-pub(super) fn level(text: &str) -> Result<Level, String> {
-    let found = Level::ALL.into_iter().find(|level| level.word() == text);
+pub(super) fn level(text: &str) -> Result<RigLevel, String> {
+    let found = RigLevel::ALL.into_iter().find(|level| level.word() == text);
     found.ok_or_else(|| "netns, veth or loopback".to_owned())
 }
 

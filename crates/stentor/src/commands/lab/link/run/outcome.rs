@@ -6,14 +6,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
-use stentor_rig::lateness::{Gate, Lateness};
-use stentor_rig::{Capture, Level, Link, Rig, Side, Traffic, Usage};
+use stentor_rig::lateness::{Lateness, LatenessLimits};
+use stentor_rig::{Capture, Link, Rig, RigLevel, Side, Traffic, Usage};
 
 /// Everything that is known afterwards.
 pub(super) struct Outcome {
     status: ExitStatus,
     took: Duration,
-    level: Level,
+    level: RigLevel,
     link: Link,
     up: Traffic,
     down: Traffic,
@@ -65,7 +65,7 @@ impl Outcome {
 
     /// Writes for people to standard error, for programs to standard output, which otherwise is the command's.
     pub(super) fn tell(&self, output: Output) -> anyhow::Result<()> {
-        let complaint = self.lateness.complaint(Gate::default());
+        let complaint = self.lateness.complaint(LatenessLimits::default());
         if !output.is_json() {
             note(&self.text(complaint.as_deref()));
             return Ok(());

@@ -1,7 +1,7 @@
 //! What is told while a study runs: a bar with the time left, and a line for what went wrong.
 
 use crate::progress::Progress;
-use stentor_lab::runner::Event;
+use stentor_lab::runner::RunEvent;
 
 /// Tells events on standard error.
 #[derive(Default)]
@@ -11,10 +11,10 @@ pub(super) struct Teller {
 
 impl Teller {
     /// Tells one.
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
+    pub(super) fn tell(&mut self, event: &RunEvent<'_>) {
         match event {
-            Event::Begun { forks, .. } => self.bar = Some(Progress::start("forks", *forks)),
-            Event::Attempt { done, seconds_left, record } => {
+            RunEvent::Begun { forks, .. } => self.bar = Some(Progress::start("forks", *forks)),
+            RunEvent::Attempt { done, seconds_left, record } => {
                 let Some(bar) = &mut self.bar else { return };
                 if !record.valid {
                     let levels: Vec<&str> = record.cell.values().map(String::as_str).collect();
@@ -30,7 +30,7 @@ impl Teller {
                 }
                 bar.update_with(*done, &format!("{} left", minutes(*seconds_left)));
             }
-            Event::LeftOut(what) => {
+            RunEvent::LeftOut(what) => {
                 if let Some(bar) = &self.bar {
                     bar.remark(&format!("not run: {}: {}", what.what, what.reason));
                 }

@@ -1,7 +1,7 @@
 //! The certificate of a run: made once, signed by itself, and trusted by our clients alone.
 
-use super::RunError;
-use crate::subject::setup::TLS_NAME;
+use super::SubjectError;
+use super::setup::TLS_NAME;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,18 @@ const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
 /// Makes a certificate in the directory of a run, unless there is one.
-pub(crate) fn make(run: &Path) -> Result<(), RunError> {
+pub(crate) fn make(run: &Path) -> Result<(), SubjectError> {
     make_named(run, TLS_NAME)
 }
 
 /// Makes one for a server with this name.
-pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), RunError> {
+pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), SubjectError> {
     let [certificate, key] = files(run);
     if certificate.exists() && key.exists() {
         return Ok(());
     }
     let directory = run.join(DIRECTORY);
-    let wrong = |source| RunError::Io { path: directory.display().to_string(), source };
+    let wrong = |source| SubjectError::Io { what: directory.display().to_string(), source };
     let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]);
     let made = made.map_err(|error| wrong(std::io::Error::other(error.to_string())))?;
     std::fs::create_dir_all(&directory).map_err(wrong)?;

@@ -1,6 +1,6 @@
 //! Our side of LSP-1: starts a subject, tells it what to do, waits for what it says, and ends it.
 
-use super::protocol::{LINE_MAX_BYTES, Order, Report};
+use super::protocol::{LINE_MAX_BYTES, Report, SubjectOrder};
 use super::{Definition, SubjectError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -18,14 +18,14 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A subject that runs.
-pub struct Host {
+pub struct SubjectProcess {
     child: Child,
     orders: ChildStdin,
     reports: BufReader<ChildStdout>,
     patience: Duration,
 }
 
-impl Host {
+impl SubjectProcess {
     /// Starts a subject in a process group of its own; its log goes to our standard error.
     pub fn start(definition: &Definition, patience: Duration) -> Result<Self, SubjectError> {
         let mut command = Self::command(definition)?;
@@ -68,18 +68,22 @@ impl Host {
     }
 
     /// Returns an order and waits for the report on it.
-    pub async fn ask(&mut self, order: &Order) -> Result<Report, SubjectError> {
+    pub async fn ask(&mut self, order: &SubjectOrder) -> Result<Report, SubjectError> {
         self.ask_within(order, self.patience).await
     }
 
     /// Returns an order that takes longer than others, and waits so long for the report on it.
-    pub async fn ask_within(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
+    pub async fn ask_within(
+        &mut self,
+        order: &SubjectOrder,
+        patience: Duration,
+    ) -> Result<Report, SubjectError> {
         self.tell(order).await?;
         self.hear(order, patience).await
     }
 
     /// Waits so long for the report on an order that was given before.
-    pub async fn hear(&mut self, order: &Order, patience: Duration) -> Result<Report, SubjectError> {
+    pub async fn hear(&mut self, order: &SubjectOrder, patience: Duration) -> Result<Report, SubjectError> {
         let to = name(order);
         match tokio::time::timeout(patience, self.report(to)).await {
             Ok(Ok(Report::Error { text })) => Err(SubjectError::GaveUp(text)),
@@ -89,7 +93,7 @@ impl Host {
     }
 
     /// Returns an order to which nothing is said.
-    pub async fn tell(&mut self, order: &Order) -> Result<(), SubjectError> {
+    pub async fn tell(&mut self, order: &SubjectOrder) -> Result<(), SubjectError> {
         let mut line =
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;
         line.push('\n');
@@ -102,7 +106,7 @@ impl Host {
 
     /// Tells it to stop, and waits for its end; what does not end is ended with everything that it started.
     pub async fn stop(mut self) -> Result<(Report, ExitStatus), SubjectError> {
-        let report = self.ask(&Order::Stop).await;
+        let report = self.ask(&SubjectOrder::Stop).await;
         match self.wait(self.patience).await? {
             Some(status) => Ok((report?, status)),
             None => {
@@ -167,7 +171,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for SubjectProcess {
     fn drop(&mut self) {
         if let Some(group) = self.group() {
             let _ = kill_process_group(group, Signal::KILL);
@@ -185,12 +189,12 @@ pub(crate) fn absolute(path: &Path) -> Result<std::path::PathBuf, SubjectError> 
     std::path::absolute(path).map_err(SubjectError::io(format!("{}", path.display())))
 }
 
-const fn name(order: &Order) -> &'static str {
+const fn name(order: &SubjectOrder) -> &'static str {
     match order {
-        Order::Hello => "say hello",
-        Order::Prepare(_) => "prepare",
-        Order::Arm(_) => "arm",
-        Order::Go { .. } => "go",
-        Order::Stop => "stop",
+        SubjectOrder::Hello => "say hello",
+        SubjectOrder::Prepare(_) => "prepare",
+        SubjectOrder::Arm(_) => "arm",
+        SubjectOrder::Go { .. } => "go",
+        SubjectOrder::Stop => "stop",
     }
 }

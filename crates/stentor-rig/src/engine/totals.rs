@@ -1,10 +1,11 @@
 //! What the engine counts and keeps.
 
 use super::wire::Moving;
-use crate::capture::{CAPTURE_MAX_BYTES, Capture, Note, Packet};
-use crate::clock::epoch_ns;
-use crate::lateness::Histogram;
+use crate::capture::{CAPTURE_MAX_BYTES, Capture};
+use crate::lateness::LatenessHistogram;
 use crate::link::Fate;
+use crate::monotonic::epoch_ns;
+use crate::packet::{Note, Packet};
 use crate::side::Side;
 use serde::Serialize;
 use std::sync::Arc;
@@ -39,15 +40,15 @@ impl Traffic {
 
 /// Sums, lateness, and the capture that goes on.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct EngineTotals {
     /// By the side that sends.
     pub(super) traffic: [Traffic; 2],
-    pub(super) lateness: Histogram,
+    pub(super) lateness: LatenessHistogram,
     capture: Option<Capture>,
     kept_bytes: usize,
 }
 
-impl Books {
+impl EngineTotals {
     pub(super) fn begin_capture(&mut self) {
         self.capture = Some(Capture { epoch_ns: epoch_ns(), is_complete: true, ..Capture::default() });
         self.kept_bytes = 0;

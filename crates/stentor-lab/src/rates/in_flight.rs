@@ -10,7 +10,7 @@ const STARVED_SHARE: f64 = 0.7;
 /// What holds a rate, by Little's law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum RateBound {
     /// The places are taken nearly all the time: more of them, or sooner answers, would raise the rate.
     Consumers,
     /// Places stand empty: what fills them (producers, queue, the machine) is too slow.
@@ -19,7 +19,7 @@ pub enum Limit {
     Both,
 }
 
-impl Limit {
+impl RateBound {
     /// Judges by the share of places that were taken.
     #[must_use]
     pub fn of(taken: f64, places: f64) -> Option<Self> {
@@ -44,21 +44,21 @@ impl Limit {
 
 /// Looks at how many requests were in flight, each with how far the test was.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
-    looks: Vec<Look>,
+pub struct InFlightLog {
+    looks: Vec<InFlightSample>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct InFlightSample {
     seconds: f64,
     ended: u64,
     taken: u64,
 }
 
-impl Places {
+impl InFlightLog {
     /// Notes a look.
     pub fn note(&mut self, seconds: f64, ended: u64, taken: u64) {
-        self.looks.push(Look { seconds, ended, taken });
+        self.looks.push(InFlightSample { seconds, ended, taken });
     }
 
     /// Returns the mean of the looks between the first and the last tenth of `whole`, each weighed with the time since
@@ -82,15 +82,15 @@ mod tests {
 
     #[test]
     fn empty_places_speak_against_the_consumers_as_the_limit() {
-        assert_eq!(Limit::of(19.0, 20.0), Some(Limit::Consumers));
-        assert_eq!(Limit::of(16.0, 20.0), Some(Limit::Both));
-        assert_eq!(Limit::of(5.0, 100.0), Some(Limit::Supply));
-        assert_eq!(Limit::of(5.0, 0.0), None);
+        assert_eq!(RateBound::of(19.0, 20.0), Some(RateBound::Consumers));
+        assert_eq!(RateBound::of(16.0, 20.0), Some(RateBound::Both));
+        assert_eq!(RateBound::of(5.0, 100.0), Some(RateBound::Supply));
+        assert_eq!(RateBound::of(5.0, 0.0), None);
     }
 
     #[test]
     fn neither_the_start_nor_the_end_counts_and_long_waits_count_more() {
-        let mut places = Places::default();
+        let mut places = InFlightLog::default();
         for (seconds, ended, taken) in
             [(0.0, 0, 1), (1.0, 5, 1), (2.0, 20, 10), (3.0, 50, 10), (6.0, 80, 20), (7.0, 99, 1)]
         {
@@ -106,7 +106,7 @@ mod tests {
         fn the_mean_is_never_more_than_the_most(
             looks in prop::collection::vec((0.001..5.0_f64, 0..50_u64, 0..200_u64), 1..40),
         ) {
-            let (mut places, mut seconds, mut ended) = (Places::default(), 0.0, 0);
+            let (mut places, mut seconds, mut ended) = (InFlightLog::default(), 0.0, 0);
             for (later, more, taken) in &looks {
                 seconds += later;
                 ended += more;

@@ -1,0 +1,83 @@
+//! What a verdict rests on, one ground a line.
+
+use super::verdicts::Finding;
+use crate::claims::ClaimVerdict;
+use crate::claims::judge::{Compared, Judgment};
+use crate::plot::short;
+
+/// Comparisons of a claim that are shown.
+const COMPARED_MAX: usize = 3;
+
+/// Returns what our finding rests on, one ground a line.
+pub(super) fn of_finding(finding: &Finding) -> Vec<String> {
+    let mut lines = finding.judgment.as_ref().map(of_judgment).unwrap_or_default();
+    let is_told = finding.judgment.as_ref().is_some_and(|one| one.missing.as_ref() == Some(&finding.why));
+    if !finding.why.is_empty() && !is_told {
+        lines.push(finding.why.clone());
+    }
+    lines.extend(finding.p.map(|p| format!("p ≤ {} after correction", short(p))));
+    lines
+}
+
+/// Returns which comparisons decided, the telling ones first, one a line.
+pub(super) fn of_judgment(judgment: &Judgment) -> Vec<String> {
+    let telling: Vec<&Compared> = match judgment.verdict {
+        ClaimVerdict::DoesNotHold => judgment.failures().collect(),
+        ClaimVerdict::Undecided => judgment.comparisons.iter().filter(|one| one.is_so.is_none()).collect(),
+        ClaimVerdict::Holds => judgment.comparisons.iter().collect(),
+        ClaimVerdict::NotTestable => return in_part(judgment),
+    };
+    let all = judgment.comparisons.len();
+    let count = match judgment.verdict {
+        ClaimVerdict::DoesNotHold => format!("{} of {all} comparisons speak against it", telling.len()),
+        ClaimVerdict::Undecided => format!("{} of {all} comparisons are open", telling.len()),
+        _ => format!("all {all} comparisons are so"),
+    };
+    let told = telling.iter().take(COMPARED_MAX).map(|one| {
+        let values: Vec<&str> = one.cell.split("; ").filter_map(value).collect();
+        let text = one.text.replace("<=", "≤").replace(">=", "≥").replace("==", "=");
+        if values.is_empty() { text } else { format!("{}: {text}", values.join(", ")) }
+    });
+    let mut lines: Vec<String> = (all > 1).then_some(count).into_iter().chain(told).collect();
+    if telling.len() > COMPARED_MAX {
+        lines.push(format!("and {} more", telling.len() - COMPARED_MAX));
+    }
+    lines
+}
+
+/// Returns what is missing, and what was compared all the same.
+fn in_part(judgment: &Judgment) -> Vec<String> {
+    let compared = judgment.comparisons.iter().take(COMPARED_MAX).map(|one| {
+        let sign = match one.is_so {
+            Some(true) => "so",
+            Some(false) => "not so",
+            None => "open",
+        };
+        format!("in part: {} ({sign})", one.text)
+    });
+    let missing = missing(judgment.missing.as_deref().unwrap_or_default());
+    std::iter::once(missing).chain(compared).collect()
+}
+
+/// Returns a level without its factor; the part of the study is told elsewhere.
+fn value(pair: &str) -> Option<&str> {
+    let (name, value) = pair.split_once('=')?;
+    (name != "experiment").then_some(value)
+}
+
+/// Returns what would have to be measured, in fewer signs than the language of claims.
+fn missing(what: &str) -> String {
+    let is_selector = what.contains('[') && what.contains(']');
+    if !is_selector {
+        return what.to_owned();
+    }
+    let (metric, rest) = what.split_once('[').unwrap_or((what, ""));
+    let conditions = rest.split(']').next().unwrap_or_default();
+    let conditions: Vec<&str> = conditions
+        .split(", ")
+        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value))
+        .filter(|value| !value.starts_with('$'))
+        .collect();
+    let of = if conditions.is_empty() { String::new() } else { format!(" ({})", conditions.join(", ")) };
+    format!("not measured: {}{of}", metric.replace('_', " "))
+}

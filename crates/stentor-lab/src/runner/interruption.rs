@@ -1,0 +1,68 @@
+//! The factor of interruptions: whether the link is cut half way, the client is killed, or both.
+
+use crate::plan::Cell;
+
+/// The factor, and its levels.
+const FACTOR: &str = "interruption";
+const NOTHING: &str = "none";
+const CUT: &str = "cut";
+const KILLED: &str = "killed";
+const CUT_AND_KILLED: &str = "cut and killed";
+
+/// What happens to a client half way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interruption {
+    /// Nothing gets through for two seconds.
+    pub(super) cuts: bool,
+    /// It is killed, and started again when the link is there.
+    pub(super) kills: bool,
+}
+
+impl Interruption {
+    /// Reads a cell's factor; `None` where it has none.
+    pub(super) fn of(cell: &Cell) -> Option<Self> {
+        let (cuts, kills) = match cell.settings.get(FACTOR)?.as_str() {
+            NOTHING => (false, false),
+            CUT => (true, false),
+            KILLED => (false, true),
+            CUT_AND_KILLED => (true, true),
+            _ => return None,
+        };
+        Some(Self { cuts, kills })
+    }
+
+    pub(super) const fn is_none(self) -> bool {
+        !self.cuts && !self.kills
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_the_factor_are_read_and_others_are_none() {
+        let plan = crate::plan::StudyPlan::shipped("anacleto-2012").expect("readable").expect("there");
+        let roster = crate::runner::roster::ours(&["stentor".to_owned()]);
+        let cells = plan.expand(&crate::plan::PlanChoice::default(), &roster).expect("sense").cells;
+        let told: std::collections::BTreeSet<(String, bool, bool)> = cells
+            .iter()
+            .filter_map(|cell| {
+                Interruption::of(cell).map(|one| (cell.levels[FACTOR].clone(), one.cuts, one.kills))
+            })
+            .collect();
+        let expected = [
+            (CUT, true, false),
+            (CUT_AND_KILLED, true, true),
+            (KILLED, false, true),
+            (NOTHING, false, false),
+        ];
+        assert_eq!(told, expected.map(|(level, cuts, kills)| (level.to_owned(), cuts, kills)).into());
+        assert!(
+            cells
+                .iter()
+                .any(|cell| cell.op == crate::subject::reference::Op::Points
+                    && Interruption::of(cell).is_none())
+        );
+    }
+}
