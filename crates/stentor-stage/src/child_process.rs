@@ -1,6 +1,6 @@
 //! A process that this one started, and that never outlives it.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,7 +81,7 @@ impl ChildProcess {
                     self.name,
                     self.log_end()
                 );
-                Err(Failure::not_done(sentence).into())
+                Err(CommandFailure::not_done(sentence).into())
             }
             Err(error) => Err(error).context("a child cannot be waited for"),
         }
@@ -98,7 +98,7 @@ impl ChildProcess {
             if started.elapsed() > START_LIMIT {
                 let sentence =
                     format!("the {} does not start; its log ends with:\n{}", self.name, self.log_end());
-                return Err(Failure::not_done(sentence).into());
+                return Err(CommandFailure::not_done(sentence).into());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -121,7 +121,7 @@ impl ChildProcess {
         while !self.is_over() {
             if started.elapsed() > limit {
                 let sentence = format!("the {} does not end within {limit:?}", self.name);
-                return Err(Failure::not_done(sentence).into());
+                return Err(CommandFailure::not_done(sentence).into());
             }
             self.usage();
             std::thread::sleep(POLL_INTERVAL);
@@ -133,7 +133,7 @@ impl ChildProcess {
             return Ok(usage);
         }
         let sentence = format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.log_end());
-        Err(Failure::not_done(sentence).into())
+        Err(CommandFailure::not_done(sentence).into())
     }
 
     /// Kills it (kill -9) and returns what it had used at its very end.

@@ -1,7 +1,7 @@
 //! When is killed, and who: moments spread over the campaign, each drawn by chance around its share, and each while
 //! deliveries are on their way.
 
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -100,7 +100,7 @@ impl KillSchedule {
 
     /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
     /// delivery has ended, and nobody while none is leased.
-    pub(super) fn due(&mut self, totals: &Totals, devices: u64) -> Option<KillTarget> {
+    pub(super) fn due(&mut self, totals: &LedgerTotals, devices: u64) -> Option<KillTarget> {
         let done = totals.ended();
         if done != self.done {
             self.done = done;

@@ -1,7 +1,7 @@
 //! `stentor app`: tenants, their API keys and their credentials.
 
 use super::credential::CredentialCommand;
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
 use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand, ValueEnum};
@@ -124,7 +124,7 @@ impl App {
     }
 }
 
-async fn create(client: &Client, name: &str, no_key: bool, output: Output) -> anyhow::Result<()> {
+async fn create(client: &ApiClient, name: &str, no_key: bool, output: Output) -> anyhow::Result<()> {
     let mut app = client.post("/v1/apps", &json!({"name": name})).await?;
     if !no_key {
         app["key"] = create_key(client, &cell(&app["id"]), "first", &[]).await?;
@@ -138,7 +138,7 @@ async fn create(client: &Client, name: &str, no_key: bool, output: Output) -> an
     })
 }
 
-async fn create_key(client: &Client, app: &str, name: &str, scopes: &[Scope]) -> anyhow::Result<Value> {
+async fn create_key(client: &ApiClient, app: &str, name: &str, scopes: &[Scope]) -> anyhow::Result<Value> {
     let all = [Scope::Send, Scope::Register, Scope::Admin];
     let scopes = if scopes.is_empty() { &all } else { scopes };
     let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
@@ -146,7 +146,7 @@ async fn create_key(client: &Client, app: &str, name: &str, scopes: &[Scope]) ->
 }
 
 impl KeyCommand {
-    async fn run(self, client: &Client, app: &str, output: Output) -> anyhow::Result<()> {
+    async fn run(self, client: &ApiClient, app: &str, output: Output) -> anyhow::Result<()> {
         let path = format!("/v1/apps/{}/keys", segment(app));
         match self {
             Self::Create { name, scopes } => {

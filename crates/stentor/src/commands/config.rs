@@ -1,6 +1,6 @@
 //! `stentor config`: the configuration file and what is in force.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::logging;
 use crate::output::{Output, line, table};
 use anyhow::Context;
@@ -65,7 +65,7 @@ pub(super) fn load(file: Option<&Path>) -> anyhow::Result<config::Config> {
 }
 
 fn refused(error: config::ConfigError) -> anyhow::Error {
-    Failure::usage(format!("the configuration cannot be used: {error}")).into()
+    CommandFailure::usage(format!("the configuration cannot be used: {error}")).into()
 }
 
 fn object(setting: &config::Explained) -> Value {

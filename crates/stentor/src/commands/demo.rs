@@ -2,7 +2,7 @@
 
 pub(super) mod describe;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
@@ -85,7 +85,7 @@ impl Demo {
         let report = tokio::select! {
             report = demo::run(&options, &reporter) => report?,
             () = ended => {
-                return Err(Failure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
+                return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
             }
         };
         output.result(&report.object(), || describe(&report))?;

@@ -1,8 +1,8 @@
 //! `stentor device`: register, import, look up.
 
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, facts, listing};
 use crate::progress::Progress;
 use clap::builder::PossibleValuesParser;
@@ -171,7 +171,7 @@ impl Device {
 }
 
 async fn deliveries(
-    client: &Client,
+    client: &ApiClient,
     device: &str,
     limit: u32,
     before: Option<String>,
@@ -212,7 +212,7 @@ impl Registration {
 }
 
 impl List {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<()> {
         let mut query = vec![("limit", self.limit.to_string())];
         let optional =
             [("after", self.after), ("provider", self.provider), ("user", self.user), ("tag", self.tag)];
@@ -234,7 +234,7 @@ fn paged(table: String, page: &Value, option: &str) -> String {
 }
 
 impl Import {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<()> {
         let format = self.format()?;
         let (body, size_bytes, sent_bytes) = self.open().await?;
         let (name, content_type) = match format {
@@ -251,7 +251,7 @@ impl Import {
                 let sentence = format!(
                     "{failed} lines are not registered: correct them and run the whole file again; that is safe"
                 );
-                Err(Failure::not_done(sentence).into())
+                Err(CommandFailure::not_done(sentence).into())
             }
         }
     }
@@ -263,8 +263,9 @@ impl Import {
             _ => None,
         };
         let format = self.format.or(by_name);
-        format
-            .ok_or_else(|| Failure::usage("say what the file is with --format ndjson or --format csv").into())
+        format.ok_or_else(|| {
+            CommandFailure::usage("say what the file is with --format ndjson or --format csv").into()
+        })
     }
 
     async fn open(&self) -> anyhow::Result<(Body, Option<u64>, Arc<AtomicU64>)> {
@@ -274,7 +275,7 @@ impl Import {
             return Ok((body, None, counter));
         }
         let unreadable = |error: std::io::Error| {
-            Failure::usage(format!("{} cannot be read: {error}", self.file.display()))
+            CommandFailure::usage(format!("{} cannot be read: {error}", self.file.display()))
         };
         let file = tokio::fs::File::open(&self.file).await.map_err(unreadable)?;
         let size = file.metadata().await.map_err(unreadable)?.len();

@@ -3,7 +3,7 @@
 mod options;
 mod sink;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
 use options::{StartOptions, TlsOptions, facts, parse, read};
@@ -102,7 +102,7 @@ impl Emulate {
 }
 
 fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
-    Failure::usage(format!("the emulator cannot start: {error}")).into()
+    CommandFailure::usage(format!("the emulator cannot start: {error}")).into()
 }
 
 impl EmulatorOptions {

@@ -4,9 +4,9 @@ mod overrides;
 
 use self::overrides::Overrides;
 use super::campaign::follow;
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, cell, facts};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
@@ -164,7 +164,7 @@ impl Message {
 }
 
 impl Send {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<ExitCode> {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<ExitCode> {
         let mut body = self.content.request()?;
         if let Some(send_at) = self.send_at {
             body.insert("send_at".to_owned(), json!(send_at));
@@ -205,7 +205,7 @@ impl Content {
         }
         let sentence =
             "say whom it is for: --device, --token, --user, --group, --topic, --condition or --everyone";
-        Err(Failure::usage(sentence).into())
+        Err(CommandFailure::usage(sentence).into())
     }
 
     fn read_file(&self) -> anyhow::Result<Map<String, Value>> {
@@ -213,7 +213,7 @@ impl Content {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
         serde_json::from_str(&text).map_err(|error| {
-            Failure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
+            CommandFailure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
         })
     }
 
@@ -254,7 +254,7 @@ impl Target {
         let mut given = targets.into_iter().flatten();
         let target = given.next();
         if given.next().is_some() {
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 "a message has one target: give only one of the options that name it",
             )
             .into());

@@ -1,7 +1,7 @@
 //! `stentor schedule`: messages that recur.
 
 use super::message::Content;
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
 use crate::output::{Output, cell, facts, listing};
 use clap::builder::PossibleValuesParser;
@@ -101,7 +101,7 @@ impl Schedule {
     }
 }
 
-async fn steer(client: &Client, schedule: &str, action: &str, output: Output) -> anyhow::Result<()> {
+async fn steer(client: &ApiClient, schedule: &str, action: &str, output: Output) -> anyhow::Result<()> {
     let reply = client.act(&format!("/v1/schedules/{}/{action}", segment(schedule))).await?;
     output.result(&reply, || format!("{schedule} is {}", cell(&reply["state"])))
 }

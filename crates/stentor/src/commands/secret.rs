@@ -1,6 +1,6 @@
 //! `stentor secret`: the key that seals credentials at rest.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -58,13 +58,14 @@ impl Secret {
         }
         match self.command {
             SecretCommand::Show => {
-                let sealing = Sealing::look(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                let sealing =
+                    Sealing::look(&config).map_err(|error| CommandFailure::not_done(error.to_string()))?;
                 output.result(&object(&sealing), || describe(&sealing))?;
-                sealing.problem().map_or(Ok(()), |problem| Err(Failure::not_done(problem).into()))
+                sealing.problem().map_or(Ok(()), |problem| Err(CommandFailure::not_done(problem).into()))
             }
             SecretCommand::Rotate => {
                 super::config::start_log(&config)?;
-                let done = rotate(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                let done = rotate(&config).map_err(|error| CommandFailure::not_done(error.to_string()))?;
                 output.result(&rotated(&done), || told(&done))
             }
         }

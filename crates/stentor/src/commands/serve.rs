@@ -1,6 +1,6 @@
 //! `stentor serve`: the server.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::process;
 use clap::Args;
@@ -63,7 +63,7 @@ impl Serve {
         server
             .run(ended, reload)
             .await
-            .map_err(|error| Failure::not_done(format!("the server ended: {error}")).into())
+            .map_err(|error| CommandFailure::not_done(format!("the server ended: {error}")).into())
     }
 
     fn settings(&self) -> anyhow::Result<Config> {
@@ -75,7 +75,7 @@ impl Serve {
             config.api.listen = listen;
         }
         for network in &self.allow_network {
-            let wrong = |error: ConfigError| Failure::usage(format!("--allow-network: {error}"));
+            let wrong = |error: ConfigError| CommandFailure::usage(format!("--allow-network: {error}"));
             config.outbound.allow(network).map_err(wrong)?;
         }
         Ok(config)
@@ -83,7 +83,7 @@ impl Serve {
 }
 
 fn cannot_start(error: &dyn std::fmt::Display) -> anyhow::Error {
-    Failure::not_done(format!("the server cannot start: {error}")).into()
+    CommandFailure::not_done(format!("the server cannot start: {error}")).into()
 }
 
 fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {

@@ -1,6 +1,6 @@
 //! `stentor topic`: named channels that devices subscribe to.
 
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
 use crate::output::{Output, cell, facts};
 use clap::{Args, Subcommand};
@@ -92,7 +92,7 @@ fn names(topics: &Value) -> String {
     if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
 }
 
-async fn change(client: &Client, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
+async fn change(client: &ApiClient, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
     let (mut changed, mut unchanged, mut unknown) = (0, 0, Vec::new());
     for batch in devices.chunks(DEVICES_PER_REQUEST) {
         let reply = client.post(path, &json!({ "devices": batch })).await?;

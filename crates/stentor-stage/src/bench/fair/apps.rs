@@ -1,6 +1,6 @@
 //! The hostile apps: what each does, where its callers come from, and what becomes of its requests.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub(super) struct HostileApp {
     pub(super) id: String,
     pub(super) key: String,
     pub(super) address: IpAddr,
-    pub(super) client: Client,
+    pub(super) client: ApiClient,
 }
 
 /// What became of the requests of one hostile app.

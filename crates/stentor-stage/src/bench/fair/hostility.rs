@@ -2,7 +2,7 @@
 
 use super::apps::{HostileApp, HostileAppCounts, HostileBehaviour, RequestCounters};
 use super::sockets;
-use crate::client::{Client, Key};
+use crate::client::{ApiClient, Key};
 use bytes::Bytes;
 use reqwest::{Body, StatusCode};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn single() -> Value {
 /// The same app with a key that looks right and does not exist.
 fn stranger(app: &HostileApp) -> HostileApp {
     let key = Key(format!("sk_{}", "A".repeat(43)));
-    let client = Client::new(app.client.server(), Some(key), None);
+    let client = ApiClient::new(app.client.server(), Some(key), None);
     let client = client.and_then(|client| client.with_source(app.address));
     HostileApp { client: client.unwrap_or_else(|_| app.client.clone()), ..app.clone() }
 }

@@ -1,7 +1,7 @@
 //! The parts of a credential as options: each adapter's schema says which there are.
 
 use super::provider;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use clap::builder::{
     PathBufValueParser, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParser,
@@ -103,22 +103,25 @@ impl CredentialSet {
             }
         };
         if field.is_required && value.is_none() {
-            return Err(
-                Failure::usage(format!("--{} is needed for {}", flag.long, self.adapter.label)).into()
-            );
+            return Err(CommandFailure::usage(format!(
+                "--{} is needed for {}",
+                flag.long, self.adapter.label
+            ))
+            .into());
         }
         Ok(value)
     }
 
     fn file_value(&self, field: &Field, is: &str, from: &str) -> anyhow::Result<Value> {
-        let path = self.file.as_deref().ok_or_else(|| Failure::usage("name the credential's file"))?;
+        let path = self.file.as_deref().ok_or_else(|| CommandFailure::usage("name the credential's file"))?;
         let text = read(path)?;
         if !matches!(field.kind, FieldKind::Object(_)) {
             return Ok(text.into());
         }
         serde_json::from_str(&text).map_err(|error| {
             let path = path.display();
-            Failure::usage(format!("{path} is not {is}: {error}; download it again from {from}")).into()
+            CommandFailure::usage(format!("{path} is not {is}: {error}; download it again from {from}"))
+                .into()
         })
     }
 

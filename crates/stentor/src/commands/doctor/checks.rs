@@ -3,7 +3,7 @@
 mod files;
 mod sealing;
 
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::connection::Connection;
 use crate::output::{cell, thousands};
 use rustix::process::{Resource, getrlimit};
@@ -123,7 +123,7 @@ fn disk(data_dir: &Path) -> Finding {
     Finding::good("free disk", detail)
 }
 
-async fn server(client: &Client) -> Vec<Finding> {
+async fn server(client: &ApiClient) -> Vec<Finding> {
     match client.probe("/readyz").await {
         Err(error) => {
             let detail = format!("{error:#}");
@@ -163,7 +163,7 @@ fn queue(ready: &Value) -> Finding {
 }
 
 /// Asks for chunks that could not be read or written and were given up; an older server does not tell.
-async fn damage(client: &Client) -> Option<Finding> {
+async fn damage(client: &ApiClient) -> Option<Finding> {
     let status = client.get("/v1/status").await.ok()?;
     Some(damaged(status["damaged_chunks"].as_u64()?))
 }
@@ -181,7 +181,7 @@ fn damaged(chunks: u64) -> Finding {
     )
 }
 
-async fn lanes(client: &Client) -> Option<Finding> {
+async fn lanes(client: &ApiClient) -> Option<Finding> {
     let status = client.get("/v1/status").await.ok()?;
     let providers = status["providers"].as_array().cloned().unwrap_or_default();
     let parked: Vec<String> = providers
@@ -206,7 +206,7 @@ async fn lanes(client: &Client) -> Option<Finding> {
     Some(Finding::bad("lanes", Health::Doubtful, parked.join("; "), advice))
 }
 
-async fn credentials(client: &Client) -> Vec<Finding> {
+async fn credentials(client: &ApiClient) -> Vec<Finding> {
     let apps = match client.get("/v1/apps").await {
         Ok(apps) => apps["apps"].as_array().cloned().unwrap_or_default(),
         Err(_) => client.app().map(|app| vec![json!({"id": app})]).unwrap_or_default(),
@@ -218,7 +218,7 @@ async fn credentials(client: &Client) -> Vec<Finding> {
     findings
 }
 
-async fn credentials_of(client: &Client, app: &str) -> Finding {
+async fn credentials_of(client: &ApiClient, app: &str) -> Finding {
     let list = match client.get(&format!("/v1/apps/{}/credentials", segment(app))).await {
         Ok(list) => list["credentials"].as_array().cloned().unwrap_or_default(),
         Err(error) => {

@@ -1,6 +1,6 @@
 //! Options that emulators and sinks have in common.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::process;
 use anyhow::Context;
@@ -121,5 +121,5 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
 /// Understands settings; `name` says where they come from.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, name: &str) -> anyhow::Result<T> {
     serde_json::from_str(text)
-        .map_err(|error| Failure::usage(format!("{name} cannot be understood: {error}")).into())
+        .map_err(|error| CommandFailure::usage(format!("{name} cannot be understood: {error}")).into())
 }

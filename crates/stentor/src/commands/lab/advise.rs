@@ -1,7 +1,7 @@
 //! `stentor lab advise`: which transport and format, and what that rests on.
 
 use super::report::read_exchanges as read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -80,13 +80,13 @@ impl Advise {
             let sentence = format!(
                 "--payload is at most {PAYLOAD_MAX_BYTES} bytes: larger content is better sent in parts"
             );
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         if !self.rate.is_finite() || self.rate < 0.0 {
-            return Err(Failure::usage("--rate is a number of messages a second, 0 or more").into());
+            return Err(CommandFailure::usage("--rate is a number of messages a second, 0 or more").into());
         }
         let link = Link::named(&self.link)
-            .ok_or_else(|| Failure::usage("--link is one of the links that --help lists"))?;
+            .ok_or_else(|| CommandFailure::usage("--link is one of the links that --help lists"))?;
         let wish = Wish {
             payload_bytes: self.payload,
             per_second: self.rate,

@@ -3,7 +3,7 @@
 mod description;
 
 use super::report::read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use anyhow::Context;
 use clap::Args;
@@ -58,7 +58,7 @@ struct Account {
 impl Claims {
     /// Judges and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let unknown = || Failure::usage(format!("there is no study {}", self.study));
+        let unknown = || CommandFailure::usage(format!("there is no study {}", self.study));
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
@@ -88,7 +88,7 @@ fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
     let results = read(record)?;
     if results.study != study {
         let sentence = format!("{} is a run of {}, not of {study}", record.display(), results.study);
-        return Err(Failure::usage(sentence).into());
+        return Err(CommandFailure::usage(sentence).into());
     }
     let found = verdicts(&results)?;
     let judged_at = found.as_ref().map(stentor_lab::results::Verdicts::judged_at).unwrap_or_default();
@@ -141,13 +141,13 @@ fn figures(record: &Path) -> anyhow::Result<Figures> {
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let figures = Figures::parse(&text);
-    let figures = figures.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let figures = figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
     with_probes(figures, record)
 }
 
 /// Adds what probes of features said, where the record has that.
 fn with_probes(mut figures: Figures, record: &Path) -> anyhow::Result<Figures> {
-    let probed = Probed::read(record).map_err(|error| Failure::usage(error.to_string()))?;
+    let probed = Probed::read(record).map_err(|error| CommandFailure::usage(error.to_string()))?;
     figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
     Ok(figures)
 }

@@ -1,7 +1,7 @@
 //! `stentor lab compare`: two runs beside each other, with an exit code for pipelines.
 
 use super::report::read_exchanges as read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::Args;
 use serde_json::{Value, json};
@@ -43,12 +43,12 @@ impl Compare {
     /// Compares and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(0.0..1000.0).contains(&self.threshold) {
-            return Err(Failure::usage("--threshold is a percentage from 0 on, such as 5").into());
+            return Err(CommandFailure::usage("--threshold is a percentage from 0 on, such as 5").into());
         }
         let (first, second) = (read(&self.a)?, read(&self.b)?);
         if first.study != second.study {
             let sentence = format!("{} and {} are of different studies", first.study, second.study);
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         let metric = Metric::find(&self.metric).unwrap_or(&METRICS[0]);
         let found = compare(&first, &second, metric, self.threshold / 100.0);
@@ -57,7 +57,7 @@ impl Compare {
             let why = why.unwrap_or_else(|| {
                 "they need a cell in common, with two forks that count in each".to_owned()
             });
-            return Err(Failure::usage(format!("the runs cannot be compared: {why}")).into());
+            return Err(CommandFailure::usage(format!("the runs cannot be compared: {why}")).into());
         }
         let alone = first.cells.len() + second.cells.len() - 2 * found.len();
         let is_worse = found.iter().any(|one| one.change == Change::Slower);

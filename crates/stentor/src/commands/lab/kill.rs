@@ -1,7 +1,7 @@
 //! `stentor lab kill`: campaigns while everything is killed and troubled that can be, and a proof at the end of each.
 
 use crate::commands::demo::describe::describe as describe_campaign;
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, line};
 use crate::progress::on_the_terminal;
 use anyhow::Context;
@@ -83,7 +83,7 @@ impl Kill {
         let report = tokio::select! {
             report = kill::run(&options, &reporter) => report,
             () = ended => {
-                return Err(Failure::new(Exit::Interrupted, "interrupted; every process is ended").into());
+                return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
         let object = report.object(self.seed);

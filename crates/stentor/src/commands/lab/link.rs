@@ -6,7 +6,7 @@ mod show;
 
 pub(in crate::commands::lab) use selftest::checks;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ impl Link {
 pub(in crate::commands::lab) fn refusal(error: RigError) -> anyhow::Error {
     match error {
         RigError::NoLevel { .. } | RigError::NoLimits { .. } => {
-            Failure::new(Exit::NotTestable, format!("this cannot be tested here: {error}")).into()
+            CommandFailure::new(Exit::NotTestable, format!("this cannot be tested here: {error}")).into()
         }
         RigError::Io(_) => error.into(),
     }

@@ -1,7 +1,7 @@
 //! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say, or of other subjects.
 
 use super::subject::foreign::Place;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
@@ -50,18 +50,21 @@ impl Probe {
     fn others(&self) -> anyhow::Result<Vec<Definition>> {
         let place = Place { subjects: self.subjects.clone() };
         let of_files = self.definition.iter().map(|file| {
-            let entry = catalogue::entry(file.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            let entry =
+                catalogue::entry(file.clone()).map_err(|error| CommandFailure::usage(error.to_string()))?;
             Ok(entry.definition)
         });
         let others = self.subject.iter().map(|id| place.ready(id)).chain(of_files);
         let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
         if let Some(one) = others.iter().find(|one| !one.roles.contains(&Role::Server)) {
-            return Err(Failure::usage(format!("{} is a client, and probes ask servers", one.id)).into());
+            return Err(
+                CommandFailure::usage(format!("{} is a client, and probes ask servers", one.id)).into()
+            );
         }
         for one in &others {
             let dialect = one.dialect()?;
             let why = || format!("{}: {}", one.id, SubjectError::Unprobed(dialect.name()));
-            Protocol::of(dialect).ok_or_else(|| Failure::usage(why()))?;
+            Protocol::of(dialect).ok_or_else(|| CommandFailure::usage(why()))?;
         }
         Ok(others)
     }
@@ -89,7 +92,8 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
     let mut told: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
     for definition in others {
         let of_one = probes::run_on(definition, &context).await;
-        let of_one = of_one.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        let of_one =
+            of_one.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
     let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);

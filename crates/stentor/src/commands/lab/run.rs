@@ -13,7 +13,7 @@ mod site;
 mod trial;
 mod watch;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -146,7 +146,7 @@ impl Run {
             measured = measured => measured,
             () = ended => {
                 let sentence = "interrupted; every run that ended is in the directory: go on with --resume";
-                Err(Failure::new(Exit::Interrupted, sentence).into())
+                Err(CommandFailure::new(Exit::Interrupted, sentence).into())
             }
         }
     }
@@ -155,7 +155,7 @@ impl Run {
 /// Returns an error that names whose fault it is that a study cannot be run.
 fn refused(error: RunError) -> anyhow::Error {
     match error {
-        RunError::InUse(_) | RunError::OtherSettings(_) => Failure::usage(error.to_string()).into(),
+        RunError::InUse(_) | RunError::OtherSettings(_) => CommandFailure::usage(error.to_string()).into(),
         error => error.into(),
     }
 }

@@ -2,7 +2,7 @@
 
 pub(super) mod foreign;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
@@ -191,7 +191,8 @@ impl Check {
         let directory = tempfile::tempdir().context("a directory for samples cannot be made")?;
         let patience = Duration::from_secs(self.patience_seconds);
         let passed = check(&definition, directory.path(), patience).await;
-        let passed = passed.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        let passed =
+            passed.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         let object = json!({ "subject": definition.id, "ok": true, "passed": passed });
         output.result(&object, || describe(&definition, &passed))?;
         Ok(ExitCode::SUCCESS)
@@ -199,7 +200,8 @@ impl Check {
 
     fn definition(&self) -> anyhow::Result<Definition> {
         if let Some(path) = &self.definition {
-            let entry = catalogue::entry(path.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            let entry =
+                catalogue::entry(path.clone()).map_err(|error| CommandFailure::usage(error.to_string()))?;
             return Ok(entry.definition);
         }
         let subject = self.subject.as_deref().unwrap_or_default();
@@ -252,10 +254,10 @@ impl Call {
         let (mut samples, mut digest) = (Vec::new(), Digest::default());
         for seq in 0..self.count {
             let exchange =
-                op.exchange(&factors, seq).ok_or_else(|| Failure::usage("no such type of array"))?;
+                op.exchange(&factors, seq).ok_or_else(|| CommandFailure::usage("no such type of array"))?;
             let (sample, answer) = client.exchange(seq, 0, &exchange.request).await?;
             if answer != exchange.answer {
-                return Err(Failure::not_done(format!("answer {seq} is not what had to come")).into());
+                return Err(CommandFailure::not_done(format!("answer {seq} is not what had to come")).into());
             }
             digest.add(&answer);
             samples.push(sample);

@@ -4,7 +4,7 @@ use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::Args;
 use std::process::ExitCode;
-use stentor_stage::bench::import::{self, ImportOptions};
+use stentor_stage::bench::import::{self, ImportBenchOptions};
 
 /// Register many new devices through the API and measure how fast that is
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Import {
 impl Import {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let options = ImportOptions { devices: self.devices, rounds: self.rounds };
+        let options = ImportBenchOptions { devices: self.devices, rounds: self.rounds };
         let report = import::run(options, &on_the_terminal()).await?;
         let rate = report.devices_per_second().unwrap_or_default();
         output.result(&report.object(), || format!("{rate:.0} new devices per second"))?;

@@ -2,7 +2,7 @@
 
 use super::traffic::{ProcessorOptions, TraceOptions, device};
 use super::{caveats, facts, short};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use crate::progress::Progress;
 use anyhow::Context;
@@ -77,7 +77,7 @@ impl Battery {
         let traffic = self.traffic.open()?;
         let cpu_w = self.cpu_watt()?;
         let milliseconds = |number: u32| nanoseconds(f64::from(number) * MILLISECOND_S);
-        let usage = |error: stentor_lab::energy::EnergyError| Failure::usage(error.to_string());
+        let usage = |error: stentor_lab::energy::EnergyError| CommandFailure::usage(error.to_string());
         let discharge = Discharge {
             model: &traffic.model,
             trace: &traffic.trace,
@@ -104,10 +104,12 @@ impl Battery {
     fn cpu_watt(&self) -> anyhow::Result<f64> {
         let is_power = |value: f64| value.is_finite() && (0.0..=1e4).contains(&value);
         if !is_power(self.base_watt) || !is_power(self.cpu_ms.unwrap_or_default()) {
-            return Err(Failure::usage("--base-watt and --cpu-ms must be numbers from 0 to 10000").into());
+            return Err(
+                CommandFailure::usage("--base-watt and --cpu-ms must be numbers from 0 to 10000").into()
+            );
         }
         let Some(cpu_ms) = self.cpu_ms else { return Ok(0.0) };
-        let unknown = || Failure::usage("--cpu-ms needs --processor or --cpu-watt");
+        let unknown = || CommandFailure::usage("--cpu-ms needs --processor or --cpu-watt");
         let processor = self.processor.open()?.ok_or_else(unknown)?;
         Ok(cpu_ms / f64::from(self.period_ms) * processor.watt.value)
     }

@@ -2,7 +2,7 @@
 
 use super::traffic::text;
 use super::{facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::Args;
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(super) struct ImportLog {
 pub(super) fn meter(path: &Path) -> anyhow::Result<MeterFile> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = read(&text(path)?, &name);
-    Ok(file.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+    Ok(file.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?)
 }
 
 impl Import {
@@ -73,7 +73,7 @@ impl Import {
 impl ImportLog {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let log = phone_log::read(&text(&self.file)?);
-        let log = log.map_err(|error| Failure::usage(format!("{}: {error}", self.file.display())))?;
+        let log = log.map_err(|error| CommandFailure::usage(format!("{}: {error}", self.file.display())))?;
         let mut object = json!(log);
         object["lines"] = json!(log.lines.len());
         let full = match (log.hours_full, log.is_extrapolated) {

@@ -1,6 +1,6 @@
 //! `stentor lab energy measure`: this machine's own meters, while a command runs or for some seconds.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use clap::Args;
@@ -52,7 +52,7 @@ impl Measure {
         }
         if sensors.is_empty() {
             let problem = "this machine has no meter that can be read: see `energy measure --list`, record a serial meter with `energy record`, or model with `energy model`";
-            return Err(Failure::not_done(problem).into());
+            return Err(CommandFailure::not_done(problem).into());
         }
         let (values, code) = self.measure(sensors).await?;
         let object = json!({ "values": values, "exit_code": code });

@@ -2,7 +2,7 @@
 
 use super::traffic::{ProcessorOptions, TraceOptions, Traffic, device};
 use super::{caveats, facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
@@ -65,15 +65,16 @@ impl Model {
     fn processor(&self) -> anyhow::Result<Option<EnergyValue>> {
         let Some(cpu_seconds) = self.cpu_seconds else { return Ok(None) };
         if !(cpu_seconds.is_finite() && cpu_seconds >= 0.0) {
-            return Err(Failure::usage("--cpu-seconds must be seconds from 0 on").into());
+            return Err(CommandFailure::usage("--cpu-seconds must be seconds from 0 on").into());
         }
-        let unknown = || Failure::usage("--cpu-seconds needs --processor or --cpu-watt");
+        let unknown = || CommandFailure::usage("--cpu-seconds needs --processor or --cpu-watt");
         Ok(Some(self.processor.open()?.ok_or_else(unknown)?.energy(Side::Client, cpu_seconds)))
     }
 }
 
 fn course_with(traffic: &Traffic, bound: Bound) -> anyhow::Result<Course> {
-    Ok(simulate(&traffic.model, bound, &traffic.trace).map_err(|error| Failure::usage(error.to_string()))?)
+    Ok(simulate(&traffic.model, bound, &traffic.trace)
+        .map_err(|error| CommandFailure::usage(error.to_string()))?)
 }
 
 fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {

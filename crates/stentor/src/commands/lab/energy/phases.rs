@@ -2,7 +2,7 @@
 
 use super::import::meter;
 use super::{caveats, short};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -47,7 +47,7 @@ impl Phases {
         let file = meter(&self.meter)?;
         let offset = self.offset_seconds.unwrap_or_default();
         if !offset.is_finite() || offset.abs() > 4e9 {
-            return Err(Failure::usage("--offset-seconds is no span of time").into());
+            return Err(CommandFailure::usage("--offset-seconds is no span of time").into());
         }
         if !file.is_monotonic && self.offset_seconds.is_none() {
             note(
@@ -59,7 +59,7 @@ impl Phases {
             SideName::Client => Side::Client,
             SideName::Server => Side::Server,
         };
-        let wrong = |error: stentor_lab::energy::EnergyError| Failure::usage(error.to_string());
+        let wrong = |error: stentor_lab::energy::EnergyError| CommandFailure::usage(error.to_string());
         let exchanges = Exchange::read(&self.samples, side).map_err(wrong)?;
         let phases = energy(&series, side, &exchanges).map_err(wrong)?;
         let period_ms = seconds(series.period_ns()) * 1e3;

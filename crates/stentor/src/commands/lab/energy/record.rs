@@ -2,7 +2,7 @@
 
 use super::port::Port;
 use super::{facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -60,7 +60,7 @@ enum UnitName {
 impl Record {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 "--rate is how many readings a second the meter gives: more than 0, such as 170",
             )
             .into());
@@ -92,7 +92,7 @@ impl Record {
         if recording.readings < 2 {
             let problem = "fewer than two readings came: check --baud and that lines are time, volt, ampere";
             let problem = format!("{problem} ({} other lines)", recording.lines_refused);
-            return Err(Failure::not_done(problem).into());
+            return Err(CommandFailure::not_done(problem).into());
         }
         let model = format!("serial meter at {}", self.port.display());
         let origin = Origin::new(Kind::Measured, model, "V x I dt by trapezoids, scaled by the meter");

@@ -1,6 +1,6 @@
 //! Options that say what a radio carried: a trace, whose it is, and which coefficients.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::note;
 use anyhow::Context;
 use clap::Args;
@@ -58,7 +58,7 @@ impl TraceOptions {
     pub(super) fn open(&self) -> anyhow::Result<Traffic> {
         let model = self.model()?;
         let bytes = read(&self.trace, FILE_MAX_BYTES)?;
-        let wrong = |error| Failure::usage(format!("{}: {error}", self.trace.display()));
+        let wrong = |error| CommandFailure::usage(format!("{}: {error}", self.trace.display()));
         if self.trace.extension().is_some_and(|extension| extension == "csv") {
             let text = String::from_utf8_lossy(&bytes);
             let trace = Trace::parse(&text).and_then(Trace::not_empty).map_err(wrong)?;
@@ -82,7 +82,7 @@ impl TraceOptions {
     fn model(&self) -> anyhow::Result<RadioModel> {
         if let Some(path) = &self.coefficients {
             let text = text(path)?;
-            let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
+            let wrong = |error| CommandFailure::usage(format!("{}: {error}", path.display()));
             return Ok(RadioModel::parse(&text).map_err(wrong)?);
         }
         let id = self.radio.as_deref().unwrap_or_default();
@@ -94,7 +94,9 @@ impl ProcessorOptions {
     /// Returns the processor, if one was named.
     pub(super) fn open(&self) -> anyhow::Result<Option<Processor>> {
         if let Some(watt) = self.cpu_watt {
-            return Ok(Some(Processor::stated(watt).map_err(|error| Failure::usage(error.to_string()))?));
+            return Ok(Some(
+                Processor::stated(watt).map_err(|error| CommandFailure::usage(error.to_string()))?,
+            ));
         }
         Ok(self.processor.as_ref().and_then(|id| Processor::all().into_iter().find(|one| one.id == *id)))
     }
@@ -116,9 +118,11 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     let count = file.take(max_bytes + 1).read_to_end(&mut bytes);
     let count = count.with_context(|| format!("{} cannot be read", path.display()))?;
     if count as u64 > max_bytes {
-        return Err(
-            Failure::usage(format!("{} is larger than {max_bytes} bytes: cut it", path.display())).into()
-        );
+        return Err(CommandFailure::usage(format!(
+            "{} is larger than {max_bytes} bytes: cut it",
+            path.display()
+        ))
+        .into());
     }
     Ok(bytes)
 }

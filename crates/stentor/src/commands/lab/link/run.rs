@@ -4,7 +4,7 @@ mod options;
 mod outcome;
 
 use super::refusal;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::process::asked_to_end;
 use anyhow::Context;
@@ -132,7 +132,7 @@ impl Run {
             while !rig.listens(Side::Server, *port)? {
                 for service in services.iter_mut() {
                     if let Some(status) = service.try_wait()? {
-                        return Err(Failure::not_done(format!(
+                        return Err(CommandFailure::not_done(format!(
                             "what --serve runs has ended before it listened on port {port}: {status}"
                         ))
                         .into());
@@ -140,7 +140,7 @@ impl Run {
                 }
                 if started.elapsed() > SERVE_WITHIN {
                     let sentence = format!("nothing listens at port {port} of the server's side after 60 s");
-                    return Err(Failure::not_done(sentence).into());
+                    return Err(CommandFailure::not_done(sentence).into());
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }

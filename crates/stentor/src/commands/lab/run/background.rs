@@ -1,7 +1,7 @@
 //! What goes on beside a campaign: devices and users are saved, at a fixed rate, as long as it runs.
 
 use super::site::{App, registration};
-use crate::client::Client;
+use crate::client::ApiClient;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,7 @@ impl Saves {
 }
 
 /// Saves one after the other: a slow answer delays the next, and the count tells.
-async fn save(kind: Kind, client: Client, fleet: DevicePopulation, every: Duration, counts: Arc<Counts>) {
+async fn save(kind: Kind, client: ApiClient, fleet: DevicePopulation, every: Duration, counts: Arc<Counts>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for place in (0..fleet.devices()).cycle() {

@@ -5,7 +5,7 @@ use super::site::{DIRECTORY, Site};
 use super::trial::{self, Trial};
 use super::{COMMIT, Run, refused};
 use crate::commands::lab::report;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Run {
         crate::emulated::refuse()?;
         if let Some(option) = self.options.only_theirs() {
             let sentence = format!("{} has no {option}: see --scale and --only", plan.id);
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         let account = self.until_interrupted(self.perform(plan)).await?;
         // What was not made, or was ended by its limit, proves nothing and spoils nothing.
@@ -187,7 +187,7 @@ impl Run {
         if let Some(unknown) = self.only.iter().find(|name| !cells.iter().any(|cell| is_called(cell, name))) {
             let further = if self.beyond { "" } else { "; with --beyond there are more" };
             let sentence = format!("there is no test {unknown}: they are T1 to T13{further}");
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|name| is_called(cell, name)));
         let test = |cell: &'a CampaignCell| Test {

@@ -5,7 +5,7 @@ use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
 use stentor_lab::plan::Mix;
-use stentor_stage::devices::Member;
+use stentor_stage::devices::PopulationMember;
 use tokio::task::JoinHandle;
 
 /// How long after the campaign's end a device may still hear of it.
@@ -22,7 +22,7 @@ impl Known {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut listening = Vec::new();
         for half in halves(mix) {
-            let token = site.apps[app].fleet.token(Member { half: *half, number: 0 });
+            let token = site.apps[app].fleet.token(PopulationMember { half: *half, number: 0 });
             let control =
                 site.emulators.of(*half).control.as_deref().context("an emulator has no control port")?;
             let register = http.post(format!("{control}/device/register")).json(&json!({"token": token}));

@@ -6,7 +6,7 @@ pub(in crate::commands::lab) use told::minutes;
 
 use super::{Run, refused};
 use crate::emulated;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
@@ -146,12 +146,13 @@ impl Services<'_> {
         let plan = self.plan;
         let (definitions, mut unusable) = self.definitions(plan)?;
         let expanded = plan.expand(&self.options.choice(), &definitions);
-        let mut expansion = expanded.map_err(|error| Failure::usage(error.to_string()))?;
+        let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
-            return Err(
-                Failure::usage("no cell is left: ask for fewer subjects, levels or variants less").into()
-            );
+            return Err(CommandFailure::usage(
+                "no cell is left: ask for fewer subjects, levels or variants less",
+            )
+            .into());
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -225,7 +226,8 @@ impl Services<'_> {
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
         let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));
         let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
-        let entries = catalogue::read(&directory).map_err(|error| Failure::usage(error.to_string()))?;
+        let entries =
+            catalogue::read(&directory).map_err(|error| CommandFailure::usage(error.to_string()))?;
         let (ready, mut not_run) = roster::ready(&entries);
         not_run.retain(|one| plan.concerns(&one.what));
         definitions.extend(ready);
@@ -289,7 +291,9 @@ fn took(summary: &Summary) -> String {
 fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, seed)?;
     let unknown = || {
-        Failure::usage(format!("there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"))
+        CommandFailure::usage(format!(
+            "there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
+        ))
     };
     let testbed = tried.ok_or_else(unknown)?;
     testbed.notes().iter().for_each(|text| note(text));

@@ -1,6 +1,6 @@
 //! The site of a study: a server with its apps, and an emulator of each push service.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::output::cell;
 use crate::progress::on_the_terminal;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::plan::{Background, CampaignCell, Campaigns, Devices, Mix};
-use stentor_stage::devices::{DevicePopulation, Half, Member};
+use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
 use stentor_stage::emulator::Emulators;
 use stentor_stage::import;
 use stentor_stage::keys::Keys;
@@ -45,7 +45,7 @@ pub(super) struct Site {
 
 /// An app and its devices.
 pub(super) struct App {
-    pub(super) client: Client,
+    pub(super) client: ApiClient,
     pub(super) fleet: DevicePopulation,
 }
 
@@ -105,7 +105,7 @@ impl Site {
 
     /// The tokens of the known devices of a platform: the first of each app.
     pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
-        apps.iter().map(|app| self.apps[*app].fleet.token(Member { half, number: 0 })).collect()
+        apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { half, number: 0 })).collect()
     }
 
     /// Counts the devices that a campaign of each of these apps reaches.
@@ -130,7 +130,7 @@ impl Site {
     pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
         let mut opened = 0;
         for emulator in [&self.emulators.fcm, &self.emulators.apns] {
-            let control = Client::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
+            let control = ApiClient::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
             opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
         }
         Ok(opened)
@@ -187,7 +187,7 @@ pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
 }
 
 /// A device as the API wants it.
-pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
+pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
     let platform = match member.half {
         Half::Fcm => "android",
         Half::Apns => "apple",
@@ -195,7 +195,7 @@ pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
     json!({"platform": platform, "token": fleet.token(member)})
 }
 
-fn write_line(fleet: DevicePopulation, member: Member, lines: &mut String) {
+fn write_line(fleet: DevicePopulation, member: PopulationMember, lines: &mut String) {
     let mut device = registration(fleet, member);
     let parts = PARTS.map(|parts| part(member.half, parts, member.number));
     let topics: Vec<&str> =

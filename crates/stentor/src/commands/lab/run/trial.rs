@@ -235,7 +235,7 @@ fn background(cell: &CampaignCell, usual: Background) -> Background {
 
 fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
-    let totals = crate::ledger::Totals {
+    let totals = crate::ledger::LedgerTotals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),
         rejected: ledgers().map(|ledger| ledger.totals.rejected).sum(),
         ..Default::default()

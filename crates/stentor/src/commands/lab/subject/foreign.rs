@@ -1,6 +1,6 @@
 //! Foreign subjects: which there are, whether they can run here, and building them.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, table};
 use crate::progress::Progress;
 use clap::Args;
@@ -65,12 +65,13 @@ impl Place {
         let (id, readiness) = (&entry.definition.id, entry.readiness(&mut Probes::default()));
         if !readiness.missing.is_empty() {
             let sentence = format!("{id} cannot run here, missing: {}", listed(&readiness.missing));
-            return Err(Failure::not_done(sentence).into());
+            return Err(CommandFailure::not_done(sentence).into());
         }
         if !readiness.built {
-            return Err(
-                Failure::not_done(format!("{id} is not built: stentor lab subject build {id}")).into()
-            );
+            return Err(CommandFailure::not_done(format!(
+                "{id} is not built: stentor lab subject build {id}"
+            ))
+            .into());
         }
         Ok(entry.definition)
     }
@@ -78,7 +79,7 @@ impl Place {
     /// Reads the definitions; none where there is no folder and none was named.
     pub(super) fn entries(&self) -> anyhow::Result<Vec<Entry>> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
-        catalogue::read(&folder).map_err(|error| Failure::usage(error.to_string()).into())
+        catalogue::read(&folder).map_err(|error| CommandFailure::usage(error.to_string()).into())
     }
 
     /// Finds a subject by its id or the beginning of it.
@@ -97,7 +98,7 @@ impl Place {
                 [] => format!("there is no subject {id:?}: stentor lab subject list names them"),
                 several => format!("{id:?} is the beginning of several: {}", several.join(", ")),
             };
-            Failure::new(Exit::NotFound, sentence).into()
+            CommandFailure::new(Exit::NotFound, sentence).into()
         })
     }
 }
@@ -177,7 +178,7 @@ impl Build {
                 skipped.push(json!({ "id": entry.definition.id, "missing": missing }));
                 progress.remark(&format!("skipped: {}, missing: {}", entry.definition.id, listed(&missing)));
             } else if !built.iter().any(|other| is_same_build(other, entry)) {
-                entry.build().await.map_err(|error| Failure::not_done(error.to_string()))?;
+                entry.build().await.map_err(|error| CommandFailure::not_done(error.to_string()))?;
             }
             if missing.is_empty() {
                 built.push(entry);

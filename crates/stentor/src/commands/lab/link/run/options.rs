@@ -1,6 +1,6 @@
 //! What the link of a run is like, from the command line.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use clap::Args;
 use std::path::{Path as File, PathBuf};
@@ -47,10 +47,13 @@ impl Shape {
     /// Puts the link together.
     pub(super) fn link(&self) -> anyhow::Result<Link> {
         let mut link = Link::profile(&self.profile).ok_or_else(|| {
-            Failure::usage(format!("there is no profile {}: look at `stentor lab link show`", self.profile))
+            CommandFailure::usage(format!(
+                "there is no profile {}: look at `stentor lab link show`",
+                self.profile
+            ))
         })?;
         if self.loss_percent.is_some_and(|percent| percent > 100.0) {
-            return Err(Failure::usage("--loss-percent cannot be above 100").into());
+            return Err(CommandFailure::usage("--loss-percent cannot be above 100").into());
         }
         let before = link.clone();
         for path in [&mut link.up, &mut link.down] {
@@ -85,7 +88,7 @@ fn set_rate(path: &mut Path, megabits: Option<f64>, trace: Option<&File>) -> any
     }
     if let Some(file) = trace {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", file.display())))?;
+            .map_err(|error| CommandFailure::usage(format!("{} cannot be read: {error}", file.display())))?;
         let trace = Trace::parse(&text).with_context(|| format!("{} is no trace", file.display()))?;
         path.rate = Rate::Trace(Arc::new(trace));
     }
