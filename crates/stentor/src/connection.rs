@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The options that say where the server is and who asks.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionArgs {
     /// Where the server listens
     #[arg(
         long,
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
     pub(crate) data_dir: PathBuf,
 }
 
-impl Connection {
+impl ConnectionArgs {
     /// Connects as whoever the options say, for commands that are not about one app.
     pub(crate) fn client(&self) -> anyhow::Result<ApiClient> {
         ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())

@@ -13,7 +13,7 @@ const RATE_OVER: Duration = Duration::from_secs(3);
 const BAR: &str = "{msg:<12} [{bar:32}] {percent:>3} %  {prefix}";
 
 /// The progress of one phase.
-pub(crate) struct Progress {
+pub(crate) struct PhaseProgress {
     bar: ProgressBar,
     name: String,
     total: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Progress {
     last_line: Option<Instant>,
 }
 
-impl Progress {
+impl PhaseProgress {
     /// Begins a phase of `total` steps.
     pub(crate) fn start(name: impl Into<String>, total: u64) -> Self {
         let name = name.into();
@@ -118,11 +118,11 @@ impl Reporter for Terminal {
     }
 
     fn begin(&self, name: &str, total: u64) -> Box<dyn Phase> {
-        Box::new(Progress::start(name, total))
+        Box::new(PhaseProgress::start(name, total))
     }
 }
 
-impl Phase for Progress {
+impl Phase for PhaseProgress {
     fn update(&mut self, done: u64) {
         self.update(done);
     }

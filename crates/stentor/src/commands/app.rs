@@ -2,16 +2,16 @@
 
 use super::credential::CredentialCommand;
 use crate::client::{ApiClient, segment};
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 /// Make and look after apps, their API keys and their credentials
 #[derive(Debug, Args)]
-pub(crate) struct App {
+pub(crate) struct AppArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AppCommand,
 }
@@ -58,7 +58,7 @@ enum KeyCommand {
         name: String,
         /// What it may do; everything when not given
         #[arg(long = "scope", value_enum, ignore_case = true)]
-        scopes: Vec<Scope>,
+        scopes: Vec<ScopeName>,
     },
     /// List the keys, without their secrets
     #[command(after_help = "Example:\n  stentor app key list")]
@@ -73,7 +73,7 @@ enum KeyCommand {
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Scope {
+enum ScopeName {
     /// Send messages
     Send,
     /// Register devices
@@ -82,7 +82,7 @@ enum Scope {
     Admin,
 }
 
-impl Scope {
+impl ScopeName {
     fn word(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -92,7 +92,7 @@ impl Scope {
     }
 }
 
-impl App {
+impl AppArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let connection = &self.connection;
@@ -138,8 +138,13 @@ async fn create(client: &ApiClient, name: &str, no_key: bool, output: Output) ->
     })
 }
 
-async fn create_key(client: &ApiClient, app: &str, name: &str, scopes: &[Scope]) -> anyhow::Result<Value> {
-    let all = [Scope::Send, Scope::Register, Scope::Admin];
+async fn create_key(
+    client: &ApiClient,
+    app: &str,
+    name: &str,
+    scopes: &[ScopeName],
+) -> anyhow::Result<Value> {
+    let all = [ScopeName::Send, ScopeName::Register, ScopeName::Admin];
     let scopes = if scopes.is_empty() { &all } else { scopes };
     let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
     client.post(&format!("/v1/apps/{}/keys", segment(app)), &json!({"name": name, "scopes": words})).await

@@ -1,14 +1,14 @@
 //! `stentor audit`: who changed what.
 
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, listing};
 use clap::{Args, Subcommand};
 
 /// Show who changed what, when and from where
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AuditCommand,
 }
@@ -39,7 +39,7 @@ Needs the root key. --app shows the changes in one app.")]
     },
 }
 
-impl Audit {
+impl AuditArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.client()?;

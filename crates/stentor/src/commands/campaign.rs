@@ -1,11 +1,11 @@
 //! `stentor campaign`: watch and steer the sending of messages.
 
 use crate::client::{ApiClient, segment};
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::failure::{CommandFailure, Exit};
 use crate::ledger::{self, CampaignLedger};
 use crate::output::{Output, cell, listing};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -15,9 +15,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Watch and steer campaigns
 #[derive(Debug, Args)]
-pub(crate) struct Campaign {
+pub(crate) struct CampaignArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: CampaignCommand,
 }
@@ -66,7 +66,7 @@ Examples:
     },
 }
 
-impl Campaign {
+impl CampaignArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let client = self.connection.app_client().await?;
@@ -112,7 +112,7 @@ pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -
     let mut progress = None;
     loop {
         let (said, ledger) = CampaignLedger::fetch(client, campaign).await?;
-        let progress = progress.get_or_insert_with(|| Progress::start("deliveries", ledger.audience));
+        let progress = progress.get_or_insert_with(|| PhaseProgress::start("deliveries", ledger.audience));
         progress.set_total(ledger.audience);
         progress.update(ledger.totals.ended());
         if ledger.is_ended() {

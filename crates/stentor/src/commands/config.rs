@@ -11,7 +11,7 @@ use stentor_server::config;
 
 /// Show, check and explain the configuration
 #[derive(Debug, Args)]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
 }
@@ -35,7 +35,7 @@ enum ConfigCommand {
     },
 }
 
-impl Config {
+impl ConfigArgs {
     /// Runs the command.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<()> {
         match self.command {

@@ -30,7 +30,7 @@ Examples:
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
 of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
 lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.")]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// How many devices: half Android through FCM, half Apple through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
     devices: u64,
@@ -77,7 +77,7 @@ impl From<PolicyName> for AnswerPolicy {
     }
 }
 
-impl Demo {
+impl DemoArgs {
     /// Runs the demo; the exit code says whether the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;

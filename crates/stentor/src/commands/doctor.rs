@@ -2,9 +2,9 @@
 
 mod checks;
 
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, table};
-use checks::{Finding, Health};
+use checks::{FindingHealth, ServerFinding};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ Reads every page of database and queue, also while a server works on them: it wr
 the write-ahead log grows as long as it reads. A change inside a value that leaves the page in order is not seen.
 
 Exits 0 when nothing is broken; warnings do not count as broken.")]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     /// Also compare every index with its table; takes several times as long
     #[arg(long)]
     deep: bool,
@@ -34,19 +34,19 @@ pub(crate) struct Doctor {
     config: Option<PathBuf>,
 }
 
-impl Doctor {
+impl DoctorArgs {
     /// Runs every check and reports.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
         let findings = checks::all(&self.connection, self.config.as_deref(), depth).await;
-        let broken = findings.iter().any(|finding| finding.health == Health::Broken);
-        let list: Vec<Value> = findings.iter().map(Finding::object).collect();
+        let broken = findings.iter().any(|finding| finding.health == FindingHealth::Broken);
+        let list: Vec<Value> = findings.iter().map(ServerFinding::object).collect();
         output.result(&json!({"ok": !broken, "checks": list}), || describe(&findings))?;
         Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-fn describe(findings: &[Finding]) -> String {
+fn describe(findings: &[ServerFinding]) -> String {
     let rows = findings.iter().map(|finding| {
         [finding.health.word().to_owned(), finding.subject.to_owned(), finding.detail.clone()]
     });

@@ -15,7 +15,7 @@ use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
-pub(crate) struct Emulate {
+pub(crate) struct EmulateArgs {
     #[command(subcommand)]
     service: PushService,
 }
@@ -82,7 +82,7 @@ enum EngineName {
     Frames,
 }
 
-impl Emulate {
+impl EmulateArgs {
     /// Runs the emulator.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         match self.service {

@@ -2,10 +2,10 @@
 
 mod overrides;
 
-use self::overrides::Overrides;
+use self::overrides::OverrideArgs;
 use super::campaign::follow;
 use crate::client::{ApiClient, segment};
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::failure::CommandFailure;
 use crate::output::{Output, cell, facts};
 use anyhow::Context;
@@ -18,9 +18,9 @@ use stentor_server::words;
 
 /// Send messages and look after them
 #[derive(Debug, Args)]
-pub(crate) struct Message {
+pub(crate) struct MessageArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: MessageCommand,
 }
@@ -34,7 +34,7 @@ Examples:
   stentor message send --everyone --data kind=sync --collapse-key sync --ttl-seconds 3600
   stentor message send --condition \"'a' in topics && !('b' in topics)\" --body Hi --dry-run
   stentor message send --user u1 --body Hi --send-at 2027-01-01T09:00:00Z --idempotency-key 4711")]
-    Send(Box<Send>),
+    Send(Box<SendArgs>),
     /// Show a message
     #[command(after_help = "Example:\n  stentor message show msg_…")]
     Show {
@@ -57,9 +57,9 @@ Examples:
 
 /// A message to be sent.
 #[derive(Debug, Args)]
-struct Send {
+struct SendArgs {
     #[command(flatten)]
-    content: Content,
+    content: ContentArgs,
     /// Send at this instant (RFC 3339) instead of now
     #[arg(long, value_name = "INSTANT")]
     send_at: Option<String>,
@@ -76,9 +76,9 @@ struct Send {
 
 /// Whom a message is for and what it says.
 #[derive(Debug, Args)]
-pub(super) struct Content {
+pub(super) struct ContentArgs {
     #[command(flatten)]
-    target: Target,
+    target: TargetArgs,
     /// Start at the very instant; otherwise audiences due on a full minute start some seconds later
     #[arg(long)]
     exact: bool,
@@ -104,7 +104,7 @@ pub(super) struct Content {
     #[arg(long, value_name = "KEY")]
     collapse_key: Option<String>,
     #[command(flatten)]
-    overrides: Overrides,
+    overrides: OverrideArgs,
     /// Take everything else from a file that holds the request as JSON; options win
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -113,7 +113,7 @@ pub(super) struct Content {
 /// Whom a message is for.
 #[derive(Debug, Args)]
 #[group(required = false, multiple = true)]
-struct Target {
+struct TargetArgs {
     /// To a device; may be repeated
     #[arg(long = "device", value_name = "DEVICE")]
     devices: Vec<String>,
@@ -143,7 +143,7 @@ struct Target {
     everyone: bool,
 }
 
-impl Message {
+impl MessageArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let client = self.connection.app_client().await?;
@@ -163,7 +163,7 @@ impl Message {
     }
 }
 
-impl Send {
+impl SendArgs {
     async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<ExitCode> {
         let mut body = self.content.request()?;
         if let Some(send_at) = self.send_at {
@@ -183,7 +183,7 @@ impl Send {
     }
 }
 
-impl Content {
+impl ContentArgs {
     /// Builds the request: the file first, then the options over it.
     pub(super) fn request(&self) -> anyhow::Result<Map<String, Value>> {
         let mut request = self.read_file()?;
@@ -233,7 +233,7 @@ impl Content {
     }
 }
 
-impl Target {
+impl TargetArgs {
     /// Returns the one target that was named, if any.
     fn value(&self) -> anyhow::Result<Option<Value>> {
         let named = |name: &str, value: &Option<String>| value.as_ref().map(|value| json!({ name: value }));

@@ -1,8 +1,8 @@
 //! `stentor schedule`: messages that recur.
 
-use super::message::Content;
+use super::message::ContentArgs;
 use crate::client::{ApiClient, segment};
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -11,9 +11,9 @@ use stentor_server::words;
 
 /// Send messages again and again
 #[derive(Debug, Args)]
-pub(crate) struct Schedule {
+pub(crate) struct ScheduleArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: ScheduleCommand,
 }
@@ -24,7 +24,7 @@ enum ScheduleCommand {
     #[command(after_help = "\
 Example:
   stentor schedule create --cron \"0 9 * * 1-5\" --time-zone Europe/Rome --topic news --title \"Good morning\"")]
-    Create(Box<Create>),
+    Create(Box<CreateArgs>),
     /// List the schedules
     #[command(after_help = "Example:\n  stentor schedule list")]
     List,
@@ -56,7 +56,7 @@ Example:
 
 /// A schedule to be made.
 #[derive(Debug, Args)]
-struct Create {
+struct CreateArgs {
     /// What people call it
     #[arg(long)]
     name: Option<String>,
@@ -73,10 +73,10 @@ struct Create {
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::CATCH_UPS))]
     catch_up: Option<String>,
     #[command(flatten)]
-    content: Content,
+    content: ContentArgs,
 }
 
-impl Schedule {
+impl ScheduleArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.app_client().await?;
@@ -106,7 +106,7 @@ async fn steer(client: &ApiClient, schedule: &str, action: &str, output: Output)
     output.result(&reply, || format!("{schedule} is {}", cell(&reply["state"])))
 }
 
-impl Create {
+impl CreateArgs {
     fn body(&self) -> anyhow::Result<Value> {
         let mut body = json!({
             "cron": self.cron,

@@ -9,9 +9,9 @@ use stentor_server::app::{Rotation, Sealing, rotate};
 
 /// Look after the key that seals credentials at rest
 #[derive(Debug, Args)]
-pub(crate) struct Secret {
+pub(crate) struct SecretArgs {
     #[command(flatten)]
-    place: Place,
+    place: SealingKeyArgs,
     #[command(subcommand)]
     command: SecretCommand,
 }
@@ -40,7 +40,7 @@ from the variable STENTOR__SECRETS__KEY is rotated by writing a new one before i
 
 /// Where the data and the key are.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Place {
+pub(super) struct SealingKeyArgs {
     /// The server's configuration file, which may say where the key is
     #[arg(long, global = true, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub(super) struct Place {
     data_dir: Option<PathBuf>,
 }
 
-impl Secret {
+impl SecretArgs {
     /// Runs the command.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<()> {
         let mut config = super::config::load(self.place.config.as_deref())?;

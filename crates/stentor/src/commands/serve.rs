@@ -23,7 +23,7 @@ Examples:
   stentor serve --allow-network loopback           # for emulators on this machine
 
 SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials and the certificate again.")]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     end_with_parent: bool,
 }
 
-impl Serve {
+impl ServeArgs {
     /// Serves until asked to end.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         if self.end_with_parent {

@@ -1,7 +1,7 @@
 //! `stentor topic`: named channels that devices subscribe to.
 
 use crate::client::{ApiClient, segment};
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ const DEVICES_PER_REQUEST: usize = 1000;
 
 /// Look after topics and their subscriptions
 #[derive(Debug, Args)]
-pub(crate) struct Topic {
+pub(crate) struct TopicArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: TopicCommand,
 }
@@ -54,7 +54,7 @@ enum TopicCommand {
     },
 }
 
-impl Topic {
+impl TopicArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.app_client().await?;

@@ -13,13 +13,13 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const NOT_NOW_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes lines without ever waiting for those who write or read them.
-pub(super) struct Buffer {
-    state: Mutex<State>,
+pub(super) struct LogBuffer {
+    state: Mutex<LogState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LogState {
     bytes: Vec<u8>,
     is_writing: bool,
     /// Lines lost of which the log does not tell yet.
@@ -29,7 +29,7 @@ struct State {
     notice: Vec<u8>,
 }
 
-impl Buffer {
+impl LogBuffer {
     /// Starts the thread that writes. It calls `tell` with the number of lines lost since it last did, once it may be
     /// possible to write again; what `tell` puts is written before all else.
     pub(super) fn start(
@@ -38,7 +38,7 @@ impl Buffer {
     ) -> io::Result<Arc<Self>> {
         let buffer = Arc::new(Self { state: Mutex::default(), changed: Condvar::new() });
         let own = buffer.clone();
-        let work = move || own.run(Paper { file, is_torn: false }, tell);
+        let work = move || own.run(LogFile { file, is_torn: false }, tell);
         std::thread::Builder::new().name("stentor-log".to_owned()).spawn(work)?;
         Ok(buffer)
     }
@@ -69,7 +69,7 @@ impl Buffer {
         }
     }
 
-    fn run(&self, mut paper: Paper<impl Write>, tell: impl Fn(u64)) {
+    fn run(&self, mut paper: LogFile<impl Write>, tell: impl Fn(u64)) {
         loop {
             let (lines, lost_lines) = self.take();
             let notice = if lost_lines > 0 { self.notice(lost_lines, &tell) } else { Vec::new() };
@@ -114,18 +114,18 @@ impl Buffer {
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What is written on, and whether its last line broke off.
-struct Paper<W> {
+struct LogFile<W> {
     file: W,
     is_torn: bool,
 }
 
-impl<W: Write> Paper<W> {
+impl<W: Write> LogFile<W> {
     /// Writes as much as can be written; returns the rest.
     fn write<'a>(&mut self, lines: &'a [u8]) -> &'a [u8] {
         let mut rest = lines;

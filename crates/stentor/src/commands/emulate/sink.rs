@@ -12,14 +12,14 @@ use stentor_emulators::{RunningSink, Sink, SinkConfig};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum SinkService {
+enum SinkServiceName {
     /// Firebase Cloud Messaging, with a token endpoint at /token
     Fcm,
     /// Apple Push Notification service
     Apns,
 }
 
-impl SinkService {
+impl SinkServiceName {
     fn word(self) -> &'static str {
         match self {
             Self::Fcm => "fcm",
@@ -33,7 +33,7 @@ impl SinkService {
 pub(super) struct SinkOptions {
     /// The push service that it stands for
     #[arg(long, value_enum, default_value = "apns")]
-    service: SinkService,
+    service: SinkServiceName,
     /// Where to listen; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,

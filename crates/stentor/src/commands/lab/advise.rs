@@ -27,7 +27,7 @@ Bytes are counted by writing objects of that size in each format; the time is wh
 from published studies, and a claim counts nothing where figures speak against it: those of the records given or, for studies
 without any, of the runs in docs/studies; else those that the paper itself prints. Beside each choice stands what was measured
 of it at the nearest size, with the run that it is of.")]
-pub(crate) struct Advise {
+pub(crate) struct AdviseArgs {
     /// Content of a message, in bytes
     #[arg(long, value_name = "BYTES")]
     payload: u64,
@@ -73,7 +73,7 @@ impl From<Matters> for Weight {
     }
 }
 
-impl Advise {
+impl AdviseArgs {
     /// Ranks and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if self.payload > PAYLOAD_MAX_BYTES {

@@ -33,7 +33,7 @@ Claims that the paper's own tables contradict come first, with the cells that do
 of a directory with records.jsonl verdicts are those of lab report (the period's software speaks for the paper, no other; claims
 about features go by its probes.json); figures.csv in a directory, or such a file, has the columns of published.csv, and low and
 high for the bounds of each figure. Exits 0 when every claim got a verdict and the tables say what was recorded of them.")]
-pub(crate) struct Claims {
+pub(crate) struct ClaimsArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
     study: String,
@@ -46,7 +46,7 @@ pub(crate) struct Claims {
 }
 
 /// Everything that is told of a study.
-struct Account {
+struct ClaimsAccount {
     dossier: Dossier,
     judged: Vec<Judged>,
     derived: Vec<Derived>,
@@ -55,14 +55,14 @@ struct Account {
     judged_at: String,
 }
 
-impl Claims {
+impl ClaimsArgs {
     /// Judges and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let unknown = || CommandFailure::usage(format!("there is no study {}", self.study));
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
-        let account = Account { judged, dossier, derived, analyses, judged_at };
+        let account = ClaimsAccount { judged, dossier, derived, analyses, judged_at };
         output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -96,7 +96,7 @@ fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
     Ok((claims.map(Ours::into_judged).collect(), judged_at))
 }
 
-impl Account {
+impl ClaimsAccount {
     fn is_as_recorded(&self) -> bool {
         self.judged.iter().all(Judged::is_as_recorded)
     }

@@ -26,7 +26,7 @@ Exit codes:
   0  no cell is slower (undecided ones are told)
   1  a cell is slower
   2  the runs cannot be compared: no records, other studies, no cell in common, or a single fork")]
-pub(crate) struct Compare {
+pub(crate) struct CompareArgs {
     /// Directory or records of the first run
     a: PathBuf,
     /// Directory or records of the second run
@@ -39,7 +39,7 @@ pub(crate) struct Compare {
     threshold: f64,
 }
 
-impl Compare {
+impl CompareArgs {
     /// Compares and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(0.0..1000.0).contains(&self.threshold) {

@@ -31,7 +31,7 @@ The phases are campaigns of their own, each proven as by `stentor demo --kills`:
 In the last three phases, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
 to keep or to refuse them, and both must be true. A phase that cannot be made here is skipped, says why, and proves
 nothing. The report is a JSON object on the last line with --json; FILE gets it, too.")]
-pub(crate) struct Kill {
+pub(crate) struct KillArgs {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Kill {
     kills: u32,
     /// Only these phases
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
-    only: Vec<PhaseName>,
+    only: Vec<KillPhaseName>,
     /// Makes tokens, answers and moments repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Kill {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum PhaseName {
+enum KillPhaseName {
     /// All that can be killed is, and emulators stop
     Kills,
     /// The server is killed while nothing slows it down
@@ -63,19 +63,19 @@ enum PhaseName {
     ClockJump,
 }
 
-impl From<PhaseName> for KillPhase {
-    fn from(name: PhaseName) -> Self {
+impl From<KillPhaseName> for KillPhase {
+    fn from(name: KillPhaseName) -> Self {
         match name {
-            PhaseName::Kills => Self::Kills,
-            PhaseName::FullSpeed => Self::FullSpeed,
-            PhaseName::DiskFull => Self::DiskFull,
-            PhaseName::FsyncError => Self::FsyncError,
-            PhaseName::ClockJump => Self::ClockJump,
+            KillPhaseName::Kills => Self::Kills,
+            KillPhaseName::FullSpeed => Self::FullSpeed,
+            KillPhaseName::DiskFull => Self::DiskFull,
+            KillPhaseName::FsyncError => Self::FsyncError,
+            KillPhaseName::ClockJump => Self::ClockJump,
         }
     }
 }
 
-impl Kill {
+impl KillArgs {
     /// Runs it; the exit code says whether the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;

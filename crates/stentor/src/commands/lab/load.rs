@@ -16,7 +16,7 @@ use stentor_lab::load::Endpoint;
 Examples:
   stentor lab load --address 127.0.0.1:9443 --ca emulator/ca.pem
   stentor lab load --address 127.0.0.1:9443 --requests 100000 --connections 1 --json")]
-pub(crate) struct Load {
+pub(crate) struct LoadArgs {
     /// Where the server listens
     #[arg(long, value_name = "ADDRESS")]
     address: SocketAddr,
@@ -34,7 +34,7 @@ pub(crate) struct Load {
     streams: usize,
 }
 
-impl Load {
+impl LoadArgs {
     /// Sends on this thread alone, as other load generators do by default.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         crate::emulated::refuse()?;

@@ -1,6 +1,6 @@
 //! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say, or of other subjects.
 
-use super::subject::foreign::Place;
+use super::subject::foreign::SubjectFolderArgs;
 use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
@@ -30,7 +30,7 @@ Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over
 with what was seen. What is no trial is marked: documented, interviews (statements of the paper, counted) or proxy (lines, files,
 names, counted). With --subject or --definition others are asked instead, each trial by a fresh process; what no exchange with
 them can tell is \"not probed\". Exits 0 when every probe came to its end, whatever it says.")]
-pub(crate) struct Probe {
+pub(crate) struct ProbeArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
     study: String,
@@ -45,10 +45,10 @@ pub(crate) struct Probe {
     definition: Vec<PathBuf>,
 }
 
-impl Probe {
+impl ProbeArgs {
     /// Lists the subjects that are to be asked instead of ours.
     fn others(&self) -> anyhow::Result<Vec<Definition>> {
-        let place = Place { subjects: self.subjects.clone() };
+        let place = SubjectFolderArgs { subjects: self.subjects.clone() };
         let of_files = self.definition.iter().map(|file| {
             let entry =
                 catalogue::entry(file.clone()).map_err(|error| CommandFailure::usage(error.to_string()))?;

@@ -29,7 +29,7 @@ Examples:
 The page needs nothing else: no scripts, no fonts, nothing from the network. It can be printed, read in the dark and without
 colours. Records are read only; a report can be written again at any time, and while a run goes on. Of isikligil-2017 --csv has the rates
 beside the paper's, and --svg the drawings of its page.")]
-pub(crate) struct Report {
+pub(crate) struct ReportArgs {
     /// Directory of a run, or a file of records
     #[arg(value_name = "DIR")]
     run: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) struct Report {
     svg: Option<PathBuf>,
 }
 
-impl Report {
+impl ReportArgs {
     /// Writes it.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let account = account(&self.run)?;

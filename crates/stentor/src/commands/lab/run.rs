@@ -50,7 +50,7 @@ The other studies compare web services. A cell is one combination of levels for 
 server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
 records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
 lab probe). Exits 0 only if every cell has its minimum of forks that count, and every probe came to its end.")]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Which study
     #[arg(value_enum)]
     study: StudyName,
@@ -121,7 +121,7 @@ fn scale(text: &str) -> Result<f64, String> {
     if scale > 0.0 && scale <= 1.0 { Ok(scale) } else { Err("more than 0 and at most 1".to_owned()) }
 }
 
-impl Run {
+impl RunArgs {
     /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let plan = Plan::shipped(self.study.id())?.context("the study has no plan")?;

@@ -7,7 +7,7 @@ use crate::output::{Output, table};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use foreign::{Build, List, Place};
+use foreign::{SubjectBuildArgs, SubjectFolderArgs, SubjectListArgs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,20 +29,20 @@ const MILLISECOND_NS: f64 = 1e6;
 
 /// Subjects: services and their clients, one process for each half
 #[derive(Debug, Args)]
-pub(crate) struct Subject {
+pub(crate) struct SubjectArgs {
     #[command(subcommand)]
-    action: Action,
+    command: SubjectCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    List(List),
-    Build(Build),
-    Check(Check),
-    Serve(Serve),
-    Call(Call),
+enum SubjectCommand {
+    List(SubjectListArgs),
+    Build(SubjectBuildArgs),
+    Check(CheckArgs),
+    Serve(SubjectServeArgs),
+    Call(CallArgs),
     #[command(hide = true)]
-    Speak(Speak),
+    Speak(SpeakArgs),
 }
 
 /// Find out whether a subject may be measured: it answers what it must, keeps samples, and ends when told
@@ -55,12 +55,12 @@ Examples:
 
 Every half is started as a process and told what to do by LSP-1; every answer is compared with what has to come. A subject
 with one wrong answer is refused. docs/lab.md says how to write one.")]
-struct Check {
+struct CheckArgs {
     /// A subject of ours, by its dialect, or a foreign one, by its id or the beginning of it
     #[arg(required_unless_present = "definition", conflicts_with = "definition")]
     subject: Option<String>,
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
     /// A subject of yours, by its file
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
@@ -72,7 +72,7 @@ struct Check {
 /// Serve one operation until interrupted
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  stentor lab subject serve rest+json --op sort --bind 127.0.0.1:8090")]
-struct Serve {
+struct SubjectServeArgs {
     /// What is spoken
     #[arg(value_parser = names())]
     dialect: String,
@@ -90,7 +90,7 @@ struct Serve {
 Examples:
   stentor lab subject call rest+json --op sort --target 127.0.0.1:8090 --factor items=1000 --count 100
   stentor lab subject call soap --op array --target 127.0.0.1:8090 --factor items=200 --factor type=Object --json")]
-struct Call {
+struct CallArgs {
     /// What is spoken
     #[arg(value_parser = names())]
     dialect: String,
@@ -111,7 +111,7 @@ struct Call {
 /// Take orders on standard input, as LSP-1 has them
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{\"order\":\"hello\"}' | stentor lab subject speak rest+json")]
-struct Speak {
+struct SpeakArgs {
     /// What is spoken
     #[arg(value_parser = names())]
     dialect: String,
@@ -171,21 +171,21 @@ fn dialect(name: &str) -> anyhow::Result<Dialect> {
     Ok(Dialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))?)
 }
 
-impl Subject {
+impl SubjectArgs {
     /// Runs it.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::List(list) => list.run(output),
-            Action::Build(build) => build.run(output).await,
-            Action::Check(check) => check.run(output).await,
-            Action::Serve(serve) => serve.run(output).await,
-            Action::Call(call) => call.run(output).await,
-            Action::Speak(speak) => speak.run().await,
+        match self.command {
+            SubjectCommand::List(list) => list.run(output),
+            SubjectCommand::Build(build) => build.run(output).await,
+            SubjectCommand::Check(check) => check.run(output).await,
+            SubjectCommand::Serve(serve) => serve.run(output).await,
+            SubjectCommand::Call(call) => call.run(output).await,
+            SubjectCommand::Speak(speak) => speak.run().await,
         }
     }
 }
 
-impl Check {
+impl CheckArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let definition = self.definition()?;
         let directory = tempfile::tempdir().context("a directory for samples cannot be made")?;
@@ -234,7 +234,7 @@ fn describe(definition: &Definition, passed: &[Passed]) -> String {
     )
 }
 
-impl Serve {
+impl SubjectServeArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let server =
@@ -246,7 +246,7 @@ impl Serve {
     }
 }
 
-impl Call {
+impl CallArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let factors: BTreeMap<String, String> = self.factor.iter().cloned().collect();
         let op = Op::from(self.op);
@@ -284,7 +284,7 @@ fn phases(samples: &[ClientSample]) -> Value {
     })
 }
 
-impl Speak {
+impl SpeakArgs {
     async fn run(self) -> anyhow::Result<ExitCode> {
         crate::process::end_with_parent();
         let orders = tokio::io::BufReader::new(tokio::io::stdin());

@@ -15,7 +15,7 @@ Examples:
 
 The messages are really sent, to a sink, and each of them is looked for there afterwards; the callers share the machine with the server. `floor` is what the same
 callers get from /healthz, which does nothing: no server on this machine can answer them faster.")]
-pub(crate) struct Accept {
+pub(crate) struct AcceptArgs {
     /// How many messages, each to a token of its own
     #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
     messages: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Accept {
     callers: u64,
 }
 
-impl Accept {
+impl AcceptArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = AcceptOptions { messages: self.messages, callers: self.callers };

@@ -16,7 +16,7 @@ Examples:
 Each round the server is asked to end, a single message to FCM falls due while it is down, and it is started again. What
 is measured begins before the process is made and ends with the commit of the push service's answer, in whole
 milliseconds: it holds the access token's fetch, both TLS handshakes and the push.")]
-pub(crate) struct Cold {
+pub(crate) struct ColdArgs {
     /// Devices in the registry
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Cold {
     rounds: u32,
 }
 
-impl Cold {
+impl ColdArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = ColdOptions { devices: self.devices, rounds: self.rounds };

@@ -21,7 +21,7 @@ Two times are told: from asking to the 202 (p99), and from asking for a campaign
 (median). The bench is ok when the tenth app is never refused, and both are at most three times those of the idle server, or
 50 ms above them where that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
 in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
-pub(crate) struct Fair {
+pub(crate) struct FairArgs {
     /// What the hostile apps do; several with commas; without it everything
     #[arg(long, value_enum, value_delimiter = ',')]
     kind: Vec<BehaviourName>,
@@ -74,7 +74,7 @@ impl From<BehaviourName> for HostileBehaviour {
     }
 }
 
-impl Fair {
+impl FairArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let named: Vec<HostileBehaviour> = self.kind.into_iter().map(HostileBehaviour::from).collect();

@@ -16,7 +16,7 @@ Examples:
 
 Needs h2load (Debian: apt-get install nghttp2-client). Each round runs both, as fresh processes one after the other; the
 ratios are those of the medians. Processor time is what the system counted for each process.")]
-pub(crate) struct Http2 {
+pub(crate) struct Http2Args {
     /// Requests of each run, every one to a token of its own
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     requests: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Http2 {
     streams: usize,
 }
 
-impl Http2 {
+impl Http2Args {
     /// Measures both and compares them.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { requests, rounds, connections, streams } = self;

@@ -12,7 +12,7 @@ use stentor_stage::bench::import::{self, ImportBenchOptions};
 Examples:
   stentor lab bench import
   stentor lab bench import --devices 3000000 --rounds 3 --json")]
-pub(crate) struct Import {
+pub(crate) struct ImportBenchArgs {
     /// How many devices, all of them new
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Import {
     rounds: u32,
 }
 
-impl Import {
+impl ImportBenchArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = ImportBenchOptions { devices: self.devices, rounds: self.rounds };

@@ -20,7 +20,7 @@ The server is started anew after the import, so that campaign_peak_rss_bytes is 
 questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
 Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
 setting is the default. The fields of the last round are those of `stentor demo --json`, with all rounds' samples.")]
-pub(crate) struct Pipeline {
+pub(crate) struct PipelineArgs {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Pipeline {
     keep: Option<PathBuf>,
 }
 
-impl Pipeline {
+impl PipelineArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, latency_ms, rounds, keep } = self;

@@ -20,7 +20,7 @@ Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a
 messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when every good delivery is accepted;
 from 50 % on when the push service is spared: it gets one request for each device, the repeats that bring a delivery through,
 and 4,096 that were on their way. All 108 cells take about half an hour, more where a server waits long before it repeats.")]
-pub(crate) struct TroubleBench {
+pub(crate) struct TroubleArgs {
     /// Of the devices, so many percent meet trouble; several with commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
@@ -91,7 +91,7 @@ impl From<PersistenceName> for Persistence {
     }
 }
 
-impl TroubleBench {
+impl TroubleArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = TroubleOptions {

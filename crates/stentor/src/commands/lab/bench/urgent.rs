@@ -16,7 +16,7 @@ Examples:
 Two times of each message are told: from its 202 to the push service's answer, as caller and sink saw them; and the ledger's
 own, from its acceptance to the commit of the answer, in whole milliseconds. Only messages accepted before the campaign's
 end are counted.")]
-pub(crate) struct Urgent {
+pub(crate) struct UrgentArgs {
     /// Devices of the campaign
     #[arg(long, default_value_t = 3_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Urgent {
     callers: u64,
 }
 
-impl Urgent {
+impl UrgentArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, messages, callers } = self;

@@ -4,7 +4,7 @@ use super::traffic::{ProcessorOptions, TraceOptions, device};
 use super::{caveats, facts, short};
 use crate::failure::CommandFailure;
 use crate::output::{Output, table};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ Examples:
 The trace is cut into exchanges of --captured-every-ms, which are then made each --period-ms, each a little late
 (--jitter-ms), until the cell is empty: --runs times, and twice more with all coefficients low and all high for the band.
 The log has a line each 3 minutes with percent, voltage and temperature.")]
-pub(super) struct Battery {
+pub(super) struct BatteryArgs {
     #[command(flatten)]
     traffic: TraceOptions,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(super) struct Battery {
     out: Option<PathBuf>,
 }
 
-impl Battery {
+impl BatteryArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
         let cpu_w = self.cpu_watt()?;
@@ -87,7 +87,7 @@ impl Battery {
             cell: Cell::full(self.cell_mah).map_err(usage)?,
             base_w: self.base_watt + cpu_w,
         };
-        let mut progress = Progress::start("discharge", u64::from(self.runs + 2) * THOUSAND);
+        let mut progress = PhaseProgress::start("discharge", u64::from(self.runs + 2) * THOUSAND);
         let answer = discharge.answer(self.seed, self.runs, |done| progress.update(done)).map_err(usage)?;
         progress.finish(u64::from(self.runs + 2) * THOUSAND);
         if let Some(path) = &self.out {

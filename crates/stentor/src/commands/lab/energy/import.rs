@@ -20,7 +20,7 @@ Example:
 Lines are time, volt, ampere, with `,`, `;` or a tab between them; a header may name time (or time_ms, time_us), volt and
 ampere in any order; `#` begins a remark. A bad line is named and nothing is guessed. A file that `energy record` wrote is
 told as measured, any other as imported.")]
-pub(super) struct Import {
+pub(super) struct EnergyImportArgs {
     /// The file
     file: PathBuf,
 }
@@ -34,7 +34,7 @@ Examples:
 
 A CSV needs a header with time (seconds; time_ms) and percent (or level); voltage and temperature may be in Android's
 units (millivolts, tenths of a degree). A log that is no whole discharge is extrapolated at its mean rate, and says so.")]
-pub(super) struct ImportLog {
+pub(super) struct ImportLogArgs {
     /// The file
     file: PathBuf,
 }
@@ -46,7 +46,7 @@ pub(super) fn meter(path: &Path) -> anyhow::Result<MeterFile> {
     Ok(file.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?)
 }
 
-impl Import {
+impl EnergyImportArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let series = meter(&self.file)?.series;
         let value = series.value(Side::Machine).into_iter().collect::<Vec<_>>();
@@ -70,7 +70,7 @@ impl Import {
     }
 }
 
-impl ImportLog {
+impl ImportLogArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let log = phone_log::read(&text(&self.file)?);
         let log = log.map_err(|error| CommandFailure::usage(format!("{}: {error}", self.file.display())))?;

@@ -23,7 +23,7 @@ Examples:
 Figures are of the whole machine, whatever else runs on it. Zones lie within each other (a core within its package): do not
 add them. powercap is for root only since Linux 5.10, and always below
 what a meter at the wall shows. A battery counts only while nothing charges it.")]
-pub(super) struct Measure {
+pub(super) struct MeasureArgs {
     /// Only say which meters there are
     #[arg(long)]
     list: bool,
@@ -41,7 +41,7 @@ pub(super) struct Measure {
     command: Vec<String>,
 }
 
-impl Measure {
+impl MeasureArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let (sensors, unusable) = find(&self.sys);
         if self.list {

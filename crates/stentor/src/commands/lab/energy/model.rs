@@ -1,6 +1,6 @@
 //! `stentor lab energy model`: what a radio used for a captured trace.
 
-use super::traffic::{ProcessorOptions, TraceOptions, Traffic, device};
+use super::traffic::{ProcessorOptions, TraceOptions, TrafficArgs, device};
 use super::{caveats, facts, short, values};
 use crate::failure::CommandFailure;
 use crate::output::{Output, table};
@@ -30,7 +30,7 @@ Examples:
 
 The radio is at rest before the first packet and the course ends when it is at rest after the last one. Nothing of it is
 measured: docs/lab.md, Energy, has the coefficients' sources and what the models leave out.")]
-pub(super) struct Model {
+pub(super) struct ModelArgs {
     #[command(flatten)]
     traffic: TraceOptions,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(super) struct Model {
     timeline: Option<PathBuf>,
 }
 
-impl Model {
+impl ModelArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
         let course = course_with(&traffic, Bound::Value)?;
@@ -72,12 +72,12 @@ impl Model {
     }
 }
 
-fn course_with(traffic: &Traffic, bound: Bound) -> anyhow::Result<Course> {
+fn course_with(traffic: &TrafficArgs, bound: Bound) -> anyhow::Result<Course> {
     Ok(simulate(&traffic.model, bound, &traffic.trace)
         .map_err(|error| CommandFailure::usage(error.to_string()))?)
 }
 
-fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
+fn object(traffic: &TrafficArgs, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
     let (from, to) = course.span_ns().unwrap_or_default();
     let start = traffic.trace.span_ns().map_or(from, |(first, _)| first);
     let timeline = course.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
@@ -114,7 +114,7 @@ fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f6
 }
 
 fn describe(
-    traffic: &Traffic,
+    traffic: &TrafficArgs,
     course: &Course,
     figures: &[EnergyValue],
     band: [f64; 2],
@@ -154,7 +154,7 @@ fn describe(
     )
 }
 
-fn stretches(traffic: &Traffic, course: &Course, timeline: Option<&Path>) -> String {
+fn stretches(traffic: &TrafficArgs, course: &Course, timeline: Option<&Path>) -> String {
     let start = traffic.trace.span_ns().map_or(0, |(first, _)| first);
     let shown = course.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
         let at = |instant: i64| format!("{:.3}", seconds(instant - start));

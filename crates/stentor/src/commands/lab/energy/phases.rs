@@ -21,7 +21,7 @@ Examples:
 Samples are those of LSP-1 (64 bytes each), on the machine's monotonic clock. A file that `energy record` wrote on the same
 machine is on that clock too; any other needs --offset-seconds, what the monotonic clock said when the meter's said zero.
 A phase that was shorter than the meter's period even once is unresolved and gets no number.")]
-pub(super) struct Phases {
+pub(super) struct PhasesArgs {
     /// The meter's file
     #[arg(long, value_name = "FILE")]
     meter: PathBuf,
@@ -42,7 +42,7 @@ enum SideName {
     Server,
 }
 
-impl Phases {
+impl PhasesArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let file = meter(&self.meter)?;
         let offset = self.offset_seconds.unwrap_or_default();

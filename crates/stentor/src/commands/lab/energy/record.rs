@@ -1,6 +1,6 @@
 //! `stentor lab energy record`: a serial meter's lines, with this machine's clock beside them.
 
-use super::port::Port;
+use super::port::PortArgs;
 use super::{facts, short, values};
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
@@ -29,7 +29,7 @@ Examples:
 
 Ends when the meter hangs up, after --seconds, or when it is interrupted; what has come until then is kept. Each line gets
 this machine's monotonic clock, so that `energy phases` can join it with a subject's samples.")]
-pub(super) struct Record {
+pub(super) struct RecordArgs {
     /// The serial port
     #[arg(long, value_name = "PATH")]
     port: PathBuf,
@@ -57,7 +57,7 @@ enum UnitName {
     Us,
 }
 
-impl Record {
+impl RecordArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
             return Err(CommandFailure::usage(
@@ -66,7 +66,7 @@ impl Record {
             .into());
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let port = Port::open(&self.port, self.baud, Arc::clone(&stop))?;
+        let port = PortArgs::open(&self.port, self.baud, Arc::clone(&stop))?;
         let (unit, rate, path) = (self.unit(), self.rate, self.out.clone());
         let mut recording = tokio::task::spawn_blocking(move || record(port, unit, rate, &path));
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
@@ -127,7 +127,7 @@ impl Record {
     }
 }
 
-fn record(port: Port, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
+fn record(port: PortArgs, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
     let file =
         std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
     let written = |error| EnergyError::io(path.display().to_string())(error);

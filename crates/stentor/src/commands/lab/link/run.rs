@@ -9,8 +9,8 @@ use crate::output::{Output, note};
 use crate::process::asked_to_end;
 use anyhow::Context;
 use clap::Args;
-use options::Shape;
-use outcome::Outcome;
+use options::ShapeArgs;
+use outcome::LinkRunOutcome;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -40,9 +40,9 @@ Examples:
   stentor lab link run --profile 4g --forward 8080 -- curl http://10.77.0.2:8080/
   stentor lab link run --profile wifi --forward 443=example.org:443 --pcap out.pcap -- curl --connect-to ::10.77.0.2: https://example.org/
   stentor lab link run --delay-ms 30 --down-trace down.trace --up-trace up.trace -- ./app")]
-pub(super) struct Run {
+pub(super) struct LinkRunArgs {
     #[command(flatten)]
-    shape: Shape,
+    shape: ShapeArgs,
     /// Decides which packets are lost and how much each is delayed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -67,7 +67,7 @@ pub(super) struct Run {
     command: Vec<OsString>,
 }
 
-impl Run {
+impl LinkRunArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let end = asked_to_end()?;
         let link = self.shape.link()?;
@@ -87,7 +87,7 @@ impl Run {
         let took = started.elapsed();
         // What the command sent last is still on its way.
         let _ = rig.settle(QUIET, Duration::from_secs(2));
-        let outcome = Outcome::of(&rig, &plan.link, status, took);
+        let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
         drop(forwards);
         for service in &mut services {
             end_of(service);

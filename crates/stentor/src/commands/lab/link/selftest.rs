@@ -2,7 +2,7 @@
 
 use super::refusal;
 use crate::output::{Output, ledger, note};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
@@ -18,7 +18,7 @@ use stentor_rig::selftest::STEPS;
 /// allows no namespaces or TUN devices.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor lab link selftest\n  stentor lab link selftest --seed 7 --json")]
-pub(super) struct Selftest {
+pub(super) struct LinkSelftestArgs {
     /// Decides which packets are lost and how much each is delayed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -26,13 +26,13 @@ pub(super) struct Selftest {
 
 /// What all steps together found.
 #[derive(Default)]
-struct Findings {
+struct LinkFindings {
     checks: Vec<Check>,
     invalid: Vec<String>,
     worst: Lateness,
 }
 
-impl Selftest {
+impl LinkSelftestArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let seed = self.seed;
         let findings =
@@ -51,9 +51,9 @@ impl Selftest {
     }
 }
 
-fn make(seed: u64) -> anyhow::Result<Findings> {
-    let mut findings = Findings::default();
-    let mut progress = Progress::start("link", STEPS.len() as u64);
+fn make(seed: u64) -> anyhow::Result<LinkFindings> {
+    let mut findings = LinkFindings::default();
+    let mut progress = PhaseProgress::start("link", STEPS.len() as u64);
     for (done, step) in STEPS.iter().enumerate() {
         progress.update(done as u64);
         let outcome = step.make(seed).map_err(refusal)?;
@@ -70,7 +70,7 @@ fn make(seed: u64) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-fn text(findings: &Findings, within_bounds: bool) -> String {
+fn text(findings: &LinkFindings, within_bounds: bool) -> String {
     let mut text = checks(&findings.checks);
     for complaint in &findings.invalid {
         text.push_str(&format!("\nnot valid: {complaint} (three attempts; is the machine busy?)"));

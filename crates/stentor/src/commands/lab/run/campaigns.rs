@@ -2,8 +2,8 @@
 
 use super::records::{self, Looks, PAGE};
 use super::site::{DIRECTORY, Site};
-use super::trial::{self, Trial};
-use super::{COMMIT, Run, refused};
+use super::trial::{self, CampaignTrial};
+use super::{COMMIT, RunArgs, refused};
 use crate::commands::lab::report;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
@@ -75,7 +75,7 @@ impl WithEmulators<'_> {
     async fn run(&mut self, cell: &CampaignCell, fork: u32, attempt: u32) -> anyhow::Result<Record> {
         let (site, looks) = self.running.as_mut().context("nothing runs yet")?;
         let (usual, give_up_after) = (self.study.provider, self.give_up_after);
-        let trial = Trial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
+        let trial = CampaignTrial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
         let made = trial::run(trial, site, looks).await;
         let record = made.with_context(|| format!("{} could not be run", cell.id))?;
         looks.end(record.outcome != NOT_MADE)?;
@@ -119,7 +119,7 @@ fn remove_leftovers(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Run {
+impl RunArgs {
     /// Runs a study of campaigns.
     pub(super) async fn campaigns(&self, plan: &Plan, output: Output) -> anyhow::Result<ExitCode> {
         // It is about rates and nothing else.

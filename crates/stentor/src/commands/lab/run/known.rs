@@ -12,11 +12,11 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Devices that listen.
-pub(super) struct Known {
+pub(super) struct KnownDevices {
     listening: Vec<JoinHandle<anyhow::Result<()>>>,
 }
 
-impl Known {
+impl KnownDevices {
     /// Registers the first device of each platform at its emulator, and listens for a message with this mark.
     pub(super) async fn listen(site: &Site, app: usize, mix: Mix, mark: &str) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;

@@ -1,6 +1,6 @@
 //! What the emulators saw of every single device, against what the ledger says.
 
-use super::site::{App, Site, halves};
+use super::site::{Site, SiteApp, halves};
 use crate::ledger::LedgerTotals;
 use std::collections::HashMap;
 use stentor_lab::plan::Mix;
@@ -26,7 +26,7 @@ impl Proof {
             counted.insert(*half, site.emulators.of(*half).counted()?);
         }
         let mut proof = Self::default();
-        for App { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {
+        for SiteApp { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {
             let audience = fleet.members().filter_map(|member| Some((member, counted.get(&member.half)?)));
             for (member, file) in audience {
                 let counts = file.lookup(&fleet.token(member));

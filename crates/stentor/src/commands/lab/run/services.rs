@@ -4,7 +4,7 @@ mod told;
 
 pub(in crate::commands::lab) use told::minutes;
 
-use super::{Run, refused};
+use super::{RunArgs, refused};
 use crate::emulated;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
@@ -78,7 +78,7 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 /// A study to be run.
 pub(super) struct Services<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) run: &'a Run,
+    pub(super) run: &'a RunArgs,
     pub(super) options: &'a RunOptions,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Site {
     // The server is first, so that it is ended before those it talks to.
     pub(super) server: Server,
     pub(super) emulators: Emulators,
-    pub(super) apps: Vec<App>,
+    pub(super) apps: Vec<SiteApp>,
     /// What goes on beside every trial.
     pub(super) background: Background,
     /// Apps that send at once, by their number and whether they send to both platforms.
@@ -44,7 +44,7 @@ pub(super) struct Site {
 }
 
 /// An app and its devices.
-pub(super) struct App {
+pub(super) struct SiteApp {
     pub(super) client: ApiClient,
     pub(super) fleet: DevicePopulation,
 }
@@ -116,7 +116,7 @@ impl Site {
 
     /// Cancels what a run has left unfinished, so that it does not go on in the next.
     pub(super) async fn cancel_running(&self, apps: &[usize]) -> anyhow::Result<()> {
-        for App { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
+        for SiteApp { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
             let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
             let campaigns = listed["campaigns"].as_array().into_iter().flatten();
             for campaign in campaigns.filter(|campaign| campaign["ended_at"].is_null()) {
@@ -139,7 +139,7 @@ impl Site {
     /// When the newest campaign of any app was asked for, by the server's clock.
     pub(super) async fn newest_campaign(&self) -> anyhow::Result<Option<String>> {
         let mut newest = None;
-        for App { client, .. } in &self.apps {
+        for SiteApp { client, .. } in &self.apps {
             let listed = client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
             // Instants in this form are in order as text.
             newest = newest.max(listed["campaigns"][0]["created_at"].as_str().map(str::to_owned));
@@ -159,7 +159,7 @@ impl Site {
         // Both platforms have as many devices, which is what a fleet is made of.
         let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
         import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
-        self.apps.push(App { client, fleet });
+        self.apps.push(SiteApp { client, fleet });
         Ok(())
     }
 }

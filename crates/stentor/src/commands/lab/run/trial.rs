@@ -1,7 +1,7 @@
 //! One run of a cell: fresh processes as it wants them, campaigns, and what came of them.
 
 use super::background::Saves;
-use super::known::Known;
+use super::known::KnownDevices;
 use super::lateness;
 use super::policy;
 use super::proof::Proof;
@@ -33,7 +33,7 @@ const PAPER: &str = "paper";
 
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct CampaignTrial<'a> {
     pub(super) cell: &'a CampaignCell,
     /// Which of the repetitions, from 1.
     pub(super) fork: u32,
@@ -68,7 +68,7 @@ pub(super) fn blank(cell: &CampaignCell, fork: u32) -> Record {
     }
 }
 
-impl Trial<'_> {
+impl CampaignTrial<'_> {
     /// Its name in samples: cell and repetition.
     fn name(&self) -> String {
         format!("{},{}", self.cell.id, self.fork)
@@ -136,7 +136,11 @@ impl Trial<'_> {
 }
 
 /// Makes a run. A limit that cannot be set, or that ends the server, is told in the record.
-pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) -> anyhow::Result<Record> {
+pub(super) async fn run(
+    trial: CampaignTrial<'_>,
+    site: &mut Site,
+    looks: &mut Looks,
+) -> anyhow::Result<Record> {
     let load_before = trial.environment().load_before;
     let cgroup = match Cgroup::make(trial.limits()) {
         Ok(cgroup) => cgroup,
@@ -184,13 +188,13 @@ async fn last_word(site: &mut Site) -> Option<String> {
 }
 
 async fn measure(
-    trial: Trial<'_>,
+    trial: CampaignTrial<'_>,
     apps: &[usize],
     site: &mut Site,
     looks: &mut Looks,
 ) -> anyhow::Result<(Campaign, Instrument)> {
     let mark = format!("run {} of {}", trial.fork, trial.cell.id);
-    let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
+    let known = KnownDevices::listen(site, apps[0], trial.cell.mix, &mark).await?;
     let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
     let (before, lateness) = (site.server.usage(), InstrumentWatch::begin());
     let started = Instant::now();
@@ -233,7 +237,7 @@ fn background(cell: &CampaignCell, usual: Background) -> Background {
     })
 }
 
-fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
+fn told(trial: CampaignTrial<'_>, watch: &Watch, proof: &Proof) -> Campaign {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
     let totals = crate::ledger::LedgerTotals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),

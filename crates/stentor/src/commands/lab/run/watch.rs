@@ -5,7 +5,7 @@ use super::site::Site;
 use crate::client::ApiClient;
 use crate::ledger::CampaignLedger;
 use crate::output::{cell, note};
-use crate::progress::Progress as Bar;
+use crate::progress::PhaseProgress;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use stentor_lab::rates::{Places, Progress};
@@ -84,7 +84,7 @@ impl Watch {
         give_up_after: Duration,
     ) -> anyhow::Result<()> {
         let mut last = (0, 0);
-        let mut bar = Bar::start(name.replace(',', ", run "), self.pushes);
+        let mut bar = PhaseProgress::start(name.replace(',', ", run "), self.pushes);
         while self.campaigns.iter().any(|one| one.ended_after.is_none()) {
             self.look(name, site, looks).await?;
             bar.update(self.ended());

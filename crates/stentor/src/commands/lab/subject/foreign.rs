@@ -2,7 +2,7 @@
 
 use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, table};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use stentor_lab::subject::needs::{Missing, Probes};
 
 /// Where foreign subjects are.
 #[derive(Debug, Args)]
-pub(in crate::commands::lab) struct Place {
+pub(in crate::commands::lab) struct SubjectFolderArgs {
     /// Folder of definitions; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     pub(in crate::commands::lab) subjects: Option<PathBuf>,
@@ -26,9 +26,9 @@ pub(in crate::commands::lab) struct Place {
 Examples:
   stentor lab subject list
   stentor lab subject list --subjects my-subjects --json")]
-pub(super) struct List {
+pub(super) struct SubjectListArgs {
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
 }
 
 /// Build foreign subjects with their own tools
@@ -40,7 +40,7 @@ Examples:
 
 Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
 Nothing is installed: what is missing is told.")]
-pub(super) struct Build {
+pub(super) struct SubjectBuildArgs {
     /// A subject, by its id or the beginning of it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
@@ -48,10 +48,10 @@ pub(super) struct Build {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
 }
 
-impl Place {
+impl SubjectFolderArgs {
     fn folder(&self) -> Option<PathBuf> {
         let program = std::env::current_exe().ok();
         let here = std::env::current_dir().ok();
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-impl List {
+impl SubjectListArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ours = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
         let mut probes = Probes::default();
@@ -162,7 +162,7 @@ fn listed<'a>(missing: impl IntoIterator<Item = &'a Missing>) -> String {
     missing.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-impl Build {
+impl SubjectBuildArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let entries = match &self.id {
             Some(id) => vec![self.place.entry(id)?],
@@ -171,7 +171,7 @@ impl Build {
         let mut probes = Probes::default();
         let mut built: Vec<&Entry> = Vec::new();
         let mut skipped = Vec::new();
-        let mut progress = Progress::start("building", entries.len() as u64);
+        let mut progress = PhaseProgress::start("building", entries.len() as u64);
         for (done, entry) in entries.iter().enumerate() {
             let missing = entry.readiness(&mut probes).missing_to_build;
             if !missing.is_empty() {

@@ -13,7 +13,7 @@ const MEGABIT: f64 = 1e6;
 
 /// A profile, and what is to differ from it.
 #[derive(Debug, Args)]
-pub(super) struct Shape {
+pub(super) struct ShapeArgs {
     /// What the link is like: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
     #[arg(long, default_value = "open", value_name = "NAME")]
     profile: String,
@@ -43,7 +43,7 @@ pub(super) struct Shape {
     up_trace: Option<PathBuf>,
 }
 
-impl Shape {
+impl ShapeArgs {
     /// Puts the link together.
     pub(super) fn link(&self) -> anyhow::Result<Link> {
         let mut link = Link::profile(&self.profile).ok_or_else(|| {

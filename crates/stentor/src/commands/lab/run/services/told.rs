@@ -1,19 +1,19 @@
 //! What is told while a study runs: a bar with the time left, and a line for what went wrong.
 
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use stentor_lab::runner::Event;
 
 /// Tells events on standard error.
 #[derive(Default)]
 pub(super) struct Teller {
-    bar: Option<Progress>,
+    bar: Option<PhaseProgress>,
 }
 
 impl Teller {
     /// Tells one.
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         match event {
-            Event::Begun { forks, .. } => self.bar = Some(Progress::start("forks", *forks)),
+            Event::Begun { forks, .. } => self.bar = Some(PhaseProgress::start("forks", *forks)),
             Event::Attempt { done, seconds_left, record } => {
                 let Some(bar) = &mut self.bar else { return };
                 if !record.valid {
