@@ -3,7 +3,7 @@
 use syn::visit::{self, Visit};
 use syn::{ItemUse, UseTree};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// The modules of one folder, the lowest floor first. Modules of one floor do not use each other.
@@ -167,12 +167,12 @@ const SQLITE_STORE: Floors = Floors {
 };
 
 /// Reports every use that runs back up in one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     HOUSES.iter().flat_map(|house| check_with(file, house)).collect()
 }
 
 /// Reports every use that runs back up in one file, by given floors.
-pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
+pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<TidyFinding> {
     let Some(rest) = file.path.strip_prefix(house.folder) else { return Vec::new() };
     let mut own: Vec<String> = rest.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if own.len() == 1 && matches!(own[0].as_str(), "lib" | "main" | "mod") {
@@ -181,7 +181,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
     let from = own[0].clone();
     let Some(floor) = house.floor(&from) else {
         let sentence = format!("`{from}` stands on no floor: add it to xtask/src/tidy/floors.rs");
-        return vec![Finding::new(&file.path, 1, sentence)];
+        return vec![TidyFinding::new(&file.path, 1, sentence)];
     };
     if own.last().is_some_and(|last| last == "mod") {
         own.pop();
@@ -196,7 +196,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
         let is_named = house.back.iter().any(|(a, b, _)| (*a, *b) == (from.as_str(), to.as_str()));
         (goes_up && !is_named).then(|| {
             let sentence = format!("`{from}` uses `{to}`, which is not below it: move what both need down");
-            Finding::new(&file.path, *line, sentence)
+            TidyFinding::new(&file.path, *line, sentence)
         })
     });
     wrong.collect()
