@@ -13,6 +13,7 @@ mod list;
 mod load;
 mod probe;
 mod report;
+mod rig;
 mod run;
 mod subject;
 

@@ -4,13 +4,9 @@ mod run;
 mod selftest;
 mod show;
 
-pub(in crate::commands::lab) use selftest::checks;
-
-use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use stentor_rig::RigError;
 
 /// Run anything behind an emulated link, and test the link itself
 #[derive(Debug, Args)]
@@ -37,15 +33,5 @@ impl LinkArgs {
             LinkCommand::Selftest(selftest) => selftest.run(output).await,
             LinkCommand::Run(run) => run.run(output).await,
         }
-    }
-}
-
-/// Returns a machine that cannot do it apart from everything else that goes wrong.
-pub(in crate::commands::lab) fn refusal(error: RigError) -> anyhow::Error {
-    match error {
-        RigError::NoLevel { .. } | RigError::NoLimits { .. } => {
-            CommandFailure::new(Exit::NotTestable, format!("this cannot be tested here: {error}")).into()
-        }
-        RigError::Io(_) => error.into(),
     }
 }

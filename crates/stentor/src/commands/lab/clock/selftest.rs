@@ -1,7 +1,7 @@
 //! `stentor lab clock selftest`: one-way delay by two methods, beside the true one.
 
 use super::party;
-use crate::commands::lab::link::{checks, refusal};
+use crate::commands::lab::rig::{checks, refusal};
 use crate::output::{Output, ledger, note};
 use crate::progress::PhaseProgress;
 use anyhow::Context;

@@ -3,7 +3,7 @@
 mod options;
 mod outcome;
 
-use super::refusal;
+use crate::commands::lab::rig::refusal;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::process::asked_to_end;

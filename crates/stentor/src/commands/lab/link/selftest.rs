@@ -1,7 +1,7 @@
 //! `stentor lab link selftest`: the link against what probes and others count.
 
-use super::refusal;
-use crate::output::{Output, ledger, note};
+use crate::commands::lab::rig::{checks, refusal};
+use crate::output::{Output, note};
 use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
@@ -78,26 +78,4 @@ fn text(findings: &LinkFindings, within_bounds: bool) -> String {
     let verdict = if within_bounds { "within bounds" } else { "NOT within bounds" };
     text.push_str(&format!("\n\nThe link is {verdict}; worst lateness of its engine: {}.", findings.worst));
     text
-}
-
-/// Lays out checks.
-pub(in crate::commands::lab) fn checks(checks: &[Check]) -> String {
-    let header = ["check", "measured", "wanted", "bound", "unit", "", "note"];
-    let rows = checks.iter().map(|check| {
-        [
-            check.name.clone(),
-            number(check.measured),
-            number(check.wanted),
-            format!("±{}", number(check.bound)),
-            check.unit.to_owned(),
-            if check.ok { "ok" } else { "NOT OK" }.to_owned(),
-            check.note.clone(),
-        ]
-    });
-    ledger(header, rows)
-}
-
-fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
