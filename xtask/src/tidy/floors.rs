@@ -19,8 +19,25 @@ pub(crate) struct Floors {
 }
 
 /// Every crate whose floors are held.
-const HOUSES: &[Floors] =
-    &[SERVER, PIPELINE, HTTP2, HTTP2_CONNECTION, HTTP2_HPACK, STAGE, STAGE_DEMO, STAGE_BENCH, SQLITE_STORE];
+const HOUSES: &[Floors] = &[
+    SERVER,
+    PIPELINE,
+    HTTP2,
+    HTTP2_CONNECTION,
+    HTTP2_HPACK,
+    STAGE,
+    STAGE_DEMO,
+    STAGE_BENCH,
+    SQLITE_STORE,
+    BINARY,
+    BINARY_COMMANDS,
+    BINARY_EMULATE,
+    BINARY_LAB,
+    BINARY_LAB_ENERGY,
+    BINARY_LAB_LINK,
+    BINARY_LAB_BENCH,
+    BINARY_LAB_RUN,
+];
 
 const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
@@ -164,6 +181,84 @@ const SQLITE_STORE: Floors = Floors {
         ("tokens", "removal", "of two devices with one token that are found meanwhile, one is removed"),
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
+};
+
+const BINARY: Floors = Floors {
+    folder: "crates/stentor/src/",
+    module: &[],
+    floors: &[
+        &["copying", "failure", "logging"],
+        &["output"],
+        &["connection", "ledger", "process", "progress"],
+        &["commands"],
+    ],
+    back: &[],
+};
+
+const BINARY_COMMANDS: Floors = Floors {
+    folder: "crates/stentor/src/commands/",
+    module: &["commands"],
+    floors: &[
+        &["campaign", "config", "credential", "demo"],
+        &["app", "audit", "completions", "device", "doctor", "emulate", "lab", "message", "reference"],
+        &["schedule", "secret", "serve", "topic"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const BINARY_EMULATE: Floors = Floors {
+    folder: "crates/stentor/src/commands/emulate/",
+    module: &["commands", "emulate"],
+    floors: &[&["options"], &["sink"]],
+    back: &[],
+};
+
+/// A study's run stands highest: it probes what it measures and reports what it found.
+const BINARY_LAB: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/",
+    module: &["commands", "lab"],
+    floors: &[
+        &["rig"],
+        &["bench", "clock", "doctor", "energy", "kill", "link", "list", "load", "report", "subject"],
+        &["advise", "claims", "compare", "probe"],
+        &["run"],
+    ],
+    back: &[],
+};
+
+const BINARY_LAB_ENERGY: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/energy/",
+    module: &["commands", "lab", "energy"],
+    floors: &[&["port", "traffic"], &["battery", "import", "measure", "model", "record"], &["phases"]],
+    back: &[],
+};
+
+const BINARY_LAB_LINK: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/link/",
+    module: &["commands", "lab", "link"],
+    floors: &[&["run", "selftest", "show"]],
+    back: &[],
+};
+
+const BINARY_LAB_BENCH: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/bench/",
+    module: &["commands", "lab", "bench"],
+    floors: &[&["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"]],
+    back: &[],
+};
+
+const BINARY_LAB_RUN: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/run/",
+    module: &["commands", "lab", "run"],
+    floors: &[
+        &["lateness", "policy", "settings", "site"],
+        &["background", "known", "proof", "records"],
+        &["watch"],
+        &["services", "trial"],
+        &["campaigns"],
+    ],
+    back: &[],
 };
 
 /// Reports every use that runs back up in one file.
