@@ -21,7 +21,7 @@ enum AppCommand {
     /// Make an app and its first key
     #[command(after_help = "Example:\n  stentor app create my-app")]
     Create {
-        /// What people call it
+        /// The app's name
         name: String,
         /// Make no key
         #[arg(long)]
@@ -36,7 +36,7 @@ enum AppCommand {
     /// Delete an app with everything in it
     #[command(after_help = "Example:\n  stentor app delete --app app_… --yes")]
     Delete {
-        /// Confirm that everything of this app goes away
+        /// Confirm that everything in this app is deleted
         #[arg(long, required = true)]
         yes: bool,
     },

@@ -33,7 +33,7 @@ Needs the root key. --app shows the changes in one app.")]
         /// The most entries to show
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },

@@ -42,7 +42,7 @@ Examples:
         /// The most campaigns to show
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },

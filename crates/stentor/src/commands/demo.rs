@@ -37,22 +37,22 @@ pub(crate) struct DemoArgs {
     /// How often the server is killed (kill -9) while the campaign runs
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
     kills: u32,
-    /// Kill the emulators as often (three times without --kills)
+    /// Kill the emulators as often too; three times without --kills
     #[arg(long)]
     kill_emulators: bool,
-    /// Keep everything in this directory, which must not exist or be empty
+    /// Keep all files in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Makes tokens, answers and moments repeatable
+    /// Makes tokens, answers and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
     /// What the emulators answer
     #[arg(long, value_enum, default_value_t = PolicyName::Realistic)]
     policy: PolicyName,
-    /// How long every answer takes, in milliseconds; with kills it is chosen so that they fit in
+    /// How long every answer takes, in milliseconds; with --kills the default leaves time for them
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// Answer with sinks, which do nothing but count, instead of emulators: success always, and fast
+    /// Use sinks instead of emulators; a sink answers every push with success, and only counts
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
     /// Stop when no delivery changed for this long

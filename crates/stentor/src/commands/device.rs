@@ -61,7 +61,7 @@ A CSV file names the same fields in its first line; tags and topics are separate
         /// The most attempts to show
         #[arg(long, default_value_t = 100)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },
@@ -82,7 +82,7 @@ struct RegistrationArgs {
     /// The push token
     #[arg(long)]
     token: String,
-    /// The push service, when it is not the platform's usual one
+    /// The push service; the platform's usual one when not given
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS))]
     provider: Option<String>,
     /// Whose device it is (your own id of the user)
@@ -94,7 +94,7 @@ struct RegistrationArgs {
     /// The user's time zone
     #[arg(long)]
     time_zone: Option<String>,
-    /// A mark; may be repeated
+    /// A tag; may be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
     /// A topic to subscribe to; may be repeated
@@ -107,7 +107,7 @@ struct RegistrationArgs {
 struct DeviceImportArgs {
     /// The file; `-` reads standard input
     file: PathBuf,
-    /// The format, when the file's name does not say
+    /// The format; by the file's name when not given
     #[arg(long, value_enum, ignore_case = true)]
     format: Option<FormatName>,
     /// Check every line and register nothing
@@ -130,7 +130,7 @@ struct DeviceListArgs {
     /// The most devices to show
     #[arg(long, default_value_t = 100)]
     limit: u32,
-    /// Go on where the page before ended
+    /// Continue after the previous page; the value is its `next`
     #[arg(long)]
     after: Option<String>,
     /// Only of this push service
@@ -139,7 +139,7 @@ struct DeviceListArgs {
     /// Only of this user
     #[arg(long)]
     user: Option<String>,
-    /// Only with this mark
+    /// Only with this tag
     #[arg(long)]
     tag: Option<String>,
 }

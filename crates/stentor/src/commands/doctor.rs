@@ -19,8 +19,8 @@ Examples:
   stentor doctor --data-dir /var/lib/stentor --server http://127.0.0.1:8686
   stentor doctor --deep
 
-Reads every page of database and queue, also while a server works on them: it writes nothing and nobody waits, but
-the write-ahead log grows as long as it reads. A change inside a value that leaves the page in order is not seen.
+Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks nobody, but the
+write-ahead log grows while it reads. It does not see a changed value in a page that is otherwise valid.
 
 Exits 0 when nothing is broken; warnings do not count as broken.")]
 pub(crate) struct DoctorArgs {
@@ -29,7 +29,7 @@ pub(crate) struct DoctorArgs {
     /// Also compare every index with its table; takes several times as long
     #[arg(long)]
     deep: bool,
-    /// The server's configuration file, which may say where the key is that seals credentials
+    /// The server's configuration file; it may name the file of the key that seals credentials
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
 }

@@ -35,7 +35,7 @@ Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer")]
     Apns(EmulatorOptions),
-    /// A sink for either: answers 200 to everything with the least work, to measure a sender
+    /// A sink for either service: answers 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
@@ -55,7 +55,7 @@ struct EmulatorOptions {
     /// What to answer: a JSON object, or a file that holds one
     #[arg(long, value_name = "FILE|JSON")]
     policy: Option<String>,
-    /// The file in which every token is counted; it survives the emulator's end
+    /// The file in which every token is counted; it stays when the emulator ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
     /// How many different tokens can be counted
@@ -63,7 +63,7 @@ struct EmulatorOptions {
     capacity_tokens: Option<u64>,
     #[command(flatten)]
     tls: TlsOptions,
-    /// Makes chance repeatable
+    /// Makes random choices repeatable
     #[arg(long)]
     seed: Option<u64>,
     /// How many requests a client may have open on one connection

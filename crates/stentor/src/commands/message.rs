@@ -27,7 +27,7 @@ pub(crate) struct MessageArgs {
 
 #[derive(Debug, Subcommand)]
 enum MessageCommand {
-    /// Send a message to one target; the answer comes when it is safe on disk
+    /// Send a message to one target; returns when the message is on disk
     #[command(after_help = "\
 Examples:
   stentor message send --topic news --title Hello --body \"from Stentor\"
@@ -41,7 +41,7 @@ Examples:
         /// The message
         message: String,
     },
-    /// Cancel what of a message has not been sent yet
+    /// Cancel the deliveries of a message that have not been sent yet
     #[command(after_help = "Example:\n  stentor message cancel msg_…")]
     Cancel {
         /// The message
@@ -66,10 +66,10 @@ struct SendArgs {
     /// Validate, count the audience, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Makes it harmless to repeat this command
+    /// Makes this command safe to repeat
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Stay and watch until the last delivery has ended
+    /// Watch until the last delivery has ended
     #[arg(long, conflicts_with_all = ["dry_run", "send_at"])]
     watch: bool,
 }
@@ -79,7 +79,7 @@ struct SendArgs {
 pub(super) struct ContentArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Start at the very instant; otherwise audiences due on a full minute start some seconds later
+    /// Start exactly on time; otherwise messages due on a full minute start some seconds later
     #[arg(long)]
     exact: bool,
     /// The title that people see
@@ -100,12 +100,12 @@ pub(super) struct ContentArgs {
     /// How long it may wait, in seconds
     #[arg(long, value_name = "SECONDS")]
     ttl_seconds: Option<u64>,
-    /// Newer messages with the same key replace older ones that still wait
+    /// A newer message with the same key replaces an older one that is still waiting
     #[arg(long, value_name = "KEY")]
     collapse_key: Option<String>,
     #[command(flatten)]
     overrides: OverrideArgs,
-    /// Take everything else from a file that holds the request as JSON; options win
+    /// Read the request from a JSON file; options on the command line override it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -123,7 +123,7 @@ struct TargetArgs {
     /// The system of the token's device
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS), requires = "token")]
     platform: Option<String>,
-    /// The push service of the token, when it is not the platform's usual one
+    /// The push service of the token; the platform's usual one when not given
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS), requires = "token")]
     provider: Option<String>,
     /// To all devices of a user

@@ -34,13 +34,13 @@ Example:
         /// The schedule
         schedule: String,
     },
-    /// Hold a schedule
+    /// Pause a schedule
     #[command(after_help = "Example:\n  stentor schedule pause sch_…")]
     Pause {
         /// The schedule
         schedule: String,
     },
-    /// Let a paused schedule go on
+    /// Resume a paused schedule
     #[command(after_help = "Example:\n  stentor schedule resume sch_…")]
     Resume {
         /// The schedule
@@ -57,7 +57,7 @@ Example:
 /// A schedule to be made.
 #[derive(Debug, Args)]
 struct CreateArgs {
-    /// What people call it
+    /// The app's name
     #[arg(long)]
     name: Option<String>,
     /// When: minute, hour, day of month, month, day of week

@@ -18,23 +18,23 @@ pub(crate) struct SecretArgs {
 
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
-    /// Show which keys seal the credentials, and whether they are at hand
+    /// Show which keys seal the credentials, and whether they are available
     #[command(after_help = "\
 Examples:
   stentor secret show
   stentor secret show --data-dir /var/lib/stentor
 
-Shows ids of keys, never a key. Exits 1 when a credential wants a key that is not at hand.")]
+Shows ids of keys, never a key. Exits 1 when a credential needs a key that is not available.")]
     Show,
-    /// Let a new key take the place of the one in the key file; the server must be stopped
+    /// Replace the key in the key file with a new one; the server must be stopped
     #[command(after_help = "\
 Examples:
   stentor secret rotate --data-dir /var/lib/stentor
   stentor secret rotate --config stentor.toml
 
-Both keys stand in the file until every credential is sealed under the new one, and the database is written anew after
-it. A rotation that is cut off leaves everything readable; the next start of the server goes on with it. A key that comes
-from the variable STENTOR__SECRETS__KEY is rotated by writing a new one before it and starting the server.")]
+The file holds both keys until every credential is sealed under the new one; then the database is rewritten. After an
+interrupted rotation everything stays readable, and the next start of the server continues it. To rotate a key in the variable
+STENTOR__SECRETS__KEY, write a new key before the old one and start the server.")]
     Rotate,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct SealingKeyArgs {
     /// The server's configuration file, which may say where the key is
     #[arg(long, global = true, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the data lives, in place of what the configuration says
+    /// The data directory; overrides the configuration
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ Examples:
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
   stentor serve --allow-network loopback           # for emulators on this machine
 
-SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials and the certificate again.")]
+SIGTERM and SIGINT finish the requests in flight and stop the server. SIGHUP reloads the credentials and the certificate.")]
 pub(crate) struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
@@ -33,7 +33,7 @@ pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Let credentials lead to this network too: one like 10.1.0.0/16, `loopback` or `private`; beside those of
+    /// Allow credentials to use addresses in this network: one like 10.1.0.0/16, `loopback` or `private`; adds to
     /// outbound.allowed_networks, and may be repeated
     #[arg(long, value_name = "NETWORK")]
     allow_network: Vec<String>,

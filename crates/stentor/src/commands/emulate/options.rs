@@ -37,7 +37,7 @@ impl TlsOptions {
 /// How the process starts and says that it is ready.
 #[derive(Debug, Args)]
 pub(super) struct StartOptions {
-    /// All settings as a JSON file; options win
+    /// All settings as a JSON file; options on the command line override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Write the addresses to this file as JSON once everything is ready

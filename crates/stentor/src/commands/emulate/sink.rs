@@ -40,10 +40,10 @@ pub(super) struct SinkOptions {
     /// Answer this many milliseconds after a request arrived
     #[arg(long, value_name = "N")]
     latency_ms: Option<f64>,
-    /// The file in which every token is counted; it survives the sink's end
+    /// The file in which every token is counted; it stays when the sink ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
-    /// How many different tokens can be counted; without a file in memory
+    /// How many different tokens can be counted; in memory when there is no file
     #[arg(long, value_name = "N")]
     capacity_tokens: Option<u64>,
     #[command(flatten)]

@@ -29,10 +29,10 @@ Examples:
   stentor lab claims cai-2009 --published-only --json
   stentor lab claims anacleto-2012 --record results
 
-Claims that the paper's own tables contradict come first, with the cells that do. A record is a run, or figures of your own:
-of a directory with records.jsonl verdicts are those of lab report (the period's software speaks for the paper, no other; claims
-about features go by its probes.json); figures.csv in a directory, or such a file, has the columns of published.csv, and low and
-high for the bounds of each figure. Exits 0 when every claim got a verdict and the tables say what was recorded of them.")]
+Claims that the paper's own tables contradict come first, with the cells that contradict them. A record is a run, or your own
+figures. For a directory with records.jsonl the verdicts are those of lab report: only software of the paper's period counts for
+the paper, and claims about features use probes.json. A figures.csv has the columns of published.csv, and low and high for the
+bounds of each figure. Exits 0 when every claim has a verdict and the paper's tables still give the recorded ones.")]
 pub(crate) struct ClaimsArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new(STUDIES))]

@@ -17,13 +17,13 @@ Examples:
   stentor lab compare before after --threshold 10
   stentor lab compare before after --metric server_cpu --json
 
-The ratio is B over A, of geometric means over forks, with a 95 % interval by Welch's method on logarithms. p is that of Mann
-and Whitney's test on the forks, corrected for the number of cells by Holm's method; it is told and does not decide.
-A cell is slower, faster or the same when its whole interval lies above, below or within the threshold around 1, and undecided
-otherwise: then more forks are needed.
+The ratio is B over A, of geometric means over forks, with a 95 % interval by Welch's method on logarithms. p comes
+from the Mann-Whitney test on the forks, corrected by Holm's method for the number of cells; it does not change the verdict.
+A cell is slower, faster or the same when its whole interval is above, below or within the threshold around 1. Otherwise it is
+undecided, and more forks are needed.
 
 Exit codes:
-  0  no cell is slower (undecided ones are told)
+  0  no cell is slower (some may be undecided)
   1  a cell is slower
   2  the runs cannot be compared: no records, other studies, no cell in common, or a single fork")]
 pub(crate) struct CompareArgs {

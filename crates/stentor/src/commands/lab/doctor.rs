@@ -16,14 +16,14 @@ use stentor_lab::subject::needs::Probes;
 /// Fewer processors than this cannot keep the instrument apart from what it measures.
 const CORES_FEW: u32 = 4;
 
-/// Tell what this machine can measure: links, limits, energy, subjects
+/// Show what this machine can measure: links, limits, energy, subjects
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab doctor
   stentor lab doctor --json
 
-Nothing is installed and nothing is changed. Exits 0 whatever is missing: everything falls back to less, and says so.")]
+Nothing is installed and nothing is changed. Exits 0 whatever is missing.")]
 pub(crate) struct LabDoctorArgs {
     /// Folder of definitions of subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]

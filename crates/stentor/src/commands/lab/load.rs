@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use stentor_lab::load;
 use stentor_lab::load::Endpoint;
 
-/// Send pushes shaped like Apple's to one server, each to a token of its own
+/// Send APNs requests to one server, each to a different token
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct LoadArgs {
     /// Requests in all
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     requests: u64,
-    /// Connections side by side
+    /// Connections at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     connections: usize,
     /// Requests in flight on each connection

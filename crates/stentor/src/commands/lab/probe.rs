@@ -17,7 +17,7 @@ use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::Role;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
-/// Try the features that a study has in tables of words, and put them beside the paper's
+/// Try the features in a study's tables, and compare the answers with the paper's
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,10 +26,10 @@ Examples:
   stentor lab probe cai-2009 --subject soap/ext-soap --subject rest+xml/plain
   stentor lab probe cai-2009 --definition my-subject.toml
 
-Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer stands
-with what was seen. What is no trial is marked: documented, interviews (statements of the paper, counted) or proxy (lines, files,
-names, counted). With --subject or --definition others are asked instead, each trial by a fresh process; what no exchange with
-them can tell is \"not probed\". Exits 0 when every probe came to its end, whatever it says.")]
+Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer
+is printed with what was seen. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
+or proxy (counted lines, files or names). --subject and --definition ask other subjects, with a fresh process for each trial;
+what no exchange can show is \"not probed\". Exits 0 when every probe finished, whatever its answer.")]
 pub(crate) struct ProbeArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]

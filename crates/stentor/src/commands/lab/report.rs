@@ -18,7 +18,7 @@ const PLAN: &str = "plan.json";
 /// Where, when and how campaigns were run.
 pub(super) const PROVENANCE: &str = "provenance.json";
 
-/// Write the report of a run: verdicts first, then drawings, costs, and what was not tested
+/// Write the report of a run: verdicts, drawings, costs, and what was not tested
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,9 +26,9 @@ Examples:
   stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
   stentor lab report results --json
 
-The page needs nothing else: no scripts, no fonts, nothing from the network. It can be printed, read in the dark and without
-colours. Records are read only; a report can be written again at any time, and while a run goes on. Of isikligil-2017 --csv has the rates
-beside the paper's, and --svg the drawings of its page.")]
+The page is self-contained: no scripts, no fonts, nothing from the network. It can be printed, has a dark mode and does not
+depend on colours. Records are only read, so a report can be written at any time, also during a run. For isikligil-2017 --csv
+writes the rates beside the paper's, and --svg the drawings of its page.")]
 pub(crate) struct ReportArgs {
     /// Directory of a run, or a file of records
     #[arg(value_name = "DIR")]

@@ -45,7 +45,7 @@ enum SubjectCommand {
     Speak(SpeakArgs),
 }
 
-/// Find out whether a subject may be measured: it answers what it must, keeps samples, and ends when told
+/// Check whether a subject may be measured: right answers, kept samples, an end on request
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,8 +53,8 @@ Examples:
   stentor lab subject check soap/cxf-2.7.4
   stentor lab subject check --definition my-subject.toml
 
-Every half is started as a process and told what to do by LSP-1; every answer is compared with what has to come. A subject
-with one wrong answer is refused. docs/lab.md says how to write one.")]
+Client and server are started as processes and get their orders by LSP-1. Every answer is compared with the right one, and a
+subject with one wrong answer is refused. docs/lab.md describes how to write a subject.")]
 struct CheckArgs {
     /// A subject of ours, by its dialect, or a foreign one, by its id or the beginning of it
     #[arg(required_unless_present = "definition", conflicts_with = "definition")]
@@ -73,10 +73,10 @@ struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  stentor lab subject serve rest+json --op sort --bind 127.0.0.1:8090")]
 struct SubjectServeArgs {
-    /// What is spoken
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// What can be asked
+    /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
     /// Where to listen
@@ -91,10 +91,10 @@ Examples:
   stentor lab subject call rest+json --op sort --target 127.0.0.1:8090 --factor items=1000 --count 100
   stentor lab subject call soap --op array --target 127.0.0.1:8090 --factor items=200 --factor type=Object --json")]
 struct CallArgs {
-    /// What is spoken
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// What is asked
+    /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
     /// Where the server listens
@@ -108,14 +108,14 @@ struct CallArgs {
     count: u64,
 }
 
-/// Take orders on standard input, as LSP-1 has them
+/// Take LSP-1 orders on standard input
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{\"order\":\"hello\"}' | stentor lab subject speak rest+json")]
 struct SpeakArgs {
-    /// What is spoken
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// Behave, or not: checks are tried on subjects that do not
+    /// How it behaves; the checks are tested with subjects that do not behave
     #[arg(long, value_enum, default_value = "honest")]
     manner: MannerName,
 }

@@ -9,7 +9,7 @@ use stentor_stage::bench::fair::{
     self, FairOptions, FairReport, HostileAppCounts, HostileBehaviour, is_within,
 };
 
-/// Let nine hostile apps do what their keys allow, and measure a tenth app beside an idle server
+/// Run nine hostile apps, and compare a tenth app's times with those on an idle server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,12 +17,12 @@ Examples:
   stentor lab bench fair --kind dry-run,slow-upload --seconds 15 --json
 
 The tenth app sends single messages and campaigns to a topic of 100 devices, first alone and then beside the hostile apps.
-Two times are told: from asking to the 202 (p99), and from asking for a campaign to its first push at the push service
-(median). The bench is ok when the tenth app is never refused, and both are at most three times those of the idle server, or
-50 ms above them where that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
+Two times are measured: from a request to its 202 (p99), and from the request of a campaign to its first push at the push
+service (median). The bench is ok when the tenth app is never refused and both times are at most three times those of the idle
+server, or 50 ms above them if that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
 in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
 pub(crate) struct FairArgs {
-    /// What the hostile apps do; several with commas; without it everything
+    /// What the hostile apps do, separated by commas; all kinds when not given
     #[arg(long, value_enum, value_delimiter = ',')]
     kind: Vec<BehaviourName>,
     /// How long the hostile apps act

@@ -16,7 +16,7 @@ pub(crate) struct ImportBenchArgs {
     /// How many devices, all of them new
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How often it is repeated, each time from nothing
+    /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_stage::bench::pipeline::{self, PipelineOptions};
 
-/// Send one campaign through sinks, which answer everything with success, and measure the server
+/// Send one campaign to sinks, which accept every push, and measure the server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +27,10 @@ pub(crate) struct PipelineArgs {
     /// How long the sinks take to answer
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// How often it is repeated, each time from nothing
+    /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Keep everything of the only round in this directory, which must not exist or be empty
+    /// Keep all files of a single round in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

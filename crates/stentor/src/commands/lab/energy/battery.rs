@@ -27,7 +27,7 @@ const MODELLED: [&str; 4] = [
     "screen, processor and system are only in it as far as --base-watt and --cpu-ms say; without them the hours are an upper bound",
 ];
 
-/// Simulate how many hours a battery lasts with a trace's exchange each half second
+/// Simulate how many hours a battery lasts when a trace's exchange is repeated
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,9 +35,9 @@ Examples:
   stentor lab energy battery --trace rest.pcap --radio lte --base-watt 0.3 --out discharge.csv --json
   stentor lab energy battery --trace quick.pcap --radio wifi-s2 --captured-every-ms 50
 
-The trace is cut into exchanges of --captured-every-ms, which are then made each --period-ms, each a little late
-(--jitter-ms), until the cell is empty: --runs times, and twice more with all coefficients low and all high for the band.
-The log has a line each 3 minutes with percent, voltage and temperature.")]
+The trace is cut into exchanges of --captured-every-ms. They are repeated each --period-ms, with a delay of up to --jitter-ms,
+until the cell is empty. This is done --runs times, then once with all coefficients low and once with all high, for the band.
+The log has a line for every 3 minutes with percent, voltage and temperature.")]
 pub(super) struct BatteryArgs {
     #[command(flatten)]
     traffic: TraceOptions,
@@ -52,13 +52,13 @@ pub(super) struct BatteryArgs {
     /// Milliseconds from one exchange to the next in the trace, if it was captured at another rate
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
     captured_every_ms: Option<u32>,
-    /// Milliseconds that an exchange begins late at most
+    /// The most milliseconds that an exchange begins late
     #[arg(long, default_value_t = 20, value_name = "MS")]
     jitter_ms: u32,
-    /// Discharges with the coefficients of the source
+    /// How many discharges to simulate with the source's coefficients
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// What the jitter of the first run follows from
+    /// Seed of the jitter of the first run
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
     /// What the rest of the phone uses all the time, in watts

@@ -18,8 +18,8 @@ Example:
   stentor lab energy import arduino.csv --json
 
 Lines are time, volt, ampere, with `,`, `;` or a tab between them; a header may name time (or time_ms, time_us), volt and
-ampere in any order; `#` begins a remark. A bad line is named and nothing is guessed. A file that `energy record` wrote is
-told as measured, any other as imported.")]
+ampere in any order; `#` begins a remark. A bad line is an error. A file that `energy record` wrote counts
+as measured, any other file as imported.")]
 pub(super) struct EnergyImportArgs {
     /// The file
     file: PathBuf,
@@ -33,7 +33,7 @@ Examples:
   adb shell dumpsys batterystats --history > history.txt && stentor lab energy import-log history.txt --json
 
 A CSV needs a header with time (seconds; time_ms) and percent (or level); voltage and temperature may be in Android's
-units (millivolts, tenths of a degree). A log that is no whole discharge is extrapolated at its mean rate, and says so.")]
+units (millivolts, tenths of a degree). A log of a partial discharge is extrapolated at its mean rate, and marked.")]
 pub(super) struct ImportLogArgs {
     /// The file
     file: PathBuf,

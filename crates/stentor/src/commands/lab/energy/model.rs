@@ -20,7 +20,7 @@ const STRETCHES_SHOWN: usize = 12;
 /// States of the course in the object for programs; the file has them all.
 const STRETCHES_MAX: usize = 20_000;
 
-/// Model what a radio used for a packet trace: joules by state, and the course of states
+/// Model the energy that a radio used for a packet trace: joules by state, and the states over time
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,17 +28,17 @@ Examples:
   stentor lab energy model --trace phone.pcap --radio lte --timeline states.csv --json
   stentor lab energy model --trace packets.csv --radio 3g --cpu-seconds 1.8 --processor htc-dream
 
-The radio is at rest before the first packet and the course ends when it is at rest after the last one. Nothing of it is
-measured: docs/lab.md, Energy, has the coefficients' sources and what the models leave out.")]
+The radio is idle before the first packet, and the model ends when it is idle again after the last one. Nothing is measured
+here: docs/lab.md, Energy, lists the sources of the coefficients and what the models leave out.")]
 pub(super) struct ModelArgs {
     #[command(flatten)]
     traffic: TraceOptions,
     #[command(flatten)]
     processor: ProcessorOptions,
-    /// CPU seconds that go with the trace, to be added as a figure of its own
+    /// CPU seconds that belong to the trace; their energy is a figure of its own
     #[arg(long, value_name = "SECONDS")]
     cpu_seconds: Option<f64>,
-    /// Where to write the whole course of states, as CSV
+    /// Write all states over time to this file, as CSV
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 }

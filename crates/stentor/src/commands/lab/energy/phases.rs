@@ -19,8 +19,8 @@ Examples:
   stentor lab energy phases --meter other.csv --samples server.bin --side server --offset-seconds 81234.5 --json
 
 Samples are those of LSP-1 (64 bytes each), on the machine's monotonic clock. A file that `energy record` wrote on the same
-machine is on that clock too; any other needs --offset-seconds, what the monotonic clock said when the meter's said zero.
-A phase that was shorter than the meter's period even once is unresolved and gets no number.")]
+machine uses that clock too. Any other file needs --offset-seconds: the monotonic clock's time when the meter's clock was zero.
+A phase that was ever shorter than the meter's period is unresolved and has no number.")]
 pub(super) struct PhasesArgs {
     /// The meter's file
     #[arg(long, value_name = "FILE")]

@@ -27,13 +27,13 @@ Examples:
   stentor lab energy record --port /dev/ttyUSB0 --rate 170 --out meter.csv
   stentor lab energy record --port /dev/ttyACM0 --rate 170 --time-unit ms --seconds 600 --out meter.csv --json
 
-Ends when the meter hangs up, after --seconds, or when it is interrupted; what has come until then is kept. Each line gets
-this machine's monotonic clock, so that `energy phases` can join it with a subject's samples.")]
+Ends when the meter disconnects, after --seconds, or when interrupted; the readings until then are kept. Each line gets the
+time of this machine's monotonic clock, so that `energy phases` can join it with a subject's samples.")]
 pub(super) struct RecordArgs {
     /// The serial port
     #[arg(long, value_name = "PATH")]
     port: PathBuf,
-    /// Readings a second that the meter gives
+    /// Readings per second of the meter
     #[arg(long, value_name = "RATE")]
     rate: f64,
     /// Where the readings go

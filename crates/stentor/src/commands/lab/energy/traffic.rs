@@ -23,7 +23,7 @@ pub(super) struct TraceOptions {
     /// Which radio
     #[arg(long, value_parser = PossibleValuesParser::new(RADIOS), required_unless_present = "coefficients", value_name = "RADIO")]
     radio: Option<String>,
-    /// Coefficients of your own instead, in a TOML file like those that come with the program
+    /// Your own coefficients, in a TOML file like those that come with the program
     #[arg(long, value_name = "FILE", conflicts_with = "radio")]
     coefficients: Option<PathBuf>,
     /// The device's address in the capture; without it, whoever sent the first packet
@@ -34,10 +34,10 @@ pub(super) struct TraceOptions {
 /// Which processor.
 #[derive(Debug, Args)]
 pub(super) struct ProcessorOptions {
-    /// What a second of computing costs, by machine
+    /// Machine whose power while computing is used
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["raspberry-pi-b", "htc-dream", "nexus-one"]), conflicts_with = "cpu_watt")]
     processor: Option<String>,
-    /// What a second of computing costs, in watts that you know
+    /// Power of the processor while it computes, in watts
     #[arg(long, value_name = "WATT")]
     cpu_watt: Option<f64>,
 }

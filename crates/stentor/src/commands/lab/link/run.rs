@@ -46,20 +46,20 @@ pub(super) struct LinkRunArgs {
     /// Decides which packets are lost and how much each is delayed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run this on the server's side, by the shell, for as long as the command runs; may be given again
+    /// Run this shell command on the server's side while the main command runs; may be repeated
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
-    /// Start the command only when something on the server's side listens at this TCP port; may be given again
+    /// Wait until a TCP port on the server's side listens before the command starts; may be repeated
     #[arg(long, value_name = "PORT")]
     wait_port: Vec<u16>,
-    /// Lead a TCP port of the server's side to a service: PORT (of this machine), or PORT=HOST:PORT; may be given again
+    /// Forward a TCP port of the server's side to the same port of this machine, or to HOST:PORT; may be repeated
     #[arg(long, value_name = "PORT[=HOST:PORT]", value_parser = options::forward)]
     forward: Vec<(u16, String)>,
-    /// Write what the device's end saw here, what the server's end saw to FILE with `-server`, and what became of each packet
-    /// to FILE with `-notes`
+    /// Write the packets at the device's end to FILE, those at the server's end to FILE with `-server`, and the outcome of
+    /// each packet to FILE with `-notes`
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Accept a lower level: veth has addresses but no link, loopback neither
+    /// Accept a lower level: veth has addresses but no link; loopback has neither
     #[arg(long, value_parser = options::level, default_value = "netns")]
     level: Level,
     /// What to run, with its arguments

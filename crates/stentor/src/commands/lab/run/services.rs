@@ -44,7 +44,7 @@ pub(super) struct RunOptions {
     /// Subjects whose label, id or stack contains this
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subject: Vec<String>,
-    /// Levels of a factor instead of the profile's: type=Int,String; may be given for several factors
+    /// Levels of a factor instead of the profile's, such as type=Int,String; may be repeated
     #[arg(long, value_name = "NAME=LEVELS", value_parser = factor)]
     factor: Vec<(String, Vec<String>)>,
     /// Fresh pairs of processes for each cell, instead of the profile's
@@ -59,13 +59,13 @@ pub(super) struct RunOptions {
     /// Folder of definitions of further subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
-    /// A fork does not count when the load average is above this for each processor
+    /// A fork does not count when the load average per processor is above this
     #[arg(long, default_value_t = Gate::default().load_per_core_max, value_name = "LOAD")]
     gate_load: f64,
-    /// A fork does not count when a sleeper is woken later than this in one case of 100
+    /// A fork does not count when 1 of 100 wake-ups is later than this
     #[arg(long, default_value_t = Gate::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
-    /// Say what would be run and how long it would take, and end
+    /// Print what would run and how long it would take, and run nothing
     #[arg(long)]
     dry_run: bool,
 }

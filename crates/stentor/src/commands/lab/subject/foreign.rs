@@ -20,7 +20,7 @@ pub(in crate::commands::lab) struct SubjectFolderArgs {
     pub(in crate::commands::lab) subjects: Option<PathBuf>,
 }
 
-/// List the subjects: ours, which need nothing else, and foreign ones with what they still need here
+/// List our own subjects, and foreign ones with what they still need on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,12 +39,12 @@ Examples:
   stentor lab subject build --all
 
 Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
-Nothing is installed: what is missing is told.")]
+Nothing is installed; missing tools are listed.")]
 pub(super) struct SubjectBuildArgs {
     /// A subject, by its id or the beginning of it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
-    /// Build everything for which the tools are here
+    /// Build every subject whose tools are installed
     #[arg(long)]
     all: bool,
     #[command(flatten)]

@@ -14,13 +14,13 @@ const MEGABIT: f64 = 1e6;
 /// A profile, and what is to differ from it.
 #[derive(Debug, Args)]
 pub(super) struct ShapeArgs {
-    /// What the link is like: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
+    /// Profile of the link: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
     #[arg(long, default_value = "open", value_name = "NAME")]
     profile: String,
-    /// Time on the way in each direction
+    /// Delay in each direction, in milliseconds
     #[arg(long, value_name = "MS", value_parser = not_negative)]
     delay_ms: Option<f64>,
-    /// Up to so much more in each direction, evenly spread
+    /// Largest extra delay in each direction, evenly distributed
     #[arg(long, value_name = "MS", value_parser = not_negative)]
     jitter_ms: Option<f64>,
     /// Rate to the device
@@ -32,13 +32,13 @@ pub(super) struct ShapeArgs {
     /// Share of packets lost in each direction
     #[arg(long, value_name = "PERCENT", value_parser = not_negative)]
     loss_percent: Option<f64>,
-    /// Packets that may wait in each direction
+    /// Length of the queue in each direction
     #[arg(long, value_name = "PACKETS")]
     queue_packets: Option<usize>,
-    /// Rate to the device as recorded, in Mahimahi's format
+    /// Recorded rate to the device, in Mahimahi's format
     #[arg(long, value_name = "FILE", conflicts_with = "down_mbps")]
     down_trace: Option<PathBuf>,
-    /// Rate to the server as recorded, in Mahimahi's format
+    /// Recorded rate to the server, in Mahimahi's format
     #[arg(long, value_name = "FILE", conflicts_with = "up_mbps")]
     up_trace: Option<PathBuf>,
 }
