@@ -1,6 +1,6 @@
 //! `stentor lab energy model`: what a radio used for a captured trace.
 
-use super::traffic::{ProcessorOptions, TraceOptions, TrafficArgs, device};
+use super::traffic::{ProcessorOptions, TraceOptions, RadioTraffic, device};
 use super::{caveats, facts, short, values};
 use crate::failure::CommandFailure;
 use crate::output::{Output, table};
@@ -72,12 +72,12 @@ impl ModelArgs {
     }
 }
 
-fn course_with(traffic: &TrafficArgs, bound: Bound) -> anyhow::Result<Course> {
+fn course_with(traffic: &RadioTraffic, bound: Bound) -> anyhow::Result<Course> {
     Ok(simulate(&traffic.model, bound, &traffic.trace)
         .map_err(|error| CommandFailure::usage(error.to_string()))?)
 }
 
-fn object(traffic: &TrafficArgs, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
+fn object(traffic: &RadioTraffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
     let (from, to) = course.span_ns().unwrap_or_default();
     let start = traffic.trace.span_ns().map_or(from, |(first, _)| first);
     let timeline = course.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
@@ -114,7 +114,7 @@ fn object(traffic: &TrafficArgs, course: &Course, figures: &[EnergyValue], band:
 }
 
 fn describe(
-    traffic: &TrafficArgs,
+    traffic: &RadioTraffic,
     course: &Course,
     figures: &[EnergyValue],
     band: [f64; 2],
@@ -154,7 +154,7 @@ fn describe(
     )
 }
 
-fn stretches(traffic: &TrafficArgs, course: &Course, timeline: Option<&Path>) -> String {
+fn stretches(traffic: &RadioTraffic, course: &Course, timeline: Option<&Path>) -> String {
     let start = traffic.trace.span_ns().map_or(0, |(first, _)| first);
     let shown = course.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
         let at = |instant: i64| format!("{:.3}", seconds(instant - start));

@@ -1,6 +1,6 @@
 //! `stentor lab energy record`: a serial meter's lines, with this machine's clock beside them.
 
-use super::port::PortArgs;
+use super::port::SerialPort;
 use super::{facts, short, values};
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
@@ -66,7 +66,7 @@ impl RecordArgs {
             .into());
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let port = PortArgs::open(&self.port, self.baud, Arc::clone(&stop))?;
+        let port = SerialPort::open(&self.port, self.baud, Arc::clone(&stop))?;
         let (unit, rate, path) = (self.unit(), self.rate, self.out.clone());
         let mut recording = tokio::task::spawn_blocking(move || record(port, unit, rate, &path));
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
@@ -127,7 +127,7 @@ impl RecordArgs {
     }
 }
 
-fn record(port: PortArgs, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
+fn record(port: SerialPort, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
     let file =
         std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
     let written = |error| EnergyError::io(path.display().to_string())(error);

@@ -43,7 +43,7 @@ pub(super) struct ProcessorOptions {
 }
 
 /// A trace with what is to be told of it.
-pub(super) struct TrafficArgs {
+pub(super) struct RadioTraffic {
     pub(super) trace: Trace,
     pub(super) model: RadioModel,
     pub(super) device: Option<IpAddr>,
@@ -55,7 +55,7 @@ pub(super) struct TrafficArgs {
 
 impl TraceOptions {
     /// Reads everything.
-    pub(super) fn open(&self) -> anyhow::Result<TrafficArgs> {
+    pub(super) fn open(&self) -> anyhow::Result<RadioTraffic> {
         let model = self.model()?;
         let bytes = read(&self.trace, FILE_MAX_BYTES)?;
         let wrong = |error| CommandFailure::usage(format!("{}: {error}", self.trace.display()));
@@ -63,7 +63,7 @@ impl TraceOptions {
             let text = String::from_utf8_lossy(&bytes);
             let trace = Trace::parse(&text).and_then(Trace::not_empty).map_err(wrong)?;
             let (device, is_device_guessed) = (None, false);
-            return Ok(TrafficArgs { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
+            return Ok(RadioTraffic { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
         }
         let capture = Capture::read(&bytes).map_err(wrong)?;
         let device = self.device_address.or_else(|| capture.first_sender());
@@ -76,7 +76,7 @@ impl TraceOptions {
         }
         let left_out = (capture.packets.len() - trace.packets().len()) as u64 + capture.others;
         let is_device_guessed = self.device_address.is_none();
-        Ok(TrafficArgs { trace, model, device, is_device_guessed, left_out, is_cut: capture.is_cut })
+        Ok(RadioTraffic { trace, model, device, is_device_guessed, left_out, is_cut: capture.is_cut })
     }
 
     fn model(&self) -> anyhow::Result<RadioModel> {
@@ -103,7 +103,7 @@ impl ProcessorOptions {
 }
 
 /// Returns who was taken for the device.
-pub(super) fn device(traffic: &TrafficArgs) -> String {
+pub(super) fn device(traffic: &RadioTraffic) -> String {
     match (traffic.device, traffic.is_device_guessed) {
         (Some(device), true) => format!("{device} (the first sender; --device-address names another)"),
         (Some(device), false) => device.to_string(),
