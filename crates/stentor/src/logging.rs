@@ -24,6 +24,7 @@ static BUFFER: OnceLock<Arc<LogBuffer>> = OnceLock::new();
 /// Begins to log. A filter that cannot be understood falls back to `info`.
 pub(crate) fn start(level: &str, json: bool) -> io::Result<()> {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
     let buffer = LogBuffer::start(standard_error(), tell_lost)?;
     let lines = buffer.clone();
     let log = tracing_subscriber::fmt()
@@ -66,10 +67,6 @@ fn standard_error() -> Box<dyn Write + Send> {
         Ok(file) => Box::new(File::from(file)),
         Err(_) => Box::new(io::stderr()),
     }
-}
-
-fn tell_lost(lines: u64) {
-    tracing::warn!(lines, "lines of the log were lost: they could not be written");
 }
 
 /// Logs a panic: the usual hook writes to standard error itself, and may wait there for ever.

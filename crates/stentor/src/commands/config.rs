@@ -47,6 +47,7 @@ impl ConfigArgs {
             }
             ConfigCommand::Explain { file } => {
                 let settings = config::explain(file.as_deref()).map_err(refused)?;
+                let object = |one: &config::Explained| json!({"setting": one.key, "value": one.value, "from": one.origin});
                 let list: Vec<Value> = settings.iter().map(object).collect();
                 output.result(&json!({ "settings": list }), || {
                     table(
@@ -66,10 +67,6 @@ pub(super) fn load(file: Option<&Path>) -> anyhow::Result<config::Config> {
 
 fn refused(error: config::ConfigError) -> anyhow::Error {
     CommandFailure::usage(format!("the configuration cannot be used: {error}")).into()
-}
-
-fn object(setting: &config::Explained) -> Value {
-    json!({"setting": setting.key, "value": setting.value, "from": setting.origin})
 }
 
 /// Begins to log as the configuration says.

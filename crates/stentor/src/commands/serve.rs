@@ -51,10 +51,17 @@ impl ServeArgs {
         let reload = reloads()?;
         let config = self.settings()?;
         process::use_small_pages();
-        warn_about_files(process::raise_file_limit());
+        let files = process::raise_file_limit();
+        if files < FEW_FILES {
+            note(&format!(
+                "stentor: only {files} files may be open: raise the limit (ulimit -n, LimitNOFILE)"
+            ));
+        }
         super::config::start_log(&config)?;
         let data_dir = config.data_dir.clone();
-        let server = app::App::build(config).await.map_err(|error| cannot_start(&error))?;
+        let server = app::App::build(config).await;
+        let server =
+            server.map_err(|error| CommandFailure::not_done(format!("the server cannot start: {error}")))?;
         let facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);
         if let Err(error) = output.result(&facts, || describe(&facts)) {
             // A full disk under standard output is no reason not to serve.
@@ -82,10 +89,6 @@ impl ServeArgs {
     }
 }
 
-fn cannot_start(error: &dyn std::fmt::Display) -> anyhow::Error {
-    CommandFailure::not_done(format!("the server cannot start: {error}")).into()
-}
-
 fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
@@ -96,12 +99,6 @@ fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
         }
     });
     Ok(receiver)
-}
-
-fn warn_about_files(limit: u64) {
-    if limit < FEW_FILES {
-        note(&format!("stentor: only {limit} files may be open: raise the limit (ulimit -n, LimitNOFILE)"));
-    }
 }
 
 fn facts(address: SocketAddr, is_encrypted: bool, data_dir: &Path) -> Value {

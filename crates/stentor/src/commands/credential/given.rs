@@ -154,7 +154,9 @@ impl Choosable {
     fn argument(&self) -> Arg {
         let field = self.fields[0].1;
         let parser: ValueParser = match (&field.kind, field.input) {
-            (_, Input::NamedFile(_)) => PathBufValueParser::new().try_map(text_of).into(),
+            (_, Input::NamedFile(_)) => PathBufValueParser::new()
+                .try_map(|path: PathBuf| path.to_str().map(Value::from).ok_or("must be UTF-8"))
+                .into(),
             (FieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
             (FieldKind::Quota, _) => ValueParser::new(quota),
             (FieldKind::Choice(choice), _) => PossibleValuesParser::new(choice.words).map(Value::from).into(),
@@ -189,10 +191,6 @@ fn file_help() -> String {
         Some(format!("{} ({})", field.about, adapter.label))
     };
     stentor_providers::all().filter_map(file).collect::<Vec<_>>().join(", or: ")
-}
-
-fn text_of(path: PathBuf) -> Result<Value, &'static str> {
-    path.to_str().map(Value::from).ok_or("must be UTF-8")
 }
 
 fn quota(text: &str) -> Result<Value, String> {

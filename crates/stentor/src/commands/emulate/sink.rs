@@ -8,7 +8,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use stentor_emulators::policy::Latency;
-use stentor_emulators::{RunningSink, Sink, SinkConfig};
+use stentor_emulators::{Sink, SinkConfig};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -60,17 +60,13 @@ impl SinkOptions {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let ended = self.start.prepare()?;
         let running = Sink::start(self.sink()?).await.map_err(refused)?;
-        self.introduce(&running, output)?;
+        let mut facts = facts(self.service.word(), running.addr(), running.ca_pem().is_some(), &self.tls);
+        facts["kind"] = json!("sink");
+        self.start.announce(&facts, output)?;
         ended.await;
         let counted = json!({"requests": running.requests(), "counts": running.totals()});
         running.stop().await;
         output.result(&counted, || format!("It answered {} requests", counted["requests"]))
-    }
-
-    fn introduce(&self, running: &RunningSink, output: Output) -> anyhow::Result<()> {
-        let mut facts = facts(self.service.word(), running.addr(), running.ca_pem().is_some(), &self.tls);
-        facts["kind"] = json!("sink");
-        self.start.announce(&facts, output)
     }
 
     fn sink(&self) -> anyhow::Result<SinkConfig> {

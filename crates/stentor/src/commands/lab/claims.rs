@@ -141,12 +141,9 @@ fn figures(record: &Path) -> anyhow::Result<Figures> {
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let figures = Figures::parse(&text);
-    let figures = figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
-    with_probes(figures, record)
-}
-
-/// Adds what probes of features said, where the record has that.
-fn with_probes(mut figures: Figures, record: &Path) -> anyhow::Result<Figures> {
+    let mut figures =
+        figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
+    // Claims about features go by the probes of the record, where it has any.
     let probed = Probed::read(record).map_err(|error| CommandFailure::usage(error.to_string()))?;
     figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
     Ok(figures)

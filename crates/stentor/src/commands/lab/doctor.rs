@@ -41,10 +41,6 @@ impl MachineFinding {
     fn of(what: &str, is_good: bool, told: impl Into<String>) -> Self {
         Self { what: what.to_owned(), is_good, told: told.into() }
     }
-
-    fn object(&self) -> Value {
-        json!({ "what": self.what, "ok": self.is_good, "told": self.told })
-    }
 }
 
 impl LabDoctorArgs {
@@ -56,7 +52,8 @@ impl LabDoctorArgs {
         findings.extend(machine(level, rig.as_ref().map_or("", |rig| rig.idle())));
         findings.push(energy());
         findings.extend(self.subjects()?);
-        let objects: Vec<Value> = findings.iter().map(MachineFinding::object).collect();
+        let object = |one: &MachineFinding| json!({ "what": one.what, "ok": one.is_good, "told": one.told });
+        let objects: Vec<Value> = findings.iter().map(object).collect();
         let missing = findings.iter().filter(|one| !one.is_good).count();
         output.result(&json!({ "rig": level, "findings": objects, "missing": missing }), || {
             let rows = findings.iter().map(|one| {

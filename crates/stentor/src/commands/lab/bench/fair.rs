@@ -5,9 +5,7 @@ use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::time::Duration;
-use stentor_stage::bench::fair::{
-    self, FairOptions, FairReport, HostileAppCounts, HostileBehaviour, is_within,
-};
+use stentor_stage::bench::fair::{self, FairOptions, FairReport, HostileBehaviour, is_within};
 
 /// Run nine hostile apps, and compare a tenth app's times with those on an idle server
 #[derive(Debug, Args)]
@@ -99,12 +97,10 @@ fn describe(report: &FairReport) -> String {
         ["the tenth app", "alone, ms", "beside, ms", "ok"],
         [row("202, p99", report.accept_ms()), row("first push, median", report.first_push_ms())],
     );
-    let counts =
-        table(["hostile app", "asked", "done", "refused", "broken"], report.counts.iter().map(row_of));
+    let rows = report.counts.iter().map(|count| {
+        let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
+        [count.behaviour.word().to_owned(), asked, done, refused, broken]
+    });
+    let counts = table(["hostile app", "asked", "done", "refused", "broken"], rows);
     format!("{times}\n{counts}\nrefused to the tenth app: {}", report.hostile.refused)
-}
-
-fn row_of(count: &HostileAppCounts) -> [String; 5] {
-    let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
-    [count.behaviour.word().to_owned(), asked, done, refused, broken]
 }

@@ -1,6 +1,6 @@
 //! `stentor lab energy model`: what a radio used for a captured trace.
 
-use super::traffic::{ProcessorOptions, TraceOptions, RadioTraffic, device};
+use super::traffic::{ProcessorOptions, RadioTraffic, TraceOptions, device};
 use super::{caveats, facts, short, values};
 use crate::failure::CommandFailure;
 use crate::output::{Output, table};

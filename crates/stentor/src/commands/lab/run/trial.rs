@@ -69,11 +69,6 @@ pub(super) fn blank(cell: &CampaignCell, fork: u32) -> Record {
 }
 
 impl CampaignTrial<'_> {
-    /// Its name in samples: cell and repetition.
-    fn name(&self) -> String {
-        format!("{},{}", self.cell.id, self.fork)
-    }
-
     fn limits(&self) -> Limits {
         Limits {
             cpu_percent: self.cell.cpu_percent,
@@ -205,7 +200,9 @@ async fn measure(
         }
     }
     let mut watch = Watch::new(campaigns, site.audience(apps, trial.cell.mix), started);
-    watch.follow(&trial.name(), site, looks, trial.give_up_after).await?;
+    // Samples name a trial by its cell and its repetition.
+    let name = format!("{},{}", trial.cell.id, trial.fork);
+    watch.follow(&name, site, looks, trial.give_up_after).await?;
     let (usage, counts) = (site.server.usage(), saves.counts());
     let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
