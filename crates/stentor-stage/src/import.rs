@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Some 64 KiB: large enough to write at once, small enough that progress is seen.
 const LINES_PER_PART: u64 = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -72,6 +73,7 @@ fn lines(population: DevicePopulation, writer: Writer, sent: &Arc<AtomicU64>) ->
         for place in start..end {
             writer(population, population.member(place), &mut lines);
         }
+        // A number for the progress only: no other memory is read by it.
         sent.store(end, Ordering::Relaxed);
         Ok::<_, Infallible>(Bytes::from(lines))
     });

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stentor_rig::cgroup::Cgroup;
 
+/// A server that was killed first takes back what was in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -166,6 +167,7 @@ impl Server {
         let child =
             self.child.insert(ChildProcess::start_with("server", &arguments, &self.environment, &self.log)?);
         if let Some(cgroup) = &self.cgroup {
+            // Before it is waited for: what it takes at its start is limited and counted as well.
             cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
         }
         let started = Instant::now();

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_stage::reporter::{Phase, Reporter};
 
+/// Lines are for files and pipes, which keep them: a campaign of an hour leaves 1,800.
 const LINE_EVERY: Duration = Duration::from_secs(2);
+/// Long enough that the steps of a group commit do not show, short enough that a stop does.
 const RATE_OVER: Duration = Duration::from_secs(3);
 const BAR: &str = "{msg:<12} [{bar:32}] {percent:>3} %  {prefix}";
 

@@ -125,6 +125,7 @@ async fn call(
 ) -> anyhow::Result<Vec<Answered>> {
     let mut seen = Vec::new();
     loop {
+        // Each number is handed out once, which is all that is asked of it.
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= count {
             return Ok(seen);

@@ -85,7 +85,9 @@ impl KillSchedule {
         let shares = (targets.len() as f64 + 1.0) / ALL_WITHIN;
         let kill = |(index, target): (usize, KillTarget)| ScheduledKill {
             target,
+            // Anywhere around its place, but a fifth of a place after the one before: two kills at once are one.
             share: (index as f64 + 0.6 + 0.8 * dice.random::<f64>()) / shares,
+            // Within the time that the campaign has for each kill, and not the same for all.
             impatient_after: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
         };
         let scheduled: Vec<ScheduledKill> = targets.into_iter().enumerate().map(kill).collect();

@@ -288,6 +288,7 @@ fn counted(reader: impl tokio::io::AsyncRead + Send + 'static, counter: &Arc<Ato
     use futures_util::TryStreamExt;
     let counter = Arc::clone(counter);
     let count = move |bytes: &bytes::Bytes| {
+        // A number for the progress only: no other memory is read by it.
         counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     };
     Body::wrap_stream(ReaderStream::with_capacity(reader, 64 * 1024).inspect_ok(count))

@@ -11,8 +11,6 @@ use stentor_server::app;
 use stentor_server::config::{Config, ConfigError};
 use tokio::signal::unix::{SignalKind, signal};
 
-const FEW_FILES: u64 = 4096;
-
 /// Run the server; it needs no configuration to start
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -52,7 +50,7 @@ impl ServeArgs {
         let config = self.settings()?;
         process::use_small_pages();
         let files = process::raise_file_limit();
-        if files < FEW_FILES {
+        if files < process::FEW_FILES {
             note(&format!(
                 "stentor: only {files} files may be open: raise the limit (ulimit -n, LimitNOFILE)"
             ));

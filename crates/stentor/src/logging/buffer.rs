@@ -46,6 +46,7 @@ impl LogBuffer {
     /// Takes one line, or counts it as lost where there is no room.
     pub(super) fn put(&self, line: &[u8]) {
         let mut state = self.lock();
+        // Told through the log itself, by the thread that writes: among the other lines the notice could be lost like them.
         if state.teller.is_some_and(|teller| teller == std::thread::current().id()) {
             state.notice.extend_from_slice(line);
             return;
@@ -55,6 +56,8 @@ impl LogBuffer {
             return;
         }
         state.bytes.extend_from_slice(line);
+        // Free before anybody is woken, who would else wake only to wait for the lock. No wake-up is lost: whoever waits has
+        // looked under this lock.
         drop(state);
         self.changed.notify_all();
     }
@@ -94,12 +97,14 @@ impl LogBuffer {
                 break;
             }
         }
+        // Under the lock under which the lines are taken: between the two `wait` would see neither and believe all written.
         state.is_writing = true;
         (std::mem::take(&mut state.bytes), state.lost_lines)
     }
 
     fn notice(&self, lost_lines: u64, tell: &impl Fn(u64)) -> Vec<u8> {
         self.lock().teller = Some(std::thread::current().id());
+        // Without the lock, which `put` takes when the line of this comes back.
         tell(lost_lines);
         let mut state = self.lock();
         state.teller = None;
@@ -109,6 +114,7 @@ impl LogBuffer {
     fn note_written(&self, lost_lines: u64, told_lines: u64) {
         let mut state = self.lock();
         state.lost_lines = state.lost_lines + lost_lines - told_lines;
+        // In one step with the count: whoever waited for the end of the writing reads what was lost in it.
         state.is_writing = false;
         drop(state);
         self.changed.notify_all();

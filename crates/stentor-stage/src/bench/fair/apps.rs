@@ -84,6 +84,7 @@ impl RequestCounters {
         &self,
         call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>,
     ) -> bool {
+        // Sums that are read when the callers are ended; no two of them have to agree at any moment before.
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.note(&call.await)
     }

@@ -50,6 +50,8 @@ impl Attack {
 
     /// Ends all of them and returns what became of their requests.
     pub(super) fn end(self) -> Vec<HostileAppCounts> {
+        // Nobody is waited for: a caller that holds a connection open would hold the bench up as well. A request that ends
+        // after this is in no count or in one, and both are true.
         self.runtime.shutdown_background();
         let read = |counters: &RequestCounters| {
             [&counters.asked, &counters.done, &counters.refused, &counters.broken]
@@ -155,6 +157,7 @@ async fn make_schedules(app: HostileApp, counters: Arc<RequestCounters>) {
     for _ in 0..SCHEDULE_CALLERS {
         let (app, counters, next) = (app.clone(), counters.clone(), next.clone());
         tasks.spawn(async move {
+            // Each number is handed out once, which is all that is asked of it.
             while next.fetch_add(1, Ordering::Relaxed) < SCHEDULES_MAX_COUNT {
                 let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "message": single()});
                 if !counters.count(app.client.offer("/v1/schedules", &schedule)).await {

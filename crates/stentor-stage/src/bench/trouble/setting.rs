@@ -19,10 +19,12 @@ use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
 use tokio::task::JoinHandle;
 
+/// Enough for a 99th percentile that is not the slowest one, within three seconds.
 const SINGLES_COUNT: u64 = 150;
 const SINGLES_EVERY: Duration = Duration::from_millis(20);
 /// How long the last single message is waited for; one that has not ended then counts as old as it is.
 const SINGLES_LIMIT: Duration = Duration::from_secs(10);
+/// The median of these is the clean rate: one of two could be the odd one.
 const CLEAN_ROUNDS: u32 = 3;
 /// Each poll reads all counts, which costs the machine that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

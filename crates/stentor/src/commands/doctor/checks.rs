@@ -6,6 +6,7 @@ mod sealing;
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
 use crate::output::{cell, thousands};
+use crate::process::FEW_FILES;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -14,8 +15,9 @@ use stentor_server::app::Depth;
 
 /// No clock that is right shows an earlier second than this (2026-11-01).
 const EARLIEST_S: u64 = 1_793_491_200;
-const FEW_FILES: u64 = 4096;
+/// Room in which an import and its write-ahead log can grow before somebody has looked.
 const LITTLE_DISK_BYTES: u64 = 1 << 30;
+/// A push service that throttles is left alone for a minute when it names no time; five minutes are more than that.
 const OLD_BACKLOG_S: f64 = 300.0;
 
 /// How bad it is.

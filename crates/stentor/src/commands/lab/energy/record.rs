@@ -72,6 +72,7 @@ impl RecordArgs {
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
         let asked = crate::process::asked_to_end()?;
         let enough = Duration::from_secs(self.seconds.unwrap_or(u64::from(u32::MAX)));
+        // However it ends, the recording is waited for: only then is its file whole.
         let recording = tokio::select! {
             done = &mut recording => done,
             () = asked => { stop.store(true, Ordering::Relaxed); recording.await }

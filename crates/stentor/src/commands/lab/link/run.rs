@@ -88,6 +88,7 @@ impl LinkRunArgs {
         // What the command sent last is still on its way.
         let _ = rig.settle(QUIET, Duration::from_secs(2));
         let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
+        // After the outcome, so that nothing of their ending counts in it; before the rig, in whose namespaces they are.
         drop(forwards);
         for service in &mut services {
             end_of(service);

@@ -50,6 +50,7 @@ impl Saves {
 
     /// How many were answered with success, and how many were not.
     pub(super) fn counts(&self) -> (u64, u64) {
+        // Two sums that need not be of one moment: a save between them is in one or in none.
         (self.counts.saved.load(Ordering::Relaxed), self.counts.failed.load(Ordering::Relaxed))
     }
 

@@ -41,6 +41,7 @@ impl KnownDevices {
         for listening in self.listening {
             let stop = listening.abort_handle();
             let heard = tokio::time::timeout(PATIENCE, listening).await;
+            // A time limit ends the waiting, not the task, which would listen on through the next trial.
             stop.abort();
             reached += u32::from(matches!(heard, Ok(Ok(Ok(())))));
         }

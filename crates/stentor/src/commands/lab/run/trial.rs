@@ -203,9 +203,11 @@ async fn measure(
     // Samples name a trial by its cell and its repetition.
     let name = format!("{},{}", trial.cell.id, trial.fork);
     watch.follow(&name, site, looks, trial.give_up_after).await?;
+    // At once: whatever the server does from here on is not for these campaigns.
     let (usage, counts) = (site.server.usage(), saves.counts());
     let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
+    // Before the known devices are waited for: the saves are counted, and would only load the server.
     drop(saves);
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
