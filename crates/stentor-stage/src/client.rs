@@ -12,6 +12,7 @@ use std::time::Duration;
 use stentor_lab::caller::Caller;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Twice what the server itself gives a request by default, so that its own refusal is seen and not this limit.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// A key that does not print itself.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+/// The times come from the ledger, so this pause is in none of them; each look costs the server that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits for a campaign's end and returns its instant.

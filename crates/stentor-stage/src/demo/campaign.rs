@@ -12,6 +12,7 @@ use crate::troubles::AcceptanceCheck;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Seldom, where nothing is timed by it: each look costs the server that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// When kills have to be timed, or when the whole campaign lasts a second.
 const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -8,7 +8,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
+/// The most that the API lists at once.
 const DEVICES_PER_PAGE: u64 = 1000;
+/// Enough to hide the way of each; the campaign is over, so nothing is measured beside them.
 const REQUESTS_AT_ONCE: usize = 16;
 
 /// What the ledger says of one delivery, its attempts summed up.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// For the eye: four looks in a second are smooth, and cost the server nothing that shows.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Watch and steer campaigns

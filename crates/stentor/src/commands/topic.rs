@@ -6,6 +6,7 @@ use crate::output::{Output, cell, facts};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+/// The most that the API takes at once.
 const DEVICES_PER_REQUEST: usize = 1000;
 
 /// Look after topics and their subscriptions

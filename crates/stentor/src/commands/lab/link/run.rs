@@ -23,6 +23,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// How long `--wait-port` waits.
 const SERVE_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// So long nothing must pass before the link counts as still.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Run a command on the device's side of a link
