@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::ensure;
-use emulator::Emulator;
+use emulator::ArmEmulator;
 
 use crate::workspace::Workspace;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u
     let bytes = std::fs::metadata(&binary)?.len();
     println!("path    {}", binary.display());
     println!("size    {bytes} bytes ({:.1} MiB)", bytes as f64 / MEBIBYTE);
-    let emulator = Emulator::find(&tools.emulator.unwrap_or_default(), &binary)?;
+    let emulator = ArmEmulator::find(&tools.emulator.unwrap_or_default(), &binary)?;
     println!("arm: {}", emulator.told());
     smoke::run(&emulator)?;
     println!("arm: everything answered rightly; nothing was timed, which needs the board itself");

@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use crate::{codegen, dist, tidy};
 
 /// What one step runs.
-enum Work {
+enum StepWork {
     /// A cargo command, with variables that only it sees.
     Cargo { arguments: &'static [&'static str], variables: &'static [(&'static str, &'static str)] },
     /// The house rules, in this process.
@@ -19,13 +19,13 @@ enum Work {
 }
 
 /// A named step.
-struct Step {
+struct CiStep {
     name: &'static str,
-    work: Work,
+    work: StepWork,
 }
 
 /// How a step ended.
-struct Ended {
+struct StepEnd {
     name: &'static str,
     passed: bool,
     took: Duration,
@@ -33,15 +33,18 @@ struct Ended {
 
 /// The steps of every run. They share one target folder and differ in no compiler flag, so nothing is built twice:
 /// clippy's and rustdoc's strictness are arguments to those tools alone.
-const STEPS: &[Step] = &[
-    Step { name: "fmt", work: cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "tidy", work: Work::Tidy },
-    Step { name: "clippy", work: cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
-    Step { name: "test", work: cargo(&["test", "--workspace", "--no-fail-fast"]) },
-    Step { name: "codegen", work: Work::Codegen },
-    Step {
+const STEPS: &[CiStep] = &[
+    CiStep { name: "fmt", work: cargo(&["fmt", "--all", "--check"]) },
+    CiStep { name: "tidy", work: StepWork::Tidy },
+    CiStep {
+        name: "clippy",
+        work: cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    },
+    CiStep { name: "test", work: cargo(&["test", "--workspace", "--no-fail-fast"]) },
+    CiStep { name: "codegen", work: StepWork::Codegen },
+    CiStep {
         name: "doc",
-        work: Work::Cargo {
+        work: StepWork::Cargo {
             arguments: &["doc", "--workspace", "--no-deps"],
             variables: &[("RUSTDOCFLAGS", "-D warnings")],
         },
@@ -49,9 +52,9 @@ const STEPS: &[Step] = &[
 ];
 
 /// The slow steps of `--full`; each tool must be installed.
-const FULL_STEPS: &[Step] = &[
-    Step { name: "deny", work: cargo(&["deny", "--workspace", "check"]) },
-    Step { name: "dist", work: Work::Dist },
+const FULL_STEPS: &[CiStep] = &[
+    CiStep { name: "deny", work: cargo(&["deny", "--workspace", "check"]) },
+    CiStep { name: "dist", work: StepWork::Dist },
 ];
 
 /// Runs all steps, also those behind a failed one, prints the summary, and returns whether all passed.
@@ -67,25 +70,25 @@ pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
         });
         let took = started.elapsed();
         println!("== {}: {} in {:.1} s", step.name, verdict(passed), took.as_secs_f64());
-        ended.push(Ended { name: step.name, passed, took });
+        ended.push(StepEnd { name: step.name, passed, took });
     }
     println!("\n{}", summary(&ended));
     Ok(ended.iter().all(|step| step.passed))
 }
 
-const fn cargo(arguments: &'static [&'static str]) -> Work {
-    Work::Cargo { arguments, variables: &[] }
+const fn cargo(arguments: &'static [&'static str]) -> StepWork {
+    StepWork::Cargo { arguments, variables: &[] }
 }
 
-fn perform(workspace: &Workspace, work: &Work) -> anyhow::Result<bool> {
+fn perform(workspace: &Workspace, work: &StepWork) -> anyhow::Result<bool> {
     match work {
-        Work::Tidy => tidy::run(workspace),
-        Work::Codegen => {
+        StepWork::Tidy => tidy::run(workspace),
+        StepWork::Codegen => {
             let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
             codegen::run(workspace, true, built)
         }
-        Work::Dist => dist::run(workspace, None, None),
-        Work::Cargo { arguments, variables } => {
+        StepWork::Dist => dist::run(workspace, None, None),
+        StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied()).current_dir(&workspace.root);
             Ok(command.status()?.success())
@@ -98,7 +101,7 @@ fn verdict(passed: bool) -> &'static str {
 }
 
 /// Writes one line per step and a last line with the verdict.
-fn summary(ended: &[Ended]) -> String {
+fn summary(ended: &[StepEnd]) -> String {
     let mut lines: Vec<String> = ended
         .iter()
         .map(|step| format!("{:<8} {} {:>7.1} s", step.name, verdict(step.passed), step.took.as_secs_f64()))

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One broken rule at one place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     /// The file, relative to the workspace root.
     pub(crate) file: String,
     /// The line, counted from one.
@@ -13,13 +13,13 @@ pub(crate) struct Finding {
     pub(crate) sentence: String,
 }
 
-impl Finding {
+impl TidyFinding {
     pub(crate) fn new(file: &str, line: usize, sentence: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line, sentence: sentence.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.sentence)
     }

@@ -22,11 +22,11 @@ use crate::workspace::Workspace;
 #[command(name = "cargo xtask", about = "The scripts of the house")]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Checks walls, sizes, words and the other house rules; exits 1 on any finding
     Tidy,
     /// Writes the references that the binary generates under docs/
@@ -76,11 +76,11 @@ fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
     let workspace = Workspace::load()?;
     let passed = match cli.command {
-        Command::Tidy => tidy::run(&workspace)?,
-        Command::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
-        Command::Ci { full } => ci::run(&workspace, full)?,
-        Command::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
-        Command::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Tidy => tidy::run(&workspace)?,
+        XtaskCommand::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
+        XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
+        XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
+        XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

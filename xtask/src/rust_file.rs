@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 
 /// A parsed Rust file of one package.
 pub(crate) struct RustFile {
@@ -23,7 +23,7 @@ pub(crate) struct RustFile {
 
 /// One identifier or punctuation mark and the line it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct SourceToken {
     /// The identifier, or a single punctuation character.
     pub(crate) word: String,
     /// The line, counted from one.
@@ -32,10 +32,10 @@ pub(crate) struct Token {
 
 impl RustFile {
     /// Parses `text`; a file that does not parse is itself a finding.
-    pub(crate) fn parse(package: &str, path: &str, text: &str) -> Result<Self, Finding> {
+    pub(crate) fn parse(package: &str, path: &str, text: &str) -> Result<Self, TidyFinding> {
         let ast = syn::parse_file(text).map_err(|error| {
             let line = error.span().start().line;
-            Finding::new(path, line, format!("does not parse ({error}): make it compile first"))
+            TidyFinding::new(path, line, format!("does not parse ({error}): make it compile first"))
         })?;
         let tests = TestLines::of(path, &ast);
         Ok(Self { package: package.to_owned(), path: path.to_owned(), text: text.to_owned(), ast, tests })
@@ -47,7 +47,7 @@ impl RustFile {
     }
 
     /// Lists all identifiers and punctuation marks in order, macro arguments included, delimiters and literals left out.
-    pub(crate) fn tokens(&self) -> Vec<Token> {
+    pub(crate) fn tokens(&self) -> Vec<SourceToken> {
         let mut tokens = Vec::new();
         if let Ok(stream) = self.text.parse::<TokenStream>() {
             flatten(stream, &mut tokens);
@@ -56,13 +56,13 @@ impl RustFile {
     }
 }
 
-fn flatten(stream: TokenStream, into: &mut Vec<Token>) {
+fn flatten(stream: TokenStream, into: &mut Vec<SourceToken>) {
     for tree in stream {
         let line = tree.span().start().line;
         match tree {
             TokenTree::Group(group) => flatten(group.stream(), into),
-            TokenTree::Ident(ident) => into.push(Token { word: ident.to_string(), line }),
-            TokenTree::Punct(punct) => into.push(Token { word: punct.as_char().to_string(), line }),
+            TokenTree::Ident(ident) => into.push(SourceToken { word: ident.to_string(), line }),
+            TokenTree::Punct(punct) => into.push(SourceToken { word: punct.as_char().to_string(), line }),
             TokenTree::Literal(_) => {}
         }
     }

@@ -17,7 +17,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     Ok(findings.is_empty())
 }
 
-fn parse_all(workspace: &Workspace) -> anyhow::Result<(Vec<RustFile>, Vec<Finding>)> {
+fn parse_all(workspace: &Workspace) -> anyhow::Result<(Vec<RustFile>, Vec<TidyFinding>)> {
     let (mut files, mut findings) = (Vec::new(), Vec::new());
     for source in workspace.sources()? {
         match RustFile::parse(&source.package, &source.path, &source.text) {
@@ -54,7 +54,7 @@ fn parse_all(workspace: &Workspace) -> anyhow::Result<(Vec<RustFile>, Vec<Findin
     Ok((files, findings))
 }
 
-fn report(findings: &[Finding], sizes: &[sizes::PackageSizes], files: usize) {
+fn report(findings: &[TidyFinding], sizes: &[sizes::PackageSizes], files: usize) {
     for package in sizes {
         println!("{package}");
     }

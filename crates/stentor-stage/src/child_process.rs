@@ -1,6 +1,6 @@
 //! A process that this one started, and that never outlives it.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Short beside a start or an end: what is measured around them must not be this pause.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// A server that is asked to end first settles what is in flight, and a push service may take its time to answer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 const TOLD_LINES: usize = 5;
 
@@ -81,7 +83,7 @@ impl ChildProcess {
                     self.name,
                     self.log_end()
                 );
-                Err(Failure::not_done(sentence).into())
+                Err(CommandFailure::not_done(sentence).into())
             }
             Err(error) => Err(error).context("a child cannot be waited for"),
         }
@@ -98,7 +100,7 @@ impl ChildProcess {
             if started.elapsed() > START_LIMIT {
                 let sentence =
                     format!("the {} does not start; its log ends with:\n{}", self.name, self.log_end());
-                return Err(Failure::not_done(sentence).into());
+                return Err(CommandFailure::not_done(sentence).into());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -121,8 +123,9 @@ impl ChildProcess {
         while !self.is_over() {
             if started.elapsed() > limit {
                 let sentence = format!("the {} does not end within {limit:?}", self.name);
-                return Err(Failure::not_done(sentence).into());
+                return Err(CommandFailure::not_done(sentence).into());
             }
+            // The peak of its memory can only be read while it runs: one that has ended has no memory any more.
             self.usage();
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -133,17 +136,19 @@ impl ChildProcess {
             return Ok(usage);
         }
         let sentence = format!("the {} failed ({status}); its log ends with:\n{}", self.name, self.log_end());
-        Err(Failure::not_done(sentence).into())
+        Err(CommandFailure::not_done(sentence).into())
     }
 
     /// Kills it (kill -9) and returns what it had used at its very end.
     pub fn kill(mut self) -> ResourceUsage {
+        // Before the signal: the peak of its memory is gone with the process.
         self.usage();
         self.end(Signal::KILL, DRAIN_LIMIT)
     }
 
     /// Asks it to end, kills it when it does not, and returns what it had used.
     pub fn terminate(mut self) -> ResourceUsage {
+        // Before the signal: the peak of its memory is gone with the process.
         self.usage();
         self.end(Signal::TERM, DRAIN_LIMIT)
     }
@@ -199,7 +204,7 @@ impl ChildProcess {
 
 impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // Both fail only when it is gone already.
+        // Killed first, or the wait would be for as long as it likes to run. Both fail only when it is gone already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

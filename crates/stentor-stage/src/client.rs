@@ -1,6 +1,6 @@
 //! A small client of the public REST API; the command line knows the server in no other way.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use anyhow::Context;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use stentor_lab::caller::HttpCaller;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Twice what the server itself gives a request by default, so that its own refusal is seen and not this limit.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// A key that does not print itself.
@@ -34,14 +35,14 @@ impl std::str::FromStr for Key {
 
 /// A connection to one server in one role.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct ApiClient {
     http: reqwest::Client,
     server: String,
     key: Option<Key>,
     app: Option<String>,
 }
 
-impl Client {
+impl ApiClient {
     /// Prepares a client; nothing is sent yet.
     pub fn new(server: &str, key: Option<Key>, app: Option<String>) -> anyhow::Result<Self> {
         let http = http(None)?;
@@ -192,7 +193,7 @@ impl Client {
                 root_cause(error)
             )
         };
-        Failure::new(Exit::Unreachable, sentence).into()
+        CommandFailure::new(Exit::Unreachable, sentence).into()
     }
 }
 
@@ -222,14 +223,14 @@ pub fn segment(name: &str) -> String {
 async fn body_of(response: Response) -> anyhow::Result<Value> {
     let bytes = response.bytes().await.map_err(|error| {
         let sentence = format!("the answer broke off ({}): try again", root_cause(&error));
-        anyhow::Error::from(Failure::new(Exit::Unreachable, sentence))
+        anyhow::Error::from(CommandFailure::new(Exit::Unreachable, sentence))
     })?;
     // What is not JSON came from something that is not Stentor; its status says enough.
     Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
 /// Turns a problem (RFC 9457) into one sentence.
-fn refusal(status: StatusCode, problem: &Value) -> Failure {
+fn refusal(status: StatusCode, problem: &Value) -> CommandFailure {
     let text = |field: &str| problem[field].as_str().filter(|text| !text.is_empty());
     let said = text("detail")
         .or(text("title"))
@@ -237,7 +238,7 @@ fn refusal(status: StatusCode, problem: &Value) -> Failure {
     let field = text("field").filter(|field| !said.contains(*field)).map(|field| format!("{field}: "));
     let hint = text("hint").map(|hint| format!(" ({hint})"));
     let sentence = format!("{}{said}{}", field.unwrap_or_default(), hint.unwrap_or_default());
-    Failure::new(exit_for(status), sentence).with_code(text("code").map(str::to_owned))
+    CommandFailure::new(exit_for(status), sentence).with_code(text("code").map(str::to_owned))
 }
 
 fn exit_for(status: StatusCode) -> Exit {

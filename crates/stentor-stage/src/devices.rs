@@ -66,7 +66,7 @@ impl Half {
 
 /// One device: its half and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
+pub struct PopulationMember {
     /// Its half.
     pub half: Half,
     /// Its number there.
@@ -100,18 +100,18 @@ impl DevicePopulation {
     }
 
     /// The device at a place of the import.
-    pub const fn member(self, place: u64) -> Member {
+    pub const fn member(self, place: u64) -> PopulationMember {
         let half = if place.is_multiple_of(2) { Half::Fcm } else { Half::Apns };
-        Member { half, number: place / 2 }
+        PopulationMember { half, number: place / 2 }
     }
 
     /// Every device.
-    pub fn members(self) -> impl Iterator<Item = Member> {
+    pub fn members(self) -> impl Iterator<Item = PopulationMember> {
         (0..self.devices).map(move |place| self.member(place))
     }
 
     /// The push token of a device.
-    pub fn token(self, member: Member) -> String {
+    pub fn token(self, member: PopulationMember) -> String {
         let ending = member.number / MARKS;
         match member.half {
             Half::Fcm => {
@@ -131,7 +131,7 @@ impl DevicePopulation {
     }
 
     /// Writes the line with which a device is imported.
-    pub fn write_line(self, member: Member, lines: &mut String) {
+    pub fn write_line(self, member: PopulationMember, lines: &mut String) {
         let (locale, time_zone) = marks(member.number);
         let (platform, token) = (member.half.platform(), self.token(member));
         // Writing to a string cannot fail.
@@ -142,7 +142,7 @@ impl DevicePopulation {
     }
 
     /// Recognizes a device in a listing of the API.
-    pub fn recognize(self, device: &Value) -> Option<Member> {
+    pub fn recognize(self, device: &Value) -> Option<PopulationMember> {
         let (half, alphabet) = match device["provider"].as_str()? {
             "fcm" => (Half::Fcm, &BASE64[..]),
             "apns" => (Half::Apns, &HEX[..]),
@@ -155,7 +155,7 @@ impl DevicePopulation {
         };
         let mark = place(&LOCALES, "locale")? + place(&TIME_ZONES, "time_zone")? * LOCALES.len() as u64;
         let number = ending * MARKS + mark;
-        (number < self.devices_of(half)).then_some(Member { half, number })
+        (number < self.devices_of(half)).then_some(PopulationMember { half, number })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is neither done nor reported where the processor is emulated: times there say nothing of any processor.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use std::sync::LazyLock;
 use std::time::Duration;
 use stentor_lab::emulation;
@@ -23,9 +23,9 @@ pub fn refuse() -> anyhow::Result<()> {
     judged(why()).map_err(anyhow::Error::from)
 }
 
-fn judged(why: Option<&str>) -> Result<(), Failure> {
+fn judged(why: Option<&str>) -> Result<(), CommandFailure> {
     let sentence = |why| format!("this processor is emulated ({why}): nothing is timed here");
-    why.map_or(Ok(()), |why| Err(Failure::new(Exit::NotTestable, sentence(why))))
+    why.map_or(Ok(()), |why| Err(CommandFailure::new(Exit::NotTestable, sentence(why))))
 }
 
 /// Writes a time with what stands before it, or nothing where nothing is timed.

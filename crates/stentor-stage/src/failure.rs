@@ -23,7 +23,7 @@ pub enum Exit {
 
 /// An error that knows its exit code and the server's word for it, if the server said one.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CommandFailure {
     /// The kind, which is the exit code.
     pub exit: Exit,
     /// The server's stable code.
@@ -31,7 +31,7 @@ pub struct Failure {
     sentence: String,
 }
 
-impl Failure {
+impl CommandFailure {
     /// Makes a failure from a sentence.
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, code: None, sentence: sentence.into() }
@@ -54,17 +54,17 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CommandFailure {}
 
 /// Returns the exit code and the server's code of any error.
 pub fn judge(error: &anyhow::Error) -> (Exit, Option<&str>) {
-    match error.downcast_ref::<Failure>() {
+    match error.downcast_ref::<CommandFailure>() {
         Some(failure) => (failure.exit, failure.code.as_deref()),
         None => (Exit::NotDone, None),
     }

@@ -1,8 +1,8 @@
 //! Imports the population through the public API, as one stream of NDJSON.
 
-use crate::client::Client;
-use crate::devices::{DevicePopulation, Member};
-use crate::failure::Failure;
+use crate::client::ApiClient;
+use crate::devices::{DevicePopulation, PopulationMember};
+use crate::failure::CommandFailure;
 use crate::reporter::Reporter;
 use crate::text::thousands;
 use bytes::Bytes;
@@ -13,15 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Some 64 KiB: large enough to write at once, small enough that progress is seen.
 const LINES_PER_PART: u64 = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes the line with which a device is imported.
-pub type Writer = fn(DevicePopulation, Member, &mut String);
+pub type Writer = fn(DevicePopulation, PopulationMember, &mut String);
 
 /// Imports every device and returns how long that took.
 pub async fn run(
-    client: &Client,
+    client: &ApiClient,
     population: DevicePopulation,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Duration> {
@@ -30,7 +31,7 @@ pub async fn run(
 
 /// Imports every device by lines of another kind and returns how long that took.
 pub async fn run_with(
-    client: &Client,
+    client: &ApiClient,
     population: DevicePopulation,
     writer: Writer,
     reporter: &dyn Reporter,
@@ -59,7 +60,7 @@ pub async fn run_with(
         thousands(population.devices()),
         thousands(created)
     );
-    Err(Failure::not_done(sentence).into())
+    Err(CommandFailure::not_done(sentence).into())
 }
 
 /// Makes the lines only when the connection takes them.
@@ -72,6 +73,7 @@ fn lines(population: DevicePopulation, writer: Writer, sent: &Arc<AtomicU64>) ->
         for place in start..end {
             writer(population, population.member(place), &mut lines);
         }
+        // A number for the progress only: no other memory is read by it.
         sent.store(end, Ordering::Relaxed);
         Ok::<_, Infallible>(Bytes::from(lines))
     });

@@ -26,26 +26,19 @@ impl Keys {
         Ok(Self { rsa, p256 })
     }
 
-    /// What the FCM emulator must know to check signatures.
-    fn fcm_auth(&self) -> Value {
-        json!({"accounts": [{"client_email": ACCOUNT, "public_key_pem": self.rsa.public_key_pem()}]})
-    }
-
-    /// What the APNs emulator must know to check signatures.
-    fn apns_keys(&self) -> Value {
-        json!([{"team_id": TEAM, "key_id": KEY, "public_key_pem": self.p256.public_key_pem()}])
-    }
-
     /// Tells an emulator, by its settings, whose requests it shall take.
     pub fn introduce(&self, half: Half, settings: &mut Value) {
         match half {
             Half::Fcm => {
                 settings["projects"] = json!([PROJECT]);
-                settings["auth"] = self.fcm_auth();
+                let public_key = self.rsa.public_key_pem();
+                settings["auth"] =
+                    json!({"accounts": [{"client_email": ACCOUNT, "public_key_pem": public_key}]});
             }
             Half::Apns => {
                 settings["topics"] = json!([BUNDLE]);
-                settings["keys"] = self.apns_keys();
+                let public_key = self.p256.public_key_pem();
+                settings["keys"] = json!([{"team_id": TEAM, "key_id": KEY, "public_key_pem": public_key}]);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! The ledger of a campaign as the REST API tells it.
 
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use serde::Deserialize;
 use serde_json::Value;
 
 /// A snapshot of a campaign's books.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Ledger {
+pub struct CampaignLedger {
     /// The campaign.
     pub campaign: String,
     /// The message that asked for it.
@@ -17,7 +17,7 @@ pub struct Ledger {
     /// When the last delivery ended.
     pub ended_at: Option<String>,
     /// Why it was stopped, if it was.
-    pub stop: Option<Stop>,
+    pub stop: Option<LedgerStop>,
     /// How many devices it is for.
     pub audience: u64,
     /// Whether every device of the audience is in the books.
@@ -25,7 +25,7 @@ pub struct Ledger {
     /// Whether the books balance, as the server says.
     pub balanced: bool,
     /// How many deliveries are in each state.
-    pub totals: Totals,
+    pub totals: LedgerTotals,
     /// How often a push service was asked.
     pub attempts: u64,
     /// How many deliveries may have arrived more than once.
@@ -39,7 +39,7 @@ pub struct Ledger {
 /// Why a campaign was stopped early, at a provider or as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Stop {
+pub struct LedgerStop {
     /// The reason, as a code.
     pub reason: String,
     /// What the push service said.
@@ -49,7 +49,7 @@ pub struct Stop {
 /// How many deliveries are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Totals {
+pub struct LedgerTotals {
     /// Waiting.
     pub queued: u64,
     /// On their way.
@@ -77,21 +77,21 @@ pub struct ProviderBooks {
     /// How many devices it is for.
     pub audience: u64,
     /// How many deliveries are in each state.
-    pub totals: Totals,
+    pub totals: LedgerTotals,
     /// How often a push service was asked.
     pub attempts: u64,
     /// How many deliveries may have arrived more than once.
     pub ambiguous: u64,
     /// Why it was stopped, if it was.
-    pub stop: Option<Stop>,
+    pub stop: Option<LedgerStop>,
     /// How many deliveries are in a state for a reason.
-    pub reasons: Vec<ReasonCount>,
+    pub reasons: Vec<LedgerReason>,
 }
 
 /// How many deliveries are in a state for a reason.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ReasonCount {
+pub struct LedgerReason {
     /// Its state.
     pub state: String,
     /// The reason, as a code.
@@ -100,7 +100,7 @@ pub struct ReasonCount {
     pub count: u64,
 }
 
-impl Totals {
+impl LedgerTotals {
     /// Adds the states that are final.
     pub const fn ended(&self) -> u64 {
         self.accepted + self.rejected + self.expired + self.collapsed + self.canceled + self.failed
@@ -112,9 +112,9 @@ impl Totals {
     }
 }
 
-impl Ledger {
+impl CampaignLedger {
     /// Asks for the ledger of a campaign or message; returns what the server said beside what it means.
-    pub async fn fetch(client: &Client, campaign: &str) -> anyhow::Result<(Value, Self)> {
+    pub async fn fetch(client: &ApiClient, campaign: &str) -> anyhow::Result<(Value, Self)> {
         let said = client.get(&format!("/v1/campaigns/{}", segment(campaign))).await?;
         let ledger = Self::deserialize(&said)?;
         Ok((said, ledger))
@@ -127,15 +127,16 @@ impl Ledger {
 
     /// Adds the books up, without trusting the server's own sum.
     pub fn sums_up(&self) -> bool {
-        let sums_up = |audience: u64, totals: &Totals| audience == totals.ended() + totals.open();
-        let add =
-            |field: fn(&Totals) -> u64| self.providers.iter().map(|books| field(&books.totals)).sum::<u64>();
+        let sums_up = |audience: u64, totals: &LedgerTotals| audience == totals.ended() + totals.open();
+        let add = |field: fn(&LedgerTotals) -> u64| {
+            self.providers.iter().map(|books| field(&books.totals)).sum::<u64>()
+        };
         sums_up(self.audience, &self.totals)
             && self.providers.iter().all(|books| sums_up(books.audience, &books.totals))
             && add(|totals| totals.accepted) == self.totals.accepted
             && add(|totals| totals.rejected) == self.totals.rejected
-            && add(Totals::ended) == self.totals.ended()
-            && add(Totals::open) == self.totals.open()
+            && add(LedgerTotals::ended) == self.totals.ended()
+            && add(LedgerTotals::open) == self.totals.open()
     }
 
     /// Names the state, and why it was stopped if it was.

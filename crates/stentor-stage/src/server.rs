@@ -1,15 +1,16 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::client::read_key;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stentor_rig::cgroup::Cgroup;
 
+/// A server that was killed first takes back what was in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -78,9 +79,9 @@ impl Server {
     }
 
     /// Returns a client with the root key.
-    pub fn client(&self) -> anyhow::Result<Client> {
+    pub fn client(&self) -> anyhow::Result<ApiClient> {
         let key = read_key(&self.data_dir.join("root.key")).context("the server made no root key")?;
-        Client::new(&self.url(), Some(key), None)
+        ApiClient::new(&self.url(), Some(key), None)
     }
 
     /// Ends it and starts it again at the same address with these settings and in this group; what it used is counted
@@ -166,15 +167,17 @@ impl Server {
         let child =
             self.child.insert(ChildProcess::start_with("server", &arguments, &self.environment, &self.log)?);
         if let Some(cgroup) = &self.cgroup {
+            // Before it is waited for: what it takes at its start is limited and counted as well.
             cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
         }
         let started = Instant::now();
         while !self.is_ready().await {
             self.check_alive()?;
             if started.elapsed() > START_LIMIT {
-                return Err(
-                    Failure::not_done("the server does not get ready: look at its log (--keep DIR)").into()
-                );
+                return Err(CommandFailure::not_done(
+                    "the server does not get ready: look at its log (--keep DIR)",
+                )
+                .into());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -183,11 +186,13 @@ impl Server {
 
     async fn until_warm(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        let client = Client::new(&self.url(), None, None)?;
+        let client = ApiClient::new(&self.url(), None, None)?;
         while client.probe("/readyz").await.is_ok_and(|(_, told)| told["getting_ready"] == true) {
             self.check_alive()?;
             if started.elapsed() > START_LIMIT {
-                return Err(Failure::not_done("the push services give no access token or connection").into());
+                return Err(
+                    CommandFailure::not_done("the push services give no access token or connection").into()
+                );
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -202,7 +207,7 @@ impl Server {
         if self.address.is_none() {
             return false;
         }
-        let Ok(client) = Client::new(&self.url(), None, None) else { return false };
+        let Ok(client) = ApiClient::new(&self.url(), None, None) else { return false };
         client.probe("/readyz").await.is_ok_and(|(status, _)| status.is_success())
     }
 }

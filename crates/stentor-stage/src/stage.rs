@@ -1,10 +1,10 @@
 //! The stage: a directory, two emulators, a server, an app with its credentials.
 
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::devices::{DevicePopulation, Half};
 use crate::emulated::elapsed_text;
 use crate::emulator::Emulators;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::keys::Keys;
 use crate::limits;
 use crate::policy::AnswerPolicy;
@@ -111,7 +111,7 @@ pub struct Stage {
     /// Both push services.
     pub emulators: Emulators,
     /// A client that acts for the app.
-    pub client: Client,
+    pub client: ApiClient,
     /// The keys that its emulators know.
     pub keys: Keys,
     // Gone before its directory, and after the server that stands on it.
@@ -196,14 +196,14 @@ fn make_directory(keep: Option<&Path>) -> anyhow::Result<StageDirectory> {
     let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
     if entries.next().is_some() {
         let sentence = format!("{} is not empty: name a new directory with --keep", path.display());
-        return Err(Failure::usage(sentence).into());
+        return Err(CommandFailure::usage(sentence).into());
     }
     let path = std::path::absolute(path).context("the directory has no absolute path")?;
     Ok(StageDirectory::Kept(path))
 }
 
 /// Makes an app with both credentials; returns a client that acts for it.
-pub async fn make_app(root: Client, name: &str, credentials: &[Value; 2]) -> anyhow::Result<Client> {
+pub async fn make_app(root: ApiClient, name: &str, credentials: &[Value; 2]) -> anyhow::Result<ApiClient> {
     let app = root.post("/v1/apps", &json!({"name": name})).await?;
     let app = cell(&app["id"]);
     let path = format!("/v1/apps/{}/credentials", segment(&app));

@@ -9,7 +9,7 @@ mod disk;
 mod sync;
 
 use crate::child_process::ChildProcess;
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::reporter::Reporter;
 pub use acceptance::AcceptanceCheck;
 use anyhow::Context;
@@ -103,7 +103,7 @@ impl TroubleInjector {
     pub async fn inject(
         &mut self,
         server: &mut ChildProcess,
-        client: &Client,
+        client: &ApiClient,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         match self.trouble {
@@ -120,7 +120,7 @@ impl TroubleInjector {
     async fn fill_the_disk(
         &self,
         server: &mut ChildProcess,
-        client: &Client,
+        client: &ApiClient,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
@@ -140,7 +140,7 @@ impl TroubleInjector {
     async fn shift_the_clock(
         &self,
         server: &mut ChildProcess,
-        client: &Client,
+        client: &ApiClient,
         acceptance: &mut AcceptanceCheck,
     ) -> anyhow::Result<()> {
         let Some(clock) = &self.clock else { return Ok(()) };
@@ -160,7 +160,7 @@ impl TroubleInjector {
 /// From the first sync that was made to fail until the last, nothing may be kept.
 async fn fail_to_sync(
     server: &mut ChildProcess,
-    client: &Client,
+    client: &ApiClient,
     acceptance: &mut AcceptanceCheck,
 ) -> anyhow::Result<()> {
     let mut failures = sync::SyncFailures::attach(server.id())?;

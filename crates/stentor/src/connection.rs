@@ -1,7 +1,7 @@
 //! Where the server is and who asks: the options that every client command has.
 
-use crate::client::{Client, Key, read_key};
-use crate::failure::{Exit, Failure};
+use crate::client::{ApiClient, Key, read_key};
+use crate::failure::{CommandFailure, Exit};
 use anyhow::Context;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The options that say where the server is and who asks.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionArgs {
     /// Where the server listens
     #[arg(
         long,
@@ -39,14 +39,14 @@ pub(crate) struct Connection {
     pub(crate) data_dir: PathBuf,
 }
 
-impl Connection {
+impl ConnectionArgs {
     /// Connects as whoever the options say, for commands that are not about one app.
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        Client::new(&self.server, Some(self.find_key()?), self.app.clone())
+    pub(crate) fn client(&self) -> anyhow::Result<ApiClient> {
+        ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())
     }
 
     /// Connects for commands about one app: with the root key and a single app, that app is meant.
-    pub(crate) async fn app_client(&self) -> anyhow::Result<Client> {
+    pub(crate) async fn app_client(&self) -> anyhow::Result<ApiClient> {
         let client = self.client()?;
         if self.app.is_some() {
             return Ok(client);
@@ -59,11 +59,11 @@ impl Connection {
     }
 
     /// Names the app to act for, for commands that have it in their path.
-    pub(crate) async fn app_id(&self) -> anyhow::Result<(Client, String)> {
+    pub(crate) async fn app_id(&self) -> anyhow::Result<(ApiClient, String)> {
         let client = self.app_client().await?;
         match client.app() {
             Some(app) => Ok((client.clone(), app.to_owned())),
-            None => Err(Failure::usage("say which app is meant with --app app_…").into()),
+            None => Err(CommandFailure::usage("say which app is meant with --app app_…").into()),
         }
     }
 
@@ -80,13 +80,13 @@ impl Connection {
                 "no key: give one with --key or STENTOR_KEY, or point --data-dir at the server's data ({} cannot be read)",
                 path.display()
             );
-            Failure::new(Exit::Denied, sentence).into()
+            CommandFailure::new(Exit::Denied, sentence).into()
         })
     }
 }
 
 fn is_app_key(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Failure>().and_then(|failure| failure.code.as_deref()) == Some("forbidden")
+    error.downcast_ref::<CommandFailure>().and_then(|failure| failure.code.as_deref()) == Some("forbidden")
 }
 
 fn only_app(apps: &Value) -> anyhow::Result<String> {
@@ -94,11 +94,13 @@ fn only_app(apps: &Value) -> anyhow::Result<String> {
         apps["apps"].as_array().into_iter().flatten().filter_map(|app| app["id"].as_str()).collect();
     match ids.as_slice() {
         [only] => Ok((*only).to_owned()),
-        [] => Err(Failure::usage("there is no app yet: make one with `stentor app create NAME`").into()),
+        [] => {
+            Err(CommandFailure::usage("there is no app yet: make one with `stentor app create NAME`").into())
+        }
         many => {
             let sentence =
                 format!("there are {} apps: say which with --app ({})", many.len(), many.join(", "));
-            Err(Failure::usage(sentence).into())
+            Err(CommandFailure::usage(sentence).into())
         }
     }
 }

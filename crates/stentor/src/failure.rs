@@ -1,6 +1,6 @@
 //! What the exit codes mean; failures that know theirs are those of the stage.
 
-pub(crate) use stentor_stage::failure::{Exit, Failure, judge};
+pub(crate) use stentor_stage::failure::{CommandFailure, Exit, judge};
 
 /// What the exit codes mean, as printed by `--help`.
 pub(crate) const EXIT_CODES: &str = "\

@@ -1,11 +1,11 @@
 //! The ledger of a campaign for people: a column for each provider's numbers, reasons, and whether the books balance.
 
 use crate::output::{ledger as table, thousands};
-use stentor_stage::ledger::Stop;
-pub(crate) use stentor_stage::ledger::{Ledger, ProviderBooks, Totals};
+use stentor_stage::ledger::LedgerStop;
+pub(crate) use stentor_stage::ledger::{CampaignLedger, LedgerTotals, ProviderBooks};
 
 /// Lays the books out as a table, a row per provider.
-pub(crate) fn describe(ledger: &Ledger) -> String {
+pub(crate) fn describe(ledger: &CampaignLedger) -> String {
     let head = format!("campaign {}  {}", ledger.campaign, ledger.state_text());
     let verdict = if ledger.sums_up() { "the books balance" } else { "THE BOOKS DO NOT BALANCE" };
     let rows = ledger
@@ -35,16 +35,16 @@ pub(crate) fn describe(ledger: &Ledger) -> String {
 }
 
 /// Returns which providers were stopped and why; what the campaign as a whole says already is not repeated.
-fn describe_stops(ledger: &Ledger) -> String {
+fn describe_stops(ledger: &CampaignLedger) -> String {
     let stopped = ledger.providers.iter().filter(|_| ledger.stop.is_none());
     let lines = stopped.filter_map(|books| {
-        let Stop { reason, detail } = books.stop.as_ref()?;
+        let LedgerStop { reason, detail } = books.stop.as_ref()?;
         Some(format!("\n{} was stopped ({reason}): {detail}\n", books.provider))
     });
     lines.collect()
 }
 
-fn describe_reasons(ledger: &Ledger) -> String {
+fn describe_reasons(ledger: &CampaignLedger) -> String {
     let lines = ledger.providers.iter().flat_map(|books| {
         let told = books.reasons.iter().filter(|reason| reason.reason != "none" && reason.count > 0);
         told.map(|reason| {
@@ -55,7 +55,7 @@ fn describe_reasons(ledger: &Ledger) -> String {
     if lines.is_empty() { String::new() } else { format!("\nreasons\n{}\n", lines.join("\n")) }
 }
 
-fn row(name: &str, audience: u64, totals: &Totals, attempts: u64, ambiguous: u64) -> [String; 12] {
+fn row(name: &str, audience: u64, totals: &LedgerTotals, attempts: u64, ambiguous: u64) -> [String; 12] {
     let numbers = [
         audience,
         totals.queued,
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn a_stopped_provider_is_told_with_its_reason() {
         let books = ProviderBooks { provider: "fcm".to_owned(), ..ProviderBooks::default() };
-        let mut ledger = Ledger { providers: vec![books], ..Ledger::default() };
+        let mut ledger = CampaignLedger { providers: vec![books], ..CampaignLedger::default() };
         assert!(!describe(&ledger).contains("was stopped"));
         ledger.providers[0].stop =
-            Some(Stop { reason: "payload_refused".to_owned(), detail: "too big".to_owned() });
+            Some(LedgerStop { reason: "payload_refused".to_owned(), detail: "too big".to_owned() });
         let text = describe(&ledger);
         assert!(text.contains("fcm was stopped (payload_refused): too big"), "{text}");
     }

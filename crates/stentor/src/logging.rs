@@ -5,7 +5,7 @@
 
 mod buffer;
 
-use buffer::Buffer;
+use buffer::LogBuffer;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,16 +19,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// How long an ending process waits for its last lines to be written.
 const LAST_LINES_MAX: Duration = Duration::from_secs(1);
 
-static BUFFER: OnceLock<Arc<Buffer>> = OnceLock::new();
+static BUFFER: OnceLock<Arc<LogBuffer>> = OnceLock::new();
 
 /// Begins to log. A filter that cannot be understood falls back to `info`.
 pub(crate) fn start(level: &str, json: bool) -> io::Result<()> {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let buffer = Buffer::start(standard_error(), tell_lost)?;
+    let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
+    let buffer = LogBuffer::start(standard_error(), tell_lost)?;
     let lines = buffer.clone();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(move || Line(lines.clone()))
+        .with_writer(move || LineWriter(lines.clone()))
         .with_ansi(false)
         .log_internal_errors(false);
     // A second subscriber in one process changes nothing.
@@ -68,10 +69,6 @@ fn standard_error() -> Box<dyn Write + Send> {
     }
 }
 
-fn tell_lost(lines: u64) {
-    tracing::warn!(lines, "lines of the log were lost: they could not be written");
-}
-
 /// Logs a panic: the usual hook writes to standard error itself, and may wait there for ever.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let why = panic.payload_as_str().unwrap_or("no word why");
@@ -87,9 +84,9 @@ fn tell_panic(panic: &PanicHookInfo<'_>) {
 }
 
 /// One line on its way.
-struct Line(Arc<Buffer>);
+struct LineWriter(Arc<LogBuffer>);
 
-impl Write for Line {
+impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.put(line);
         Ok(line.len())

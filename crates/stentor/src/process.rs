@@ -5,8 +5,12 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// A server that may open fewer files refuses callers long before its own limit of connections (10,000 by default).
+pub(crate) const FEW_FILES: u64 = 4096;
+
 /// Completes when the process is asked to end; a second request ends it at once.
 pub(crate) fn asked_to_end() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    // Taken now and not when the future is first polled: a signal between the two would end the process at once.
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be received")?;
     Ok(async move {

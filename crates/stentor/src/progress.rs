@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stentor_stage::reporter::{Phase, Reporter};
 
+/// Lines are for files and pipes, which keep them: a campaign of an hour leaves 1,800.
 const LINE_EVERY: Duration = Duration::from_secs(2);
+/// Long enough that the steps of a group commit do not show, short enough that a stop does.
 const RATE_OVER: Duration = Duration::from_secs(3);
 const BAR: &str = "{msg:<12} [{bar:32}] {percent:>3} %  {prefix}";
 
 /// The progress of one phase.
-pub(crate) struct Progress {
+pub(crate) struct PhaseProgress {
     bar: ProgressBar,
     name: String,
     total: u64,
@@ -22,7 +24,7 @@ pub(crate) struct Progress {
     last_line: Option<Instant>,
 }
 
-impl Progress {
+impl PhaseProgress {
     /// Begins a phase of `total` steps.
     pub(crate) fn start(name: impl Into<String>, total: u64) -> Self {
         let name = name.into();
@@ -118,11 +120,11 @@ impl Reporter for Terminal {
     }
 
     fn begin(&self, name: &str, total: u64) -> Box<dyn Phase> {
-        Box::new(Progress::start(name, total))
+        Box::new(PhaseProgress::start(name, total))
     }
 }
 
-impl Phase for Progress {
+impl Phase for PhaseProgress {
     fn update(&mut self, done: u64) {
         self.update(done);
     }

@@ -18,13 +18,13 @@ const MAGIC: &str = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0
 const MASK: &str = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff";
 
 /// How the binary is started.
-pub(super) struct Emulator {
+pub(super) struct ArmEmulator {
     binary: PathBuf,
     /// The line that registers the emulator, where that is done in a namespace.
     rule: Option<String>,
 }
 
-impl Emulator {
+impl ArmEmulator {
     /// Tries what this machine allows.
     pub(super) fn find(program: &Path, binary: &Path) -> anyhow::Result<Self> {
         let rule = format!(":stentor-arm:M::{MAGIC}:{MASK}:{}:F", program.display());

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use super::emulator::Emulator;
+use super::emulator::ArmEmulator;
 
 /// Devices of the demo: few, but both push services and every stage take part.
 const DEMO_DEVICES: &str = "200";
@@ -29,7 +29,7 @@ const TIMING: &[&[&str]] = &[
 ];
 
 /// Tries the binary; the first thing that fails is the error.
-pub(super) fn run(emulator: &Emulator) -> anyhow::Result<()> {
+pub(super) fn run(emulator: &ArmEmulator) -> anyhow::Result<()> {
     println!("arm: {}", text(&emulator.run(&["--version"])?.stdout).trim());
     doctor(emulator)?;
     let folder = std::env::temp_dir().join(format!("stentor-arm-{}", std::process::id()));
@@ -50,7 +50,7 @@ pub(super) fn run(emulator: &Emulator) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn doctor(emulator: &Emulator) -> anyhow::Result<()> {
+fn doctor(emulator: &ArmEmulator) -> anyhow::Result<()> {
     let told = succeed(emulator, &["lab", "doctor", "--json"])?;
     let findings = told["findings"].as_array().into_iter().flatten();
     let times =
@@ -60,7 +60,7 @@ fn doctor(emulator: &Emulator) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_study(emulator: &Emulator, study: &str, levels: &[&str], folder: &Path) -> anyhow::Result<()> {
+fn run_study(emulator: &ArmEmulator, study: &str, levels: &[&str], folder: &Path) -> anyhow::Result<()> {
     let out = folder.join(study);
     let out = out.to_str().context("the scratch folder's path is not text")?;
     let mut arguments = vec!["lab", "run", study, "--subject", "rust", "--forks", "1", "--samples", "2"];
@@ -122,7 +122,7 @@ fn is_untimed(told: &Value, fields: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Runs a command that must succeed, and gives the object of its last line.
-fn succeed(emulator: &Emulator, arguments: &[&str]) -> anyhow::Result<Value> {
+fn succeed(emulator: &ArmEmulator, arguments: &[&str]) -> anyhow::Result<Value> {
     let output = emulator.run(arguments)?;
     let told = text(&output.stdout);
     let command = || format!("`stentor {}`", arguments.join(" "));

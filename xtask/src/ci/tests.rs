@@ -1,7 +1,7 @@
 use super::*;
 
-fn ended(name: &'static str, passed: bool) -> Ended {
-    Ended { name, passed, took: Duration::from_secs(2) }
+fn ended(name: &'static str, passed: bool) -> StepEnd {
+    StepEnd { name, passed, took: Duration::from_secs(2) }
 }
 
 #[test]

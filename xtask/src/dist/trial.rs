@@ -10,13 +10,13 @@ use anyhow::{Context, ensure};
 const DEMO_DEVICES: &str = "200";
 
 /// A server that ends with the trial.
-struct Server {
+struct TrialServer {
     child: Child,
     /// Where it listens, as `http://localhost:port`.
     url: String,
 }
 
-impl Drop for Server {
+impl Drop for TrialServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -43,12 +43,12 @@ fn be_found_by_name(binary: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start(binary: &Path, data: &str) -> anyhow::Result<Server> {
+fn start(binary: &Path, data: &str) -> anyhow::Result<TrialServer> {
     let mut command = Command::new(binary);
     command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data-dir", data]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let output = child.stdout.take();
-    let mut server = Server { child, url: String::new() };
+    let mut server = TrialServer { child, url: String::new() };
     let mut line = String::new();
     BufReader::new(output.context("the server has an output")?).read_line(&mut line)?;
     let port = line.split("127.0.0.1:").nth(1).unwrap_or_default();

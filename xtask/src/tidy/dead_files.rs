@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use syn::{Expr, Item, Lit, Meta};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
 /// Reports the files that no target of the workspace reaches.
-pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> Vec<Finding> {
+pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> Vec<TidyFinding> {
     let packages = workspace.metadata.workspace_packages();
     let targets = packages.iter().flat_map(|package| &package.targets);
     let roots = targets.map(|target| workspace.relative(target.src_path.as_std_path()));
@@ -17,7 +17,7 @@ pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> Vec<Finding> {
 }
 
 /// Reports the files that none of `roots` reaches.
-pub(crate) fn unreachable(roots: &[String], files: &[RustFile]) -> Vec<Finding> {
+pub(crate) fn unreachable(roots: &[String], files: &[RustFile]) -> Vec<TidyFinding> {
     let mut reached: BTreeSet<String> = BTreeSet::new();
     let mut waiting: Vec<String> = roots.to_vec();
     while let Some(path) = waiting.pop() {
@@ -27,7 +27,7 @@ pub(crate) fn unreachable(roots: &[String], files: &[RustFile]) -> Vec<Finding> 
         }
     }
     let dead = files.iter().filter(|file| !reached.contains(&file.path));
-    dead.map(|file| Finding::new(&file.path, 1, "no `mod` leads to this file: declare it or delete it"))
+    dead.map(|file| TidyFinding::new(&file.path, 1, "no `mod` leads to this file: declare it or delete it"))
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, ReturnType, Signature};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// How the documentation of a function that returns something does not begin.
@@ -16,7 +16,7 @@ const EMPTY: &[&str] =
     &["Why.", "Which.", "When.", "How.", "Who.", "Where.", "What.", "Whose.", "How many.", "How often."];
 
 /// Reports such documentation in one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     let mut docs = Docs { file, findings: Vec::new() };
     docs.visit_file(&file.ast);
     docs.findings
@@ -24,7 +24,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
 
 struct Docs<'a> {
     file: &'a RustFile,
-    findings: Vec<Finding>,
+    findings: Vec<TidyFinding>,
 }
 
 impl Docs<'_> {
@@ -39,7 +39,7 @@ impl Docs<'_> {
                 "the documentation of `{}` begins with \"{beginning}\": say \"Returns\"",
                 signature.ident
             );
-            self.findings.push(Finding::new(&self.file.path, line, sentence));
+            self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
         }
     }
 }
@@ -63,7 +63,7 @@ impl<'ast> Visit<'ast> for Docs<'_> {
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         if let Some((line, text)) = doc(attribute).filter(|(_, text)| EMPTY.contains(&text.as_str())) {
             let sentence = format!("\"{text}\" documents nothing: say what it is");
-            self.findings.push(Finding::new(&self.file.path, line, sentence));
+            self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Environment and time: nothing but the configuration reads the environment, nothing but a clock reads the time.
 
-use crate::finding::Finding;
-use crate::rust_file::{RustFile, Token};
+use crate::finding::TidyFinding;
+use crate::rust_file::{RustFile, SourceToken};
 
 /// Calls that read or change the environment, as the last two words of their path.
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -31,7 +31,7 @@ const FREE_PLACES: &[(&str, &str)] = &[
 ];
 
 /// Reports every forbidden read of one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     if FREE_PLACES.iter().any(|(place, _)| file.path.starts_with(place)) {
         return Vec::new();
     }
@@ -50,19 +50,19 @@ pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
     findings
 }
 
-fn calls(file: &RustFile, forbidden: &[(&str, &str)], sentence: &str) -> Vec<Finding> {
+fn calls(file: &RustFile, forbidden: &[(&str, &str)], sentence: &str) -> Vec<TidyFinding> {
     let tokens = file.tokens();
     let hits = tokens.windows(4).filter(|window| forbidden.iter().any(|call| is_call(window, *call)));
     let outside_tests = hits.filter(|window| !file.is_test_line(window[0].line));
     outside_tests
         .map(|window| {
             let sentence = format!("{}::{} is read here, but {sentence}", window[0].word, window[3].word);
-            Finding::new(&file.path, window[0].line, sentence)
+            TidyFinding::new(&file.path, window[0].line, sentence)
         })
         .collect()
 }
 
-fn is_call(window: &[Token], (owner, function): (&str, &str)) -> bool {
+fn is_call(window: &[SourceToken], (owner, function): (&str, &str)) -> bool {
     window[0].word == owner && window[1].word == ":" && window[2].word == ":" && window[3].word == function
 }
 

@@ -3,7 +3,7 @@
 use syn::visit::{self, Visit};
 use syn::{ItemUse, UseTree};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// The modules of one folder, the lowest floor first. Modules of one floor do not use each other.
@@ -39,6 +39,14 @@ const HOUSES: &[Floors] = &[
     LAB_PROBES,
     LAB_RESULTS,
     RIG,
+    BINARY,
+    BINARY_COMMANDS,
+    BINARY_EMULATE,
+    BINARY_LAB,
+    BINARY_LAB_ENERGY,
+    BINARY_LAB_LINK,
+    BINARY_LAB_BENCH,
+    BINARY_LAB_RUN,
 ];
 
 const SERVER: Floors = Floors {
@@ -229,6 +237,84 @@ const SQLITE_STORE: Floors = Floors {
     ],
 };
 
+const BINARY: Floors = Floors {
+    folder: "crates/stentor/src/",
+    module: &[],
+    floors: &[
+        &["copying", "failure", "logging"],
+        &["output"],
+        &["connection", "ledger", "process", "progress"],
+        &["commands"],
+    ],
+    back: &[],
+};
+
+const BINARY_COMMANDS: Floors = Floors {
+    folder: "crates/stentor/src/commands/",
+    module: &["commands"],
+    floors: &[
+        &["campaign", "config", "credential", "demo"],
+        &["app", "audit", "completions", "device", "doctor", "emulate", "lab", "message", "reference"],
+        &["schedule", "secret", "serve", "topic"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+const BINARY_EMULATE: Floors = Floors {
+    folder: "crates/stentor/src/commands/emulate/",
+    module: &["commands", "emulate"],
+    floors: &[&["options"], &["sink"]],
+    back: &[],
+};
+
+/// A study's run stands highest: it probes what it measures and reports what it found.
+const BINARY_LAB: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/",
+    module: &["commands", "lab"],
+    floors: &[
+        &["rig"],
+        &["bench", "clock", "doctor", "energy", "kill", "link", "list", "load", "report", "subject"],
+        &["advise", "claims", "compare", "probe"],
+        &["run"],
+    ],
+    back: &[],
+};
+
+const BINARY_LAB_ENERGY: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/energy/",
+    module: &["commands", "lab", "energy"],
+    floors: &[&["port", "traffic"], &["battery", "import", "measure", "model", "record"], &["phases"]],
+    back: &[],
+};
+
+const BINARY_LAB_LINK: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/link/",
+    module: &["commands", "lab", "link"],
+    floors: &[&["run", "selftest", "show"]],
+    back: &[],
+};
+
+const BINARY_LAB_BENCH: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/bench/",
+    module: &["commands", "lab", "bench"],
+    floors: &[&["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"]],
+    back: &[],
+};
+
+const BINARY_LAB_RUN: Floors = Floors {
+    folder: "crates/stentor/src/commands/lab/run/",
+    module: &["commands", "lab", "run"],
+    floors: &[
+        &["lateness", "policy", "settings", "site"],
+        &["background", "known", "proof", "records"],
+        &["watch"],
+        &["services", "trial"],
+        &["campaigns"],
+    ],
+    back: &[],
+};
+
 const RIG: Floors = Floors {
     folder: "crates/stentor-rig/src/",
     module: &[],
@@ -357,12 +443,12 @@ const LAB_RESULTS: Floors = Floors {
 };
 
 /// Reports every use that runs back up in one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     HOUSES.iter().flat_map(|house| check_with(file, house)).collect()
 }
 
 /// Reports every use that runs back up in one file, by given floors.
-pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
+pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<TidyFinding> {
     let Some(rest) = file.path.strip_prefix(house.folder) else { return Vec::new() };
     let mut own: Vec<String> = rest.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if own.len() == 1 && matches!(own[0].as_str(), "lib" | "main" | "mod") {
@@ -371,7 +457,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
     let from = own[0].clone();
     let Some(floor) = house.floor(&from) else {
         let sentence = format!("`{from}` stands on no floor: add it to xtask/src/tidy/floors.rs");
-        return vec![Finding::new(&file.path, 1, sentence)];
+        return vec![TidyFinding::new(&file.path, 1, sentence)];
     };
     if own.last().is_some_and(|last| last == "mod") {
         own.pop();
@@ -386,7 +472,7 @@ pub(crate) fn check_with(file: &RustFile, house: &Floors) -> Vec<Finding> {
         let is_named = house.back.iter().any(|(a, b, _)| (*a, *b) == (from.as_str(), to.as_str()));
         (goes_up && !is_named).then(|| {
             let sentence = format!("`{from}` uses `{to}`, which is not below it: move what both need down");
-            Finding::new(&file.path, *line, sentence)
+            TidyFinding::new(&file.path, *line, sentence)
         })
     });
     wrong.collect()

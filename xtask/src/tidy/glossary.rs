@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 const PAGE: &str = "GLOSSARY.md";
 
 /// Reports words of the glossary that stand there twice or that the code does not have.
-pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<Finding>> {
+pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
     let identifiers: BTreeSet<String> =
         files.iter().flat_map(RustFile::tokens).map(|token| plain(&token.word)).collect();
@@ -23,21 +23,21 @@ pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result
 }
 
 /// Reads the rows of a page against what the code knows.
-pub(crate) fn findings(page: &str, is_known: impl Fn(&str) -> bool) -> Vec<Finding> {
+pub(crate) fn findings(page: &str, is_known: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (index, row) in page.lines().enumerate() {
         let line = index + 1;
         for word in words(row) {
             if let Some(before) = seen.insert(plain(word), line) {
-                findings.push(Finding::new(
+                findings.push(TidyFinding::new(
                     PAGE,
                     line,
                     format!("\"{word}\" stands in line {before} already"),
                 ));
             }
             if !is_known(word) {
-                findings.push(Finding::new(
+                findings.push(TidyFinding::new(
                     PAGE,
                     line,
                     format!("the code has no \"{word}\": remove or rename it"),
@@ -45,7 +45,7 @@ pub(crate) fn findings(page: &str, is_known: impl Fn(&str) -> bool) -> Vec<Findi
             }
         }
         for prefix in prefixes(row).filter(|prefix| !is_known(&format!("\"{prefix}\""))) {
-            findings.push(Finding::new(PAGE, line, format!("no number begins with {prefix}_")));
+            findings.push(TidyFinding::new(PAGE, line, format!("no number begins with {prefix}_")));
         }
     }
     findings

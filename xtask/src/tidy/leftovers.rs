@@ -2,7 +2,7 @@
 
 use syn::visit::{self, Visit};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// Macros that mark unfinished work, and what to do about each.
@@ -13,7 +13,7 @@ const UNFINISHED: &[(&str, &str)] = &[
 ];
 
 /// Reports unfinished work and ignored tests in one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     let mut findings = unfinished(file);
     let mut ignored = Ignored { file, findings: Vec::new() };
     ignored.visit_file(&file.ast);
@@ -21,20 +21,20 @@ pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
     findings
 }
 
-fn unfinished(file: &RustFile) -> Vec<Finding> {
+fn unfinished(file: &RustFile) -> Vec<TidyFinding> {
     let tokens = file.tokens();
     let calls = tokens.windows(2).filter(|pair| pair[1].word == "!");
     calls
         .filter_map(|pair| {
             let (name, fix) = UNFINISHED.iter().find(|(name, _)| *name == pair[0].word)?;
-            Some(Finding::new(&file.path, pair[0].line, format!("{name}! was left behind: {fix}")))
+            Some(TidyFinding::new(&file.path, pair[0].line, format!("{name}! was left behind: {fix}")))
         })
         .collect()
 }
 
 struct Ignored<'file> {
     file: &'file RustFile,
-    findings: Vec<Finding>,
+    findings: Vec<TidyFinding>,
 }
 
 impl<'ast> Visit<'ast> for Ignored<'_> {
@@ -42,7 +42,7 @@ impl<'ast> Visit<'ast> for Ignored<'_> {
         if is_ignore(attribute) {
             let line = attribute.pound_token.spans[0].start().line;
             let sentence = "a test is ignored: mend it, delete it, or let it report a skip that STENTOR_TEST_REQUIRE can forbid";
-            self.findings.push(Finding::new(&self.file.path, line, sentence));
+            self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
         }
         visit::visit_attribute(self, attribute);
     }

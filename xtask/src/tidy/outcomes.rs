@@ -1,6 +1,6 @@
 //! Outcomes: what a push service's answer means is decided in one room of the server, and nowhere else.
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// The crate that must not read outcomes, and its one room that does.
@@ -8,7 +8,7 @@ const HOUSE: &str = "crates/stentor-server/src/";
 const ROOM: &str = "crates/stentor-server/src/pipeline/settle";
 
 /// Reports every other place of the server that names an outcome.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     if !file.path.starts_with(HOUSE) || file.path.starts_with(ROOM) {
         return Vec::new();
     }
@@ -21,7 +21,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
     outside_tests
         .map(|part| {
             let sentence = "only pipeline::settle reads an outcome: ask it for what you need to know";
-            Finding::new(&file.path, part[0].line, sentence)
+            TidyFinding::new(&file.path, part[0].line, sentence)
         })
         .collect()
 }

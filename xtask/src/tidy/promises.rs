@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use syn::visit::{self, Visit};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
@@ -16,26 +16,27 @@ const REGRESSIONS: u32 = 23;
 const TEST_NAME_MIN_WORDS: usize = 4;
 
 /// Reports tests that are named and not there.
-pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<Finding>> {
+pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
     Ok(findings(&page, &functions(files)))
 }
 
 /// Reads the rows of a page against the names of all functions.
-pub(crate) fn findings(page: &str, known: &BTreeSet<String>) -> Vec<Finding> {
+pub(crate) fn findings(page: &str, known: &BTreeSet<String>) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let rows = page.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
     for (index, row) in rows {
         for name in row.split('`').skip(1).step_by(2).filter(|name| is_test_name(name)) {
             if !is_there(name, known) {
                 let sentence = format!("there is no test `{name}`: name the one that holds this");
-                findings.push(Finding::new(PAGE, index + 1, sentence));
+                findings.push(TidyFinding::new(PAGE, index + 1, sentence));
             }
         }
     }
     let missing = (1..=REGRESSIONS).filter(|number| !page.contains(&format!("\n| R{number} |")));
-    findings
-        .extend(missing.map(|number| Finding::new(PAGE, 1, format!("R{number} has no row in the table"))));
+    findings.extend(
+        missing.map(|number| TidyFinding::new(PAGE, 1, format!("R{number} has no row in the table"))),
+    );
     findings
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// The longest body of a function without a written reason, in lines of code.
@@ -86,8 +86,8 @@ pub(crate) fn measure(files: &[RustFile]) -> Vec<PackageSizes> {
 }
 
 /// Reports long functions, long files, and packages whose typical function is too long.
-pub(crate) fn check(files: &[RustFile], sizes: &[PackageSizes]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
+pub(crate) fn check(files: &[RustFile], sizes: &[PackageSizes]) -> Vec<TidyFinding> {
+    let mut findings: Vec<TidyFinding> = files.iter().flat_map(check_file).collect();
     findings.extend(sizes.iter().flat_map(check_package));
     findings
 }
@@ -100,18 +100,18 @@ pub(crate) fn functions(file: &RustFile) -> Vec<Function> {
 }
 
 /// Reports what is too long in one file.
-pub(crate) fn check_file(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check_file(file: &RustFile) -> Vec<TidyFinding> {
     let long = functions(file)
         .into_iter()
         .filter(|function| function.code_lines > FUNCTION_LINES_MAX && !function.excused);
-    let mut findings: Vec<Finding> = long
+    let mut findings: Vec<TidyFinding> = long
         .map(|function| {
             let sentence = format!(
                 "fn {} has {} lines of code, more than {FUNCTION_LINES_MAX}: split it, or say why not with \
                  #[expect(clippy::too_many_lines, reason = \"…\")]",
                 function.name, function.code_lines
             );
-            Finding::new(&file.path, function.line, sentence)
+            TidyFinding::new(&file.path, function.line, sentence)
         })
         .collect();
     let lines = file.text.lines().count();
@@ -119,13 +119,13 @@ pub(crate) fn check_file(file: &RustFile) -> Vec<Finding> {
         let sentence = format!(
             "the file has {lines} lines, more than {FILE_LINES_MAX}: give one of its concepts a file of its own"
         );
-        findings.push(Finding::new(&file.path, lines, sentence));
+        findings.push(TidyFinding::new(&file.path, lines, sentence));
     }
     findings
 }
 
 /// Reports a package whose typical function is too long.
-pub(crate) fn check_package(sizes: &PackageSizes) -> Vec<Finding> {
+pub(crate) fn check_package(sizes: &PackageSizes) -> Vec<TidyFinding> {
     if sizes.product.len() < STATISTICS_FUNCTIONS_MIN {
         return Vec::new();
     }
@@ -138,7 +138,7 @@ pub(crate) fn check_package(sizes: &PackageSizes) -> Vec<Finding> {
                 "the {name} of {}'s functions is {lines} lines, more than {max}: split the longest",
                 sizes.package
             );
-            Finding::new("Cargo.toml", 1, sentence)
+            TidyFinding::new("Cargo.toml", 1, sentence)
         })
         .collect()
 }

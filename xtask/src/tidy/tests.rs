@@ -7,7 +7,7 @@ mod names;
 mod source;
 mod vendors;
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// Parses a sample as if it were a file of the server.
@@ -21,6 +21,6 @@ fn sample(text: &str) -> RustFile {
 }
 
 /// Returns the lines of the findings.
-fn lines(findings: &[Finding]) -> Vec<usize> {
+fn lines(findings: &[TidyFinding]) -> Vec<usize> {
     findings.iter().map(|finding| finding.line).collect()
 }

@@ -1,13 +1,13 @@
 //! Text: no tracked file knows where the project happens to be checked out.
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::workspace::Workspace;
 
 /// Further words that no tracked file may contain.
 const FORBIDDEN: &[&str] = &[];
 
 /// Reports forbidden text in the tracked files; files that are not text are left alone.
-pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     let root = workspace.root.to_string_lossy().into_owned();
     let mut findings = Vec::new();
     for path in workspace.tracked_files()? {
@@ -19,15 +19,15 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
 }
 
 /// Reports the lines of one text that name the checkout's folder or a forbidden word.
-pub(crate) fn check_text(path: &str, text: &str, root: &str, forbidden: &[&str]) -> Vec<Finding> {
+pub(crate) fn check_text(path: &str, text: &str, root: &str, forbidden: &[&str]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if names_folder(line, root) {
             let sentence = "names the folder of this checkout: write the path relative to the project";
-            findings.push(Finding::new(path, index + 1, sentence));
+            findings.push(TidyFinding::new(path, index + 1, sentence));
         }
         if let Some(word) = forbidden.iter().find(|word| line.contains(**word)) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 path,
                 index + 1,
                 format!("says \"{word}\", which is not the project's: remove it"),

@@ -1,7 +1,7 @@
 //! Vendors: what is said of one push service stands in its adapter's folder.
 
 use super::words::parts;
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// Crates that know push services by their descriptors only.
@@ -75,12 +75,12 @@ const PLACES: &[VendorPlace] = &[
 ];
 
 /// Reports every word of a vendor in one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     check_with(file, PLACES)
 }
 
 /// Reports every word of a vendor in one file, with a given list of places.
-pub(crate) fn check_with(file: &RustFile, places: &[VendorPlace]) -> Vec<Finding> {
+pub(crate) fn check_with(file: &RustFile, places: &[VendorPlace]) -> Vec<TidyFinding> {
     if !CRATES.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
     }
@@ -98,7 +98,7 @@ pub(crate) fn check_with(file: &RustFile, places: &[VendorPlace]) -> Vec<Finding
                 "\"{}\" is a vendor's word: ask the adapter's Descriptor (stentor-providers) instead",
                 word.join("_")
             );
-            Some(Finding::new(&file.path, number, sentence))
+            Some(TidyFinding::new(&file.path, number, sentence))
         })
         .collect()
 }

@@ -2,11 +2,11 @@
 
 use cargo_metadata::{Dependency, DependencyKind, Metadata, Package};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::workspace::Workspace;
 
 /// What one room may lean on inside the house.
-struct Room {
+struct CrateWalls {
     name: &'static str,
     /// Rooms that it may depend on.
     may: &'static [&'static str],
@@ -15,41 +15,41 @@ struct Room {
 }
 
 /// Every room of the house; an edge that is not written here is forbidden.
-const ROOMS: &[Room] = &[
-    Room { name: "stentor-core", may: &[], tests_may: &[] },
+const ROOMS: &[CrateWalls] = &[
+    CrateWalls { name: "stentor-core", may: &[], tests_may: &[] },
     // What two RFCs say has no second reading, so the two sides of a connection share it.
-    Room { name: "stentor-http2-codec", may: &[], tests_may: &[] },
-    Room { name: "stentor-http2", may: &["stentor-http2-codec"], tests_may: &["stentor-emulators"] },
-    Room { name: "stentor-storage", may: &["stentor-core"], tests_may: &[] },
-    Room {
+    CrateWalls { name: "stentor-http2-codec", may: &[], tests_may: &[] },
+    CrateWalls { name: "stentor-http2", may: &["stentor-http2-codec"], tests_may: &["stentor-emulators"] },
+    CrateWalls { name: "stentor-storage", may: &["stentor-core"], tests_may: &[] },
+    CrateWalls {
         name: "stentor-providers",
         may: &["stentor-core", "stentor-http2"],
         tests_may: &["stentor-emulators"],
     },
-    Room {
+    CrateWalls {
         name: "stentor-server",
         may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-wire"],
         tests_may: &["stentor-emulators"],
     },
     // Of what vendors say both sides keep a reading of their own: a mistake that both share would not be seen.
-    Room { name: "stentor-emulators", may: &["stentor-http2-codec"], tests_may: &[] },
+    CrateWalls { name: "stentor-emulators", may: &["stentor-http2-codec"], tests_may: &[] },
     // Formats are bytes and values: whoever speaks one, a subject or a face of the server, brings its own sockets.
-    Room { name: "stentor-wire", may: &[], tests_may: &[] },
+    CrateWalls { name: "stentor-wire", may: &[], tests_may: &[] },
     // Namespaces, links, control groups and clocks know nothing of what runs between them.
-    Room { name: "stentor-rig", may: &[], tests_may: &[] },
-    Room {
+    CrateWalls { name: "stentor-rig", may: &[], tests_may: &[] },
+    CrateWalls {
         // The laboratory measures the sender from within and everything else as a process; its own subjects speak formats.
         name: "stentor-lab",
         may: &["stentor-http2", "stentor-wire", "stentor-rig"],
         tests_may: &["stentor-emulators"],
     },
-    Room {
+    CrateWalls {
         // The stage starts the server as a process; of its crate it reads the defaults, so that a report names the limits in force.
         name: "stentor-stage",
         may: &["stentor-server", "stentor-emulators", "stentor-lab", "stentor-rig"],
         tests_may: &[],
     },
-    Room {
+    CrateWalls {
         // Its commands ask for what each push service needs, as its adapter describes it.
         name: "stentor",
         may: &[
@@ -62,8 +62,8 @@ const ROOMS: &[Room] = &[
         ],
         tests_may: &["stentor-core", "stentor-storage", "stentor-http2"],
     },
-    Room { name: "stentor-judges", may: &["stentor-emulators"], tests_may: &[] },
-    Room { name: "xtask", may: &[], tests_may: &[] },
+    CrateWalls { name: "stentor-judges", may: &["stentor-emulators"], tests_may: &[] },
+    CrateWalls { name: "xtask", may: &[], tests_may: &[] },
 ];
 
 /// A library that only some rooms may name.
@@ -164,9 +164,9 @@ pub(crate) struct Edge {
 }
 
 /// Reports forbidden edges and banned libraries of the whole workspace.
-pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     let edges = edges(workspace)?;
-    let mut findings: Vec<Finding> = edges.iter().filter_map(forbidden_edge).collect();
+    let mut findings: Vec<TidyFinding> = edges.iter().filter_map(forbidden_edge).collect();
     findings.extend(unknown_rooms(&workspace.metadata));
     let built = workspace.built_packages()?;
     findings.extend(banned(|library| built.contains(library)));
@@ -174,24 +174,24 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
 }
 
 /// Judges one edge.
-pub(crate) fn forbidden_edge(edge: &Edge) -> Option<Finding> {
+pub(crate) fn forbidden_edge(edge: &Edge) -> Option<TidyFinding> {
     let sentence = if ROOMS.iter().any(|room| room.name == edge.to) {
         forbidden_room(edge)
     } else {
         foreign_to_core(edge).or_else(|| owned_elsewhere(edge))
     };
-    sentence.map(|sentence| Finding::new(&edge.place.0, edge.place.1, sentence))
+    sentence.map(|sentence| TidyFinding::new(&edge.place.0, edge.place.1, sentence))
 }
 
 /// Reports every banned library that the build contains.
-pub(crate) fn banned(is_built: impl Fn(&str) -> bool) -> Vec<Finding> {
+pub(crate) fn banned(is_built: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     let built = BANNED.iter().filter(|(library, _)| is_built(library));
     built
         .map(|(library, why)| {
             let sentence = format!(
                 "{library} is compiled in ({why}): find who brings it with `cargo tree -i {library}` and switch that feature off"
             );
-            Finding::new("Cargo.lock", 1, sentence)
+            TidyFinding::new("Cargo.lock", 1, sentence)
         })
         .collect()
 }
@@ -234,7 +234,7 @@ fn owned_elsewhere(edge: &Edge) -> Option<String> {
     })
 }
 
-fn unknown_rooms(metadata: &Metadata) -> Vec<Finding> {
+fn unknown_rooms(metadata: &Metadata) -> Vec<TidyFinding> {
     let members = metadata.workspace_packages();
     let unknown =
         members.iter().filter(|package| ROOMS.iter().all(|room| room.name != package.name.as_str()));
@@ -242,7 +242,7 @@ fn unknown_rooms(metadata: &Metadata) -> Vec<Finding> {
         .map(|package| {
             let sentence =
                 format!("{} has no line in the table of rooms: add it to tidy/walls.rs", package.name);
-            Finding::new("Cargo.toml", 1, sentence)
+            TidyFinding::new("Cargo.toml", 1, sentence)
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use syn::visit::{self, Visit};
 use syn::{ImplItemFn, Item, TraitItem, Visibility};
 
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
 /// Words that no name visible outside its module may contain, and what to say instead.
@@ -47,12 +47,12 @@ pub(crate) struct Exemption {
 const EXEMPTIONS: &[Exemption] = &[];
 
 /// Reports the wrong words in the names of one file.
-pub(crate) fn check(file: &RustFile) -> Vec<Finding> {
+pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     check_with(file, EXEMPTIONS)
 }
 
 /// Reports the wrong words in the names of one file, with a given list of exemptions.
-pub(crate) fn check_with(file: &RustFile, exemptions: &[Exemption]) -> Vec<Finding> {
+pub(crate) fn check_with(file: &RustFile, exemptions: &[Exemption]) -> Vec<TidyFinding> {
     let mut names = PublicNames::default();
     names.visit_file(&file.ast);
     let outside_tests = names.0.iter().filter(|name| !file.is_test_line(name.span().start().line));
@@ -77,7 +77,7 @@ pub(crate) fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-fn wrong_word(file: &RustFile, name: &syn::Ident, exemptions: &[Exemption]) -> Option<Finding> {
+fn wrong_word(file: &RustFile, name: &syn::Ident, exemptions: &[Exemption]) -> Option<TidyFinding> {
     let text = name.to_string();
     let parts = parts(text.trim_start_matches("r#"));
     let exempt = |word: &str| {
@@ -87,7 +87,7 @@ fn wrong_word(file: &RustFile, name: &syn::Ident, exemptions: &[Exemption]) -> O
     let part = parts.iter().filter(is_wrong).find(|part| !exempt(part))?;
     let (_, instead) = WRONG_WORDS.iter().find(|(words, _)| words.contains(&part.as_str()))?;
     let sentence = format!("`{text}` says \"{part}\", which is not our word: say {instead} (GLOSSARY.md)");
-    Some(Finding::new(&file.path, name.span().start().line, sentence))
+    Some(TidyFinding::new(&file.path, name.span().start().line, sentence))
 }
 
 /// The names that can be seen from outside their module.

@@ -1,24 +1,25 @@
 //! When campaigns began and ended, as the ledger has it.
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::ledger::Ledger;
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use crate::ledger::CampaignLedger;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+/// The times come from the ledger, so this pause is in none of them; each look costs the server that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits for a campaign's end and returns its instant.
-pub(super) async fn ended(client: &Client, campaign: &str) -> anyhow::Result<Value> {
+pub(super) async fn ended(client: &ApiClient, campaign: &str) -> anyhow::Result<Value> {
     let started = Instant::now();
     loop {
-        let (value, ledger) = Ledger::fetch(client, campaign).await?;
+        let (value, ledger) = CampaignLedger::fetch(client, campaign).await?;
         if ledger.is_ended() {
             return Ok(value["ended_at"].clone());
         }
         if started.elapsed() > SETTLE_LIMIT {
-            return Err(Failure::not_done(format!("{campaign} does not end")).into());
+            return Err(CommandFailure::not_done(format!("{campaign} does not end")).into());
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

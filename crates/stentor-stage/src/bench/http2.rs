@@ -2,7 +2,7 @@
 
 use super::sink::Sink;
 use crate::child_process::{ChildProcess, ResourceUsage};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::reporter::Reporter;
 use anyhow::Context;
 use procfs::Current as _;
@@ -191,7 +191,9 @@ impl H2load {
         let usage = child.context("h2load is needed: apt-get install nghttp2-client")?.finish(RUN_LIMIT)?;
         let said = std::fs::read_to_string(&log)?;
         let rate = rate_of(&said).ok_or_else(|| {
-            Failure::not_done(format!("h2load did not answer every request with success; it said:\n{said}"))
+            CommandFailure::not_done(format!(
+                "h2load did not answer every request with success; it said:\n{said}"
+            ))
         })?;
         runs.push(bench.requests, rate, usage, sink.usage().cpu_seconds - before);
         Ok(())

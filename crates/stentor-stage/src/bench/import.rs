@@ -10,7 +10,7 @@ use stentor_lab::statistics::Samples;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct ImportOptions {
+pub struct ImportBenchOptions {
     /// How many devices, all of them new.
     pub devices: u64,
     /// How often it is repeated, each time from nothing.
@@ -18,7 +18,7 @@ pub struct ImportOptions {
 }
 
 /// What was measured.
-pub struct ImportReport {
+pub struct ImportBenchReport {
     devices: u64,
     rates: Samples,
     /// Microseconds of processor time for each device.
@@ -28,10 +28,13 @@ pub struct ImportReport {
 }
 
 /// Measures.
-pub async fn run(options: ImportOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<ImportReport> {
-    let ImportOptions { devices, rounds } = options;
+pub async fn run(
+    options: ImportBenchOptions,
+    reporter: &Arc<dyn Reporter>,
+) -> anyhow::Result<ImportBenchReport> {
+    let ImportBenchOptions { devices, rounds } = options;
     let (rates, cpu, wall) = (Samples::default(), Samples::default(), Samples::default());
-    let mut report = ImportReport { devices, rates, cpu, wall, peak_rss_bytes: 0 };
+    let mut report = ImportBenchReport { devices, rates, cpu, wall, peak_rss_bytes: 0 };
     for _ in 0..rounds {
         let mut stage = Stage::build(&StageOptions::with_sinks(2), reporter).await?;
         let took = import::run(&stage.client, DevicePopulation::new(devices, 1), &**reporter).await?;
@@ -44,7 +47,7 @@ pub async fn run(options: ImportOptions, reporter: &Arc<dyn Reporter>) -> anyhow
     Ok(report)
 }
 
-impl ImportReport {
+impl ImportBenchReport {
     /// Devices per second, the median of the rounds.
     pub fn devices_per_second(&self) -> Option<f64> {
         self.rates.quantile(0.5)

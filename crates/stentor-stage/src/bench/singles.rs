@@ -1,8 +1,8 @@
 //! Single messages to tokens, by many callers side by side.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::emulator::NOTED_TOKENS;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::text::cell;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -43,14 +43,14 @@ enum RequestKind {
 }
 
 /// Asks a route that does nothing, as often and by as many: what callers, HTTP and the machine cost by themselves.
-pub(super) async fn ask_nothing(client: &Client, count: u64, callers: u64) -> anyhow::Result<Duration> {
+pub(super) async fn ask_nothing(client: &ApiClient, count: u64, callers: u64) -> anyhow::Result<Duration> {
     Ok(side_by_side(client, count, callers, RequestKind::Nothing).await?.0)
 }
 
 /// Asks for `count` messages, each to a token of its own from the `first` on, `callers` at a time; `pace` spreads the calls
 /// of one caller.
 pub(super) async fn send(
-    client: &Client,
+    client: &ApiClient,
     (first, count): (u64, u64),
     callers: u64,
     pace: Option<Duration>,
@@ -79,7 +79,7 @@ struct Answered {
 
 /// Makes the calls 0 to `count`, `callers` at a time, and gathers what they give; the first failure ends it.
 async fn side_by_side(
-    client: &Client,
+    client: &ApiClient,
     count: u64,
     callers: u64,
     kind: RequestKind,
@@ -94,7 +94,7 @@ async fn side_by_side(
 }
 
 async fn on_one_thread(
-    client: &Client,
+    client: &ApiClient,
     count: u64,
     callers: u64,
     kind: RequestKind,
@@ -125,6 +125,7 @@ async fn call(
 ) -> anyhow::Result<Vec<Answered>> {
     let mut seen = Vec::new();
     loop {
+        // Each number is handed out once, which is all that is asked of it.
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= count {
             return Ok(seen);
@@ -138,7 +139,7 @@ async fn call(
         };
         seen.push(Answered { number, took: asked.elapsed(), at: SystemTime::now(), reply });
         if !matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
-            return Err(Failure::not_done(format!("the server answered {status}")).into());
+            return Err(CommandFailure::not_done(format!("the server answered {status}")).into());
         }
         if let RequestKind::Message { pause: Some(pause), .. } = kind {
             tokio::time::sleep(pause).await;

@@ -10,6 +10,7 @@ use stentor_lab::statistics::Samples;
 
 /// How long answers are waited for after the last 202.
 const ANSWERS_LIMIT: Duration = Duration::from_secs(120);
+/// Each look reads the whole log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// When the sink answered, by token.

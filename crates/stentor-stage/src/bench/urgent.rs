@@ -3,7 +3,7 @@
 use super::campaigns::{ended, millis};
 use super::singles::{self, AcceptedMessage, SentMessages};
 use super::sink_log::{self, DeliveryCheck, SinkLog};
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::devices::DevicePopulation;
 use crate::import;
 use crate::reporter::Reporter;
@@ -60,7 +60,7 @@ pub async fn run(options: UrgentOptions, reporter: &Arc<dyn Reporter>) -> anyhow
 }
 
 impl UrgentOptions {
-    async fn send(&self, client: &Client, first: u64) -> anyhow::Result<SentMessages> {
+    async fn send(&self, client: &ApiClient, first: u64) -> anyhow::Result<SentMessages> {
         let pace = Some(Duration::from_millis(10));
         singles::send(client, (first, self.messages), self.callers, pace).await
     }
@@ -117,7 +117,7 @@ fn quantiles(samples: &Samples) -> Value {
 
 /// Reads how long each campaign took, of those accepted before `until`.
 async fn times(
-    client: &Client,
+    client: &ApiClient,
     sent: &SentMessages,
     until: Option<&Value>,
 ) -> anyhow::Result<HashMap<String, f64>> {

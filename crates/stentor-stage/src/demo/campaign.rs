@@ -4,7 +4,7 @@ use super::kills::{KillSchedule, KillTarget, Kills};
 use super::options::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
 use crate::emulated::elapsed_text;
-use crate::ledger::Ledger;
+use crate::ledger::CampaignLedger;
 use crate::reporter::{Phase, Reporter};
 use crate::stage::Stage;
 use crate::text::{cell, thousands};
@@ -12,6 +12,7 @@ use crate::troubles::AcceptanceCheck;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Seldom, where nothing is timed by it: each look costs the server that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// When kills have to be timed, or when the whole campaign lasts a second.
 const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -24,7 +25,7 @@ const STALLS: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(1)];
 /// How the campaign went.
 pub struct CampaignResult {
     /// The books at the end.
-    pub ledger: Ledger,
+    pub ledger: CampaignLedger,
     /// Whether the books balanced whenever they were looked at.
     pub always_balanced: bool,
     /// From the 202 to the ledger that says that everything is settled.
@@ -69,7 +70,7 @@ pub(super) async fn run(
         done: Kills::default(),
         acceptance: AcceptanceCheck::default(),
         always_balanced: true,
-        latest: Ledger::default(),
+        latest: CampaignLedger::default(),
         moved_at: accepted_at,
     };
     running.follow().await?;
@@ -113,7 +114,7 @@ struct RunningCampaign<'a> {
     done: Kills,
     acceptance: AcceptanceCheck,
     always_balanced: bool,
-    latest: Ledger,
+    latest: CampaignLedger,
     moved_at: Instant,
 }
 
@@ -140,7 +141,7 @@ impl RunningCampaign<'_> {
 
     async fn poll(&mut self) -> anyhow::Result<()> {
         self.stage.check_alive()?;
-        let (_, ledger) = Ledger::fetch(&self.stage.client, &self.campaign).await?;
+        let (_, ledger) = CampaignLedger::fetch(&self.stage.client, &self.campaign).await?;
         self.always_balanced &= ledger.balanced && ledger.sums_up();
         if (ledger.totals, ledger.attempts) != (self.latest.totals, self.latest.attempts) {
             self.moved_at = Instant::now();

@@ -5,8 +5,8 @@
 //! the emulators accepted, then both speak of the same devices. It is asked about every other device.
 
 use super::histories::{self, DeliveryHistory};
-use crate::devices::{DevicePopulation, Half, Member};
-use crate::ledger::Ledger;
+use crate::devices::{DevicePopulation, Half, PopulationMember};
+use crate::ledger::CampaignLedger;
 use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::stage::Stage;
@@ -66,7 +66,7 @@ pub(super) async fn run(
     policy: AnswerPolicy,
     stage: &Stage,
     population: DevicePopulation,
-    ledger: &Ledger,
+    ledger: &CampaignLedger,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Comparison> {
     let books = ObserverFiles { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
@@ -88,7 +88,7 @@ pub(super) async fn run(
 }
 
 /// Some devices, evenly from the whole population.
-fn sample(population: DevicePopulation) -> impl Iterator<Item = Member> {
+fn sample(population: DevicePopulation) -> impl Iterator<Item = PopulationMember> {
     // An odd step meets both halves.
     let step = (population.devices() / SAMPLE) | 1;
     (0..population.devices()).step_by(step as usize).map(move |place| population.member(place))
@@ -107,13 +107,13 @@ impl ObserverFiles {
         }
     }
 
-    fn counts(&self, population: DevicePopulation, member: Member) -> Counts {
+    fn counts(&self, population: DevicePopulation, member: PopulationMember) -> Counts {
         self.of(member.half).lookup(&population.token(member))
     }
 }
 
 /// Looks every token up; returns the sums and the devices that the ledger has to be asked about.
-fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<Member>) {
+fn survey(population: DevicePopulation, books: &ObserverFiles) -> (Comparison, HashSet<PopulationMember>) {
     let (mut comparison, mut odd) = (Comparison::default(), HashSet::new());
     let mut known: HashMap<Half, u64> = HashMap::new();
     for member in population.members() {
@@ -147,7 +147,13 @@ impl EmulatorCounts {
 
 impl Comparison {
     /// Judges one device by what its token is, what the emulator counted and what the ledger answered.
-    fn judge(&mut self, member: Member, is_dead: bool, counts: Counts, history: Option<&DeliveryHistory>) {
+    fn judge(
+        &mut self,
+        member: PopulationMember,
+        is_dead: bool,
+        counts: Counts,
+        history: Option<&DeliveryHistory>,
+    ) {
         let unanswered = history.map_or(0, |history| history.unanswered);
         self.unanswered_duplicates += u64::from(counts.accepted.saturating_sub(1).min(unanswered));
         let finding = judge(is_dead, counts, history);
@@ -167,7 +173,7 @@ impl Comparison {
     }
 
     /// Adds what the sums say beyond the devices that were asked about.
-    fn settle_sums(&mut self, population: DevicePopulation, ledger: &Ledger, accepted: u64) {
+    fn settle_sums(&mut self, population: DevicePopulation, ledger: &CampaignLedger, accepted: u64) {
         let explained = self.lost + self.disagreeing;
         let unexplained = accepted.abs_diff(ledger.totals.accepted).saturating_sub(explained);
         self.disagreeing += unexplained;

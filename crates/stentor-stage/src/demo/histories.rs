@@ -1,14 +1,16 @@
 //! The histories of single deliveries, as the API has them.
 
-use crate::client::{Client, segment};
-use crate::devices::{DevicePopulation, Member};
+use crate::client::{ApiClient, segment};
+use crate::devices::{DevicePopulation, PopulationMember};
 use crate::reporter::Reporter;
 use crate::text::cell;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
+/// The most that the API lists at once.
 const DEVICES_PER_PAGE: u64 = 1000;
+/// Enough to hide the way of each; the campaign is over, so nothing is measured beside them.
 const REQUESTS_AT_ONCE: usize = 16;
 
 /// What the ledger says of one delivery, its attempts summed up.
@@ -24,12 +26,12 @@ pub(super) struct DeliveryHistory {
 
 /// Reads what became of a message at these devices; devices that the API does not list have none.
 pub(super) async fn fetch(
-    client: &Client,
+    client: &ApiClient,
     population: DevicePopulation,
     message: &str,
-    about: &HashSet<Member>,
+    about: &HashSet<PopulationMember>,
     reporter: &dyn Reporter,
-) -> anyhow::Result<HashMap<Member, DeliveryHistory>> {
+) -> anyhow::Result<HashMap<PopulationMember, DeliveryHistory>> {
     if about.is_empty() {
         return Ok(HashMap::new());
     }
@@ -52,11 +54,11 @@ pub(super) async fn fetch(
 
 /// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.
 async fn find_ids(
-    client: &Client,
+    client: &ApiClient,
     population: DevicePopulation,
-    about: &HashSet<Member>,
+    about: &HashSet<PopulationMember>,
     reporter: &dyn Reporter,
-) -> anyhow::Result<Vec<(Member, String)>> {
+) -> anyhow::Result<Vec<(PopulationMember, String)>> {
     let (mut found, mut listed, mut after) = (Vec::new(), 0, None::<String>);
     let mut progress = reporter.begin("listing", population.devices());
     loop {

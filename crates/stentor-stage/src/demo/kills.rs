@@ -1,7 +1,7 @@
 //! When is killed, and who: moments spread over the campaign, each drawn by chance around its share, and each while
 //! deliveries are on their way.
 
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -85,7 +85,9 @@ impl KillSchedule {
         let shares = (targets.len() as f64 + 1.0) / ALL_WITHIN;
         let kill = |(index, target): (usize, KillTarget)| ScheduledKill {
             target,
+            // Anywhere around its place, but a fifth of a place after the one before: two kills at once are one.
             share: (index as f64 + 0.6 + 0.8 * dice.random::<f64>()) / shares,
+            // Within the time that the campaign has for each kill, and not the same for all.
             impatient_after: Duration::from_secs_f64(seconds_per_kill * (0.2 + 0.6 * dice.random::<f64>())),
         };
         let scheduled: Vec<ScheduledKill> = targets.into_iter().enumerate().map(kill).collect();
@@ -100,7 +102,7 @@ impl KillSchedule {
 
     /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
     /// delivery has ended, and nobody while none is leased.
-    pub(super) fn due(&mut self, totals: &Totals, devices: u64) -> Option<KillTarget> {
+    pub(super) fn due(&mut self, totals: &LedgerTotals, devices: u64) -> Option<KillTarget> {
         let done = totals.ended();
         if done != self.done {
             self.done = done;

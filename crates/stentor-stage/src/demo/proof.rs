@@ -1,7 +1,7 @@
 //! Whether the proof holds: a function of what was found, with a sentence for each thing that does not.
 
 use super::comparison::Comparison;
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 
 /// What was found, as plain values.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +11,7 @@ pub(super) struct ProofFacts {
     /// The audience of the campaign.
     pub audience: u64,
     /// The books at the end.
-    pub totals: Totals,
+    pub totals: LedgerTotals,
     /// The state of the campaign.
     pub state: String,
     /// Whether the books balanced at every reading.
@@ -73,7 +73,7 @@ impl ProofFacts {
     }
 
     fn of_the_books(&self) -> Vec<(bool, String)> {
-        let Totals { accepted, rejected, expired, collapsed, canceled, failed, .. } = self.totals;
+        let LedgerTotals { accepted, rejected, expired, collapsed, canceled, failed, .. } = self.totals;
         let astray = |count: u64, word: &str| (count > 0, format!("{count} deliveries ended {word}"));
         vec![
             (!self.balanced, "the books do not balance".to_owned()),

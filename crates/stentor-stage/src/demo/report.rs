@@ -7,7 +7,7 @@ use super::proof::ProofFacts;
 use crate::child_process::ResourceUsage;
 use crate::devices::Half;
 use crate::emulated;
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 use crate::troubles::Trouble;
 use serde_json::{Value, json};
 use stentor_lab::emulation::NOT_TIMED;
@@ -97,7 +97,7 @@ impl DemoReport {
 
     /// Deliveries that a push service answered for good, per second of the campaign.
     pub fn pushes_per_second(&self) -> f64 {
-        let Totals { accepted, rejected, .. } = self.run.ledger.totals;
+        let LedgerTotals { accepted, rejected, .. } = self.run.ledger.totals;
         (accepted + rejected) as f64 / self.run.wall_seconds.max(1e-9)
     }
 

@@ -1,9 +1,15 @@
-use super::{Ledger, ProviderBooks, Totals};
+use super::{CampaignLedger, LedgerTotals, ProviderBooks};
 
-fn balanced() -> Ledger {
-    let totals = Totals { queued: 1, accepted: 5, rejected: 2, ..Totals::default() };
+fn balanced() -> CampaignLedger {
+    let totals = LedgerTotals { queued: 1, accepted: 5, rejected: 2, ..LedgerTotals::default() };
     let books = ProviderBooks { provider: "fcm".to_owned(), audience: 8, totals, ..ProviderBooks::default() };
-    Ledger { audience: 8, audience_complete: true, totals, providers: vec![books], ..Ledger::default() }
+    CampaignLedger {
+        audience: 8,
+        audience_complete: true,
+        totals,
+        providers: vec![books],
+        ..CampaignLedger::default()
+    }
 }
 
 #[test]
@@ -13,7 +19,7 @@ fn books_that_add_up_balance() {
 
 #[test]
 fn a_missing_device_is_noticed_whatever_the_server_says() {
-    let mut ledger = Ledger { balanced: true, ..balanced() };
+    let mut ledger = CampaignLedger { balanced: true, ..balanced() };
     ledger.totals.accepted -= 1;
     assert!(!ledger.sums_up());
 }
@@ -28,14 +34,14 @@ fn providers_that_contradict_the_sum_are_noticed() {
 
 #[test]
 fn a_campaign_has_ended_when_the_server_says_when() {
-    let canceled = Ledger { state: "canceled".to_owned(), ..balanced() };
+    let canceled = CampaignLedger { state: "canceled".to_owned(), ..balanced() };
     assert!(!canceled.is_ended(), "what is in flight goes on");
-    assert!(Ledger { ended_at: Some("2030-01-01T00:00:00Z".to_owned()), ..canceled }.is_ended());
+    assert!(CampaignLedger { ended_at: Some("2030-01-01T00:00:00Z".to_owned()), ..canceled }.is_ended());
 }
 
 #[test]
 fn fields_that_are_new_to_us_do_no_harm() {
-    let ledger: Ledger =
+    let ledger: CampaignLedger =
         serde_json::from_str(r#"{"audience": 3, "totals": {"accepted": 3, "dreamt": 1}, "x": []}"#).unwrap();
     assert_eq!((ledger.audience, ledger.totals.accepted), (3, 3));
 }

@@ -1,8 +1,8 @@
 //! Messages that a server is asked to keep while it is in trouble: what it says must be true.
 
-use crate::client::{Client, segment};
-use crate::failure::Failure;
-use crate::ledger::Ledger;
+use crate::client::{ApiClient, segment};
+use crate::failure::CommandFailure;
+use crate::ledger::CampaignLedger;
 use crate::text::cell;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl AcceptanceCheck {
     }
 
     /// Asks once; a 202, or a 503 with a code, is an answer, and everything else is strange.
-    pub async fn ask(&mut self, client: &Client) -> anyhow::Result<bool> {
+    pub async fn ask(&mut self, client: &ApiClient) -> anyhow::Result<bool> {
         // Nobody has this topic, so the proof of the campaign beside it stays as it is.
         let body = json!({"target": {"condition": "'nobody' in topics"}, "data": {"kind": "inquiry"}});
         let (status, said) = client.offer("/v1/messages", &body).await?;
@@ -63,7 +63,7 @@ impl AcceptanceCheck {
     }
 
     /// Asks until a message is kept.
-    pub async fn until_kept(&mut self, client: &Client, limit: Duration) -> anyhow::Result<()> {
+    pub async fn until_kept(&mut self, client: &ApiClient, limit: Duration) -> anyhow::Result<()> {
         let began = Instant::now();
         while !self.ask(client).await? {
             if began.elapsed() > limit {
@@ -77,7 +77,7 @@ impl AcceptanceCheck {
     pub async fn until_it_is(
         &mut self,
         offset_seconds: i64,
-        client: &Client,
+        client: &ApiClient,
         limit: Duration,
     ) -> anyhow::Result<()> {
         let began = Instant::now();
@@ -99,17 +99,19 @@ impl AcceptanceCheck {
 
     fn timed_out(&self, why: &str) -> anyhow::Error {
         let (kept, refused, strange) = (self.kept(), &self.refused, self.strange.last());
-        Failure::not_done(format!("{why}; {kept} kept, refused {refused:?}, last strange answer {strange:?}"))
-            .into()
+        CommandFailure::not_done(format!(
+            "{why}; {kept} kept, refused {refused:?}, last strange answer {strange:?}"
+        ))
+        .into()
     }
 
     /// Checks every message that was answered with 202: it must be there, balance, and end.
-    pub async fn check_kept(&mut self, client: &Client, limit: Duration) {
+    pub async fn check_kept(&mut self, client: &ApiClient, limit: Duration) {
         let began = Instant::now();
         for campaign in &self.kept {
             let mut has_ended = false;
             while !has_ended && began.elapsed() < limit {
-                match Ledger::fetch(client, campaign).await {
+                match CampaignLedger::fetch(client, campaign).await {
                     Ok((_, ledger)) if ledger.is_ended() => has_ended = ledger.balanced && ledger.sums_up(),
                     Ok(_) => tokio::time::sleep(PAUSE).await,
                     Err(_) => break,

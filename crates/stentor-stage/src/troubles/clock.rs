@@ -52,7 +52,9 @@ impl ShiftedClock {
         vec![
             ("LD_PRELOAD", self.library.clone().into()),
             ("FAKETIME_TIMESTAMP_FILE", self.offset.clone().into()),
+            // The file is read again each second: a clock shifts without a restart.
             ("FAKETIME_CACHE_DURATION", "1".into()),
+            // As when a time service sets the clock: timers run on.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
             ("FAKETIME_NO_CACHE", "0".into()),
             ("NO_FAKE_STAT", "1".into()),

@@ -57,6 +57,7 @@ impl SmallDisk {
             other => other.context("the ballast cannot be opened")?,
         };
         let zeros = [0; BLOCK_BYTES];
+        // Large blocks fill it fast, small ones take the rest, in which the server could still write a page.
         for block_bytes in [BLOCK_BYTES, SMALL_BLOCK_BYTES] {
             while write(&mut ballast, &zeros[..block_bytes])? {}
         }

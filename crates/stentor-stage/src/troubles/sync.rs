@@ -50,6 +50,7 @@ impl SyncFailures {
         // It must be listened to, or it stops when its pipe is full, and the server with it.
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(said).lines().map_while(Result::ok) {
+                // Nothing else is read on the strength of this number, so its own order is enough.
                 count.fetch_add(u64::from(line.contains(FAILED)), Ordering::Relaxed);
             }
             end.store(true, Ordering::Relaxed);
@@ -64,6 +65,7 @@ impl SyncFailures {
 
     /// Lets the process go on as it was; fails when no sync was made to fail.
     pub(super) fn detach(&mut self) -> anyhow::Result<()> {
+        // Before it is ended here, which makes it gone as well. Relaxed: the reader is joined before the count is judged.
         let was_gone = self.gone.load(Ordering::Relaxed);
         self.end()?;
         anyhow::ensure!(!was_gone, "strace ended by itself");
@@ -76,6 +78,7 @@ impl SyncFailures {
             // At this signal it lets go of whom it traces; it may have ended already.
             let _ = kill_process(pid, Signal::INT);
         }
+        // The tracer first: its end closes the pipe, which ends the reader.
         self.tracer.wait().context("strace cannot be waited for")?;
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();

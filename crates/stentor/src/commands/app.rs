@@ -1,17 +1,17 @@
 //! `stentor app`: tenants, their API keys and their credentials.
 
 use super::credential::CredentialCommand;
-use crate::client::{Client, segment};
-use crate::connection::Connection;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 /// Make and look after apps, their API keys and their credentials
 #[derive(Debug, Args)]
-pub(crate) struct App {
+pub(crate) struct AppArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AppCommand,
 }
@@ -21,7 +21,7 @@ enum AppCommand {
     /// Make an app and its first key
     #[command(after_help = "Example:\n  stentor app create my-app")]
     Create {
-        /// What people call it
+        /// The app's name
         name: String,
         /// Make no key
         #[arg(long)]
@@ -36,7 +36,7 @@ enum AppCommand {
     /// Delete an app with everything in it
     #[command(after_help = "Example:\n  stentor app delete --app app_… --yes")]
     Delete {
-        /// Confirm that everything of this app goes away
+        /// Confirm that everything in this app is deleted
         #[arg(long, required = true)]
         yes: bool,
     },
@@ -58,7 +58,7 @@ enum KeyCommand {
         name: String,
         /// What it may do; everything when not given
         #[arg(long = "scope", value_enum, ignore_case = true)]
-        scopes: Vec<Scope>,
+        scopes: Vec<ScopeName>,
     },
     /// List the keys, without their secrets
     #[command(after_help = "Example:\n  stentor app key list")]
@@ -73,7 +73,7 @@ enum KeyCommand {
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Scope {
+enum ScopeName {
     /// Send messages
     Send,
     /// Register devices
@@ -82,7 +82,7 @@ enum Scope {
     Admin,
 }
 
-impl Scope {
+impl ScopeName {
     fn word(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -92,7 +92,7 @@ impl Scope {
     }
 }
 
-impl App {
+impl AppArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let connection = &self.connection;
@@ -124,7 +124,7 @@ impl App {
     }
 }
 
-async fn create(client: &Client, name: &str, no_key: bool, output: Output) -> anyhow::Result<()> {
+async fn create(client: &ApiClient, name: &str, no_key: bool, output: Output) -> anyhow::Result<()> {
     let mut app = client.post("/v1/apps", &json!({"name": name})).await?;
     if !no_key {
         app["key"] = create_key(client, &cell(&app["id"]), "first", &[]).await?;
@@ -138,15 +138,20 @@ async fn create(client: &Client, name: &str, no_key: bool, output: Output) -> an
     })
 }
 
-async fn create_key(client: &Client, app: &str, name: &str, scopes: &[Scope]) -> anyhow::Result<Value> {
-    let all = [Scope::Send, Scope::Register, Scope::Admin];
+async fn create_key(
+    client: &ApiClient,
+    app: &str,
+    name: &str,
+    scopes: &[ScopeName],
+) -> anyhow::Result<Value> {
+    let all = [ScopeName::Send, ScopeName::Register, ScopeName::Admin];
     let scopes = if scopes.is_empty() { &all } else { scopes };
     let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
     client.post(&format!("/v1/apps/{}/keys", segment(app)), &json!({"name": name, "scopes": words})).await
 }
 
 impl KeyCommand {
-    async fn run(self, client: &Client, app: &str, output: Output) -> anyhow::Result<()> {
+    async fn run(self, client: &ApiClient, app: &str, output: Output) -> anyhow::Result<()> {
         let path = format!("/v1/apps/{}/keys", segment(app));
         match self {
             Self::Create { name, scopes } => {

@@ -1,14 +1,14 @@
 //! `stentor audit`: who changed what.
 
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, listing};
 use clap::{Args, Subcommand};
 
 /// Show who changed what, when and from where
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AuditCommand,
 }
@@ -33,13 +33,13 @@ Needs the root key. --app shows the changes in one app.")]
         /// The most entries to show
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },
 }
 
-impl Audit {
+impl AuditArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.client()?;

@@ -1,23 +1,24 @@
 //! `stentor campaign`: watch and steer the sending of messages.
 
-use crate::client::{Client, segment};
-use crate::connection::Connection;
-use crate::failure::{Exit, Failure};
-use crate::ledger::{self, Ledger};
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
+use crate::failure::{CommandFailure, Exit};
+use crate::ledger::{self, CampaignLedger};
 use crate::output::{Output, cell, listing};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// For the eye: four looks in a second are smooth, and cost the server nothing that shows.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Watch and steer campaigns
 #[derive(Debug, Args)]
-pub(crate) struct Campaign {
+pub(crate) struct CampaignArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: CampaignCommand,
 }
@@ -42,7 +43,7 @@ Examples:
         /// The most campaigns to show
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },
@@ -66,7 +67,7 @@ Examples:
     },
 }
 
-impl Campaign {
+impl CampaignArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let client = self.connection.app_client().await?;
@@ -75,7 +76,7 @@ impl Campaign {
                 return follow(&client, &campaign, output).await;
             }
             CampaignCommand::Progress { campaign, once: true } => {
-                let (said, ledger) = Ledger::fetch(&client, &campaign).await?;
+                let (said, ledger) = CampaignLedger::fetch(&client, &campaign).await?;
                 output.result(&said, || ledger::describe(&ledger))?;
             }
             CampaignCommand::List { limit, before } => list(&client, limit, before, output).await?,
@@ -87,7 +88,7 @@ impl Campaign {
     }
 }
 
-async fn list(client: &Client, limit: u32, before: Option<String>, output: Output) -> anyhow::Result<()> {
+async fn list(client: &ApiClient, limit: u32, before: Option<String>, output: Output) -> anyhow::Result<()> {
     let mut query = vec![("limit", limit.to_string())];
     query.extend(before.map(|before| ("before", before)));
     let page = client.get_with("/v1/campaigns", &query).await?;
@@ -101,18 +102,18 @@ async fn list(client: &Client, limit: u32, before: Option<String>, output: Outpu
     })
 }
 
-async fn steer(client: &Client, campaign: &str, action: &str, output: Output) -> anyhow::Result<()> {
+async fn steer(client: &ApiClient, campaign: &str, action: &str, output: Output) -> anyhow::Result<()> {
     let ledger = client.act(&format!("/v1/campaigns/{}/{action}", segment(campaign))).await?;
     output.result(&ledger, || format!("{campaign} is {}", cell(&ledger["state"])))
 }
 
 /// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance or
 /// something is still open in them.
-pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
+pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
     let mut progress = None;
     loop {
-        let (said, ledger) = Ledger::fetch(client, campaign).await?;
-        let progress = progress.get_or_insert_with(|| Progress::start("deliveries", ledger.audience));
+        let (said, ledger) = CampaignLedger::fetch(client, campaign).await?;
+        let progress = progress.get_or_insert_with(|| PhaseProgress::start("deliveries", ledger.audience));
         progress.set_total(ledger.audience);
         progress.update(ledger.totals.ended());
         if ledger.is_ended() {
@@ -122,13 +123,13 @@ pub(super) async fn follow(client: &Client, campaign: &str, output: Output) -> a
             () = tokio::time::sleep(LOOK_EVERY) => {}
             _ = tokio::signal::ctrl_c() => {
                 let sentence = "stopped watching; the campaign goes on (see it again with `stentor campaign progress`)";
-                return Err(Failure::new(Exit::Interrupted, sentence).into());
+                return Err(CommandFailure::new(Exit::Interrupted, sentence).into());
             }
         }
     }
 }
 
-fn close(said: &Value, ledger: &Ledger, output: Output) -> anyhow::Result<ExitCode> {
+fn close(said: &Value, ledger: &CampaignLedger, output: Output) -> anyhow::Result<ExitCode> {
     output.result(said, || ledger::describe(ledger))?;
     let closed = ledger.sums_up() && ledger.balanced && ledger.totals.open() == 0;
     Ok(if closed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

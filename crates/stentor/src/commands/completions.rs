@@ -10,12 +10,12 @@ Examples:
   stentor completions bash > /etc/bash_completion.d/stentor
   stentor completions zsh > \"${fpath[1]}/_stentor\"
   stentor completions fish > ~/.config/fish/completions/stentor.fish")]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     /// Prints them.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let mut script = Vec::new();

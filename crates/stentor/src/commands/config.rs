@@ -1,6 +1,6 @@
 //! `stentor config`: the configuration file and what is in force.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::logging;
 use crate::output::{Output, line, table};
 use anyhow::Context;
@@ -11,7 +11,7 @@ use stentor_server::config;
 
 /// Show, check and explain the configuration
 #[derive(Debug, Args)]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
 }
@@ -35,7 +35,7 @@ enum ConfigCommand {
     },
 }
 
-impl Config {
+impl ConfigArgs {
     /// Runs the command.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<()> {
         match self.command {
@@ -47,6 +47,7 @@ impl Config {
             }
             ConfigCommand::Explain { file } => {
                 let settings = config::explain(file.as_deref()).map_err(refused)?;
+                let object = |one: &config::Explained| json!({"setting": one.key, "value": one.value, "from": one.origin});
                 let list: Vec<Value> = settings.iter().map(object).collect();
                 output.result(&json!({ "settings": list }), || {
                     table(
@@ -65,11 +66,7 @@ pub(super) fn load(file: Option<&Path>) -> anyhow::Result<config::Config> {
 }
 
 fn refused(error: config::ConfigError) -> anyhow::Error {
-    Failure::usage(format!("the configuration cannot be used: {error}")).into()
-}
-
-fn object(setting: &config::Explained) -> Value {
-    json!({"setting": setting.key, "value": setting.value, "from": setting.origin})
+    CommandFailure::usage(format!("the configuration cannot be used: {error}")).into()
 }
 
 /// Begins to log as the configuration says.

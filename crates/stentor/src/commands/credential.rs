@@ -3,7 +3,7 @@
 mod given;
 
 use self::given::CredentialSet;
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::output::{Output, cell, table};
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -28,7 +28,7 @@ pub(super) enum CredentialCommand {
 }
 
 impl CredentialCommand {
-    pub(super) async fn run(self, client: &Client, app: &str, output: Output) -> anyhow::Result<()> {
+    pub(super) async fn run(self, client: &ApiClient, app: &str, output: Output) -> anyhow::Result<()> {
         let path = format!("/v1/apps/{}/credentials", segment(app));
         match self {
             Self::Set(set) => {

@@ -2,7 +2,7 @@
 
 pub(super) mod describe;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
@@ -30,29 +30,29 @@ Examples:
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
 of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
 lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.")]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// How many devices: half Android through FCM, half Apple through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
     devices: u64,
     /// How often the server is killed (kill -9) while the campaign runs
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
     kills: u32,
-    /// Kill the emulators as often (three times without --kills)
+    /// Kill the emulators as often too; three times without --kills
     #[arg(long)]
     kill_emulators: bool,
-    /// Keep everything in this directory, which must not exist or be empty
+    /// Keep all files in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Makes tokens, answers and moments repeatable
+    /// Makes tokens, answers and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
     /// What the emulators answer
     #[arg(long, value_enum, default_value_t = PolicyName::Realistic)]
     policy: PolicyName,
-    /// How long every answer takes, in milliseconds; with kills it is chosen so that they fit in
+    /// How long every answer takes, in milliseconds; with --kills the default leaves time for them
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// Answer with sinks, which do nothing but count, instead of emulators: success always, and fast
+    /// Use sinks instead of emulators; a sink answers every push with success, and only counts
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
     /// Stop when no delivery changed for this long
@@ -77,7 +77,7 @@ impl From<PolicyName> for AnswerPolicy {
     }
 }
 
-impl Demo {
+impl DemoArgs {
     /// Runs the demo; the exit code says whether the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
@@ -85,7 +85,7 @@ impl Demo {
         let report = tokio::select! {
             report = demo::run(&options, &reporter) => report?,
             () = ended => {
-                return Err(Failure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
+                return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
             }
         };
         output.result(&report.object(), || describe(&report))?;

@@ -1,10 +1,10 @@
 //! `stentor device`: register, import, look up.
 
-use crate::client::{Client, segment};
-use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
+use crate::failure::CommandFailure;
 use crate::output::{Output, facts, listing};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Body;
@@ -20,9 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Register devices and look after them
 #[derive(Debug, Args)]
-pub(crate) struct Device {
+pub(crate) struct DeviceArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: DeviceCommand,
 }
@@ -33,7 +33,7 @@ enum DeviceCommand {
     #[command(
         after_help = "Example:\n  stentor device register --platform android --token \"$TOKEN\" --topic news"
     )]
-    Register(Registration),
+    Register(RegistrationArgs),
     /// Import devices from NDJSON or CSV; running it again is harmless
     #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ Examples:
 
 A line of NDJSON: {\"platform\":\"android\",\"token\":\"…\",\"user\":\"u1\",\"topics\":[\"news\"]}
 A CSV file names the same fields in its first line; tags and topics are separated by `;`.")]
-    Import(Import),
+    Import(DeviceImportArgs),
     /// Show one device
     #[command(after_help = "Example:\n  stentor device show dev_…")]
     Show {
@@ -52,7 +52,7 @@ A CSV file names the same fields in its first line; tags and topics are separate
     },
     /// List devices, page by page
     #[command(after_help = "Example:\n  stentor device list --provider fcm --limit 20")]
-    List(List),
+    List(DeviceListArgs),
     /// Show what was sent to a device and what became of it
     #[command(after_help = "Example:\n  stentor device deliveries dev_…")]
     Deliveries {
@@ -61,7 +61,7 @@ A CSV file names the same fields in its first line; tags and topics are separate
         /// The most attempts to show
         #[arg(long, default_value_t = 100)]
         limit: u32,
-        /// Go on where the page before ended
+        /// Continue after the previous page; the value is its `next`
         #[arg(long)]
         before: Option<String>,
     },
@@ -75,14 +75,14 @@ A CSV file names the same fields in its first line; tags and topics are separate
 
 /// One registration.
 #[derive(Debug, Args)]
-struct Registration {
+struct RegistrationArgs {
     /// The device's system
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS))]
     platform: String,
     /// The push token
     #[arg(long)]
     token: String,
-    /// The push service, when it is not the platform's usual one
+    /// The push service; the platform's usual one when not given
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS))]
     provider: Option<String>,
     /// Whose device it is (your own id of the user)
@@ -94,7 +94,7 @@ struct Registration {
     /// The user's time zone
     #[arg(long)]
     time_zone: Option<String>,
-    /// A mark; may be repeated
+    /// A tag; may be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
     /// A topic to subscribe to; may be repeated
@@ -104,12 +104,12 @@ struct Registration {
 
 /// An import.
 #[derive(Debug, Args)]
-struct Import {
+struct DeviceImportArgs {
     /// The file; `-` reads standard input
     file: PathBuf,
-    /// The format, when the file's name does not say
+    /// The format; by the file's name when not given
     #[arg(long, value_enum, ignore_case = true)]
-    format: Option<Format>,
+    format: Option<FormatName>,
     /// Check every line and register nothing
     #[arg(long)]
     dry_run: bool,
@@ -117,7 +117,7 @@ struct Import {
 
 /// What an import file looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum FormatName {
     /// One JSON object per line
     Ndjson,
     /// A header line, then comma-separated values
@@ -126,11 +126,11 @@ enum Format {
 
 /// A page of devices.
 #[derive(Debug, Args)]
-struct List {
+struct DeviceListArgs {
     /// The most devices to show
     #[arg(long, default_value_t = 100)]
     limit: u32,
-    /// Go on where the page before ended
+    /// Continue after the previous page; the value is its `next`
     #[arg(long)]
     after: Option<String>,
     /// Only of this push service
@@ -139,12 +139,12 @@ struct List {
     /// Only of this user
     #[arg(long)]
     user: Option<String>,
-    /// Only with this mark
+    /// Only with this tag
     #[arg(long)]
     tag: Option<String>,
 }
 
-impl Device {
+impl DeviceArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.app_client().await?;
@@ -171,7 +171,7 @@ impl Device {
 }
 
 async fn deliveries(
-    client: &Client,
+    client: &ApiClient,
     device: &str,
     limit: u32,
     before: Option<String>,
@@ -186,7 +186,7 @@ async fn deliveries(
     })
 }
 
-impl Registration {
+impl RegistrationArgs {
     fn body(&self) -> Value {
         let mut body = Map::new();
         body.insert("platform".to_owned(), json!(self.platform));
@@ -211,8 +211,8 @@ impl Registration {
     }
 }
 
-impl List {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+impl DeviceListArgs {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<()> {
         let mut query = vec![("limit", self.limit.to_string())];
         let optional =
             [("after", self.after), ("provider", self.provider), ("user", self.user), ("tag", self.tag)];
@@ -233,13 +233,13 @@ fn paged(table: String, page: &Value, option: &str) -> String {
     }
 }
 
-impl Import {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+impl DeviceImportArgs {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<()> {
         let format = self.format()?;
         let (body, size_bytes, sent_bytes) = self.open().await?;
         let (name, content_type) = match format {
-            Format::Ndjson => ("ndjson", "application/x-ndjson"),
-            Format::Csv => ("csv", "text/csv"),
+            FormatName::Ndjson => ("ndjson", "application/x-ndjson"),
+            FormatName::Csv => ("csv", "text/csv"),
         };
         let query = [("format", name.to_owned()), ("dry_run", self.dry_run.to_string())];
         let import = client.stream("/v1/devices/import", &query, content_type, body);
@@ -251,20 +251,21 @@ impl Import {
                 let sentence = format!(
                     "{failed} lines are not registered: correct them and run the whole file again; that is safe"
                 );
-                Err(Failure::not_done(sentence).into())
+                Err(CommandFailure::not_done(sentence).into())
             }
         }
     }
 
-    fn format(&self) -> anyhow::Result<Format> {
+    fn format(&self) -> anyhow::Result<FormatName> {
         let by_name = match self.file.extension().and_then(|extension| extension.to_str()) {
-            Some("ndjson" | "jsonl") => Some(Format::Ndjson),
-            Some("csv") => Some(Format::Csv),
+            Some("ndjson" | "jsonl") => Some(FormatName::Ndjson),
+            Some("csv") => Some(FormatName::Csv),
             _ => None,
         };
         let format = self.format.or(by_name);
-        format
-            .ok_or_else(|| Failure::usage("say what the file is with --format ndjson or --format csv").into())
+        format.ok_or_else(|| {
+            CommandFailure::usage("say what the file is with --format ndjson or --format csv").into()
+        })
     }
 
     async fn open(&self) -> anyhow::Result<(Body, Option<u64>, Arc<AtomicU64>)> {
@@ -274,7 +275,7 @@ impl Import {
             return Ok((body, None, counter));
         }
         let unreadable = |error: std::io::Error| {
-            Failure::usage(format!("{} cannot be read: {error}", self.file.display()))
+            CommandFailure::usage(format!("{} cannot be read: {error}", self.file.display()))
         };
         let file = tokio::fs::File::open(&self.file).await.map_err(unreadable)?;
         let size = file.metadata().await.map_err(unreadable)?.len();
@@ -287,6 +288,7 @@ fn counted(reader: impl tokio::io::AsyncRead + Send + 'static, counter: &Arc<Ato
     use futures_util::TryStreamExt;
     let counter = Arc::clone(counter);
     let count = move |bytes: &bytes::Bytes| {
+        // A number for the progress only: no other memory is read by it.
         counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     };
     Body::wrap_stream(ReaderStream::with_capacity(reader, 64 * 1024).inspect_ok(count))
@@ -297,7 +299,7 @@ async fn watch(
     size_bytes: Option<u64>,
     sent_bytes: &AtomicU64,
 ) -> anyhow::Result<Value> {
-    let mut progress = Progress::start("bytes", size_bytes.unwrap_or(0));
+    let mut progress = PhaseProgress::start("bytes", size_bytes.unwrap_or(0));
     let mut ticks = tokio::time::interval(LOOK_EVERY);
     let mut import = std::pin::pin!(import);
     let reply = loop {

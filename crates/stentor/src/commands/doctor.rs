@@ -2,9 +2,9 @@
 
 mod checks;
 
-use crate::connection::Connection;
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, table};
-use checks::{Finding, Health};
+use checks::{FindingHealth, ServerFinding};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,34 +19,34 @@ Examples:
   stentor doctor --data-dir /var/lib/stentor --server http://127.0.0.1:8686
   stentor doctor --deep
 
-Reads every page of database and queue, also while a server works on them: it writes nothing and nobody waits, but
-the write-ahead log grows as long as it reads. A change inside a value that leaves the page in order is not seen.
+Reads every page of the database and the queue, also while a server uses them. It writes nothing and blocks nobody, but the
+write-ahead log grows while it reads. It does not see a changed value in a page that is otherwise valid.
 
 Exits 0 when nothing is broken; warnings do not count as broken.")]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     /// Also compare every index with its table; takes several times as long
     #[arg(long)]
     deep: bool,
-    /// The server's configuration file, which may say where the key is that seals credentials
+    /// The server's configuration file; it may name the file of the key that seals credentials
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
 }
 
-impl Doctor {
+impl DoctorArgs {
     /// Runs every check and reports.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
         let findings = checks::all(&self.connection, self.config.as_deref(), depth).await;
-        let broken = findings.iter().any(|finding| finding.health == Health::Broken);
-        let list: Vec<Value> = findings.iter().map(Finding::object).collect();
+        let broken = findings.iter().any(|finding| finding.health == FindingHealth::Broken);
+        let list: Vec<Value> = findings.iter().map(ServerFinding::object).collect();
         output.result(&json!({"ok": !broken, "checks": list}), || describe(&findings))?;
         Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-fn describe(findings: &[Finding]) -> String {
+fn describe(findings: &[ServerFinding]) -> String {
     let rows = findings.iter().map(|finding| {
         [finding.health.word().to_owned(), finding.subject.to_owned(), finding.detail.clone()]
     });

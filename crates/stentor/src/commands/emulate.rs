@@ -3,7 +3,7 @@
 mod options;
 mod sink;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
 use options::{StartOptions, TlsOptions, facts, parse, read};
@@ -15,7 +15,7 @@ use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
-pub(crate) struct Emulate {
+pub(crate) struct EmulateArgs {
     #[command(subcommand)]
     service: PushService,
 }
@@ -35,7 +35,7 @@ Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer")]
     Apns(EmulatorOptions),
-    /// A sink for either: answers 200 to everything with the least work, to measure a sender
+    /// A sink for either service: answers 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
@@ -55,7 +55,7 @@ struct EmulatorOptions {
     /// What to answer: a JSON object, or a file that holds one
     #[arg(long, value_name = "FILE|JSON")]
     policy: Option<String>,
-    /// The file in which every token is counted; it survives the emulator's end
+    /// The file in which every token is counted; it stays when the emulator ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
     /// How many different tokens can be counted
@@ -63,7 +63,7 @@ struct EmulatorOptions {
     capacity_tokens: Option<u64>,
     #[command(flatten)]
     tls: TlsOptions,
-    /// Makes chance repeatable
+    /// Makes random choices repeatable
     #[arg(long)]
     seed: Option<u64>,
     /// How many requests a client may have open on one connection
@@ -82,7 +82,7 @@ enum EngineName {
     Frames,
 }
 
-impl Emulate {
+impl EmulateArgs {
     /// Runs the emulator.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         match self.service {
@@ -102,7 +102,7 @@ impl Emulate {
 }
 
 fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
-    Failure::usage(format!("the emulator cannot start: {error}")).into()
+    CommandFailure::usage(format!("the emulator cannot start: {error}")).into()
 }
 
 impl EmulatorOptions {

@@ -13,6 +13,7 @@ mod list;
 mod load;
 mod probe;
 mod report;
+mod rig;
 mod run;
 mod subject;
 
@@ -22,50 +23,50 @@ use std::process::ExitCode;
 
 /// Measure: the sender, the pipeline, and what others have published
 #[derive(Debug, Args)]
-pub(crate) struct Lab {
+pub(crate) struct LabArgs {
     #[command(subcommand)]
-    action: Action,
+    command: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Bench(bench::Bench),
-    Run(run::Run),
-    Kill(kill::Kill),
-    Claims(claims::Claims),
-    Probe(probe::Probe),
-    Report(report::Report),
-    Compare(compare::Compare),
-    Advise(advise::Advise),
-    Subject(subject::Subject),
-    Energy(energy::Energy),
-    List(list::List),
-    Doctor(doctor::Doctor),
-    Link(link::Link),
-    Clock(clock::Clock),
+enum LabCommand {
+    Bench(bench::BenchArgs),
+    Run(run::RunArgs),
+    Kill(kill::KillArgs),
+    Claims(claims::ClaimsArgs),
+    Probe(probe::ProbeArgs),
+    Report(report::ReportArgs),
+    Compare(compare::CompareArgs),
+    Advise(advise::AdviseArgs),
+    Subject(subject::SubjectArgs),
+    Energy(energy::EnergyArgs),
+    List(list::LabListArgs),
+    Doctor(doctor::LabDoctorArgs),
+    Link(link::LinkArgs),
+    Clock(clock::ClockArgs),
     #[command(hide = true)]
-    Load(load::Load),
+    Load(load::LoadArgs),
 }
 
-impl Lab {
+impl LabArgs {
     /// Runs it.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::Bench(bench) => bench.run(output).await,
-            Action::Run(run) => run.run(output).await,
-            Action::Kill(kill) => kill.run(output).await,
-            Action::Claims(claims) => claims.run(output),
-            Action::Probe(probe) => probe.run(output).await,
-            Action::Report(report) => report.run(output),
-            Action::Compare(compare) => compare.run(output),
-            Action::Advise(advise) => advise.run(output),
-            Action::Subject(subject) => subject.run(output).await,
-            Action::Energy(energy) => energy.run(output).await,
-            Action::List(list) => list.run(output),
-            Action::Doctor(doctor) => doctor.run(output),
-            Action::Link(link) => link.run(output).await,
-            Action::Clock(clock) => clock.run(output).await,
-            Action::Load(load) => load.run(output),
+        match self.command {
+            LabCommand::Bench(bench) => bench.run(output).await,
+            LabCommand::Run(run) => run.run(output).await,
+            LabCommand::Kill(kill) => kill.run(output).await,
+            LabCommand::Claims(claims) => claims.run(output),
+            LabCommand::Probe(probe) => probe.run(output).await,
+            LabCommand::Report(report) => report.run(output),
+            LabCommand::Compare(compare) => compare.run(output),
+            LabCommand::Advise(advise) => advise.run(output),
+            LabCommand::Subject(subject) => subject.run(output).await,
+            LabCommand::Energy(energy) => energy.run(output).await,
+            LabCommand::List(list) => list.run(output),
+            LabCommand::Doctor(doctor) => doctor.run(output),
+            LabCommand::Link(link) => link.run(output).await,
+            LabCommand::Clock(clock) => clock.run(output).await,
+            LabCommand::Load(load) => load.run(output),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 mod overrides;
 
-use self::overrides::Overrides;
+use self::overrides::OverrideArgs;
 use super::campaign::follow;
-use crate::client::{Client, segment};
-use crate::connection::Connection;
-use crate::failure::Failure;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
+use crate::failure::CommandFailure;
 use crate::output::{Output, cell, facts};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
@@ -18,30 +18,30 @@ use stentor_server::words;
 
 /// Send messages and look after them
 #[derive(Debug, Args)]
-pub(crate) struct Message {
+pub(crate) struct MessageArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: MessageCommand,
 }
 
 #[derive(Debug, Subcommand)]
 enum MessageCommand {
-    /// Send a message to one target; the answer comes when it is safe on disk
+    /// Send a message to one target; returns when the message is on disk
     #[command(after_help = "\
 Examples:
   stentor message send --topic news --title Hello --body \"from Stentor\"
   stentor message send --everyone --data kind=sync --collapse-key sync --ttl-seconds 3600
   stentor message send --condition \"'a' in topics && !('b' in topics)\" --body Hi --dry-run
   stentor message send --user u1 --body Hi --send-at 2027-01-01T09:00:00Z --idempotency-key 4711")]
-    Send(Box<Send>),
+    Send(Box<SendArgs>),
     /// Show a message
     #[command(after_help = "Example:\n  stentor message show msg_…")]
     Show {
         /// The message
         message: String,
     },
-    /// Cancel what of a message has not been sent yet
+    /// Cancel the deliveries of a message that have not been sent yet
     #[command(after_help = "Example:\n  stentor message cancel msg_…")]
     Cancel {
         /// The message
@@ -57,29 +57,29 @@ Examples:
 
 /// A message to be sent.
 #[derive(Debug, Args)]
-struct Send {
+struct SendArgs {
     #[command(flatten)]
-    content: Content,
+    content: ContentArgs,
     /// Send at this instant (RFC 3339) instead of now
     #[arg(long, value_name = "INSTANT")]
     send_at: Option<String>,
     /// Validate, count the audience, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Makes it harmless to repeat this command
+    /// Makes this command safe to repeat
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Stay and watch until the last delivery has ended
+    /// Watch until the last delivery has ended
     #[arg(long, conflicts_with_all = ["dry_run", "send_at"])]
     watch: bool,
 }
 
 /// Whom a message is for and what it says.
 #[derive(Debug, Args)]
-pub(super) struct Content {
+pub(super) struct ContentArgs {
     #[command(flatten)]
-    target: Target,
-    /// Start at the very instant; otherwise audiences due on a full minute start some seconds later
+    target: TargetArgs,
+    /// Start exactly on time; otherwise messages due on a full minute start some seconds later
     #[arg(long)]
     exact: bool,
     /// The title that people see
@@ -100,12 +100,12 @@ pub(super) struct Content {
     /// How long it may wait, in seconds
     #[arg(long, value_name = "SECONDS")]
     ttl_seconds: Option<u64>,
-    /// Newer messages with the same key replace older ones that still wait
+    /// A newer message with the same key replaces an older one that is still waiting
     #[arg(long, value_name = "KEY")]
     collapse_key: Option<String>,
     #[command(flatten)]
-    overrides: Overrides,
-    /// Take everything else from a file that holds the request as JSON; options win
+    overrides: OverrideArgs,
+    /// Read the request from a JSON file; options on the command line override it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -113,7 +113,7 @@ pub(super) struct Content {
 /// Whom a message is for.
 #[derive(Debug, Args)]
 #[group(required = false, multiple = true)]
-struct Target {
+struct TargetArgs {
     /// To a device; may be repeated
     #[arg(long = "device", value_name = "DEVICE")]
     devices: Vec<String>,
@@ -123,7 +123,7 @@ struct Target {
     /// The system of the token's device
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PLATFORMS), requires = "token")]
     platform: Option<String>,
-    /// The push service of the token, when it is not the platform's usual one
+    /// The push service of the token; the platform's usual one when not given
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::PROVIDERS), requires = "token")]
     provider: Option<String>,
     /// To all devices of a user
@@ -143,7 +143,7 @@ struct Target {
     everyone: bool,
 }
 
-impl Message {
+impl MessageArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let client = self.connection.app_client().await?;
@@ -163,8 +163,8 @@ impl Message {
     }
 }
 
-impl Send {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<ExitCode> {
+impl SendArgs {
+    async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<ExitCode> {
         let mut body = self.content.request()?;
         if let Some(send_at) = self.send_at {
             body.insert("send_at".to_owned(), json!(send_at));
@@ -183,7 +183,7 @@ impl Send {
     }
 }
 
-impl Content {
+impl ContentArgs {
     /// Builds the request: the file first, then the options over it.
     pub(super) fn request(&self) -> anyhow::Result<Map<String, Value>> {
         let mut request = self.read_file()?;
@@ -205,7 +205,7 @@ impl Content {
         }
         let sentence =
             "say whom it is for: --device, --token, --user, --group, --topic, --condition or --everyone";
-        Err(Failure::usage(sentence).into())
+        Err(CommandFailure::usage(sentence).into())
     }
 
     fn read_file(&self) -> anyhow::Result<Map<String, Value>> {
@@ -213,7 +213,7 @@ impl Content {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
         serde_json::from_str(&text).map_err(|error| {
-            Failure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
+            CommandFailure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
         })
     }
 
@@ -233,7 +233,7 @@ impl Content {
     }
 }
 
-impl Target {
+impl TargetArgs {
     /// Returns the one target that was named, if any.
     fn value(&self) -> anyhow::Result<Option<Value>> {
         let named = |name: &str, value: &Option<String>| value.as_ref().map(|value| json!({ name: value }));
@@ -254,7 +254,7 @@ impl Target {
         let mut given = targets.into_iter().flatten();
         let target = given.next();
         if given.next().is_some() {
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 "a message has one target: give only one of the options that name it",
             )
             .into());

@@ -8,12 +8,12 @@ use stentor_server::face::rest as api;
 /// Print the server's OpenAPI description
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  stentor openapi > openapi.json")]
-pub(crate) struct Openapi {}
+pub(crate) struct OpenapiArgs {}
 
 /// List the codes of the API's errors
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor errors\n  stentor errors --markdown > docs/errors.md")]
-pub(crate) struct Errors {
+pub(crate) struct ErrorsArgs {
     /// Print a Markdown page
     #[arg(long)]
     markdown: bool,
@@ -22,20 +22,20 @@ pub(crate) struct Errors {
 /// List all commands and their options
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor commands\n  stentor commands --markdown > docs/commands.md")]
-pub(crate) struct Commands {
+pub(crate) struct CommandsArgs {
     /// Print a Markdown page
     #[arg(long)]
     markdown: bool,
 }
 
-impl Openapi {
+impl OpenapiArgs {
     /// Prints it.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         line(api::openapi_json().trim_end())
     }
 }
 
-impl Commands {
+impl CommandsArgs {
     /// Prints them.
     pub(crate) fn run(&self, output: Output) -> anyhow::Result<()> {
         let mut tree = super::tree();
@@ -135,7 +135,7 @@ fn leaves(command: &clap::Command, visit: &mut impl FnMut(&str, &clap::Command))
     }
 }
 
-impl Errors {
+impl ErrorsArgs {
     /// Prints them.
     pub(crate) fn run(&self, output: Output) -> anyhow::Result<()> {
         if self.markdown {

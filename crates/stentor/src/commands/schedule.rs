@@ -1,8 +1,8 @@
 //! `stentor schedule`: messages that recur.
 
-use super::message::Content;
-use crate::client::{Client, segment};
-use crate::connection::Connection;
+use super::message::ContentArgs;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -11,9 +11,9 @@ use stentor_server::words;
 
 /// Send messages again and again
 #[derive(Debug, Args)]
-pub(crate) struct Schedule {
+pub(crate) struct ScheduleArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: ScheduleCommand,
 }
@@ -24,7 +24,7 @@ enum ScheduleCommand {
     #[command(after_help = "\
 Example:
   stentor schedule create --cron \"0 9 * * 1-5\" --time-zone Europe/Rome --topic news --title \"Good morning\"")]
-    Create(Box<Create>),
+    Create(Box<CreateArgs>),
     /// List the schedules
     #[command(after_help = "Example:\n  stentor schedule list")]
     List,
@@ -34,13 +34,13 @@ Example:
         /// The schedule
         schedule: String,
     },
-    /// Hold a schedule
+    /// Pause a schedule
     #[command(after_help = "Example:\n  stentor schedule pause sch_…")]
     Pause {
         /// The schedule
         schedule: String,
     },
-    /// Let a paused schedule go on
+    /// Resume a paused schedule
     #[command(after_help = "Example:\n  stentor schedule resume sch_…")]
     Resume {
         /// The schedule
@@ -56,8 +56,8 @@ Example:
 
 /// A schedule to be made.
 #[derive(Debug, Args)]
-struct Create {
-    /// What people call it
+struct CreateArgs {
+    /// The app's name
     #[arg(long)]
     name: Option<String>,
     /// When: minute, hour, day of month, month, day of week
@@ -73,10 +73,10 @@ struct Create {
     #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::CATCH_UPS))]
     catch_up: Option<String>,
     #[command(flatten)]
-    content: Content,
+    content: ContentArgs,
 }
 
-impl Schedule {
+impl ScheduleArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.app_client().await?;
@@ -101,12 +101,12 @@ impl Schedule {
     }
 }
 
-async fn steer(client: &Client, schedule: &str, action: &str, output: Output) -> anyhow::Result<()> {
+async fn steer(client: &ApiClient, schedule: &str, action: &str, output: Output) -> anyhow::Result<()> {
     let reply = client.act(&format!("/v1/schedules/{}/{action}", segment(schedule))).await?;
     output.result(&reply, || format!("{schedule} is {}", cell(&reply["state"])))
 }
 
-impl Create {
+impl CreateArgs {
     fn body(&self) -> anyhow::Result<Value> {
         let mut body = json!({
             "cron": self.cron,

@@ -1,6 +1,6 @@
 //! `stentor secret`: the key that seals credentials at rest.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -9,47 +9,47 @@ use stentor_server::app::{Rotation, Sealing, rotate};
 
 /// Look after the key that seals credentials at rest
 #[derive(Debug, Args)]
-pub(crate) struct Secret {
+pub(crate) struct SecretArgs {
     #[command(flatten)]
-    place: Place,
+    place: SealingKeyArgs,
     #[command(subcommand)]
     command: SecretCommand,
 }
 
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
-    /// Show which keys seal the credentials, and whether they are at hand
+    /// Show which keys seal the credentials, and whether they are available
     #[command(after_help = "\
 Examples:
   stentor secret show
   stentor secret show --data-dir /var/lib/stentor
 
-Shows ids of keys, never a key. Exits 1 when a credential wants a key that is not at hand.")]
+Shows ids of keys, never a key. Exits 1 when a credential needs a key that is not available.")]
     Show,
-    /// Let a new key take the place of the one in the key file; the server must be stopped
+    /// Replace the key in the key file with a new one; the server must be stopped
     #[command(after_help = "\
 Examples:
   stentor secret rotate --data-dir /var/lib/stentor
   stentor secret rotate --config stentor.toml
 
-Both keys stand in the file until every credential is sealed under the new one, and the database is written anew after
-it. A rotation that is cut off leaves everything readable; the next start of the server goes on with it. A key that comes
-from the variable STENTOR__SECRETS__KEY is rotated by writing a new one before it and starting the server.")]
+The file holds both keys until every credential is sealed under the new one; then the database is rewritten. After an
+interrupted rotation everything stays readable, and the next start of the server continues it. To rotate a key in the variable
+STENTOR__SECRETS__KEY, write a new key before the old one and start the server.")]
     Rotate,
 }
 
 /// Where the data and the key are.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Place {
+pub(super) struct SealingKeyArgs {
     /// The server's configuration file, which may say where the key is
     #[arg(long, global = true, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the data lives, in place of what the configuration says
+    /// The data directory; overrides the configuration
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-impl Secret {
+impl SecretArgs {
     /// Runs the command.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<()> {
         let mut config = super::config::load(self.place.config.as_deref())?;
@@ -58,13 +58,14 @@ impl Secret {
         }
         match self.command {
             SecretCommand::Show => {
-                let sealing = Sealing::look(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                let sealing =
+                    Sealing::look(&config).map_err(|error| CommandFailure::not_done(error.to_string()))?;
                 output.result(&object(&sealing), || describe(&sealing))?;
-                sealing.problem().map_or(Ok(()), |problem| Err(Failure::not_done(problem).into()))
+                sealing.problem().map_or(Ok(()), |problem| Err(CommandFailure::not_done(problem).into()))
             }
             SecretCommand::Rotate => {
                 super::config::start_log(&config)?;
-                let done = rotate(&config).map_err(|error| Failure::not_done(error.to_string()))?;
+                let done = rotate(&config).map_err(|error| CommandFailure::not_done(error.to_string()))?;
                 output.result(&rotated(&done), || told(&done))
             }
         }

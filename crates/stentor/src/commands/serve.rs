@@ -1,6 +1,6 @@
 //! `stentor serve`: the server.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::process;
 use clap::Args;
@@ -11,8 +11,6 @@ use stentor_server::app;
 use stentor_server::config::{Config, ConfigError};
 use tokio::signal::unix::{SignalKind, signal};
 
-const FEW_FILES: u64 = 4096;
-
 /// Run the server; it needs no configuration to start
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,8 +20,8 @@ Examples:
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
   stentor serve --allow-network loopback           # for emulators on this machine
 
-SIGTERM and SIGINT finish what is in flight and end; SIGHUP reads the credentials and the certificate again.")]
-pub(crate) struct Serve {
+SIGTERM and SIGINT finish the requests in flight and stop the server. SIGHUP reloads the credentials and the certificate.")]
+pub(crate) struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
@@ -33,7 +31,7 @@ pub(crate) struct Serve {
     /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Let credentials lead to this network too: one like 10.1.0.0/16, `loopback` or `private`; beside those of
+    /// Allow credentials to use addresses in this network: one like 10.1.0.0/16, `loopback` or `private`; adds to
     /// outbound.allowed_networks, and may be repeated
     #[arg(long, value_name = "NETWORK")]
     allow_network: Vec<String>,
@@ -41,7 +39,7 @@ pub(crate) struct Serve {
     end_with_parent: bool,
 }
 
-impl Serve {
+impl ServeArgs {
     /// Serves until asked to end.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         if self.end_with_parent {
@@ -51,10 +49,17 @@ impl Serve {
         let reload = reloads()?;
         let config = self.settings()?;
         process::use_small_pages();
-        warn_about_files(process::raise_file_limit());
+        let files = process::raise_file_limit();
+        if files < process::FEW_FILES {
+            note(&format!(
+                "stentor: only {files} files may be open: raise the limit (ulimit -n, LimitNOFILE)"
+            ));
+        }
         super::config::start_log(&config)?;
         let data_dir = config.data_dir.clone();
-        let server = app::App::build(config).await.map_err(|error| cannot_start(&error))?;
+        let server = app::App::build(config).await;
+        let server =
+            server.map_err(|error| CommandFailure::not_done(format!("the server cannot start: {error}")))?;
         let facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);
         if let Err(error) = output.result(&facts, || describe(&facts)) {
             // A full disk under standard output is no reason not to serve.
@@ -63,7 +68,7 @@ impl Serve {
         server
             .run(ended, reload)
             .await
-            .map_err(|error| Failure::not_done(format!("the server ended: {error}")).into())
+            .map_err(|error| CommandFailure::not_done(format!("the server ended: {error}")).into())
     }
 
     fn settings(&self) -> anyhow::Result<Config> {
@@ -75,15 +80,11 @@ impl Serve {
             config.api.listen = listen;
         }
         for network in &self.allow_network {
-            let wrong = |error: ConfigError| Failure::usage(format!("--allow-network: {error}"));
+            let wrong = |error: ConfigError| CommandFailure::usage(format!("--allow-network: {error}"));
             config.outbound.allow(network).map_err(wrong)?;
         }
         Ok(config)
     }
-}
-
-fn cannot_start(error: &dyn std::fmt::Display) -> anyhow::Error {
-    Failure::not_done(format!("the server cannot start: {error}")).into()
 }
 
 fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
@@ -96,12 +97,6 @@ fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {
         }
     });
     Ok(receiver)
-}
-
-fn warn_about_files(limit: u64) {
-    if limit < FEW_FILES {
-        note(&format!("stentor: only {limit} files may be open: raise the limit (ulimit -n, LimitNOFILE)"));
-    }
 }
 
 fn facts(address: SocketAddr, is_encrypted: bool, data_dir: &Path) -> Value {

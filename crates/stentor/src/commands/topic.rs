@@ -1,18 +1,19 @@
 //! `stentor topic`: named channels that devices subscribe to.
 
-use crate::client::{Client, segment};
-use crate::connection::Connection;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+/// The most that the API takes at once.
 const DEVICES_PER_REQUEST: usize = 1000;
 
 /// Look after topics and their subscriptions
 #[derive(Debug, Args)]
-pub(crate) struct Topic {
+pub(crate) struct TopicArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: TopicCommand,
 }
@@ -54,7 +55,7 @@ enum TopicCommand {
     },
 }
 
-impl Topic {
+impl TopicArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         let client = self.connection.app_client().await?;
@@ -92,7 +93,7 @@ fn names(topics: &Value) -> String {
     if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
 }
 
-async fn change(client: &Client, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
+async fn change(client: &ApiClient, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
     let (mut changed, mut unchanged, mut unknown) = (0, 0, Vec::new());
     for batch in devices.chunks(DEVICES_PER_REQUEST) {
         let reply = client.post(path, &json!({ "devices": batch })).await?;

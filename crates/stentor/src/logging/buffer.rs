@@ -13,13 +13,13 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const NOT_NOW_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes lines without ever waiting for those who write or read them.
-pub(super) struct Buffer {
-    state: Mutex<State>,
+pub(super) struct LogBuffer {
+    state: Mutex<LogState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LogState {
     bytes: Vec<u8>,
     is_writing: bool,
     /// Lines lost of which the log does not tell yet.
@@ -29,7 +29,7 @@ struct State {
     notice: Vec<u8>,
 }
 
-impl Buffer {
+impl LogBuffer {
     /// Starts the thread that writes. It calls `tell` with the number of lines lost since it last did, once it may be
     /// possible to write again; what `tell` puts is written before all else.
     pub(super) fn start(
@@ -38,7 +38,7 @@ impl Buffer {
     ) -> io::Result<Arc<Self>> {
         let buffer = Arc::new(Self { state: Mutex::default(), changed: Condvar::new() });
         let own = buffer.clone();
-        let work = move || own.run(Paper { file, is_torn: false }, tell);
+        let work = move || own.run(LogFile { file, is_torn: false }, tell);
         std::thread::Builder::new().name("stentor-log".to_owned()).spawn(work)?;
         Ok(buffer)
     }
@@ -46,6 +46,7 @@ impl Buffer {
     /// Takes one line, or counts it as lost where there is no room.
     pub(super) fn put(&self, line: &[u8]) {
         let mut state = self.lock();
+        // Told through the log itself, by the thread that writes: among the other lines the notice could be lost like them.
         if state.teller.is_some_and(|teller| teller == std::thread::current().id()) {
             state.notice.extend_from_slice(line);
             return;
@@ -55,6 +56,8 @@ impl Buffer {
             return;
         }
         state.bytes.extend_from_slice(line);
+        // Free before anybody is woken, who would else wake only to wait for the lock. No wake-up is lost: whoever waits has
+        // looked under this lock.
         drop(state);
         self.changed.notify_all();
     }
@@ -69,7 +72,7 @@ impl Buffer {
         }
     }
 
-    fn run(&self, mut paper: Paper<impl Write>, tell: impl Fn(u64)) {
+    fn run(&self, mut paper: LogFile<impl Write>, tell: impl Fn(u64)) {
         loop {
             let (lines, lost_lines) = self.take();
             let notice = if lost_lines > 0 { self.notice(lost_lines, &tell) } else { Vec::new() };
@@ -94,12 +97,14 @@ impl Buffer {
                 break;
             }
         }
+        // Under the lock under which the lines are taken: between the two `wait` would see neither and believe all written.
         state.is_writing = true;
         (std::mem::take(&mut state.bytes), state.lost_lines)
     }
 
     fn notice(&self, lost_lines: u64, tell: &impl Fn(u64)) -> Vec<u8> {
         self.lock().teller = Some(std::thread::current().id());
+        // Without the lock, which `put` takes when the line of this comes back.
         tell(lost_lines);
         let mut state = self.lock();
         state.teller = None;
@@ -109,23 +114,24 @@ impl Buffer {
     fn note_written(&self, lost_lines: u64, told_lines: u64) {
         let mut state = self.lock();
         state.lost_lines = state.lost_lines + lost_lines - told_lines;
+        // In one step with the count: whoever waited for the end of the writing reads what was lost in it.
         state.is_writing = false;
         drop(state);
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What is written on, and whether its last line broke off.
-struct Paper<W> {
+struct LogFile<W> {
     file: W,
     is_torn: bool,
 }
 
-impl<W: Write> Paper<W> {
+impl<W: Write> LogFile<W> {
     /// Writes as much as can be written; returns the rest.
     fn write<'a>(&mut self, lines: &'a [u8]) -> &'a [u8] {
         let mut rest = lines;

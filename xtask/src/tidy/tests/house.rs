@@ -1,11 +1,11 @@
 //! Walls, dead files, text.
 
 use super::{file, lines};
-use crate::finding::Finding;
+use crate::finding::TidyFinding;
 use crate::tidy::walls::{Edge, banned, forbidden_edge};
 use crate::tidy::{dead_files, promises, text};
 
-fn edge(from: &str, to: &str, tests_only: bool) -> Option<Finding> {
+fn edge(from: &str, to: &str, tests_only: bool) -> Option<TidyFinding> {
     let place = (format!("crates/{from}/Cargo.toml"), 12);
     forbidden_edge(&Edge { from: from.to_owned(), to: to.to_owned(), tests_only, place })
 }

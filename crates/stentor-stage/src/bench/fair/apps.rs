@@ -1,6 +1,6 @@
 //! The hostile apps: what each does, where its callers come from, and what becomes of its requests.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub(super) struct HostileApp {
     pub(super) id: String,
     pub(super) key: String,
     pub(super) address: IpAddr,
-    pub(super) client: Client,
+    pub(super) client: ApiClient,
 }
 
 /// What became of the requests of one hostile app.
@@ -84,6 +84,7 @@ impl RequestCounters {
         &self,
         call: impl Future<Output = anyhow::Result<(StatusCode, Value)>>,
     ) -> bool {
+        // Sums that are read when the callers are ended; no two of them have to agree at any moment before.
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.note(&call.await)
     }

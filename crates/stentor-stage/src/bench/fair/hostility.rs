@@ -2,7 +2,7 @@
 
 use super::apps::{HostileApp, HostileAppCounts, HostileBehaviour, RequestCounters};
 use super::sockets;
-use crate::client::{Client, Key};
+use crate::client::{ApiClient, Key};
 use bytes::Bytes;
 use reqwest::{Body, StatusCode};
 use serde_json::{Value, json};
@@ -50,6 +50,8 @@ impl Attack {
 
     /// Ends all of them and returns what became of their requests.
     pub(super) fn end(self) -> Vec<HostileAppCounts> {
+        // Nobody is waited for: a caller that holds a connection open would hold the bench up as well. A request that ends
+        // after this is in no count or in one, and both are true.
         self.runtime.shutdown_background();
         let read = |counters: &RequestCounters| {
             [&counters.asked, &counters.done, &counters.refused, &counters.broken]
@@ -120,7 +122,7 @@ fn single() -> Value {
 /// The same app with a key that looks right and does not exist.
 fn stranger(app: &HostileApp) -> HostileApp {
     let key = Key(format!("sk_{}", "A".repeat(43)));
-    let client = Client::new(app.client.server(), Some(key), None);
+    let client = ApiClient::new(app.client.server(), Some(key), None);
     let client = client.and_then(|client| client.with_source(app.address));
     HostileApp { client: client.unwrap_or_else(|_| app.client.clone()), ..app.clone() }
 }
@@ -155,6 +157,7 @@ async fn make_schedules(app: HostileApp, counters: Arc<RequestCounters>) {
     for _ in 0..SCHEDULE_CALLERS {
         let (app, counters, next) = (app.clone(), counters.clone(), next.clone());
         tasks.spawn(async move {
+            // Each number is handed out once, which is all that is asked of it.
             while next.fetch_add(1, Ordering::Relaxed) < SCHEDULES_MAX_COUNT {
                 let schedule = json!({"cron": "* * * * *", "time_zone": "UTC", "message": single()});
                 if !counters.count(app.client.offer("/v1/schedules", &schedule)).await {

@@ -2,10 +2,10 @@
 
 use super::apps::{HostileApp, HostileBehaviour};
 use super::tenth::{TenthApp, TenthAppTimes, token};
-use crate::client::{Client, Key, segment};
+use crate::client::{ApiClient, Key, segment};
 use crate::devices::Half;
 use crate::emulator::Emulator;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
 use crate::text::cell;
@@ -47,7 +47,7 @@ impl FairStage {
             Stage::build(&StageOptions::with_emulators(2 * (SINGLE_TOKENS + BAD_DEVICES)), reporter).await?;
         let policy = json!({"scripts": [{"prefix": "bad-", "then": {"error": {"code": "INTERNAL"}}}]});
         let control = stage.emulators.fcm.control.as_deref().unwrap_or_default();
-        Client::new(control, None, None)?.put("/policy", &policy).await?;
+        ApiClient::new(control, None, None)?.put("/policy", &policy).await?;
         let tarpit = start_tarpit(&stage, devices).await?;
         let mut apps = Vec::new();
         for (number, behaviour) in behaviours.iter().enumerate() {
@@ -97,9 +97,10 @@ async fn make_app(stage: &Stage, number: usize, behaviour: HostileBehaviour) -> 
     let path = format!("/v1/apps/{}/keys", segment(&id));
     let asked = json!({"name": "key", "scopes": ["send", "register", "admin"]});
     let key = root.post(&path, &asked).await?;
-    let key = key["secret"].as_str().ok_or_else(|| Failure::not_done("a key has no secret"))?.to_owned();
+    let key =
+        key["secret"].as_str().ok_or_else(|| CommandFailure::not_done("a key has no secret"))?.to_owned();
     let address = IpAddr::V4(Ipv4Addr::new(127, 0, 1, number as u8 + 1));
-    let client = Client::new(root.server(), Some(Key(key.clone())), None)?.with_source(address)?;
+    let client = ApiClient::new(root.server(), Some(Key(key.clone())), None)?.with_source(address)?;
     Ok(HostileApp { behaviour, id, key, address, client })
 }
 
@@ -129,7 +130,7 @@ fn fcm_credential(stage: &Stage, emulator: &Emulator) -> anyhow::Result<Value> {
 
 /// Imports Android devices with these topics.
 async fn import(
-    client: &Client,
+    client: &ApiClient,
     name: &'static str,
     numbers: std::ops::Range<u64>,
     topics: &'static str,
@@ -151,5 +152,5 @@ async fn import(
     if reply["created"].as_u64() == Some(count) {
         return Ok(());
     }
-    Err(Failure::not_done(format!("of {count} devices not all were imported: {reply}")).into())
+    Err(CommandFailure::not_done(format!("of {count} devices not all were imported: {reply}")).into())
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 /// Imports uploaded side by side.
 const UPLOADS: u64 = 8;
+/// Slow enough to hold its place, and quick enough that no limit of an idle connection ends it.
 const BYTE_EVERY: Duration = Duration::from_secs(1);
 /// Idle connections held: more than the server has places by default.
 const IDLE_CONNECTIONS: u64 = 10_500;

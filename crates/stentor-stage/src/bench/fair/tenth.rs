@@ -1,6 +1,6 @@
 //! The tenth app: what it asks for and how long it waits.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::emulator::Emulator;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -33,13 +33,13 @@ pub struct TenthAppTimes {
 
 /// The app that only wants to send.
 pub(super) struct TenthApp {
-    client: Client,
+    client: ApiClient,
     next: Arc<AtomicU64>,
 }
 
 impl TenthApp {
     /// An app that has sent nothing yet.
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: ApiClient) -> Self {
         Self { client, next: Arc::default() }
     }
 
@@ -99,7 +99,7 @@ fn pushes(fcm: &Emulator, tokens: &[String]) -> anyhow::Result<u64> {
     Ok(tokens.iter().map(|token| u64::from(counted.lookup(token).accepted)).sum())
 }
 
-async fn singles(client: Client, next: Arc<AtomicU64>, until: Instant) -> anyhow::Result<(Samples, u64)> {
+async fn singles(client: ApiClient, next: Arc<AtomicU64>, until: Instant) -> anyhow::Result<(Samples, u64)> {
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
         callers.spawn(call(client.clone(), next.clone(), until));
@@ -114,7 +114,7 @@ async fn singles(client: Client, next: Arc<AtomicU64>, until: Instant) -> anyhow
 }
 
 /// Sends single messages one after the other; each call that fails costs its connection.
-async fn call(client: Client, next: Arc<AtomicU64>, until: Instant) -> anyhow::Result<(Vec<f64>, u64)> {
+async fn call(client: ApiClient, next: Arc<AtomicU64>, until: Instant) -> anyhow::Result<(Vec<f64>, u64)> {
     let (mut times, mut refused) = (Vec::new(), 0);
     let mut caller = client.caller().await?;
     while Instant::now() < until {

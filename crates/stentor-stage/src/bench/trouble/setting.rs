@@ -2,11 +2,11 @@
 
 use super::case::{SINGLES, TroubleCase, TroubleCell};
 use crate::bench::campaigns::millis;
-use crate::client::{Client, segment};
-use crate::devices::{DevicePopulation, Half, Member};
-use crate::failure::Failure;
+use crate::client::{ApiClient, segment};
+use crate::devices::{DevicePopulation, Half, PopulationMember};
+use crate::failure::CommandFailure;
 use crate::import;
-use crate::ledger::Ledger;
+use crate::ledger::CampaignLedger;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
 use crate::text::cell;
@@ -19,10 +19,12 @@ use stentor_emulators::observer::token_hash;
 use stentor_lab::statistics::Samples;
 use tokio::task::JoinHandle;
 
+/// Enough for a 99th percentile that is not the slowest one, within three seconds.
 const SINGLES_COUNT: u64 = 150;
 const SINGLES_EVERY: Duration = Duration::from_millis(20);
 /// How long the last single message is waited for; one that has not ended then counts as old as it is.
 const SINGLES_LIMIT: Duration = Duration::from_secs(10);
+/// The median of these is the clean rate: one of two could be the odd one.
 const CLEAN_ROUNDS: u32 = 3;
 /// Each poll reads all counts, which costs the machine that is measured.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -92,7 +94,7 @@ impl CellStage {
             let left = open.good.len();
             if left > 0 {
                 let sentence = format!("campaign {round} without trouble does not end: {left} are left");
-                return Err(Failure::not_done(sentence).into());
+                return Err(CommandFailure::not_done(sentence).into());
             }
             rates.push(good.rate);
         }
@@ -101,7 +103,7 @@ impl CellStage {
 
     async fn tell(&self, policy: &Value) -> anyhow::Result<()> {
         let control = self.stage.emulators.fcm.control.as_deref().unwrap_or_default();
-        Client::new(control, None, None)?.put("/policy", policy).await.map(drop)
+        ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
     }
 
     /// Sends to everyone and returns when that was asked.
@@ -188,7 +190,7 @@ impl OpenDeliveries {
         let population = DevicePopulation::new(devices, 1);
         let (mut good, mut repeated) = (Vec::new(), Vec::new());
         for place in 0..devices {
-            let token = population.token(Member { half: Half::Fcm, number: place });
+            let token = population.token(PopulationMember { half: Half::Fcm, number: place });
             let hash = token_hash(token.as_bytes());
             let list = if meets(&token) { &mut repeated } else { &mut good };
             list.push((hash, counted.lookup_hash(hash).accepted));
@@ -206,9 +208,9 @@ impl OpenDeliveries {
 }
 
 /// Writes the line of an Android device, whichever half the place belongs to.
-fn write_line(population: DevicePopulation, member: Member, lines: &mut String) {
+fn write_line(population: DevicePopulation, member: PopulationMember, lines: &mut String) {
     let number = 2 * member.number + u64::from(member.half == Half::Apns);
-    population.write_line(Member { half: Half::Fcm, number }, lines);
+    population.write_line(PopulationMember { half: Half::Fcm, number }, lines);
 }
 
 fn single_token(number: u64) -> String {
@@ -216,7 +218,7 @@ fn single_token(number: u64) -> String {
 }
 
 /// Sends single messages to healthy devices, one after the other, and returns their campaigns.
-async fn send_singles(client: Client, first: u64) -> anyhow::Result<Vec<String>> {
+async fn send_singles(client: ApiClient, first: u64) -> anyhow::Result<Vec<String>> {
     let mut ticks = tokio::time::interval(SINGLES_EVERY);
     let mut campaigns = Vec::new();
     for number in first..first + SINGLES_COUNT {
@@ -233,13 +235,13 @@ async fn send_singles(client: Client, first: u64) -> anyhow::Result<Vec<String>>
 }
 
 /// Returns how long single messages took, from acceptance to the commit of the answer, in whole milliseconds.
-async fn p99(client: &Client, campaigns: Vec<String>) -> anyhow::Result<f64> {
+async fn p99(client: &ApiClient, campaigns: Vec<String>) -> anyhow::Result<f64> {
     let (began, mut times) = (Instant::now(), Samples::default());
     for campaign in campaigns {
         let created_at =
             client.get(&format!("/v1/campaigns/{}", segment(&campaign))).await?["created_at"].clone();
         let ended_at = loop {
-            let (value, ledger) = Ledger::fetch(client, &campaign).await?;
+            let (value, ledger) = CampaignLedger::fetch(client, &campaign).await?;
             if ledger.is_ended() {
                 break value["ended_at"].clone();
             }
@@ -255,5 +257,5 @@ async fn p99(client: &Client, campaigns: Vec<String>) -> anyhow::Result<f64> {
     times
         .quantile(0.99)
         .map(f64::round)
-        .ok_or_else(|| Failure::not_done("no single message was timed").into())
+        .ok_or_else(|| CommandFailure::not_done("no single message was timed").into())
 }

@@ -1,7 +1,7 @@
 use super::{Comparison, DeviceFinding, EmulatorCounts, judge, sample};
 use crate::demo::histories::DeliveryHistory;
-use crate::devices::{DevicePopulation, Half, Member};
-use crate::ledger::{Ledger, Totals};
+use crate::devices::{DevicePopulation, Half, PopulationMember};
+use crate::ledger::{CampaignLedger, LedgerTotals};
 use stentor_emulators::Counts;
 
 fn counts(accepted: u32, rejected: u32) -> Counts {
@@ -63,7 +63,7 @@ fn an_end_that_nobody_asked_for_never_agrees() {
 #[test]
 fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
     let mut comparison = Comparison::default();
-    let member = Member { half: Half::Fcm, number: 0 };
+    let member = PopulationMember { half: Half::Fcm, number: 0 };
     let crashed = DeliveryHistory { unanswered: 0, ..history("accepted", true) };
     comparison.judge(member, false, counts(2, 0), Some(&crashed));
     assert_eq!(comparison.unanswered_duplicates, 0);
@@ -73,7 +73,7 @@ fn only_an_unanswered_attempt_accounts_for_a_duplicate() {
 
 #[test]
 fn a_sample_is_drawn_from_both_halves_and_all_of_a_small_fleet() {
-    let sampled: Vec<Member> = sample(DevicePopulation::new(1_000_000, 1)).collect();
+    let sampled: Vec<PopulationMember> = sample(DevicePopulation::new(1_000_000, 1)).collect();
     let halves = Half::BOTH.map(|half| sampled.iter().filter(|member| member.half == half).count());
     assert!(halves.iter().all(|count| (400..=600).contains(count)), "{halves:?}");
     assert_eq!(sample(DevicePopulation::new(500, 1)).count(), 500);
@@ -82,8 +82,11 @@ fn a_sample_is_drawn_from_both_halves_and_all_of_a_small_fleet() {
 #[test]
 fn sums_that_differ_are_never_hidden() {
     let mut comparison = Comparison::default();
-    let ledger =
-        Ledger { audience: 10, totals: Totals { accepted: 9, ..Totals::default() }, ..Ledger::default() };
+    let ledger = CampaignLedger {
+        audience: 10,
+        totals: LedgerTotals { accepted: 9, ..LedgerTotals::default() },
+        ..CampaignLedger::default()
+    };
     comparison.settle_sums(DevicePopulation::new(10, 1), &ledger, 7);
     assert_eq!((comparison.lost, comparison.disagreeing), (0, 2));
 }
@@ -91,7 +94,11 @@ fn sums_that_differ_are_never_hidden() {
 #[test]
 fn a_device_that_is_not_in_the_audience_is_lost() {
     let mut comparison = Comparison::default();
-    comparison.settle_sums(DevicePopulation::new(10, 1), &Ledger { audience: 8, ..Ledger::default() }, 0);
+    comparison.settle_sums(
+        DevicePopulation::new(10, 1),
+        &CampaignLedger { audience: 8, ..CampaignLedger::default() },
+        0,
+    );
     assert_eq!(comparison.lost, 2);
 }
 
@@ -101,14 +108,18 @@ fn strangers_and_dropped_counts_spoil_the_proof() {
     comparison
         .counted
         .insert(Half::Fcm, EmulatorCounts { strangers: 1, overflow: 2, ..EmulatorCounts::default() });
-    comparison.settle_sums(DevicePopulation::new(2, 1), &Ledger { audience: 2, ..Ledger::default() }, 0);
+    comparison.settle_sums(
+        DevicePopulation::new(2, 1),
+        &CampaignLedger { audience: 2, ..CampaignLedger::default() },
+        0,
+    );
     assert_eq!(comparison.disagreeing, 3);
 }
 
 #[test]
 fn a_loss_is_told_with_an_example_without_its_token() {
     let population = DevicePopulation::new(10, 1);
-    let member = Member { half: Half::Apns, number: 4 };
+    let member = PopulationMember { half: Half::Apns, number: 4 };
     let mut comparison = Comparison::default();
     comparison.judge(member, false, counts(0, 0), None);
     assert_eq!(comparison.lost, 1);

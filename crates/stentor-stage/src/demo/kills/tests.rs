@@ -1,11 +1,11 @@
 use super::{KillSchedule, KillTarget, Kills};
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 
 const NEVER_S: f64 = 3600.0;
 
 /// So many have ended and ten are leased.
-fn at(accepted: u64) -> Totals {
-    Totals { accepted, sending: 10, ..Totals::default() }
+fn at(accepted: u64) -> LedgerTotals {
+    LedgerTotals { accepted, sending: 10, ..LedgerTotals::default() }
 }
 
 fn kills(server: u32, emulators: u32) -> Kills {
@@ -47,7 +47,7 @@ fn nobody_is_killed_before_the_first_delivery_has_ended() {
 #[test]
 fn nobody_is_killed_while_nothing_is_leased() {
     let mut plan = KillSchedule::new(kills(1, 0), 0.0, 1);
-    assert!(plan.due(&Totals { sending: 0, ..at(999) }, 1000).is_none() && plan.is_pending());
+    assert!(plan.due(&LedgerTotals { sending: 0, ..at(999) }, 1000).is_none() && plan.is_pending());
 }
 
 #[test]

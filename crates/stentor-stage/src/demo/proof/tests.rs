@@ -1,12 +1,12 @@
 use super::ProofFacts;
-use crate::ledger::Totals;
+use crate::ledger::LedgerTotals;
 
 /// A campaign that went well, with one kill of each kind.
 fn proven() -> ProofFacts {
     ProofFacts {
         devices: 10,
         audience: 10,
-        totals: Totals { accepted: 8, rejected: 2, ..Totals::default() },
+        totals: LedgerTotals { accepted: 8, rejected: 2, ..LedgerTotals::default() },
         state: "finished".to_owned(),
         balanced: true,
         duplicates: 3,
@@ -44,7 +44,7 @@ fn an_end_that_nobody_asked_for_breaks_the_proof() {
 #[test]
 fn a_campaign_that_reached_nobody_proves_nothing() {
     assert_breaks(
-        |facts| facts.totals = Totals { rejected: 10, ..Totals::default() },
+        |facts| facts.totals = LedgerTotals { rejected: 10, ..LedgerTotals::default() },
         "nothing was accepted",
     );
 }

@@ -1,7 +1,7 @@
 //! The parts of a credential as options: each adapter's schema says which there are.
 
 use super::provider;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use clap::builder::{
     PathBufValueParser, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParser,
@@ -103,22 +103,25 @@ impl CredentialSet {
             }
         };
         if field.is_required && value.is_none() {
-            return Err(
-                Failure::usage(format!("--{} is needed for {}", flag.long, self.adapter.label)).into()
-            );
+            return Err(CommandFailure::usage(format!(
+                "--{} is needed for {}",
+                flag.long, self.adapter.label
+            ))
+            .into());
         }
         Ok(value)
     }
 
     fn file_value(&self, field: &CredentialField, is: &str, from: &str) -> anyhow::Result<Value> {
-        let path = self.file.as_deref().ok_or_else(|| Failure::usage("name the credential's file"))?;
+        let path = self.file.as_deref().ok_or_else(|| CommandFailure::usage("name the credential's file"))?;
         let text = read(path)?;
         if !matches!(field.kind, CredentialFieldKind::Object(_)) {
             return Ok(text.into());
         }
         serde_json::from_str(&text).map_err(|error| {
             let path = path.display();
-            Failure::usage(format!("{path} is not {is}: {error}; download it again from {from}")).into()
+            CommandFailure::usage(format!("{path} is not {is}: {error}; download it again from {from}"))
+                .into()
         })
     }
 
@@ -151,7 +154,9 @@ impl Choosable {
     fn argument(&self) -> Arg {
         let field = self.fields[0].1;
         let parser: ValueParser = match (&field.kind, field.input) {
-            (_, Input::NamedFile(_)) => PathBufValueParser::new().try_map(text_of).into(),
+            (_, Input::NamedFile(_)) => PathBufValueParser::new()
+                .try_map(|path: PathBuf| path.to_str().map(Value::from).ok_or("must be UTF-8"))
+                .into(),
             (CredentialFieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
             (CredentialFieldKind::Quota, _) => ValueParser::new(quota),
             (CredentialFieldKind::Choice(choice), _) => {
@@ -188,10 +193,6 @@ fn file_help() -> String {
         Some(format!("{} ({})", field.about, adapter.label))
     };
     stentor_providers::all().filter_map(file).collect::<Vec<_>>().join(", or: ")
-}
-
-fn text_of(path: PathBuf) -> Result<Value, &'static str> {
-    path.to_str().map(Value::from).ok_or("must be UTF-8")
 }
 
 fn quota(text: &str) -> Result<Value, String> {

@@ -3,9 +3,10 @@
 mod files;
 mod sealing;
 
-use crate::client::{Client, segment};
-use crate::connection::Connection;
+use crate::client::{ApiClient, segment};
+use crate::connection::ConnectionArgs;
 use crate::output::{cell, thousands};
+use crate::process::FEW_FILES;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -14,13 +15,14 @@ use stentor_server::app::Depth;
 
 /// No clock that is right shows an earlier second than this (2026-11-01).
 const EARLIEST_S: u64 = 1_793_491_200;
-const FEW_FILES: u64 = 4096;
+/// Room in which an import and its write-ahead log can grow before somebody has looked.
 const LITTLE_DISK_BYTES: u64 = 1 << 30;
+/// A push service that throttles is left alone for a minute when it names no time; five minutes are more than that.
 const OLD_BACKLOG_S: f64 = 300.0;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum FindingHealth {
     /// In order.
     Good,
     /// Works, but look at it.
@@ -29,7 +31,7 @@ pub(super) enum Health {
     Broken,
 }
 
-impl Health {
+impl FindingHealth {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -40,21 +42,21 @@ impl Health {
 }
 
 /// What one check found, and what to do about it.
-pub(super) struct Finding {
+pub(super) struct ServerFinding {
     pub(super) subject: &'static str,
-    pub(super) health: Health,
+    pub(super) health: FindingHealth,
     pub(super) detail: String,
     pub(super) advice: Option<String>,
 }
 
-impl Finding {
+impl ServerFinding {
     fn good(subject: &'static str, detail: impl Into<String>) -> Self {
-        Self { subject, health: Health::Good, detail: detail.into(), advice: None }
+        Self { subject, health: FindingHealth::Good, detail: detail.into(), advice: None }
     }
 
     fn bad(
         subject: &'static str,
-        health: Health,
+        health: FindingHealth,
         detail: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
@@ -72,7 +74,11 @@ impl Finding {
 }
 
 /// Runs every check.
-pub(super) async fn all(connection: &Connection, config: Option<&Path>, depth: Depth) -> Vec<Finding> {
+pub(super) async fn all(
+    connection: &ConnectionArgs,
+    config: Option<&Path>,
+    depth: Depth,
+) -> Vec<ServerFinding> {
     let mut findings = vec![clock(), file_limit(), disk(&connection.data_dir)];
     findings.push(sealing::look(&connection.data_dir, config));
     findings.extend(files::look(connection.data_dir.clone(), depth).await);
@@ -80,23 +86,28 @@ pub(super) async fn all(connection: &Connection, config: Option<&Path>, depth: D
         Ok(client) => findings.extend(server(&client).await),
         Err(error) => {
             let advice = "give a key so that the running server can be asked too";
-            findings.push(Finding::bad("server", Health::Doubtful, format!("not asked: {error:#}"), advice));
+            findings.push(ServerFinding::bad(
+                "server",
+                FindingHealth::Doubtful,
+                format!("not asked: {error:#}"),
+                advice,
+            ));
         }
     }
     findings
 }
 
-fn clock() -> Finding {
+fn clock() -> ServerFinding {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     if now < EARLIEST_S {
         let advice =
             "set the clock (timedatectl set-ntp true): push services refuse tokens from the wrong time";
-        return Finding::bad("clock", Health::Broken, "is in the past", advice);
+        return ServerFinding::bad("clock", FindingHealth::Broken, "is in the past", advice);
     }
-    Finding::good("clock", "shows a time that is possible")
+    ServerFinding::good("clock", "shows a time that is possible")
 }
 
-fn file_limit() -> Finding {
+fn file_limit() -> ServerFinding {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let detail = match hard {
         u64::MAX => "without limit".to_owned(),
@@ -104,30 +115,35 @@ fn file_limit() -> Finding {
     };
     if hard < FEW_FILES {
         let advice = "raise it: LimitNOFILE=65536 in a systemd unit, or ulimit -Hn 65536";
-        return Finding::bad("file limit", Health::Doubtful, detail, advice);
+        return ServerFinding::bad("file limit", FindingHealth::Doubtful, detail, advice);
     }
-    Finding::good("file limit", detail)
+    ServerFinding::good("file limit", detail)
 }
 
-fn disk(data_dir: &Path) -> Finding {
+fn disk(data_dir: &Path) -> ServerFinding {
     let Ok(stat) = rustix::fs::statvfs(data_dir) else {
         let detail = format!("{} cannot be looked at", data_dir.display());
-        return Finding::bad("free disk", Health::Doubtful, detail, "point --data-dir at the server's data");
+        return ServerFinding::bad(
+            "free disk",
+            FindingHealth::Doubtful,
+            detail,
+            "point --data-dir at the server's data",
+        );
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let detail = format!("{} MiB free", thousands(free >> 20));
     if free < LITTLE_DISK_BYTES {
         let advice = "make room: without it the server answers 503 rather than lose anything";
-        return Finding::bad("free disk", Health::Doubtful, detail, advice);
+        return ServerFinding::bad("free disk", FindingHealth::Doubtful, detail, advice);
     }
-    Finding::good("free disk", detail)
+    ServerFinding::good("free disk", detail)
 }
 
-async fn server(client: &Client) -> Vec<Finding> {
+async fn server(client: &ApiClient) -> Vec<ServerFinding> {
     match client.probe("/readyz").await {
         Err(error) => {
             let detail = format!("{error:#}");
-            vec![Finding::bad("server", Health::Broken, detail, "start it with `stentor serve`")]
+            vec![ServerFinding::bad("server", FindingHealth::Broken, detail, "start it with `stentor serve`")]
         }
         Ok((status, ready)) => {
             let mut findings = vec![readiness(status.is_success(), &ready), queue(&ready)];
@@ -139,49 +155,49 @@ async fn server(client: &Client) -> Vec<Finding> {
     }
 }
 
-fn readiness(ready: bool, said: &Value) -> Finding {
+fn readiness(ready: bool, said: &Value) -> ServerFinding {
     if ready {
-        return Finding::good("server", "is ready: store and queue answer, the pipeline moves");
+        return ServerFinding::good("server", "is ready: store and queue answer, the pipeline moves");
     }
-    Finding::bad(
+    ServerFinding::bad(
         "server",
-        Health::Broken,
+        FindingHealth::Broken,
         format!("is not ready: {said}"),
         "read its log: it names the cause",
     )
 }
 
-fn queue(ready: &Value) -> Finding {
+fn queue(ready: &Value) -> ServerFinding {
     let oldest_s = ready["oldest_ready_seconds"].as_f64().unwrap_or(0.0);
     let detail = format!("the oldest work waits for {oldest_s:.0} s");
     if oldest_s > OLD_BACKLOG_S {
         let advice =
             "see `stentor campaign list` for what is running, and the lanes below for what is parked";
-        return Finding::bad("queue", Health::Doubtful, detail, advice);
+        return ServerFinding::bad("queue", FindingHealth::Doubtful, detail, advice);
     }
-    Finding::good("queue", detail)
+    ServerFinding::good("queue", detail)
 }
 
 /// Asks for chunks that could not be read or written and were given up; an older server does not tell.
-async fn damage(client: &Client) -> Option<Finding> {
+async fn damage(client: &ApiClient) -> Option<ServerFinding> {
     let status = client.get("/v1/status").await.ok()?;
     Some(damaged(status["damaged_chunks"].as_u64()?))
 }
 
-fn damaged(chunks: u64) -> Finding {
+fn damaged(chunks: u64) -> ServerFinding {
     if chunks == 0 {
-        return Finding::good("kept work", "no chunk is damaged");
+        return ServerFinding::good("kept work", "no chunk is damaged");
     }
-    Finding::bad(
+    ServerFinding::bad(
         "kept work",
-        Health::Broken,
+        FindingHealth::Broken,
         format!("{} damaged chunks were set aside", thousands(chunks)),
         "see the reason `damaged` in the campaigns' books and the chunks' numbers in the log; check the disk, and restore \
          the last backup if more than these are hurt",
     )
 }
 
-async fn lanes(client: &Client) -> Option<Finding> {
+async fn lanes(client: &ApiClient) -> Option<ServerFinding> {
     let status = client.get("/v1/status").await.ok()?;
     let providers = status["providers"].as_array().cloned().unwrap_or_default();
     let parked: Vec<String> = providers
@@ -200,13 +216,13 @@ async fn lanes(client: &Client) -> Option<Finding> {
         })
         .collect();
     if parked.is_empty() {
-        return Some(Finding::good("lanes", "none is parked"));
+        return Some(ServerFinding::good("lanes", "none is parked"));
     }
     let advice = "correct what each lane names (mostly a credential); the server tries again by itself";
-    Some(Finding::bad("lanes", Health::Doubtful, parked.join("; "), advice))
+    Some(ServerFinding::bad("lanes", FindingHealth::Doubtful, parked.join("; "), advice))
 }
 
-async fn credentials(client: &Client) -> Vec<Finding> {
+async fn credentials(client: &ApiClient) -> Vec<ServerFinding> {
     let apps = match client.get("/v1/apps").await {
         Ok(apps) => apps["apps"].as_array().cloned().unwrap_or_default(),
         Err(_) => client.app().map(|app| vec![json!({"id": app})]).unwrap_or_default(),
@@ -218,19 +234,24 @@ async fn credentials(client: &Client) -> Vec<Finding> {
     findings
 }
 
-async fn credentials_of(client: &Client, app: &str) -> Finding {
+async fn credentials_of(client: &ApiClient, app: &str) -> ServerFinding {
     let list = match client.get(&format!("/v1/apps/{}/credentials", segment(app))).await {
         Ok(list) => list["credentials"].as_array().cloned().unwrap_or_default(),
         Err(error) => {
             let advice = "use the root key, or a key with the scope admin";
-            return Finding::bad("credentials", Health::Doubtful, format!("{app}: {error:#}"), advice);
+            return ServerFinding::bad(
+                "credentials",
+                FindingHealth::Doubtful,
+                format!("{app}: {error:#}"),
+                advice,
+            );
         }
     };
     credentials_found(app, &list)
 }
 
 /// Returns how an app's credentials stand.
-fn credentials_found(app: &str, list: &[Value]) -> Finding {
+fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
     let told: Vec<String> = list.iter().map(told_of).collect();
     let is_parked = |one: &Value| one["state"] == "parked";
     let parked = list.iter().any(is_parked);
@@ -239,18 +260,23 @@ fn credentials_found(app: &str, list: &[Value]) -> Finding {
         let detail = format!("{app}: {}: {}", told.join(", "), cell(&refused["detail"]));
         let advice = "the server may not connect to its endpoint: allow the network with outbound.allowed_networks and \
                       start the server again, or set a credential with another endpoint";
-        return Finding::bad("credentials", Health::Broken, detail, advice);
+        return ServerFinding::bad("credentials", FindingHealth::Broken, detail, advice);
     }
     match (list.is_empty(), parked) {
         (true, _) => {
             let advice = "set one with `stentor app credential set`; until then its messages wait";
-            Finding::bad("credentials", Health::Doubtful, format!("{app} has none"), advice)
+            ServerFinding::bad("credentials", FindingHealth::Doubtful, format!("{app} has none"), advice)
         }
         (false, true) => {
             let advice = "the push service refuses it: set a good one with `stentor app credential set`";
-            Finding::bad("credentials", Health::Broken, format!("{app}: {}", told.join(", ")), advice)
+            ServerFinding::bad(
+                "credentials",
+                FindingHealth::Broken,
+                format!("{app}: {}", told.join(", ")),
+                advice,
+            )
         }
-        (false, false) => Finding::good("credentials", format!("{app}: {}", told.join(", "))),
+        (false, false) => ServerFinding::good("credentials", format!("{app}: {}", told.join(", "))),
     }
 }
 
@@ -266,9 +292,9 @@ mod tests {
 
     #[test]
     fn damaged_chunks_are_found_and_none_is_in_order() {
-        assert_eq!(damaged(0).health, Health::Good);
+        assert_eq!(damaged(0).health, FindingHealth::Good);
         let found = damaged(1_234);
-        assert_eq!(found.health, Health::Broken);
+        assert_eq!(found.health, FindingHealth::Broken);
         assert!(found.detail.contains("1,234") && found.advice.is_some(), "{}", found.detail);
     }
 }

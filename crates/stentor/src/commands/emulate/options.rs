@@ -1,6 +1,6 @@
 //! Options that emulators and sinks have in common.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::process;
 use anyhow::Context;
@@ -37,7 +37,7 @@ impl TlsOptions {
 /// How the process starts and says that it is ready.
 #[derive(Debug, Args)]
 pub(super) struct StartOptions {
-    /// All settings as a JSON file; options win
+    /// All settings as a JSON file; options on the command line override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Write the addresses to this file as JSON once everything is ready
@@ -121,5 +121,5 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
 /// Understands settings; `name` says where they come from.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, name: &str) -> anyhow::Result<T> {
     serde_json::from_str(text)
-        .map_err(|error| Failure::usage(format!("{name} cannot be understood: {error}")).into())
+        .map_err(|error| CommandFailure::usage(format!("{name} cannot be understood: {error}")).into())
 }

@@ -12,14 +12,14 @@ use stentor_emulators::{RunningSink, SinkConfig, SinkEmulator};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum SinkService {
+enum SinkServiceName {
     /// Firebase Cloud Messaging, with a token endpoint at /token
     Fcm,
     /// Apple Push Notification service
     Apns,
 }
 
-impl SinkService {
+impl SinkServiceName {
     fn word(self) -> &'static str {
         match self {
             Self::Fcm => "fcm",
@@ -33,17 +33,17 @@ impl SinkService {
 pub(super) struct SinkOptions {
     /// The push service that it stands for
     #[arg(long, value_enum, default_value = "apns")]
-    service: SinkService,
+    service: SinkServiceName,
     /// Where to listen; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// Answer this many milliseconds after a request arrived
     #[arg(long, value_name = "N")]
     latency_ms: Option<f64>,
-    /// The file in which every token is counted; it survives the sink's end
+    /// The file in which every token is counted; it stays when the sink ends
     #[arg(long, value_name = "FILE")]
     observer: Option<PathBuf>,
-    /// How many different tokens can be counted; without a file in memory
+    /// How many different tokens can be counted; in memory when there is no file
     #[arg(long, value_name = "N")]
     capacity_tokens: Option<u64>,
     #[command(flatten)]
@@ -60,17 +60,13 @@ impl SinkOptions {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let ended = self.start.prepare()?;
         let running = SinkEmulator::start(self.sink()?).await.map_err(refused)?;
-        self.introduce(&running, output)?;
+        let mut facts = facts(self.service.word(), running.addr(), running.ca_pem().is_some(), &self.tls);
+        facts["kind"] = json!("sink");
+        self.start.announce(&facts, output)?;
         ended.await;
         let counted = json!({"requests": running.requests(), "counts": running.totals()});
         running.stop().await;
         output.result(&counted, || format!("It answered {} requests", counted["requests"]))
-    }
-
-    fn introduce(&self, running: &RunningSink, output: Output) -> anyhow::Result<()> {
-        let mut facts = facts(self.service.word(), running.addr(), running.ca_pem().is_some(), &self.tls);
-        facts["kind"] = json!("sink");
-        self.start.announce(&facts, output)
     }
 
     fn sink(&self) -> anyhow::Result<SinkConfig> {

@@ -1,7 +1,7 @@
 //! `stentor lab advise`: which transport and format, and what that rests on.
 
 use super::report::read_exchanges as read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -15,7 +15,7 @@ use stentor_lab::advise::{
 /// Reasons of the best choices are told; of the others only in JSON.
 const TOLD: usize = 3;
 
-/// Advise on transport and format: ranked, each with the claim and the measurement behind it
+/// Rank transports and formats, each with the claims and measurements behind it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,27 +24,26 @@ Examples:
   stentor lab advise --payload 2000 --rate 50 --link lan --correctness high --openness none
   stentor lab advise --payload 600 --rate 2 --link wifi --records results --records other --json
 
-Bytes are counted by writing objects of that size in each format; the time is what the link alone takes for them. Reasons come
-from published studies, and a claim counts nothing where figures speak against it: those of the records given or, for studies
-without any, of the runs in docs/studies; else those that the paper itself prints. Beside each choice stands what was measured
-of it at the nearest size, with the run that it is of.")]
-pub(crate) struct Advise {
+Bytes are counted by writing objects of that size in each format; the time is the link's time for these bytes. Reasons come
+from published studies. A claim does not count when figures contradict it: figures of the given records, else of the runs in
+docs/studies, else of the paper itself. Each choice is printed with its measurement at the nearest size and the run it is from.")]
+pub(crate) struct AdviseArgs {
     /// Content of a message, in bytes
     #[arg(long, value_name = "BYTES")]
     payload: u64,
-    /// Messages a second
+    /// Messages per second
     #[arg(long, value_name = "PER_SECOND")]
     rate: f64,
     /// The link
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(LINKS.iter().map(|link| link.name)))]
     link: String,
-    /// How much it matters that types are checked and faults are told
+    /// How important checked types and reported faults are
     #[arg(long, value_enum, default_value_t)]
     correctness: Matters,
-    /// How much it matters that anybody can join in with what they have
+    /// How important it is that any client can take part with common tools
     #[arg(long, value_enum, default_value_t)]
     openness: Matters,
-    /// How much it matters that a battery lasts
+    /// How important a long battery life is
     #[arg(long, value_enum, default_value_t)]
     energy: Matters,
     /// Directories of runs to take measurements from, instead of those that come with the program
@@ -74,20 +73,20 @@ impl From<Matters> for Importance {
     }
 }
 
-impl Advise {
+impl AdviseArgs {
     /// Ranks and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if self.payload > PAYLOAD_MAX_BYTES {
             let sentence = format!(
                 "--payload is at most {PAYLOAD_MAX_BYTES} bytes: larger content is better sent in parts"
             );
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         if !self.rate.is_finite() || self.rate < 0.0 {
-            return Err(Failure::usage("--rate is a number of messages a second, 0 or more").into());
+            return Err(CommandFailure::usage("--rate is a number of messages a second, 0 or more").into());
         }
         let link = LinkPreset::named(&self.link)
-            .ok_or_else(|| Failure::usage("--link is one of the links that --help lists"))?;
+            .ok_or_else(|| CommandFailure::usage("--link is one of the links that --help lists"))?;
         let wish = AdviceRequest {
             payload_bytes: self.payload,
             per_second: self.rate,

@@ -15,36 +15,36 @@ use std::process::ExitCode;
 
 /// Measure what Stentor costs on this machine
 #[derive(Debug, Args)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    subject: Subject,
+    command: BenchCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Subject {
-    Accept(accept::Accept),
-    Cold(cold::Cold),
-    Fair(fair::Fair),
-    Http2(http2::Http2),
-    Import(import::Import),
-    Pipeline(pipeline::Pipeline),
-    Trouble(trouble::TroubleBench),
-    Urgent(urgent::Urgent),
+enum BenchCommand {
+    Accept(accept::AcceptArgs),
+    Cold(cold::ColdArgs),
+    Fair(fair::FairArgs),
+    Http2(http2::Http2Args),
+    Import(import::ImportBenchArgs),
+    Pipeline(pipeline::PipelineArgs),
+    Trouble(trouble::TroubleArgs),
+    Urgent(urgent::UrgentArgs),
 }
 
-impl Bench {
+impl BenchArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         crate::emulated::refuse()?;
-        match self.subject {
-            Subject::Accept(accept) => accept.run(output).await,
-            Subject::Cold(cold) => cold.run(output).await,
-            Subject::Fair(fair) => fair.run(output).await,
-            Subject::Http2(http2) => http2.run(output).await,
-            Subject::Import(import) => import.run(output).await,
-            Subject::Pipeline(pipeline) => pipeline.run(output).await,
-            Subject::Trouble(trouble) => trouble.run(output).await,
-            Subject::Urgent(urgent) => urgent.run(output).await,
+        match self.command {
+            BenchCommand::Accept(accept) => accept.run(output).await,
+            BenchCommand::Cold(cold) => cold.run(output).await,
+            BenchCommand::Fair(fair) => fair.run(output).await,
+            BenchCommand::Http2(http2) => http2.run(output).await,
+            BenchCommand::Import(import) => import.run(output).await,
+            BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
+            BenchCommand::Trouble(trouble) => trouble.run(output).await,
+            BenchCommand::Urgent(urgent) => urgent.run(output).await,
         }
     }
 }

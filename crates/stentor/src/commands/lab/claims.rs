@@ -3,7 +3,7 @@
 mod description;
 
 use super::report::read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use anyhow::Context;
 use clap::Args;
@@ -29,11 +29,11 @@ Examples:
   stentor lab claims cai-2009 --published-only --json
   stentor lab claims anacleto-2012 --record results
 
-Claims that the paper's own tables contradict come first, with the cells that do. A record is a run, or figures of your own:
-of a directory with records.jsonl verdicts are those of lab report (the period's software speaks for the paper, no other; claims
-about features go by its probes.json); figures.csv in a directory, or such a file, has the columns of published.csv, and low and
-high for the bounds of each figure. Exits 0 when every claim got a verdict and the tables say what was recorded of them.")]
-pub(crate) struct Claims {
+Claims that the paper's own tables contradict come first, with the cells that contradict them. A record is a run, or your own
+figures. For a directory with records.jsonl the verdicts are those of lab report: only software of the paper's period counts for
+the paper, and claims about features use probes.json. A figures.csv has the columns of published.csv, and low and high for the
+bounds of each figure. Exits 0 when every claim has a verdict and the paper's tables still give the recorded ones.")]
+pub(crate) struct ClaimsArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
     study: String,
@@ -46,7 +46,7 @@ pub(crate) struct Claims {
 }
 
 /// Everything that is told of a study.
-struct Account {
+struct ClaimsAccount {
     dossier: Dossier,
     judged: Vec<Judged>,
     derived: Vec<Derived>,
@@ -55,14 +55,14 @@ struct Account {
     judged_at: String,
 }
 
-impl Claims {
+impl ClaimsArgs {
     /// Judges and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let unknown = || Failure::usage(format!("there is no study {}", self.study));
+        let unknown = || CommandFailure::usage(format!("there is no study {}", self.study));
         let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
         let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
         let (judged, judged_at) = self.judge(&dossier)?;
-        let account = Account { judged, dossier, derived, analyses, judged_at };
+        let account = ClaimsAccount { judged, dossier, derived, analyses, judged_at };
         output.result(&account.object(), || description::describe(&account))?;
         Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -88,7 +88,7 @@ fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
     let results = read(record)?;
     if results.study != study {
         let sentence = format!("{} is a run of {}, not of {study}", record.display(), results.study);
-        return Err(Failure::usage(sentence).into());
+        return Err(CommandFailure::usage(sentence).into());
     }
     let found = verdicts(&results)?;
     let judged_at = found.as_ref().map(stentor_lab::results::Verdicts::judged_at).unwrap_or_default();
@@ -96,7 +96,7 @@ fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
     Ok((claims.map(ClaimFindings::into_judged).collect(), judged_at))
 }
 
-impl Account {
+impl ClaimsAccount {
     fn is_as_recorded(&self) -> bool {
         self.judged.iter().all(Judged::is_as_recorded)
     }
@@ -141,13 +141,10 @@ fn figures(record: &Path) -> anyhow::Result<Figures> {
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let figures = Figures::parse(&text);
-    let figures = figures.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    with_probes(figures, record)
-}
-
-/// Adds what probes of features said, where the record has that.
-fn with_probes(mut figures: Figures, record: &Path) -> anyhow::Result<Figures> {
-    let probed = Probed::read(record).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut figures =
+        figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
+    // Claims about features go by the probes of the record, where it has any.
+    let probed = Probed::read(record).map_err(|error| CommandFailure::usage(error.to_string()))?;
     figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
     Ok(figures)
 }

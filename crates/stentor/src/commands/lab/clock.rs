@@ -9,27 +9,27 @@ use std::process::ExitCode;
 
 /// Test how well two clocks are compared over a link
 #[derive(Debug, Args)]
-pub(crate) struct Clock {
+pub(crate) struct ClockArgs {
     #[command(subcommand)]
-    action: Action,
+    command: ClockCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Selftest(selftest::Selftest),
+enum ClockCommand {
+    Selftest(selftest::ClockSelftestArgs),
     #[command(hide = true)]
-    Party(party::Party),
+    Party(party::PartyArgs),
 }
 
-impl Clock {
+impl ClockArgs {
     /// Does what was asked for.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::Selftest(selftest) => {
+        match self.command {
+            ClockCommand::Selftest(selftest) => {
                 crate::emulated::refuse()?;
                 selftest.run(output).await
             }
-            Action::Party(party) => party.run().await,
+            ClockCommand::Party(party) => party.run().await,
         }
     }
 }

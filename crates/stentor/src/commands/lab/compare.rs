@@ -1,7 +1,7 @@
 //! `stentor lab compare`: two runs beside each other, with an exit code for pipelines.
 
 use super::report::read_exchanges as read;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,16 +17,16 @@ Examples:
   stentor lab compare before after --threshold 10
   stentor lab compare before after --metric server_cpu --json
 
-The ratio is B over A, of geometric means over forks, with a 95 % interval by Welch's method on logarithms. p is that of Mann
-and Whitney's test on the forks, corrected for the number of cells by Holm's method; it is told and does not decide.
-A cell is slower, faster or the same when its whole interval lies above, below or within the threshold around 1, and undecided
-otherwise: then more forks are needed.
+The ratio is B over A, of geometric means over forks, with a 95 % interval by Welch's method on logarithms. p comes
+from the Mann-Whitney test on the forks, corrected by Holm's method for the number of cells; it does not change the verdict.
+A cell is slower, faster or the same when its whole interval is above, below or within the threshold around 1. Otherwise it is
+undecided, and more forks are needed.
 
 Exit codes:
-  0  no cell is slower (undecided ones are told)
+  0  no cell is slower (some may be undecided)
   1  a cell is slower
   2  the runs cannot be compared: no records, other studies, no cell in common, or a single fork")]
-pub(crate) struct Compare {
+pub(crate) struct CompareArgs {
     /// Directory or records of the first run
     a: PathBuf,
     /// Directory or records of the second run
@@ -39,16 +39,16 @@ pub(crate) struct Compare {
     threshold: f64,
 }
 
-impl Compare {
+impl CompareArgs {
     /// Compares and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(0.0..1000.0).contains(&self.threshold) {
-            return Err(Failure::usage("--threshold is a percentage from 0 on, such as 5").into());
+            return Err(CommandFailure::usage("--threshold is a percentage from 0 on, such as 5").into());
         }
         let (first, second) = (read(&self.a)?, read(&self.b)?);
         if first.study != second.study {
             let sentence = format!("{} and {} are of different studies", first.study, second.study);
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         let metric = Metric::find(&self.metric).unwrap_or(&METRICS[0]);
         let found = compare(&first, &second, metric, self.threshold / 100.0);
@@ -57,7 +57,7 @@ impl Compare {
             let why = why.unwrap_or_else(|| {
                 "they need a cell in common, with two forks that count in each".to_owned()
             });
-            return Err(Failure::usage(format!("the runs cannot be compared: {why}")).into());
+            return Err(CommandFailure::usage(format!("the runs cannot be compared: {why}")).into());
         }
         let alone = first.cells.len() + second.cells.len() - 2 * found.len();
         let is_worse = found.iter().any(|one| one.change == CellChange::Slower);

@@ -16,38 +16,34 @@ use stentor_lab::subject::needs::Probes;
 /// Fewer processors than this cannot keep the instrument apart from what it measures.
 const CORES_FEW: u32 = 4;
 
-/// Tell what this machine can measure: links, limits, energy, subjects
+/// Show what this machine can measure: links, limits, energy, subjects
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab doctor
   stentor lab doctor --json
 
-Nothing is installed and nothing is changed. Exits 0 whatever is missing: everything falls back to less, and says so.")]
-pub(crate) struct Doctor {
+Nothing is installed and nothing is changed. Exits 0 whatever is missing.")]
+pub(crate) struct LabDoctorArgs {
     /// Folder of definitions of subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
 }
 
 /// One thing that was looked at.
-struct Finding {
+struct MachineFinding {
     what: String,
     is_good: bool,
     told: String,
 }
 
-impl Finding {
+impl MachineFinding {
     fn of(what: &str, is_good: bool, told: impl Into<String>) -> Self {
         Self { what: what.to_owned(), is_good, told: told.into() }
     }
-
-    fn object(&self) -> Value {
-        json!({ "what": self.what, "ok": self.is_good, "told": self.told })
-    }
 }
 
-impl Doctor {
+impl LabDoctorArgs {
     /// Looks and tells.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let rig = Rigged::try_out("lan", 1)?;
@@ -56,7 +52,8 @@ impl Doctor {
         findings.extend(machine(level, rig.as_ref().map_or("", |rig| rig.idle())));
         findings.push(energy());
         findings.extend(self.subjects()?);
-        let objects: Vec<Value> = findings.iter().map(Finding::object).collect();
+        let object = |one: &MachineFinding| json!({ "what": one.what, "ok": one.is_good, "told": one.told });
+        let objects: Vec<Value> = findings.iter().map(object).collect();
         let missing = findings.iter().filter(|one| !one.is_good).count();
         output.result(&json!({ "rig": level, "findings": objects, "missing": missing }), || {
             let rows = findings.iter().map(|one| {
@@ -68,13 +65,13 @@ impl Doctor {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn subjects(&self) -> anyhow::Result<Vec<Finding>> {
+    fn subjects(&self) -> anyhow::Result<Vec<MachineFinding>> {
         let (here, program) = (std::env::current_dir().ok(), std::env::current_exe().ok());
         let places = here.iter().chain(&program).map(PathBuf::as_path);
         let Some(folder) = self.subjects.clone().or_else(|| catalogue::folder(places)) else {
             let told =
                 format!("no folder {}: only our own subjects; name one with --subjects", catalogue::FOLDER);
-            return Ok(vec![Finding::of("foreign subjects", false, told)]);
+            return Ok(vec![MachineFinding::of("foreign subjects", false, told)]);
         };
         let mut probes = Probes::default();
         let findings = catalogue::read(&folder)?.into_iter().map(|entry| {
@@ -91,20 +88,23 @@ impl Doctor {
                 (false, true) => format!("not built: stentor lab subject build {id}"),
                 (false, false) => format!("missing: {}", missing.join("; ")),
             };
-            Finding::of(&format!("subject {id}"), readiness.can_run(), told)
+            MachineFinding::of(&format!("subject {id}"), readiness.can_run(), told)
         });
         Ok(findings.collect())
     }
 }
 
 /// The rig, and what it cannot test.
-fn rigs(rig: Option<&Rigged>) -> Vec<Finding> {
+fn rigs(rig: Option<&Rigged>) -> Vec<MachineFinding> {
     let Some(rig) = rig else { return Vec::new() };
     let level = rig.level_of();
-    let mut findings = vec![Finding::of("link emulation", level.shapes(), format!("rig {level}"))];
-    findings.extend(rig.notes().iter().map(|text| Finding::of("rig", false, text)));
+    let mut findings = vec![MachineFinding::of("link emulation", level.shapes(), format!("rig {level}"))];
+    findings.extend(rig.notes().iter().map(|text| MachineFinding::of("rig", false, text)));
     findings.extend(
-        level.cannot_test().iter().map(|what| Finding::of("rig", false, format!("cannot test {what}"))),
+        level
+            .cannot_test()
+            .iter()
+            .map(|what| MachineFinding::of("rig", false, format!("cannot test {what}"))),
     );
     let group = rig.cgroup();
     let told = if group.is_empty() {
@@ -112,11 +112,11 @@ fn rigs(rig: Option<&Rigged>) -> Vec<Finding> {
     } else {
         format!("control groups {group}")
     };
-    findings.push(Finding::of("limits of processor and memory", !group.is_empty(), told));
+    findings.push(MachineFinding::of("limits of processor and memory", !group.is_empty(), told));
     findings
 }
 
-fn machine(level: &str, idle: &str) -> Vec<Finding> {
+fn machine(level: &str, idle: &str) -> Vec<MachineFinding> {
     let env = environment(level, "", idle, "");
     let is_governed = env.governor.is_empty() || env.governor == "performance";
     let governor = if env.governor.is_empty() { "not told".to_owned() } else { env.governor.clone() };
@@ -130,9 +130,9 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
     };
     let optimized = "this is a debug build, whose own subjects are slower: cargo build --release";
     vec![
-        Finding::of("processors", env.cores >= CORES_FEW, cores),
-        Finding::of("clock rate", is_governed, format!("governor {governor}")),
-        Finding::of(
+        MachineFinding::of("processors", env.cores >= CORES_FEW, cores),
+        MachineFinding::of("clock rate", is_governed, format!("governor {governor}")),
+        MachineFinding::of(
             "load",
             env.load_before < f64::from(env.cores),
             format!(
@@ -142,12 +142,12 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
                 env.cores
             ),
         ),
-        Finding::of(
+        MachineFinding::of(
             "idle processors",
             !env.idle.is_empty(),
             if env.idle.is_empty() { "may halt, and wake late" } else { "kept awake while a study runs" },
         ),
-        Finding::of(
+        MachineFinding::of(
             "times",
             env.emulated.is_empty(),
             if env.emulated.is_empty() {
@@ -156,11 +156,11 @@ fn machine(level: &str, idle: &str) -> Vec<Finding> {
                 format!("this processor is emulated ({}): nothing is timed here", env.emulated)
             },
         ),
-        Finding::of("optimized build", env.optimized, if env.optimized { "yes" } else { optimized }),
+        MachineFinding::of("optimized build", env.optimized, if env.optimized { "yes" } else { optimized }),
     ]
 }
 
-fn energy() -> Finding {
+fn energy() -> MachineFinding {
     let (sensors, unusable) = measured::find(Path::new("/sys"));
     if sensors.is_empty() {
         let more =
@@ -168,7 +168,7 @@ fn energy() -> Finding {
         let told = format!(
             "no powercap and no power supply to read{more}: energy is modelled, or imported from a meter"
         );
-        return Finding::of("measured energy", false, told);
+        return MachineFinding::of("measured energy", false, told);
     }
-    Finding::of("measured energy", true, format!("{} sensors", sensors.len()))
+    MachineFinding::of("measured energy", true, format!("{} sensors", sensors.len()))
 }

@@ -16,33 +16,33 @@ use stentor_lab::energy::{CAVEATS, EnergyValue};
 
 /// Energy: measured, imported, or modelled from a packet trace, and never without saying which
 #[derive(Debug, Args)]
-pub(crate) struct Energy {
+pub(crate) struct EnergyArgs {
     #[command(subcommand)]
-    action: Action,
+    command: EnergyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Measure(measure::Measure),
-    Record(record::Record),
-    Import(import::Import),
-    Phases(phases::Phases),
-    Model(model::Model),
-    Battery(battery::Battery),
-    ImportLog(import::ImportLog),
+enum EnergyCommand {
+    Measure(measure::MeasureArgs),
+    Record(record::RecordArgs),
+    Import(import::EnergyImportArgs),
+    Phases(phases::PhasesArgs),
+    Model(model::ModelArgs),
+    Battery(battery::BatteryArgs),
+    ImportLog(import::ImportLogArgs),
 }
 
-impl Energy {
+impl EnergyArgs {
     /// Runs it.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::Measure(measure) => measure.run(output).await,
-            Action::Record(record) => record.run(output).await,
-            Action::Import(import) => import.run(output),
-            Action::Phases(phases) => phases.run(output),
-            Action::Model(model) => model.run(output),
-            Action::Battery(battery) => battery.run(output),
-            Action::ImportLog(log) => log.run(output),
+        match self.command {
+            EnergyCommand::Measure(measure) => measure.run(output).await,
+            EnergyCommand::Record(record) => record.run(output).await,
+            EnergyCommand::Import(import) => import.run(output),
+            EnergyCommand::Phases(phases) => phases.run(output),
+            EnergyCommand::Model(model) => model.run(output),
+            EnergyCommand::Battery(battery) => battery.run(output),
+            EnergyCommand::ImportLog(log) => log.run(output),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `stentor lab kill`: campaigns while everything is killed and troubled that can be, and a proof at the end of each.
 
 use crate::commands::demo::describe::describe as describe_campaign;
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, line};
 use crate::progress::on_the_terminal;
 use anyhow::Context;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_stage::kill::{self, KillOptions, KillPhase, KillReport, PhaseReport};
 
-/// Kill server and emulators again and again while campaigns run, stop emulators, fill the disk, fail its syncs, turn the clock, and prove that nothing was lost
+/// Kill processes, fill the disk, fail its syncs and turn the clock while campaigns run, and prove that nothing was lost
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,37 +20,37 @@ Examples:
   stentor lab kill --devices 1000000 --kills 40
   stentor lab kill --only disk-full,fsync-error
 
-The phases are campaigns of their own, each proven as by `stentor demo --kills`:
+Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
   kills        server and emulators are killed (kill -9) K times each, at random moments while deliveries are on their
                way, and both emulators are stopped as often (SIGSTOP, 6 or 1 seconds, SIGCONT)
-  full-speed   the server is killed K times while sinks answer at once, with at least 10,000 devices for each kill:
-               so many deliveries a crash leaves in doubt when no push service is slow
+  full-speed   the server is killed K times while sinks answer at once, with at least 10,000 devices for each kill; it shows
+               how many deliveries a crash leaves in doubt when no push service is slow
   disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
   fsync-error  strace makes every sync of the running server fail for a while (needs strace)
   clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
-In the last three phases, with at most 20,000 devices, nobody is killed; the server is asked to keep messages meanwhile and has
-to keep or to refuse them, and both must be true. A phase that cannot be made here is skipped, says why, and proves
-nothing. The report is a JSON object on the last line with --json; FILE gets it, too.")]
-pub(crate) struct Kill {
+The last three phases kill nothing and have at most 20,000 devices. Meanwhile messages are sent to the server: it must
+keep each one that it accepts, and may refuse the others with 503. A phase that this machine cannot run is skipped with its
+reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
+pub(crate) struct KillArgs {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
-    /// How often the server is killed, how often an emulator is, and how often both stop for a while
+    /// How often the server is killed, an emulator is killed, and both emulators are stopped
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=300))]
     kills: u32,
     /// Only these phases
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
-    only: Vec<PhaseName>,
-    /// Makes tokens, answers and moments repeatable
+    only: Vec<KillPhaseName>,
+    /// Makes tokens, answers and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
-    /// Write the report to this file, too
+    /// Also write the report to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum PhaseName {
+enum KillPhaseName {
     /// All that can be killed is, and emulators stop
     Kills,
     /// The server is killed while nothing slows it down
@@ -63,19 +63,19 @@ enum PhaseName {
     ClockJump,
 }
 
-impl From<PhaseName> for KillPhase {
-    fn from(name: PhaseName) -> Self {
+impl From<KillPhaseName> for KillPhase {
+    fn from(name: KillPhaseName) -> Self {
         match name {
-            PhaseName::Kills => Self::Kills,
-            PhaseName::FullSpeed => Self::FullSpeed,
-            PhaseName::DiskFull => Self::DiskFull,
-            PhaseName::FsyncError => Self::FsyncError,
-            PhaseName::ClockJump => Self::ClockJump,
+            KillPhaseName::Kills => Self::Kills,
+            KillPhaseName::FullSpeed => Self::FullSpeed,
+            KillPhaseName::DiskFull => Self::DiskFull,
+            KillPhaseName::FsyncError => Self::FsyncError,
+            KillPhaseName::ClockJump => Self::ClockJump,
         }
     }
 }
 
-impl Kill {
+impl KillArgs {
     /// Runs it; the exit code says whether the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
@@ -83,7 +83,7 @@ impl Kill {
         let report = tokio::select! {
             report = kill::run(&options, &reporter) => report,
             () = ended => {
-                return Err(Failure::new(Exit::Interrupted, "interrupted; every process is ended").into());
+                return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
         let object = report.object(self.seed);

@@ -4,48 +4,34 @@ mod run;
 mod selftest;
 mod show;
 
-pub(in crate::commands::lab) use selftest::checks;
-
-use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use stentor_rig::RigError;
 
 /// Run anything behind an emulated link, and test the link itself
 #[derive(Debug, Args)]
-pub(crate) struct Link {
+pub(crate) struct LinkArgs {
     #[command(subcommand)]
-    action: Action,
+    command: LinkCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Show(show::Show),
-    Selftest(selftest::Selftest),
-    Run(Box<run::Run>),
+enum LinkCommand {
+    Show(show::ShowArgs),
+    Selftest(selftest::LinkSelftestArgs),
+    Run(Box<run::LinkRunArgs>),
 }
 
-impl Link {
+impl LinkArgs {
     /// Does what was asked for.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        if !matches!(self.action, Action::Show(_)) {
+        if !matches!(self.command, LinkCommand::Show(_)) {
             crate::emulated::refuse()?;
         }
-        match self.action {
-            Action::Show(show) => show.run(output),
-            Action::Selftest(selftest) => selftest.run(output).await,
-            Action::Run(run) => run.run(output).await,
+        match self.command {
+            LinkCommand::Show(show) => show.run(output),
+            LinkCommand::Selftest(selftest) => selftest.run(output).await,
+            LinkCommand::Run(run) => run.run(output).await,
         }
-    }
-}
-
-/// Returns a machine that cannot do it apart from everything else that goes wrong.
-pub(in crate::commands::lab) fn refusal(error: RigError) -> anyhow::Error {
-    match error {
-        RigError::NoLevel { .. } | RigError::NoLimits { .. } => {
-            Failure::new(Exit::NotTestable, format!("this cannot be tested here: {error}")).into()
-        }
-        RigError::Io(_) => error.into(),
     }
 }

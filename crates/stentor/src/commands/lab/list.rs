@@ -18,7 +18,7 @@ Examples:
   stentor lab list claims --json
 
 Subjects are listed by stentor lab subject list.")]
-pub(crate) struct List {
+pub(crate) struct LabListArgs {
     /// What to list
     #[arg(value_enum, default_value = "studies")]
     what: What,
@@ -34,7 +34,7 @@ enum What {
     Claims,
 }
 
-impl List {
+impl LabListArgs {
     /// Lists.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.what {

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use stentor_lab::load;
 use stentor_lab::load::Endpoint;
 
-/// Send pushes shaped like Apple's to one server, each to a token of its own
+/// Send APNs requests to one server, each to a different token
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab load --address 127.0.0.1:9443 --ca emulator/ca.pem
   stentor lab load --address 127.0.0.1:9443 --requests 100000 --connections 1 --json")]
-pub(crate) struct Load {
+pub(crate) struct LoadArgs {
     /// Where the server listens
     #[arg(long, value_name = "ADDRESS")]
     address: SocketAddr,
@@ -26,7 +26,7 @@ pub(crate) struct Load {
     /// Requests in all
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     requests: u64,
-    /// Connections side by side
+    /// Connections at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     connections: usize,
     /// Requests in flight on each connection
@@ -34,7 +34,7 @@ pub(crate) struct Load {
     streams: usize,
 }
 
-impl Load {
+impl LoadArgs {
     /// Sends on this thread alone, as other load generators do by default.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         crate::emulated::refuse()?;

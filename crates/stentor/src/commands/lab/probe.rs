@@ -1,7 +1,7 @@
 //! `stentor lab probe`: the feature tables of a study, beside what probes of our own faces say, or of other subjects.
 
-use super::subject::foreign::Place;
-use crate::failure::Failure;
+use super::subject::foreign::SubjectFolderArgs;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
@@ -18,7 +18,7 @@ use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::SubjectRole;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
-/// Try the features that a study has in tables of words, and put them beside the paper's
+/// Try the features in a study's tables, and compare the answers with the paper's
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,11 +27,11 @@ Examples:
   stentor lab probe cai-2009 --subject soap/ext-soap --subject rest+xml/plain
   stentor lab probe cai-2009 --definition my-subject.toml
 
-Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer stands
-with what was seen. What is no trial is marked: documented, interviews (statements of the paper, counted) or proxy (lines, files,
-names, counted). With --subject or --definition others are asked instead, each trial by a fresh process; what no exchange with
-them can tell is \"not probed\". Exits 0 when every probe came to its end, whatever it says.")]
-pub(crate) struct Probe {
+Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer
+is printed with what was seen. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
+or proxy (counted lines, files or names). --subject and --definition ask other subjects, with a fresh process for each trial;
+what no exchange can show is \"not probed\". Exits 0 when every probe finished, whatever its answer.")]
+pub(crate) struct ProbeArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
     study: String,
@@ -46,23 +46,26 @@ pub(crate) struct Probe {
     definition: Vec<PathBuf>,
 }
 
-impl Probe {
+impl ProbeArgs {
     /// Lists the subjects that are to be asked instead of ours.
     fn others(&self) -> anyhow::Result<Vec<Definition>> {
-        let place = Place { subjects: self.subjects.clone() };
+        let place = SubjectFolderArgs { subjects: self.subjects.clone() };
         let of_files = self.definition.iter().map(|file| {
-            let entry = catalogue::entry(file.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            let entry =
+                catalogue::entry(file.clone()).map_err(|error| CommandFailure::usage(error.to_string()))?;
             Ok(entry.definition)
         });
         let others = self.subject.iter().map(|id| place.ready(id)).chain(of_files);
         let others: Vec<Definition> = others.collect::<anyhow::Result<_>>()?;
         if let Some(one) = others.iter().find(|one| !one.roles.contains(&SubjectRole::Server)) {
-            return Err(Failure::usage(format!("{} is a client, and probes ask servers", one.id)).into());
+            return Err(
+                CommandFailure::usage(format!("{} is a client, and probes ask servers", one.id)).into()
+            );
         }
         for one in &others {
             let dialect = one.dialect()?;
             let why = || format!("{}: {}", one.id, SubjectError::Unprobed(dialect.name()));
-            PaperProtocol::of(dialect).ok_or_else(|| Failure::usage(why()))?;
+            PaperProtocol::of(dialect).ok_or_else(|| CommandFailure::usage(why()))?;
         }
         Ok(others)
     }
@@ -90,7 +93,8 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
     let mut told: Vec<(&str, Vec<ProbeResult>)> = Vec::new();
     for definition in others {
         let of_one = probes::run_on(definition, &context).await;
-        let of_one = of_one.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        let of_one =
+            of_one.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
     let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);

@@ -1,6 +1,6 @@
 //! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
@@ -18,7 +18,7 @@ const PLAN: &str = "plan.json";
 /// Where, when and how campaigns were run.
 pub(super) const PROVENANCE: &str = "provenance.json";
 
-/// Write the report of a run: verdicts first, then drawings, costs, and what was not tested
+/// Write the report of a run: verdicts, drawings, costs, and what was not tested
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,10 +26,10 @@ Examples:
   stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
   stentor lab report results --json
 
-The page needs nothing else: no scripts, no fonts, nothing from the network. It can be printed, read in the dark and without
-colours. Records are read only; a report can be written again at any time, and while a run goes on. Of isikligil-2017 --csv has the rates
-beside the paper's, and --svg the drawings of its page.")]
-pub(crate) struct Report {
+The page is self-contained: no scripts, no fonts, nothing from the network. It can be printed, has a dark mode and does not
+depend on colours. Records are only read, so a report can be written at any time, also during a run. For isikligil-2017 --csv
+writes the rates beside the paper's, and --svg the drawings of its page.")]
+pub(crate) struct ReportArgs {
     /// Directory of a run, or a file of records
     #[arg(value_name = "DIR")]
     run: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) struct Report {
     svg: Option<PathBuf>,
 }
 
-impl Report {
+impl ReportArgs {
     /// Writes it.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let account = account(&self.run)?;
@@ -134,7 +134,7 @@ pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
 pub(super) fn read_exchanges(path: &Path) -> anyhow::Result<Results> {
     let results = read(path)?;
     if results.is_of_campaigns() {
-        return Err(Failure::usage(format!("{} has {NO_EXCHANGES}", path.display())).into());
+        return Err(CommandFailure::usage(format!("{} has {NO_EXCHANGES}", path.display())).into());
     }
     Ok(results)
 }
@@ -148,23 +148,23 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
         let is_of_campaigns = path.join(CAMPAIGNS).is_file();
         let none = "no records: stentor lab run STUDY --out DIR makes some";
         let what = if is_of_campaigns { NO_EXCHANGES } else { none };
-        Failure::usage(format!("{} has {what}", path.display()))
+        CommandFailure::usage(format!("{} has {what}", path.display()))
     };
     if !path.exists() {
         let sentence = format!("there is no {}: stentor lab run STUDY --out DIR makes one", path.display());
-        return Err(Failure::usage(sentence).into());
+        return Err(CommandFailure::usage(sentence).into());
     }
     if path.is_dir() && record::file_of(path).is_none() {
         return Err(hint().into());
     }
     let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
-    let records = records.map_err(|error| Failure::usage(error.to_string()))?;
-    let probed = Probed::read(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let records = records.map_err(|error| CommandFailure::usage(error.to_string()))?;
+    let probed = Probed::read(path).map_err(|error| CommandFailure::usage(error.to_string()))?;
     if records.is_empty() {
         return Err(hint().into());
     }
     let results = Results::of(records);
-    let results = results.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let results = results.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
     results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", path.display())));
     Ok(results.with_probed(probed))
 }

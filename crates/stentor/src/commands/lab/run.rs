@@ -13,7 +13,7 @@ mod site;
 mod trial;
 mod watch;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -43,42 +43,42 @@ Examples:
 
 isikligil-2017: 13 tests, each a campaign to a million devices (at scale 1) of 3 million in two apps, through emulated
 push services, with 20, 50 or 100 requests in flight for each. At full scale that takes hours. Each run has a fresh
-server; rounds over all tests are mixed. DIR gets report.html, report.md, rates.svg, consumers.svg, scenarios.ndjson (a
+server, and each round runs the tests in a random order. DIR gets report.html, report.md, rates.svg, consumers.svg, scenarios.ndjson (a
 line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if nothing was lost, stuck or sent twice.
 
 The other studies compare web services. A cell is one combination of levels for one subject; each of its forks has a fresh
 server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
 records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
-lab probe). Exits 0 only if every cell has its minimum of forks that count, and every probe came to its end.")]
-pub(crate) struct Run {
+lab probe). Exits 0 only if every cell has its minimum of valid forks and every probe finished.")]
+pub(crate) struct RunArgs {
     /// Which study
     #[arg(value_enum)]
     study: StudyName,
     /// Share of the paper's devices: 1 is all of them
     #[arg(long, default_value_t = 0.002, value_name = "S", value_parser = scale)]
     scale: f64,
-    /// Run each test so often, each time with a fresh server; from 2 on figures have intervals
+    /// How many times each test runs, each with a fresh server; from 2 on, figures have intervals
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// What the order of the runs follows from
+    /// Seed of the order of the runs
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Where the results go; the directory must not exist or be empty
+    /// Where the results go; the directory must be empty or not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on in DIR where an earlier run was interrupted, or with more repetitions
+    /// Continue an interrupted run in DIR, or add repetitions
     #[arg(long)]
     resume: bool,
     /// Run these tests or questions only
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Also run what the paper did not: see the questions in docs/lab.md
+    /// Also run the questions that the paper did not ask; docs/lab.md lists them
     #[arg(long)]
     beyond: bool,
-    /// Half of the push services' answers come sooner; chosen so that their mean is what the paper allows
+    /// The median latency of the push services; by default their mean is the paper's
     #[arg(long, value_name = "MS")]
     latency_median_ms: Option<f64>,
-    /// Give up a run when nothing has moved for so long
+    /// Stop a run when no delivery changed for this long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
     #[command(flatten)]
@@ -121,7 +121,7 @@ fn scale(text: &str) -> Result<f64, String> {
     if scale > 0.0 && scale <= 1.0 { Ok(scale) } else { Err("more than 0 and at most 1".to_owned()) }
 }
 
-impl Run {
+impl RunArgs {
     /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let plan = StudyPlan::shipped(self.study.id())?.context("the study has no plan")?;
@@ -146,7 +146,7 @@ impl Run {
             measured = measured => measured,
             () = ended => {
                 let sentence = "interrupted; every run that ended is in the directory: go on with --resume";
-                Err(Failure::new(Exit::Interrupted, sentence).into())
+                Err(CommandFailure::new(Exit::Interrupted, sentence).into())
             }
         }
     }
@@ -155,7 +155,7 @@ impl Run {
 /// Returns an error that names whose fault it is that a study cannot be run.
 fn refused(error: RunError) -> anyhow::Error {
     match error {
-        RunError::InUse(_) | RunError::OtherSettings(_) => Failure::usage(error.to_string()).into(),
+        RunError::InUse(_) | RunError::OtherSettings(_) => CommandFailure::usage(error.to_string()).into(),
         error => error.into(),
     }
 }

@@ -2,12 +2,12 @@
 
 pub(super) mod foreign;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use foreign::{Build, List, Place};
+use foreign::{SubjectBuildArgs, SubjectFolderArgs, SubjectListArgs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,23 +29,23 @@ const MILLISECOND_NS: f64 = 1e6;
 
 /// Subjects: services and their clients, one process for each half
 #[derive(Debug, Args)]
-pub(crate) struct Subject {
+pub(crate) struct SubjectArgs {
     #[command(subcommand)]
-    action: Action,
+    command: SubjectCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    List(List),
-    Build(Build),
-    Check(Check),
-    Serve(Serve),
-    Call(Call),
+enum SubjectCommand {
+    List(SubjectListArgs),
+    Build(SubjectBuildArgs),
+    Check(CheckArgs),
+    Serve(SubjectServeArgs),
+    Call(CallArgs),
     #[command(hide = true)]
-    Speak(Speak),
+    Speak(SpeakArgs),
 }
 
-/// Find out whether a subject may be measured: it answers what it must, keeps samples, and ends when told
+/// Check whether a subject may be measured: right answers, kept samples, an end on request
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,14 +53,14 @@ Examples:
   stentor lab subject check soap/cxf-2.7.4
   stentor lab subject check --definition my-subject.toml
 
-Every half is started as a process and told what to do by LSP-1; every answer is compared with what has to come. A subject
-with one wrong answer is refused. docs/lab.md says how to write one.")]
-struct Check {
+Client and server are started as processes and get their orders by LSP-1. Every answer is compared with the right one, and a
+subject with one wrong answer is refused. docs/lab.md describes how to write a subject.")]
+struct CheckArgs {
     /// A subject of ours, by its dialect, or a foreign one, by its id or the beginning of it
     #[arg(required_unless_present = "definition", conflicts_with = "definition")]
     subject: Option<String>,
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
     /// A subject of yours, by its file
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
@@ -72,11 +72,11 @@ struct Check {
 /// Serve one operation until interrupted
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  stentor lab subject serve rest+json --op sort --bind 127.0.0.1:8090")]
-struct Serve {
-    /// What is spoken
+struct SubjectServeArgs {
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// What can be asked
+    /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
     /// Where to listen
@@ -90,11 +90,11 @@ struct Serve {
 Examples:
   stentor lab subject call rest+json --op sort --target 127.0.0.1:8090 --factor items=1000 --count 100
   stentor lab subject call soap --op array --target 127.0.0.1:8090 --factor items=200 --factor type=Object --json")]
-struct Call {
-    /// What is spoken
+struct CallArgs {
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// What is asked
+    /// The operation
     #[arg(long, value_enum, default_value = "echo")]
     op: OpName,
     /// Where the server listens
@@ -108,14 +108,14 @@ struct Call {
     count: u64,
 }
 
-/// Take orders on standard input, as LSP-1 has them
+/// Take LSP-1 orders on standard input
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{\"order\":\"hello\"}' | stentor lab subject speak rest+json")]
-struct Speak {
-    /// What is spoken
+struct SpeakArgs {
+    /// The dialect: transport and format
     #[arg(value_parser = names())]
     dialect: String,
-    /// Behave, or not: checks are tried on subjects that do not
+    /// How it behaves; the checks are tested with subjects that do not behave
     #[arg(long, value_enum, default_value = "honest")]
     manner: MannerName,
 }
@@ -171,27 +171,28 @@ fn dialect(name: &str) -> anyhow::Result<SubjectDialect> {
     Ok(SubjectDialect::named(name).ok_or_else(|| SubjectError::Dialect(name.to_owned()))?)
 }
 
-impl Subject {
+impl SubjectArgs {
     /// Runs it.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::List(list) => list.run(output),
-            Action::Build(build) => build.run(output).await,
-            Action::Check(check) => check.run(output).await,
-            Action::Serve(serve) => serve.run(output).await,
-            Action::Call(call) => call.run(output).await,
-            Action::Speak(speak) => speak.run().await,
+        match self.command {
+            SubjectCommand::List(list) => list.run(output),
+            SubjectCommand::Build(build) => build.run(output).await,
+            SubjectCommand::Check(check) => check.run(output).await,
+            SubjectCommand::Serve(serve) => serve.run(output).await,
+            SubjectCommand::Call(call) => call.run(output).await,
+            SubjectCommand::Speak(speak) => speak.run().await,
         }
     }
 }
 
-impl Check {
+impl CheckArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let definition = self.definition()?;
         let directory = tempfile::tempdir().context("a directory for samples cannot be made")?;
         let patience = Duration::from_secs(self.patience_seconds);
         let passed = check(&definition, directory.path(), patience).await;
-        let passed = passed.map_err(|error| Failure::not_done(format!("{}: {error}", definition.id)))?;
+        let passed =
+            passed.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         let object = json!({ "subject": definition.id, "ok": true, "passed": passed });
         output.result(&object, || describe(&definition, &passed))?;
         Ok(ExitCode::SUCCESS)
@@ -199,7 +200,8 @@ impl Check {
 
     fn definition(&self) -> anyhow::Result<Definition> {
         if let Some(path) = &self.definition {
-            let entry = catalogue::entry(path.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+            let entry =
+                catalogue::entry(path.clone()).map_err(|error| CommandFailure::usage(error.to_string()))?;
             return Ok(entry.definition);
         }
         let subject = self.subject.as_deref().unwrap_or_default();
@@ -232,7 +234,7 @@ fn describe(definition: &Definition, passed: &[Passed]) -> String {
     )
 }
 
-impl Serve {
+impl SubjectServeArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         let server =
@@ -245,7 +247,7 @@ impl Serve {
     }
 }
 
-impl Call {
+impl CallArgs {
     async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let factors: BTreeMap<String, String> = self.factor.iter().cloned().collect();
         let op = Op::from(self.op);
@@ -253,10 +255,10 @@ impl Call {
         let (mut samples, mut digest) = (Vec::new(), Digest::default());
         for seq in 0..self.count {
             let exchange =
-                op.exchange(&factors, seq).ok_or_else(|| Failure::usage("no such type of array"))?;
+                op.exchange(&factors, seq).ok_or_else(|| CommandFailure::usage("no such type of array"))?;
             let (sample, answer) = client.exchange(seq, 0, &exchange.request).await?;
             if answer != exchange.answer {
-                return Err(Failure::not_done(format!("answer {seq} is not what had to come")).into());
+                return Err(CommandFailure::not_done(format!("answer {seq} is not what had to come")).into());
             }
             digest.add(&answer);
             samples.push(sample);
@@ -283,7 +285,7 @@ fn phases(samples: &[ClientSample]) -> Value {
     })
 }
 
-impl Speak {
+impl SpeakArgs {
     async fn run(self) -> anyhow::Result<ExitCode> {
         crate::process::end_with_parent();
         let orders = tokio::io::BufReader::new(tokio::io::stdin());

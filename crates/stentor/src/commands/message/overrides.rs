@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 /// What was given, by the field of the request.
 #[derive(Debug)]
-pub(super) struct Overrides(pub(super) BTreeMap<&'static str, Value>);
+pub(super) struct OverrideArgs(pub(super) BTreeMap<&'static str, Value>);
 
-impl Args for Overrides {
+impl Args for OverrideArgs {
     fn augment_args(command: Command) -> Command {
         let overrides = stentor_providers::all().filter_map(|adapter| adapter.overrides.as_ref());
         command.args(overrides.map(|one| {
@@ -22,7 +22,7 @@ impl Args for Overrides {
     }
 }
 
-impl FromArgMatches for Overrides {
+impl FromArgMatches for OverrideArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let fields = stentor_providers::all().filter_map(|adapter| adapter.override_field());
         let given = |field| Some((field, matches.get_one::<Value>(field)?.clone()));

@@ -35,15 +35,15 @@ impl Write for Script {
 }
 
 /// A buffer whose notices of lost lines are lines, what tells its file what to do, and what was written.
-fn scripted() -> (Arc<Buffer>, Sender<Step>, Receiver<String>) {
+fn scripted() -> (Arc<LogBuffer>, Sender<Step>, Receiver<String>) {
     let ((step, steps), (written, read)) = (channel(), channel());
-    let itself = Arc::new(std::sync::OnceLock::<Arc<Buffer>>::new());
+    let itself = Arc::new(std::sync::OnceLock::<Arc<LogBuffer>>::new());
     let own = itself.clone();
     let tell = move |lines| {
         let line = format!("lost {lines}\n");
         own.get().into_iter().for_each(|buffer| buffer.put(line.as_bytes()));
     };
-    let buffer = Buffer::start(Script { steps, written }, tell).unwrap();
+    let buffer = LogBuffer::start(Script { steps, written }, tell).unwrap();
     assert!(itself.set(buffer.clone()).is_ok());
     (buffer, step, read)
 }

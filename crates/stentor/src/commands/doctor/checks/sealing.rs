@@ -1,6 +1,6 @@
 //! The key that seals credentials: at hand, and the right one.
 
-use super::{Finding, Health};
+use super::{FindingHealth, ServerFinding};
 use std::path::Path;
 use stentor_server::app::Sealing;
 
@@ -8,12 +8,17 @@ const SUBJECT: &str = "sealing key";
 
 /// Looks whether every credential's key is at hand; a running server has its key in memory and needs the file at its next
 /// start only.
-pub(super) fn look(data_dir: &Path, config: Option<&Path>) -> Finding {
+pub(super) fn look(data_dir: &Path, config: Option<&Path>) -> ServerFinding {
     let mut config = match crate::commands::config::load(config) {
         Ok(config) => config,
         Err(error) => {
             let advice = "correct the configuration, or name its file with --config";
-            return Finding::bad(SUBJECT, Health::Doubtful, format!("not looked for: {error}"), advice);
+            return ServerFinding::bad(
+                SUBJECT,
+                FindingHealth::Doubtful,
+                format!("not looked for: {error}"),
+                advice,
+            );
         }
     };
     config.data_dir = data_dir.to_owned();
@@ -22,22 +27,22 @@ pub(super) fn look(data_dir: &Path, config: Option<&Path>) -> Finding {
         Err(error) => {
             let advice =
                 "run the doctor as the user of the server, with its configuration (--config) and environment";
-            Finding::bad(SUBJECT, Health::Doubtful, error.to_string(), advice)
+            ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, error.to_string(), advice)
         }
     }
 }
 
-fn judge(sealing: &Sealing) -> Finding {
+fn judge(sealing: &Sealing) -> ServerFinding {
     if let Some(problem) = sealing.problem() {
         let advice = "without it the server does not start: give the doctor the server's configuration (--config) and \
                       environment, or bring the key file back";
-        return Finding::bad(SUBJECT, Health::Broken, problem, advice);
+        return ServerFinding::bad(SUBJECT, FindingHealth::Broken, problem, advice);
     }
     match sealing.keys.first() {
-        None => Finding::good(SUBJECT, "none yet: the first start makes one"),
+        None => ServerFinding::good(SUBJECT, "none yet: the first start makes one"),
         Some(present) => {
             let count: u64 = sealing.wanted.values().sum();
-            Finding::good(
+            ServerFinding::good(
                 SUBJECT,
                 format!("{present} from {}; {count} credentials are sealed", sealing.source),
             )

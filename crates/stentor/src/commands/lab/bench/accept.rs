@@ -6,25 +6,25 @@ use clap::Args;
 use std::process::ExitCode;
 use stentor_stage::bench::accept::{self, AcceptOptions};
 
-/// Ask for many single messages side by side and measure the 202s, each after a commit that is on disk
+/// Send many single messages at once, and measure how fast the server accepts them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab bench accept
   stentor lab bench accept --messages 100000 --callers 64 --json
 
-The messages are really sent, to a sink, and each of them is looked for there afterwards; the callers share the machine with the server. `floor` is what the same
-callers get from /healthz, which does nothing: no server on this machine can answer them faster.")]
-pub(crate) struct Accept {
-    /// How many messages, each to a token of its own
+Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
+`floor` is the rate of the same callers at /healthz, which does nothing: no server on this machine can answer faster.")]
+pub(crate) struct AcceptArgs {
+    /// How many messages, each to a different token
     #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
     messages: u64,
-    /// Callers side by side
+    /// Callers at the same time
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     callers: u64,
 }
 
-impl Accept {
+impl AcceptArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = AcceptOptions { messages: self.messages, callers: self.callers };

@@ -13,19 +13,19 @@ Examples:
   stentor lab bench cold
   stentor lab bench cold --devices 100000 --rounds 5 --json
 
-Each round the server is asked to end, a single message to FCM falls due while it is down, and it is started again. What
-is measured begins before the process is made and ends with the commit of the push service's answer, in whole
-milliseconds: it holds the access token's fetch, both TLS handshakes and the push.")]
-pub(crate) struct Cold {
+In each round the server is stopped, a single message to FCM falls due, and the server is started again. The time begins
+before the process starts and ends when the push service's answer is committed. It includes the fetch of the access token,
+both TLS handshakes and the push.")]
+pub(crate) struct ColdArgs {
     /// Devices in the registry
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How often it is started
+    /// How many starts
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }
 
-impl Cold {
+impl ColdArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = ColdOptions { devices: self.devices, rounds: self.rounds };

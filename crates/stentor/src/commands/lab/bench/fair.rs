@@ -5,11 +5,9 @@ use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::time::Duration;
-use stentor_stage::bench::fair::{
-    self, FairOptions, FairReport, HostileAppCounts, HostileBehaviour, is_within,
-};
+use stentor_stage::bench::fair::{self, FairOptions, FairReport, HostileBehaviour, is_within};
 
-/// Let nine hostile apps do what their keys allow, and measure a tenth app beside an idle server
+/// Run nine hostile apps, and compare a tenth app's times with those on an idle server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,12 +15,12 @@ Examples:
   stentor lab bench fair --kind dry-run,slow-upload --seconds 15 --json
 
 The tenth app sends single messages and campaigns to a topic of 100 devices, first alone and then beside the hostile apps.
-Two times are told: from asking to the 202 (p99), and from asking for a campaign to its first push at the push service
-(median). The bench is ok when the tenth app is never refused, and both are at most three times those of the idle server, or
-50 ms above them where that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
+Two times are measured: from a request to its 202 (p99), and from the request of a campaign to its first push at the push
+service (median). The bench is ok when the tenth app is never refused and both times are at most three times those of the idle
+server, or 50 ms above them if that is more. The hostile apps act for over a minute, so that their schedules fire. Their callers run
 in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
-pub(crate) struct Fair {
-    /// What the hostile apps do; several with commas; without it everything
+pub(crate) struct FairArgs {
+    /// What the hostile apps do, separated by commas; all kinds when not given
     #[arg(long, value_enum, value_delimiter = ',')]
     kind: Vec<BehaviourName>,
     /// How long the hostile apps act
@@ -74,7 +72,7 @@ impl From<BehaviourName> for HostileBehaviour {
     }
 }
 
-impl Fair {
+impl FairArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let named: Vec<HostileBehaviour> = self.kind.into_iter().map(HostileBehaviour::from).collect();
@@ -99,12 +97,10 @@ fn describe(report: &FairReport) -> String {
         ["the tenth app", "alone, ms", "beside, ms", "ok"],
         [row("202, p99", report.accept_ms()), row("first push, median", report.first_push_ms())],
     );
-    let counts =
-        table(["hostile app", "asked", "done", "refused", "broken"], report.counts.iter().map(row_of));
+    let rows = report.counts.iter().map(|count| {
+        let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
+        [count.behaviour.word().to_owned(), asked, done, refused, broken]
+    });
+    let counts = table(["hostile app", "asked", "done", "refused", "broken"], rows);
     format!("{times}\n{counts}\nrefused to the tenth app: {}", report.hostile.refused)
-}
-
-fn row_of(count: &HostileAppCounts) -> [String; 5] {
-    let [asked, done, refused, broken] = count.numbers.map(|number| number.to_string());
-    [count.behaviour.word().to_owned(), asked, done, refused, broken]
 }

@@ -14,16 +14,16 @@ Examples:
   stentor lab bench http2
   stentor lab bench http2 --rounds 9 --requests 2000000 --json
 
-Needs h2load (Debian: apt-get install nghttp2-client). Each round runs both, as fresh processes one after the other; the
-ratios are those of the medians. Processor time is what the system counted for each process.")]
-pub(crate) struct Http2 {
-    /// Requests of each run, every one to a token of its own
+Needs h2load (Debian: apt-get install nghttp2-client). Each round runs both as fresh processes, one after the other.
+The ratios compare the medians. The operating system counts the CPU time of each process.")]
+pub(crate) struct Http2Args {
+    /// Requests of each run, each to a different token
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     requests: u64,
-    /// How often both are run
+    /// How many rounds
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Connections side by side
+    /// Connections at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     connections: usize,
     /// Requests in flight on each connection
@@ -31,7 +31,7 @@ pub(crate) struct Http2 {
     streams: usize,
 }
 
-impl Http2 {
+impl Http2Args {
     /// Measures both and compares them.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { requests, rounds, connections, streams } = self;

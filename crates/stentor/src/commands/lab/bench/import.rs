@@ -4,7 +4,7 @@ use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::Args;
 use std::process::ExitCode;
-use stentor_stage::bench::import::{self, ImportOptions};
+use stentor_stage::bench::import::{self, ImportBenchOptions};
 
 /// Register many new devices through the API and measure how fast that is
 #[derive(Debug, Args)]
@@ -12,19 +12,19 @@ use stentor_stage::bench::import::{self, ImportOptions};
 Examples:
   stentor lab bench import
   stentor lab bench import --devices 3000000 --rounds 3 --json")]
-pub(crate) struct Import {
+pub(crate) struct ImportBenchArgs {
     /// How many devices, all of them new
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
-    /// How often it is repeated, each time from nothing
+    /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
 }
 
-impl Import {
+impl ImportBenchArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let options = ImportOptions { devices: self.devices, rounds: self.rounds };
+        let options = ImportBenchOptions { devices: self.devices, rounds: self.rounds };
         let report = import::run(options, &on_the_terminal()).await?;
         let rate = report.devices_per_second().unwrap_or_default();
         output.result(&report.object(), || format!("{rate:.0} new devices per second"))?;

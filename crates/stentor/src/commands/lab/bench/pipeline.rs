@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_stage::bench::pipeline::{self, PipelineOptions};
 
-/// Send one campaign through sinks, which answer everything with success, and measure the server
+/// Send one campaign to sinks, which accept every push, and measure the server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,22 +20,22 @@ The server is started anew after the import, so that campaign_peak_rss_bytes is 
 questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
 Server, FCM sink and APNs sink are processes of their own on 127.0.0.1, with real TLS and HTTP/2; no quota, every other
 setting is the default. The fields of the last round are those of `stentor demo --json`, with all rounds' samples.")]
-pub(crate) struct Pipeline {
+pub(crate) struct PipelineArgs {
     /// How many devices: half through FCM, half through APNs
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
     /// How long the sinks take to answer
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
-    /// How often it is repeated, each time from nothing
+    /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Keep everything of the only round in this directory, which must not exist or be empty
+    /// Keep all files of a single round in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
 
-impl Pipeline {
+impl PipelineArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, latency_ms, rounds, keep } = self;

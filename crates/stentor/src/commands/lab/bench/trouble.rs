@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stentor_stage::bench::trouble::{self, BadAnswer, Persistence, TroubleCase, TroubleCell, TroubleOptions};
 
-/// Send campaigns of which a share meets bad answers, and compare the others with a campaign without any
+/// Send campaigns in which some devices get bad answers, and compare the other devices with a clean campaign
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,14 +20,14 @@ Each cell has a server and an FCM emulator of its own on 127.0.0.1. Below 20 % a
 messages to healthy devices have a p99 of at most 100 ms above idle. From 20 % on it is ok when every good delivery is accepted;
 from 50 % on when the push service is spared: it gets one request for each device, the repeats that bring a delivery through,
 and 4,096 that were on their way. All 108 cells take about half an hour, more where a server waits long before it repeats.")]
-pub(crate) struct TroubleBench {
-    /// Of the devices, so many percent meet trouble; several with commas
+pub(crate) struct TroubleArgs {
+    /// Percent of the devices that get bad answers, separated by commas
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
-    /// What they meet; several with commas; without it everything
+    /// Which bad answers they get, separated by commas; all kinds when not given
     #[arg(long, value_enum, value_delimiter = ',')]
     kind: Vec<BadAnswerName>,
-    /// How many attempts meet it; several with commas; without it once, twice and always
+    /// How many attempts get one, separated by commas; all three when not given
     #[arg(long, value_enum, value_delimiter = ',')]
     persistence: Vec<PersistenceName>,
     /// Devices of each campaign
@@ -91,7 +91,7 @@ impl From<PersistenceName> for Persistence {
     }
 }
 
-impl TroubleBench {
+impl TroubleArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = TroubleOptions {

@@ -6,29 +6,29 @@ use clap::Args;
 use std::process::ExitCode;
 use stentor_stage::bench::urgent::{self, UrgentOptions, UrgentReport};
 
-/// Send single messages while a campaign runs, and compare their way to the push service with an idle server's
+/// Send single messages while a campaign runs, and compare their times with those of an idle server
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab bench urgent
   stentor lab bench urgent --devices 10000000 --json
 
-Two times of each message are told: from its 202 to the push service's answer, as caller and sink saw them; and the ledger's
-own, from its acceptance to the commit of the answer, in whole milliseconds. Only messages accepted before the campaign's
-end are counted.")]
-pub(crate) struct Urgent {
+Each message has two times. The first goes from its 202, as the caller saw it, to the push service's answer, as the sink saw
+it. The second is the ledger's: from acceptance to the commit of the answer, in whole milliseconds. Only messages accepted
+before the campaign's end count.")]
+pub(crate) struct UrgentArgs {
     /// Devices of the campaign
     #[arg(long, default_value_t = 3_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
     devices: u64,
     /// Single messages, while idle and again while the campaign runs
     #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u64).range(10..=100_000))]
     messages: u64,
-    /// Callers side by side, each with one message every ten milliseconds
+    /// Callers at the same time, each with one message every ten milliseconds
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     callers: u64,
 }
 
-impl Urgent {
+impl UrgentArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, messages, callers } = self;

@@ -1,6 +1,6 @@
 //! How the verdicts are told to people: contradictions first, each with what speaks against it.
 
-use super::Account;
+use super::ClaimsAccount;
 use crate::output::table;
 use std::collections::BTreeMap;
 use stentor_lab::claims::ClaimVerdict;
@@ -13,7 +13,7 @@ const CELLS_MAX: usize = 3;
 const PERCENT: f64 = 100.0;
 
 /// Returns the whole account as text.
-pub(super) fn describe(account: &Account) -> String {
+pub(super) fn describe(account: &ClaimsAccount) -> String {
     let paper = account.dossier.paper();
     let (against, others): (Vec<_>, Vec<_>) = account.judged.iter().partition(|one| one.is_contradicted());
     let mut parts = vec![format!("{} ({}): {}\n{}", paper.id, paper.year, paper.title, paper.authors)];

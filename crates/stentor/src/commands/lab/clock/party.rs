@@ -16,9 +16,9 @@ use stentor_rig::clock::trial::{Orders, Role};
 #[command(after_help = "\
 Examples:
   Started by `stentor lab clock selftest`, twice: once for the phone, once for the server.")]
-pub(super) struct Party {
+pub(super) struct PartyArgs {
     #[arg(long)]
-    role: Part,
+    role: RoleName,
     #[arg(long)]
     time_server: SocketAddr,
     #[arg(long)]
@@ -40,12 +40,12 @@ pub(super) struct Party {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Part {
+enum RoleName {
     Phone,
     Server,
 }
 
-impl Party {
+impl PartyArgs {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         end_with_parent();
         tokio::task::spawn_blocking(move || self.take_part()).await??;
@@ -64,8 +64,8 @@ impl Party {
         let out = BufWriter::new(std::io::stdout().lock());
         let mut party = party::Party::start(clock, self.time_server, protocol, out)?;
         match self.role {
-            Part::Phone => party.be_phone(&UdpSocket::bind("0.0.0.0:0")?, self.server)?,
-            Part::Server => party.be_server(&UdpSocket::bind(self.server)?)?,
+            RoleName::Phone => party.be_phone(&UdpSocket::bind("0.0.0.0:0")?, self.server)?,
+            RoleName::Server => party.be_server(&UdpSocket::bind(self.server)?)?,
         }
         Ok(())
     }

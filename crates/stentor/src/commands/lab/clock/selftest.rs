@@ -1,9 +1,9 @@
 //! `stentor lab clock selftest`: one-way delay by two methods, beside the true one.
 
 use super::party;
-use crate::commands::lab::link::{checks, refusal};
+use crate::commands::lab::rig::{checks, refusal};
 use crate::output::{Output, ledger, note};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use stentor_rig::clock::trial::{ClockTrial, Findings};
 /// The exit code is 0 when every check is within its bound, 1 when one is not, 6 when this machine allows no link.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor lab clock selftest\n  stentor lab clock selftest --full --json")]
-pub(super) struct Selftest {
+pub(super) struct ClockSelftestArgs {
     /// The paper's counts: 10 tests of 500 messages, one each 500 ms; about 90 minutes
     #[arg(long)]
     full: bool,
@@ -39,7 +39,7 @@ struct Done {
     checks: Vec<Check>,
 }
 
-impl Selftest {
+impl ClockSelftestArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let protocol = if self.full { Protocol::PAPER } else { Protocol::QUICK };
         let seed = self.seed;
@@ -66,7 +66,7 @@ fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<Done>> {
     let messages = u64::from(protocol.tests * protocol.blocks * protocol.messages);
     let mut results = Vec::new();
     for setup in setups {
-        let mut progress = Progress::start(setup.name, messages);
+        let mut progress = PhaseProgress::start(setup.name, messages);
         let findings = setup.make(command, |sent| progress.update(sent)).map_err(refusal)?;
         progress.finish(messages);
         if !findings.in_time_namespaces {

@@ -2,9 +2,9 @@
 
 use super::traffic::{ProcessorOptions, TraceOptions, device};
 use super::{caveats, facts, short};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const MODELLED: [&str; 4] = [
     "screen, processor and system are only in it as far as --base-watt and --cpu-ms say; without them the hours are an upper bound",
 ];
 
-/// Simulate how many hours a battery lasts with a trace's exchange each half second
+/// Simulate how many hours a battery lasts when a trace's exchange is repeated
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,10 +37,10 @@ Examples:
   stentor lab energy battery --trace rest.pcap --radio lte --base-watt 0.3 --out discharge.csv --json
   stentor lab energy battery --trace quick.pcap --radio wifi-s2 --captured-every-ms 50
 
-The trace is cut into exchanges of --captured-every-ms, which are then made each --period-ms, each a little late
-(--jitter-ms), until the cell is empty: --runs times, and twice more with all coefficients low and all high for the band.
-The log has a line each 3 minutes with percent, voltage and temperature.")]
-pub(super) struct Battery {
+The trace is cut into exchanges of --captured-every-ms. They are repeated each --period-ms, with a delay of up to --jitter-ms,
+until the cell is empty. This is done --runs times, then once with all coefficients low and once with all high, for the band.
+The log has a line for every 3 minutes with percent, voltage and temperature.")]
+pub(super) struct BatteryArgs {
     #[command(flatten)]
     traffic: TraceOptions,
     #[command(flatten)]
@@ -54,13 +54,13 @@ pub(super) struct Battery {
     /// Milliseconds from one exchange to the next in the trace, if it was captured at another rate
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
     captured_every_ms: Option<u32>,
-    /// Milliseconds that an exchange begins late at most
+    /// The most milliseconds that an exchange begins late
     #[arg(long, default_value_t = 20, value_name = "MS")]
     jitter_ms: u32,
-    /// Discharges with the coefficients of the source
+    /// How many discharges to simulate with the source's coefficients
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// What the jitter of the first run follows from
+    /// Seed of the jitter of the first run
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
     /// What the rest of the phone uses all the time, in watts
@@ -74,12 +74,12 @@ pub(super) struct Battery {
     out: Option<PathBuf>,
 }
 
-impl Battery {
+impl BatteryArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
         let cpu_w = self.cpu_watt()?;
         let milliseconds = |number: u32| nanoseconds(f64::from(number) * MILLISECOND_S);
-        let usage = |error: stentor_lab::energy::EnergyError| Failure::usage(error.to_string());
+        let usage = |error: stentor_lab::energy::EnergyError| CommandFailure::usage(error.to_string());
         let discharge = Discharge {
             model: &traffic.model,
             trace: &traffic.trace,
@@ -89,7 +89,7 @@ impl Battery {
             cell: BatteryCell::full(self.cell_mah).map_err(usage)?,
             base_w: self.base_watt + cpu_w,
         };
-        let mut progress = Progress::start("discharge", u64::from(self.runs + 2) * THOUSAND);
+        let mut progress = PhaseProgress::start("discharge", u64::from(self.runs + 2) * THOUSAND);
         let answer = discharge.answer(self.seed, self.runs, |done| progress.update(done)).map_err(usage)?;
         progress.finish(u64::from(self.runs + 2) * THOUSAND);
         if let Some(path) = &self.out {
@@ -106,10 +106,12 @@ impl Battery {
     fn cpu_watt(&self) -> anyhow::Result<f64> {
         let is_power = |value: f64| value.is_finite() && (0.0..=1e4).contains(&value);
         if !is_power(self.base_watt) || !is_power(self.cpu_ms.unwrap_or_default()) {
-            return Err(Failure::usage("--base-watt and --cpu-ms must be numbers from 0 to 10000").into());
+            return Err(
+                CommandFailure::usage("--base-watt and --cpu-ms must be numbers from 0 to 10000").into()
+            );
         }
         let Some(cpu_ms) = self.cpu_ms else { return Ok(0.0) };
-        let unknown = || Failure::usage("--cpu-ms needs --processor or --cpu-watt");
+        let unknown = || CommandFailure::usage("--cpu-ms needs --processor or --cpu-watt");
         let processor = self.processor.open()?.ok_or_else(unknown)?;
         Ok(cpu_ms / f64::from(self.period_ms) * processor.watt.value)
     }

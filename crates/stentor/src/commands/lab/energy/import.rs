@@ -2,7 +2,7 @@
 
 use super::traffic::text;
 use super::{facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::Args;
 use serde_json::json;
@@ -18,9 +18,9 @@ Example:
   stentor lab energy import arduino.csv --json
 
 Lines are time, volt, ampere, with `,`, `;` or a tab between them; a header may name time (or time_ms, time_us), volt and
-ampere in any order; `#` begins a remark. A bad line is named and nothing is guessed. A file that `energy record` wrote is
-told as measured, any other as imported.")]
-pub(super) struct Import {
+ampere in any order; `#` begins a remark. A bad line is an error. A file that `energy record` wrote counts
+as measured, any other file as imported.")]
+pub(super) struct EnergyImportArgs {
     /// The file
     file: PathBuf,
 }
@@ -33,8 +33,8 @@ Examples:
   adb shell dumpsys batterystats --history > history.txt && stentor lab energy import-log history.txt --json
 
 A CSV needs a header with time (seconds; time_ms) and percent (or level); voltage and temperature may be in Android's
-units (millivolts, tenths of a degree). A log that is no whole discharge is extrapolated at its mean rate, and says so.")]
-pub(super) struct ImportLog {
+units (millivolts, tenths of a degree). A log of a partial discharge is extrapolated at its mean rate, and marked.")]
+pub(super) struct ImportLogArgs {
     /// The file
     file: PathBuf,
 }
@@ -43,10 +43,10 @@ pub(super) struct ImportLog {
 pub(super) fn meter(path: &Path) -> anyhow::Result<MeterFile> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = read(&text(path)?, &name);
-    Ok(file.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?)
+    Ok(file.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?)
 }
 
-impl Import {
+impl EnergyImportArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let series = meter(&self.file)?.series;
         let value = series.value(EnergySide::Machine).into_iter().collect::<Vec<_>>();
@@ -70,10 +70,10 @@ impl Import {
     }
 }
 
-impl ImportLog {
+impl ImportLogArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let log = phone_log::read(&text(&self.file)?);
-        let log = log.map_err(|error| Failure::usage(format!("{}: {error}", self.file.display())))?;
+        let log = log.map_err(|error| CommandFailure::usage(format!("{}: {error}", self.file.display())))?;
         let mut object = json!(log);
         object["lines"] = json!(log.lines.len());
         let full = match (log.hours_full, log.is_extrapolated) {

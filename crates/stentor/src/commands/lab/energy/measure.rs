@@ -1,6 +1,6 @@
 //! `stentor lab energy measure`: this machine's own meters, while a command runs or for some seconds.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use clap::Args;
@@ -20,17 +20,17 @@ Examples:
   sudo stentor lab energy measure --seconds 10
   sudo stentor lab energy measure --rate 20 --json -- ./work
 
-Figures are of the whole machine, whatever else runs on it. Zones lie within each other (a core within its package): do not
-add them. powercap is for root only since Linux 5.10, and always below
-what a meter at the wall shows. A battery counts only while nothing charges it.")]
-pub(super) struct Measure {
-    /// Only say which meters there are
+Figures are of the whole machine, with everything that runs on it. Zones overlap (a core is part of its package): do not add
+them. powercap needs root since Linux 5.10, and always shows less than a meter at the wall. A battery counts only while it is
+not charging.")]
+pub(super) struct MeasureArgs {
+    /// List the meters and end
     #[arg(long)]
     list: bool,
     /// How long to read them when there is no command
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     seconds: u64,
-    /// Readings a second
+    /// Readings per second
     #[arg(long, default_value_t = 10, value_name = "RATE", value_parser = clap::value_parser!(u64).range(1..=1000))]
     rate: u64,
     /// Where the kernel shows its devices
@@ -41,7 +41,7 @@ pub(super) struct Measure {
     command: Vec<String>,
 }
 
-impl Measure {
+impl MeasureArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let (sensors, unusable) = find(&self.sys);
         if self.list {
@@ -52,7 +52,7 @@ impl Measure {
         }
         if sensors.is_empty() {
             let problem = "this machine has no meter that can be read: see `energy measure --list`, record a serial meter with `energy record`, or model with `energy model`";
-            return Err(Failure::not_done(problem).into());
+            return Err(CommandFailure::not_done(problem).into());
         }
         let (values, code) = self.measure(sensors).await?;
         let object = json!({ "values": values, "exit_code": code });

@@ -1,8 +1,8 @@
 //! `stentor lab energy model`: what a radio used for a captured trace.
 
-use super::traffic::{ProcessorOptions, TraceOptions, Traffic, device};
+use super::traffic::{ProcessorOptions, RadioTraffic, TraceOptions, device};
 use super::{caveats, facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
 use anyhow::Context;
 use clap::Args;
@@ -20,7 +20,7 @@ const STRETCHES_SHOWN: usize = 12;
 /// States of the course in the object for programs; the file has them all.
 const STRETCHES_MAX: usize = 20_000;
 
-/// Model what a radio used for a packet trace: joules by state, and the course of states
+/// Model the energy that a radio used for a packet trace: joules by state, and the states over time
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,22 +28,22 @@ Examples:
   stentor lab energy model --trace phone.pcap --radio lte --timeline states.csv --json
   stentor lab energy model --trace packets.csv --radio 3g --cpu-seconds 1.8 --processor htc-dream
 
-The radio is at rest before the first packet and the course ends when it is at rest after the last one. Nothing of it is
-measured: docs/lab.md, Energy, has the coefficients' sources and what the models leave out.")]
-pub(super) struct Model {
+The radio is idle before the first packet, and the model ends when it is idle again after the last one. Nothing is measured
+here: docs/lab.md, Energy, lists the sources of the coefficients and what the models leave out.")]
+pub(super) struct ModelArgs {
     #[command(flatten)]
     traffic: TraceOptions,
     #[command(flatten)]
     processor: ProcessorOptions,
-    /// CPU seconds that go with the trace, to be added as a figure of its own
+    /// CPU seconds that belong to the trace; their energy is a figure of its own
     #[arg(long, value_name = "SECONDS")]
     cpu_seconds: Option<f64>,
-    /// Where to write the whole course of states, as CSV
+    /// Write all states over time to this file, as CSV
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 }
 
-impl Model {
+impl ModelArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
         let course = course_with(&traffic, Bound::Value)?;
@@ -65,18 +65,19 @@ impl Model {
     fn processor(&self) -> anyhow::Result<Option<EnergyValue>> {
         let Some(cpu_seconds) = self.cpu_seconds else { return Ok(None) };
         if !(cpu_seconds.is_finite() && cpu_seconds >= 0.0) {
-            return Err(Failure::usage("--cpu-seconds must be seconds from 0 on").into());
+            return Err(CommandFailure::usage("--cpu-seconds must be seconds from 0 on").into());
         }
-        let unknown = || Failure::usage("--cpu-seconds needs --processor or --cpu-watt");
+        let unknown = || CommandFailure::usage("--cpu-seconds needs --processor or --cpu-watt");
         Ok(Some(self.processor.open()?.ok_or_else(unknown)?.energy(EnergySide::Client, cpu_seconds)))
     }
 }
 
-fn course_with(traffic: &Traffic, bound: Bound) -> anyhow::Result<Course> {
-    Ok(simulate(&traffic.model, bound, &traffic.trace).map_err(|error| Failure::usage(error.to_string()))?)
+fn course_with(traffic: &RadioTraffic, bound: Bound) -> anyhow::Result<Course> {
+    Ok(simulate(&traffic.model, bound, &traffic.trace)
+        .map_err(|error| CommandFailure::usage(error.to_string()))?)
 }
 
-fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
+fn object(traffic: &RadioTraffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
     let (from, to) = course.span_ns().unwrap_or_default();
     let start = traffic.trace.span_ns().map_or(from, |(first, _)| first);
     let timeline = course.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
@@ -113,7 +114,7 @@ fn object(traffic: &Traffic, course: &Course, figures: &[EnergyValue], band: [f6
 }
 
 fn describe(
-    traffic: &Traffic,
+    traffic: &RadioTraffic,
     course: &Course,
     figures: &[EnergyValue],
     band: [f64; 2],
@@ -153,7 +154,7 @@ fn describe(
     )
 }
 
-fn stretches(traffic: &Traffic, course: &Course, timeline: Option<&Path>) -> String {
+fn stretches(traffic: &RadioTraffic, course: &Course, timeline: Option<&Path>) -> String {
     let start = traffic.trace.span_ns().map_or(0, |(first, _)| first);
     let shown = course.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
         let at = |instant: i64| format!("{:.3}", seconds(instant - start));

@@ -2,7 +2,7 @@
 
 use super::import::meter;
 use super::{caveats, short};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -19,9 +19,9 @@ Examples:
   stentor lab energy phases --meter other.csv --samples server.bin --side server --offset-seconds 81234.5 --json
 
 Samples are those of LSP-1 (64 bytes each), on the machine's monotonic clock. A file that `energy record` wrote on the same
-machine is on that clock too; any other needs --offset-seconds, what the monotonic clock said when the meter's said zero.
-A phase that was shorter than the meter's period even once is unresolved and gets no number.")]
-pub(super) struct Phases {
+machine uses that clock too. Any other file needs --offset-seconds: the monotonic clock's time when the meter's clock was zero.
+A phase that was ever shorter than the meter's period is unresolved and has no number.")]
+pub(super) struct PhasesArgs {
     /// The meter's file
     #[arg(long, value_name = "FILE")]
     meter: PathBuf,
@@ -42,12 +42,12 @@ enum SideName {
     Server,
 }
 
-impl Phases {
+impl PhasesArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let file = meter(&self.meter)?;
         let offset = self.offset_seconds.unwrap_or_default();
         if !offset.is_finite() || offset.abs() > 4e9 {
-            return Err(Failure::usage("--offset-seconds is no span of time").into());
+            return Err(CommandFailure::usage("--offset-seconds is no span of time").into());
         }
         if !file.is_monotonic && self.offset_seconds.is_none() {
             note(
@@ -59,7 +59,7 @@ impl Phases {
             SideName::Client => EnergySide::Client,
             SideName::Server => EnergySide::Server,
         };
-        let wrong = |error: stentor_lab::energy::EnergyError| Failure::usage(error.to_string());
+        let wrong = |error: stentor_lab::energy::EnergyError| CommandFailure::usage(error.to_string());
         let exchanges = ExchangePhases::read(&self.samples, side).map_err(wrong)?;
         let phases = energy(&series, side, &exchanges).map_err(wrong)?;
         let period_ms = seconds(series.period_ns()) * 1e3;

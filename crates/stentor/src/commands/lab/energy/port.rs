@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A port, or a file or pipe in its place.
-pub(super) struct Port {
+pub(super) struct SerialPort {
     file: File,
     stop: Arc<AtomicBool>,
 }
 
-impl Port {
+impl SerialPort {
     /// Opens it, without becoming its terminal; what is a terminal is made raw and gets a speed.
     pub(super) fn open(path: &Path, baud: u32, stop: Arc<AtomicBool>) -> anyhow::Result<Self> {
         let flags = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
@@ -42,10 +42,11 @@ impl Port {
     }
 }
 
-impl Read for Port {
+impl Read for SerialPort {
     /// Gives nothing when the other end hangs up, or when it is to stop.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
+            // Nothing is handed over with it, and a stop that is seen one look later is early enough.
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(0);
             }

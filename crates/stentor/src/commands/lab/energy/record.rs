@@ -1,8 +1,8 @@
 //! `stentor lab energy record`: a serial meter's lines, with this machine's clock beside them.
 
-use super::port::Port;
+use super::port::SerialPort;
 use super::{facts, short, values};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -27,13 +27,13 @@ Examples:
   stentor lab energy record --port /dev/ttyUSB0 --rate 170 --out meter.csv
   stentor lab energy record --port /dev/ttyACM0 --rate 170 --time-unit ms --seconds 600 --out meter.csv --json
 
-Ends when the meter hangs up, after --seconds, or when it is interrupted; what has come until then is kept. Each line gets
-this machine's monotonic clock, so that `energy phases` can join it with a subject's samples.")]
-pub(super) struct Record {
+Ends when the meter disconnects, after --seconds, or when interrupted; the readings until then are kept. Each line gets the
+time of this machine's monotonic clock, so that `energy phases` can join it with a subject's samples.")]
+pub(super) struct RecordArgs {
     /// The serial port
     #[arg(long, value_name = "PATH")]
     port: PathBuf,
-    /// Readings a second that the meter gives
+    /// Readings per second of the meter
     #[arg(long, value_name = "RATE")]
     rate: f64,
     /// Where the readings go
@@ -57,21 +57,22 @@ enum UnitName {
     Us,
 }
 
-impl Record {
+impl RecordArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 "--rate is how many readings a second the meter gives: more than 0, such as 170",
             )
             .into());
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let port = Port::open(&self.port, self.baud, Arc::clone(&stop))?;
+        let port = SerialPort::open(&self.port, self.baud, Arc::clone(&stop))?;
         let (unit, rate, path) = (self.unit(), self.rate, self.out.clone());
         let mut recording = tokio::task::spawn_blocking(move || record(port, unit, rate, &path));
         note(&format!("stentor: recording {} to {}", self.port.display(), self.out.display()));
         let asked = crate::process::asked_to_end()?;
         let enough = Duration::from_secs(self.seconds.unwrap_or(u64::from(u32::MAX)));
+        // However it ends, the recording is waited for: only then is its file whole.
         let recording = tokio::select! {
             done = &mut recording => done,
             () = asked => { stop.store(true, Ordering::Relaxed); recording.await }
@@ -92,7 +93,7 @@ impl Record {
         if recording.readings < 2 {
             let problem = "fewer than two readings came: check --baud and that lines are time, volt, ampere";
             let problem = format!("{problem} ({} other lines)", recording.lines_refused);
-            return Err(Failure::not_done(problem).into());
+            return Err(CommandFailure::not_done(problem).into());
         }
         let model = format!("serial meter at {}", self.port.display());
         let origin =
@@ -129,7 +130,7 @@ impl Record {
     }
 }
 
-fn record(port: Port, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
+fn record(port: SerialPort, unit: TimeUnit, rate: f64, path: &std::path::Path) -> anyhow::Result<Recording> {
     let file =
         std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
     let written = |error| EnergyError::io(path.display().to_string())(error);

@@ -1,6 +1,6 @@
 //! Options that say what a radio carried: a trace, whose it is, and which coefficients.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::note;
 use anyhow::Context;
 use clap::Args;
@@ -23,7 +23,7 @@ pub(super) struct TraceOptions {
     /// Which radio
     #[arg(long, value_parser = PossibleValuesParser::new(RADIOS), required_unless_present = "coefficients", value_name = "RADIO")]
     radio: Option<String>,
-    /// Coefficients of your own instead, in a TOML file like those that come with the program
+    /// Your own coefficients, in a TOML file like those that come with the program
     #[arg(long, value_name = "FILE", conflicts_with = "radio")]
     coefficients: Option<PathBuf>,
     /// The device's address in the capture; without it, whoever sent the first packet
@@ -34,16 +34,16 @@ pub(super) struct TraceOptions {
 /// Which processor.
 #[derive(Debug, Args)]
 pub(super) struct ProcessorOptions {
-    /// What a second of computing costs, by machine
+    /// Machine whose power while computing is used
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["raspberry-pi-b", "htc-dream", "nexus-one"]), conflicts_with = "cpu_watt")]
     processor: Option<String>,
-    /// What a second of computing costs, in watts that you know
+    /// Power of the processor while it computes, in watts
     #[arg(long, value_name = "WATT")]
     cpu_watt: Option<f64>,
 }
 
 /// A trace with what is to be told of it.
-pub(super) struct Traffic {
+pub(super) struct RadioTraffic {
     pub(super) trace: PacketTrace,
     pub(super) model: RadioModel,
     pub(super) device: Option<IpAddr>,
@@ -55,15 +55,15 @@ pub(super) struct Traffic {
 
 impl TraceOptions {
     /// Reads everything.
-    pub(super) fn open(&self) -> anyhow::Result<Traffic> {
+    pub(super) fn open(&self) -> anyhow::Result<RadioTraffic> {
         let model = self.model()?;
         let bytes = read(&self.trace, FILE_MAX_BYTES)?;
-        let wrong = |error| Failure::usage(format!("{}: {error}", self.trace.display()));
+        let wrong = |error| CommandFailure::usage(format!("{}: {error}", self.trace.display()));
         if self.trace.extension().is_some_and(|extension| extension == "csv") {
             let text = String::from_utf8_lossy(&bytes);
             let trace = PacketTrace::parse(&text).and_then(PacketTrace::not_empty).map_err(wrong)?;
             let (device, is_device_guessed) = (None, false);
-            return Ok(Traffic { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
+            return Ok(RadioTraffic { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
         }
         let capture = CaptureContents::read(&bytes).map_err(wrong)?;
         let device = self.device_address.or_else(|| capture.first_sender());
@@ -76,13 +76,13 @@ impl TraceOptions {
         }
         let left_out = (capture.packets.len() - trace.packets().len()) as u64 + capture.others;
         let is_device_guessed = self.device_address.is_none();
-        Ok(Traffic { trace, model, device, is_device_guessed, left_out, is_cut: capture.is_cut })
+        Ok(RadioTraffic { trace, model, device, is_device_guessed, left_out, is_cut: capture.is_cut })
     }
 
     fn model(&self) -> anyhow::Result<RadioModel> {
         if let Some(path) = &self.coefficients {
             let text = text(path)?;
-            let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
+            let wrong = |error| CommandFailure::usage(format!("{}: {error}", path.display()));
             return Ok(RadioModel::parse(&text).map_err(wrong)?);
         }
         let id = self.radio.as_deref().unwrap_or_default();
@@ -94,14 +94,16 @@ impl ProcessorOptions {
     /// Returns the processor, if one was named.
     pub(super) fn open(&self) -> anyhow::Result<Option<Processor>> {
         if let Some(watt) = self.cpu_watt {
-            return Ok(Some(Processor::stated(watt).map_err(|error| Failure::usage(error.to_string()))?));
+            return Ok(Some(
+                Processor::stated(watt).map_err(|error| CommandFailure::usage(error.to_string()))?,
+            ));
         }
         Ok(self.processor.as_ref().and_then(|id| Processor::all().into_iter().find(|one| one.id == *id)))
     }
 }
 
 /// Returns who was taken for the device.
-pub(super) fn device(traffic: &Traffic) -> String {
+pub(super) fn device(traffic: &RadioTraffic) -> String {
     match (traffic.device, traffic.is_device_guessed) {
         (Some(device), true) => format!("{device} (the first sender; --device-address names another)"),
         (Some(device), false) => device.to_string(),
@@ -116,9 +118,11 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> anyhow::Result<Vec<u8>> {
     let count = file.take(max_bytes + 1).read_to_end(&mut bytes);
     let count = count.with_context(|| format!("{} cannot be read", path.display()))?;
     if count as u64 > max_bytes {
-        return Err(
-            Failure::usage(format!("{} is larger than {max_bytes} bytes: cut it", path.display())).into()
-        );
+        return Err(CommandFailure::usage(format!(
+            "{} is larger than {max_bytes} bytes: cut it",
+            path.display()
+        ))
+        .into());
     }
     Ok(bytes)
 }

@@ -3,14 +3,14 @@
 mod options;
 mod outcome;
 
-use super::refusal;
-use crate::failure::Failure;
+use crate::commands::lab::rig::refusal;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::process::asked_to_end;
 use anyhow::Context;
 use clap::Args;
-use options::Shape;
-use outcome::Outcome;
+use options::ShapeArgs;
+use outcome::LinkRunOutcome;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -23,6 +23,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// How long `--wait-port` waits.
 const SERVE_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// So long nothing must pass before the link counts as still.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Run a command on the device's side of a link
@@ -40,26 +41,26 @@ Examples:
   stentor lab link run --profile 4g --forward 8080 -- curl http://10.77.0.2:8080/
   stentor lab link run --profile wifi --forward 443=example.org:443 --pcap out.pcap -- curl --connect-to ::10.77.0.2: https://example.org/
   stentor lab link run --delay-ms 30 --down-trace down.trace --up-trace up.trace -- ./app")]
-pub(super) struct Run {
+pub(super) struct LinkRunArgs {
     #[command(flatten)]
-    shape: Shape,
+    shape: ShapeArgs,
     /// Decides which packets are lost and how much each is delayed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run this on the server's side, by the shell, for as long as the command runs; may be given again
+    /// Run this shell command on the server's side while the main command runs; may be repeated
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
-    /// Start the command only when something on the server's side listens at this TCP port; may be given again
+    /// Wait until a TCP port on the server's side listens before the command starts; may be repeated
     #[arg(long, value_name = "PORT")]
     wait_port: Vec<u16>,
-    /// Lead a TCP port of the server's side to a service: PORT (of this machine), or PORT=HOST:PORT; may be given again
+    /// Forward a TCP port of the server's side to the same port of this machine, or to HOST:PORT; may be repeated
     #[arg(long, value_name = "PORT[=HOST:PORT]", value_parser = options::forward)]
     forward: Vec<(u16, String)>,
-    /// Write what the device's end saw here, what the server's end saw to FILE with `-server`, and what became of each packet
-    /// to FILE with `-notes`
+    /// Write the packets at the device's end to FILE, those at the server's end to FILE with `-server`, and the outcome of
+    /// each packet to FILE with `-notes`
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Accept a lower level: veth has addresses but no link, loopback neither
+    /// Accept a lower level: veth has addresses but no link; loopback has neither
     #[arg(long, value_parser = options::level, default_value = "netns")]
     level: RigLevel,
     /// What to run, with its arguments
@@ -67,7 +68,7 @@ pub(super) struct Run {
     command: Vec<OsString>,
 }
 
-impl Run {
+impl LinkRunArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let end = asked_to_end()?;
         let link = self.shape.link()?;
@@ -87,7 +88,8 @@ impl Run {
         let took = started.elapsed();
         // What the command sent last is still on its way.
         let _ = rig.settle(QUIET, Duration::from_secs(2));
-        let outcome = Outcome::of(&rig, &plan.link, status, took);
+        let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
+        // After the outcome, so that nothing of their ending counts in it; before the rig, in whose namespaces they are.
         drop(forwards);
         for service in &mut services {
             end_of(service);
@@ -132,7 +134,7 @@ impl Run {
             while !rig.listens(Side::Server, *port)? {
                 for service in services.iter_mut() {
                     if let Some(status) = service.try_wait()? {
-                        return Err(Failure::not_done(format!(
+                        return Err(CommandFailure::not_done(format!(
                             "what --serve runs has ended before it listened on port {port}: {status}"
                         ))
                         .into());
@@ -140,7 +142,7 @@ impl Run {
                 }
                 if started.elapsed() > SERVE_WITHIN {
                     let sentence = format!("nothing listens at port {port} of the server's side after 60 s");
-                    return Err(Failure::not_done(sentence).into());
+                    return Err(CommandFailure::not_done(sentence).into());
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }

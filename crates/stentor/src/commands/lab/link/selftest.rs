@@ -1,8 +1,8 @@
 //! `stentor lab link selftest`: the link against what probes and others count.
 
-use super::refusal;
-use crate::output::{Output, ledger, note};
-use crate::progress::Progress;
+use crate::commands::lab::rig::{checks, refusal};
+use crate::output::{Output, note};
+use crate::progress::PhaseProgress;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
@@ -18,7 +18,7 @@ use stentor_rig::selftest::STEPS;
 /// allows no namespaces or TUN devices.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  stentor lab link selftest\n  stentor lab link selftest --seed 7 --json")]
-pub(super) struct Selftest {
+pub(super) struct LinkSelftestArgs {
     /// Decides which packets are lost and how much each is delayed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -26,13 +26,13 @@ pub(super) struct Selftest {
 
 /// What all steps together found.
 #[derive(Default)]
-struct Findings {
+struct LinkFindings {
     checks: Vec<Check>,
     invalid: Vec<String>,
     worst: Lateness,
 }
 
-impl Selftest {
+impl LinkSelftestArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let seed = self.seed;
         let findings =
@@ -51,9 +51,9 @@ impl Selftest {
     }
 }
 
-fn make(seed: u64) -> anyhow::Result<Findings> {
-    let mut findings = Findings::default();
-    let mut progress = Progress::start("link", STEPS.len() as u64);
+fn make(seed: u64) -> anyhow::Result<LinkFindings> {
+    let mut findings = LinkFindings::default();
+    let mut progress = PhaseProgress::start("link", STEPS.len() as u64);
     for (done, step) in STEPS.iter().enumerate() {
         progress.update(done as u64);
         let outcome = step.make(seed).map_err(refusal)?;
@@ -70,7 +70,7 @@ fn make(seed: u64) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-fn text(findings: &Findings, within_bounds: bool) -> String {
+fn text(findings: &LinkFindings, within_bounds: bool) -> String {
     let mut text = checks(&findings.checks);
     for complaint in &findings.invalid {
         text.push_str(&format!("\nnot valid: {complaint} (three attempts; is the machine busy?)"));
@@ -78,26 +78,4 @@ fn text(findings: &Findings, within_bounds: bool) -> String {
     let verdict = if within_bounds { "within bounds" } else { "NOT within bounds" };
     text.push_str(&format!("\n\nThe link is {verdict}; worst lateness of its engine: {}.", findings.worst));
     text
-}
-
-/// Lays out checks.
-pub(in crate::commands::lab) fn checks(checks: &[Check]) -> String {
-    let header = ["check", "measured", "wanted", "bound", "unit", "", "note"];
-    let rows = checks.iter().map(|check| {
-        [
-            check.name.clone(),
-            number(check.measured),
-            number(check.wanted),
-            format!("±{}", number(check.bound)),
-            check.unit.to_owned(),
-            if check.ok { "ok" } else { "NOT OK" }.to_owned(),
-            check.note.clone(),
-        ]
-    });
-    ledger(header, rows)
-}
-
-fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

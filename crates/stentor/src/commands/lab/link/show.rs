@@ -13,9 +13,9 @@ use stentor_rig::{Link, Plan, Rig, RigLevel, Wanted};
 Examples:
   stentor lab link show
   stentor lab link show --json")]
-pub(super) struct Show {}
+pub(super) struct ShowArgs {}
 
-impl Show {
+impl ShowArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let levels: Vec<(RigLevel, Option<String>)> =
             RigLevel::ALL.iter().map(|level| (*level, reason_against(*level))).collect();

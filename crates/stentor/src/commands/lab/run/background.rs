@@ -1,7 +1,7 @@
 //! What goes on beside a campaign: devices and users are saved, at a fixed rate, as long as it runs.
 
-use super::site::{App, registration};
-use crate::client::Client;
+use super::site::{SiteApp, registration};
+use crate::client::ApiClient;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +14,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Running saves; they end with it.
 pub(super) struct Saves {
-    counts: Arc<Counts>,
+    counts: Arc<SaveCounts>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct SaveCounts {
     saved: AtomicU64,
     failed: AtomicU64,
     /// How long each took.
@@ -27,18 +27,20 @@ struct Counts {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SavedKind {
     Device,
     User,
 }
 
 impl Saves {
     /// Starts to save devices and users of an app.
-    pub(super) fn start(app: &App, rates: Background) -> Self {
-        let counts = Arc::new(Counts::default());
+    pub(super) fn start(app: &SiteApp, rates: Background) -> Self {
+        let counts = Arc::new(SaveCounts::default());
         let mut tasks = JoinSet::new();
-        let kinds =
-            [(Kind::Device, rates.device_saves_per_second), (Kind::User, rates.user_saves_per_second)];
+        let kinds = [
+            (SavedKind::Device, rates.device_saves_per_second),
+            (SavedKind::User, rates.user_saves_per_second),
+        ];
         for (kind, per_second) in kinds.into_iter().filter(|(_, per_second)| *per_second > 0) {
             let every = Duration::from_secs(1) / per_second;
             tasks.spawn(save(kind, app.client.clone(), app.fleet, every, counts.clone()));
@@ -48,6 +50,7 @@ impl Saves {
 
     /// How many were answered with success, and how many were not.
     pub(super) fn counts(&self) -> (u64, u64) {
+        // Two sums that need not be of one moment: a save between them is in one or in none.
         (self.counts.saved.load(Ordering::Relaxed), self.counts.failed.load(Ordering::Relaxed))
     }
 
@@ -58,15 +61,21 @@ impl Saves {
 }
 
 /// Saves one after the other: a slow answer delays the next, and the count tells.
-async fn save(kind: Kind, client: Client, fleet: DevicePopulation, every: Duration, counts: Arc<Counts>) {
+async fn save(
+    kind: SavedKind,
+    client: ApiClient,
+    fleet: DevicePopulation,
+    every: Duration,
+    counts: Arc<SaveCounts>,
+) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for place in (0..fleet.devices()).cycle() {
         ticks.tick().await;
         let asked = Instant::now();
         let reply = match kind {
-            Kind::Device => client.post("/v1/devices", &registration(fleet, fleet.member(place))).await,
-            Kind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
+            SavedKind::Device => client.post("/v1/devices", &registration(fleet, fleet.member(place))).await,
+            SavedKind::User => client.put(&format!("/v1/users/user-{place}"), &json!({})).await,
         };
         let took_ms = 1000.0 * asked.elapsed().as_secs_f64();
         counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner).push(took_ms);

@@ -2,10 +2,10 @@
 
 use super::records::{self, Looks, PAGE};
 use super::site::{DIRECTORY, Site};
-use super::trial::{self, Trial};
-use super::{COMMIT, Run, refused};
+use super::trial::{self, CampaignTrial};
+use super::{COMMIT, RunArgs, refused};
 use crate::commands::lab::report;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl WithEmulators<'_> {
     async fn run(&mut self, cell: &CampaignCell, fork: u32, attempt: u32) -> anyhow::Result<ForkRecord> {
         let (site, looks) = self.running.as_mut().context("nothing runs yet")?;
         let (usual, give_up_after) = (self.study.provider, self.give_up_after);
-        let trial = Trial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
+        let trial = CampaignTrial { cell, fork, attempt, usual, give_up_after, settings: self.settings };
         let made = trial::run(trial, site, looks).await;
         let record = made.with_context(|| format!("{} could not be run", cell.id))?;
         looks.end(record.outcome != NOT_MADE)?;
@@ -124,14 +124,14 @@ fn remove_leftovers(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Run {
+impl RunArgs {
     /// Runs a study of campaigns.
     pub(super) async fn campaigns(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
         // It is about rates and nothing else.
         crate::emulated::refuse()?;
         if let Some(option) = self.options.only_theirs() {
             let sentence = format!("{} has no {option}: see --scale and --only", plan.id);
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         let account = self.until_interrupted(self.perform(plan)).await?;
         // What was not made, or was ended by its limit, proves nothing and spoils nothing.
@@ -192,7 +192,7 @@ impl Run {
         if let Some(unknown) = self.only.iter().find(|name| !cells.iter().any(|cell| is_called(cell, name))) {
             let further = if self.beyond { "" } else { "; with --beyond there are more" };
             let sentence = format!("there is no test {unknown}: they are T1 to T13{further}");
-            return Err(Failure::usage(sentence).into());
+            return Err(CommandFailure::usage(sentence).into());
         }
         cells.retain(|cell| self.only.is_empty() || self.only.iter().any(|name| is_called(cell, name)));
         let test = |cell: &'a CampaignCell| Test {

@@ -5,18 +5,18 @@ use anyhow::Context;
 use serde_json::json;
 use std::time::Duration;
 use stentor_lab::plan::PlatformMix;
-use stentor_stage::devices::Member;
+use stentor_stage::devices::PopulationMember;
 use tokio::task::JoinHandle;
 
 /// How long after the campaign's end a device may still hear of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Devices that listen.
-pub(super) struct Known {
+pub(super) struct KnownDevices {
     listening: Vec<JoinHandle<anyhow::Result<()>>>,
 }
 
-impl Known {
+impl KnownDevices {
     /// Registers the first device of each platform at its emulator, and listens for a message with this mark.
     pub(super) async fn listen(
         site: &Site,
@@ -27,7 +27,7 @@ impl Known {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut listening = Vec::new();
         for half in halves(mix) {
-            let token = site.apps[app].fleet.token(Member { half: *half, number: 0 });
+            let token = site.apps[app].fleet.token(PopulationMember { half: *half, number: 0 });
             let control =
                 site.emulators.of(*half).control.as_deref().context("an emulator has no control port")?;
             let register = http.post(format!("{control}/device/register")).json(&json!({"token": token}));
@@ -46,6 +46,7 @@ impl Known {
         for listening in self.listening {
             let stop = listening.abort_handle();
             let heard = tokio::time::timeout(PATIENCE, listening).await;
+            // A time limit ends the waiting, not the task, which would listen on through the next trial.
             stop.abort();
             reached += u32::from(matches!(heard, Ok(Ok(Ok(())))));
         }

@@ -1,7 +1,7 @@
 //! What the emulators saw of every single device, against what the ledger says.
 
-use super::site::{App, Site, halves};
-use crate::ledger::Totals;
+use super::site::{Site, SiteApp, halves};
+use crate::ledger::LedgerTotals;
 use std::collections::HashMap;
 use stentor_lab::plan::PlatformMix;
 
@@ -26,7 +26,7 @@ impl Proof {
             counted.insert(*half, site.emulators.of(*half).counted()?);
         }
         let mut proof = Self::default();
-        for App { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {
+        for SiteApp { fleet, .. } in apps.iter().map(|app| &site.apps[*app]) {
             let audience = fleet.members().filter_map(|member| Some((member, counted.get(&member.half)?)));
             for (member, file) in audience {
                 let counts = file.lookup(&fleet.token(member));
@@ -37,7 +37,7 @@ impl Proof {
     }
 
     /// Devices that are in no book, were never seen, or are called accepted and were not.
-    pub(super) fn lost(&self, audience: u64, totals: &Totals) -> u64 {
+    pub(super) fn lost(&self, audience: u64, totals: &LedgerTotals) -> u64 {
         let unseen = self.devices - self.seen;
         let unbooked = self.devices.saturating_sub(audience);
         let unaccepted = totals.accepted.saturating_sub(self.accepted);
@@ -64,20 +64,23 @@ mod tests {
 
     #[test]
     fn a_device_that_nobody_saw_is_lost() {
-        let totals = Totals { accepted: 1, ..Totals::default() };
+        let totals = LedgerTotals { accepted: 1, ..LedgerTotals::default() };
         assert_eq!(proof(&[(1, 0), (0, 0)]).lost(2, &totals), 1);
     }
 
     #[test]
     fn a_device_that_is_called_accepted_and_was_refused_is_lost() {
-        let totals = Totals { accepted: 2, ..Totals::default() };
+        let totals = LedgerTotals { accepted: 2, ..LedgerTotals::default() };
         assert_eq!(proof(&[(1, 0), (0, 1)]).lost(2, &totals), 1);
-        assert_eq!(proof(&[(1, 0), (0, 1)]).lost(2, &Totals { accepted: 1, rejected: 1, ..totals }), 0);
+        assert_eq!(proof(&[(1, 0), (0, 1)]).lost(2, &LedgerTotals { accepted: 1, rejected: 1, ..totals }), 0);
     }
 
     #[test]
     fn a_device_that_is_in_no_book_is_lost_even_when_it_was_seen() {
-        assert_eq!(proof(&[(1, 0), (1, 0)]).lost(1, &Totals { accepted: 1, ..Totals::default() }), 1);
+        assert_eq!(
+            proof(&[(1, 0), (1, 0)]).lost(1, &LedgerTotals { accepted: 1, ..LedgerTotals::default() }),
+            1
+        );
     }
 
     #[test]

@@ -4,9 +4,9 @@ mod told;
 
 pub(in crate::commands::lab) use told::minutes;
 
-use super::{Run, refused};
+use super::{RunArgs, refused};
 use crate::emulated;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
@@ -44,7 +44,7 @@ pub(super) struct RunOptions {
     /// Subjects whose label, id or stack contains this
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subject: Vec<String>,
-    /// Levels of a factor instead of the profile's: type=Int,String; may be given for several factors
+    /// Levels of a factor instead of the profile's, such as type=Int,String; may be repeated
     #[arg(long, value_name = "NAME=LEVELS", value_parser = factor)]
     factor: Vec<(String, Vec<String>)>,
     /// Fresh pairs of processes for each cell, instead of the profile's
@@ -59,13 +59,13 @@ pub(super) struct RunOptions {
     /// Folder of definitions of further subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
-    /// A fork does not count when the load average is above this for each processor
+    /// A fork does not count when the load average per processor is above this
     #[arg(long, default_value_t = ValidityLimits::default().load_per_core_max, value_name = "LOAD")]
     gate_load: f64,
-    /// A fork does not count when a sleeper is woken later than this in one case of 100
+    /// A fork does not count when 1 of 100 wake-ups is later than this
     #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
     gate_lateness_ms: f64,
-    /// Say what would be run and how long it would take, and end
+    /// Print what would run and how long it would take, and run nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -78,7 +78,7 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
 /// A study to be run.
 pub(super) struct Services<'a> {
     pub(super) plan: &'a StudyPlan,
-    pub(super) run: &'a Run,
+    pub(super) run: &'a RunArgs,
     pub(super) options: &'a RunOptions,
 }
 
@@ -146,12 +146,13 @@ impl Services<'_> {
         let plan = self.plan;
         let (definitions, mut unusable) = self.definitions(plan)?;
         let expanded = plan.expand(&self.options.choice(), &definitions);
-        let mut expansion = expanded.map_err(|error| Failure::usage(error.to_string()))?;
+        let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
         expansion.not_run.append(&mut unusable);
         if expansion.cells.is_empty() {
-            return Err(
-                Failure::usage("no cell is left: ask for fewer subjects, levels or variants less").into()
-            );
+            return Err(CommandFailure::usage(
+                "no cell is left: ask for fewer subjects, levels or variants less",
+            )
+            .into());
         }
         note(&estimate(plan, &expansion, self.options.profile()));
         if let Some(why) = emulated::why() {
@@ -225,7 +226,8 @@ impl Services<'_> {
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
         let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));
         let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
-        let entries = catalogue::read(&directory).map_err(|error| Failure::usage(error.to_string()))?;
+        let entries =
+            catalogue::read(&directory).map_err(|error| CommandFailure::usage(error.to_string()))?;
         let (ready, mut not_run) = roster::ready(&entries);
         not_run.retain(|one| plan.concerns(&one.what));
         definitions.extend(ready);
@@ -289,7 +291,9 @@ fn took(summary: &RunSummary) -> String {
 fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
     let tried = Rigged::try_out(link, seed)?;
     let unknown = || {
-        Failure::usage(format!("there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"))
+        CommandFailure::usage(format!(
+            "there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
+        ))
     };
     let testbed = tried.ok_or_else(unknown)?;
     testbed.notes().iter().for_each(|text| note(text));

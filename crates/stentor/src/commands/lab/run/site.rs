@@ -1,6 +1,6 @@
 //! The site of a study: a server with its apps, and an emulator of each push service.
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::output::cell;
 use crate::progress::on_the_terminal;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use stentor_lab::plan::{Background, CampaignCell, Campaigns, PlatformDevices, PlatformMix};
-use stentor_stage::devices::{DevicePopulation, Half, Member};
+use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
 use stentor_stage::emulator::Emulators;
 use stentor_stage::import;
 use stentor_stage::keys::Keys;
@@ -32,7 +32,7 @@ pub(super) struct Site {
     // The server is first, so that it is ended before those it talks to.
     pub(super) server: Server,
     pub(super) emulators: Emulators,
-    pub(super) apps: Vec<App>,
+    pub(super) apps: Vec<SiteApp>,
     /// What goes on beside every trial.
     pub(super) background: Background,
     /// Apps that send at once, by their number and whether they send to both platforms.
@@ -44,8 +44,8 @@ pub(super) struct Site {
 }
 
 /// An app and its devices.
-pub(super) struct App {
-    pub(super) client: Client,
+pub(super) struct SiteApp {
+    pub(super) client: ApiClient,
     pub(super) fleet: DevicePopulation,
 }
 
@@ -106,7 +106,7 @@ impl Site {
 
     /// The tokens of the known devices of a platform: the first of each app.
     pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
-        apps.iter().map(|app| self.apps[*app].fleet.token(Member { half, number: 0 })).collect()
+        apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { half, number: 0 })).collect()
     }
 
     /// Counts the devices that a campaign of each of these apps reaches.
@@ -117,7 +117,7 @@ impl Site {
 
     /// Cancels what a run has left unfinished, so that it does not go on in the next.
     pub(super) async fn cancel_running(&self, apps: &[usize]) -> anyhow::Result<()> {
-        for App { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
+        for SiteApp { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
             let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
             let campaigns = listed["campaigns"].as_array().into_iter().flatten();
             for campaign in campaigns.filter(|campaign| campaign["ended_at"].is_null()) {
@@ -131,7 +131,7 @@ impl Site {
     pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
         let mut opened = 0;
         for emulator in [&self.emulators.fcm, &self.emulators.apns] {
-            let control = Client::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
+            let control = ApiClient::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
             opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
         }
         Ok(opened)
@@ -140,7 +140,7 @@ impl Site {
     /// When the newest campaign of any app was asked for, by the server's clock.
     pub(super) async fn newest_campaign(&self) -> anyhow::Result<Option<String>> {
         let mut newest = None;
-        for App { client, .. } in &self.apps {
+        for SiteApp { client, .. } in &self.apps {
             let listed = client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
             // Instants in this form are in order as text.
             newest = newest.max(listed["campaigns"][0]["created_at"].as_str().map(str::to_owned));
@@ -160,7 +160,7 @@ impl Site {
         // Both platforms have as many devices, which is what a fleet is made of.
         let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
         import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
-        self.apps.push(App { client, fleet });
+        self.apps.push(SiteApp { client, fleet });
         Ok(())
     }
 }
@@ -188,7 +188,7 @@ pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
 }
 
 /// A device as the API wants it.
-pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
+pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
     let platform = match member.half {
         Half::Fcm => "android",
         Half::Apns => "apple",
@@ -196,7 +196,7 @@ pub(super) fn registration(fleet: DevicePopulation, member: Member) -> Value {
     json!({"platform": platform, "token": fleet.token(member)})
 }
 
-fn write_line(fleet: DevicePopulation, member: Member, lines: &mut String) {
+fn write_line(fleet: DevicePopulation, member: PopulationMember, lines: &mut String) {
     let mut device = registration(fleet, member);
     let parts = PARTS.map(|parts| part(member.half, parts, member.number));
     let topics: Vec<&str> =

@@ -1,7 +1,7 @@
 //! One run of a cell: fresh processes as it wants them, campaigns, and what came of them.
 
 use super::background::Saves;
-use super::known::Known;
+use super::known::KnownDevices;
 use super::lateness;
 use super::policy;
 use super::proof::Proof;
@@ -33,7 +33,7 @@ const PAPER: &str = "paper";
 
 /// What is to be run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trial<'a> {
+pub(super) struct CampaignTrial<'a> {
     pub(super) cell: &'a CampaignCell,
     /// Which of the repetitions, from 1.
     pub(super) fork: u32,
@@ -68,12 +68,7 @@ pub(super) fn blank(cell: &CampaignCell, fork: u32) -> ForkRecord {
     }
 }
 
-impl Trial<'_> {
-    /// Its name in samples: cell and repetition.
-    fn name(&self) -> String {
-        format!("{},{}", self.cell.id, self.fork)
-    }
-
+impl CampaignTrial<'_> {
     fn limits(&self) -> CgroupLimits {
         CgroupLimits {
             cpu_percent: self.cell.cpu_percent,
@@ -142,7 +137,11 @@ impl Trial<'_> {
 }
 
 /// Makes a run. A limit that cannot be set, or that ends the server, is told in the record.
-pub(super) async fn run(trial: Trial<'_>, site: &mut Site, looks: &mut Looks) -> anyhow::Result<ForkRecord> {
+pub(super) async fn run(
+    trial: CampaignTrial<'_>,
+    site: &mut Site,
+    looks: &mut Looks,
+) -> anyhow::Result<ForkRecord> {
     let load_before = trial.environment().load_before;
     let cgroup = match Cgroup::make(trial.limits()) {
         Ok(cgroup) => cgroup,
@@ -190,13 +189,13 @@ async fn last_word(site: &mut Site) -> Option<String> {
 }
 
 async fn measure(
-    trial: Trial<'_>,
+    trial: CampaignTrial<'_>,
     apps: &[usize],
     site: &mut Site,
     looks: &mut Looks,
 ) -> anyhow::Result<(CampaignRecord, Instrument)> {
     let mark = format!("run {} of {}", trial.fork, trial.cell.id);
-    let known = Known::listen(site, apps[0], trial.cell.mix, &mark).await?;
+    let known = KnownDevices::listen(site, apps[0], trial.cell.mix, &mark).await?;
     let saves = Saves::start(&site.apps[apps[0]], background(trial.cell, site.background));
     let (before, lateness) = (site.server.usage(), InstrumentWatch::begin());
     let started = Instant::now();
@@ -207,10 +206,14 @@ async fn measure(
         }
     }
     let mut watch = Watch::new(campaigns, site.audience(apps, trial.cell.mix), started);
-    watch.follow(&trial.name(), site, looks, trial.give_up_after).await?;
+    // Samples name a trial by its cell and its repetition.
+    let name = format!("{},{}", trial.cell.id, trial.fork);
+    watch.follow(&name, site, looks, trial.give_up_after).await?;
+    // At once: whatever the server does from here on is not for these campaigns.
     let (usage, counts) = (site.server.usage(), saves.counts());
     let (instrument, lateness_p95_ms) = lateness.finish();
     let (saves_p50_ms, saves_p99_ms) = (saves.quantile_ms(0.5), saves.quantile_ms(0.99));
+    // Before the known devices are waited for: the saves are counted, and would only load the server.
     drop(saves);
     let known_devices_reached = known.reached().await;
     let connections_opened = site.connections_opened().await?;
@@ -239,9 +242,9 @@ fn background(cell: &CampaignCell, usual: Background) -> Background {
     })
 }
 
-fn told(trial: Trial<'_>, watch: &Watch, proof: &Proof) -> CampaignRecord {
+fn told(trial: CampaignTrial<'_>, watch: &Watch, proof: &Proof) -> CampaignRecord {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
-    let totals = crate::ledger::Totals {
+    let totals = crate::ledger::LedgerTotals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),
         rejected: ledgers().map(|ledger| ledger.totals.rejected).sum(),
         ..Default::default()

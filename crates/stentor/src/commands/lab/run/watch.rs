@@ -2,10 +2,10 @@
 
 use super::records::Looks;
 use super::site::Site;
-use crate::client::Client;
-use crate::ledger::Ledger;
+use crate::client::ApiClient;
+use crate::ledger::CampaignLedger;
 use crate::output::{cell, note};
-use crate::progress::Progress as Bar;
+use crate::progress::PhaseProgress;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use stentor_lab::rates::{InFlightLog, ProgressCurve};
@@ -17,9 +17,9 @@ const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
 /// A campaign that is watched.
 pub(super) struct Watched {
-    client: Client,
+    client: ApiClient,
     campaign: String,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: CampaignLedger,
     pub(super) balanced: bool,
     /// When its end was seen, after the start of the trial.
     pub(super) ended_after: Option<Duration>,
@@ -41,17 +41,17 @@ pub(super) struct Watch {
 
 impl Watched {
     /// Posts a message and watches what comes of it.
-    pub(super) async fn post(client: &Client, message: &Value) -> anyhow::Result<Self> {
+    pub(super) async fn post(client: &ApiClient, message: &Value) -> anyhow::Result<Self> {
         let reply = client.post("/v1/messages", message).await?;
         let (client, campaign) = (client.clone(), cell(&reply["campaign"]));
-        Ok(Self { client, campaign, ledger: Ledger::default(), balanced: true, ended_after: None })
+        Ok(Self { client, campaign, ledger: CampaignLedger::default(), balanced: true, ended_after: None })
     }
 
     async fn look(&mut self, started: Instant) -> anyhow::Result<()> {
         if self.ended_after.is_some() {
             return Ok(());
         }
-        let (_, ledger) = Ledger::fetch(&self.client, &self.campaign).await?;
+        let (_, ledger) = CampaignLedger::fetch(&self.client, &self.campaign).await?;
         self.balanced &= ledger.balanced && ledger.sums_up();
         self.ended_after = ledger.is_ended().then(|| started.elapsed());
         self.ledger = ledger;
@@ -84,7 +84,7 @@ impl Watch {
         give_up_after: Duration,
     ) -> anyhow::Result<()> {
         let mut last = (0, 0);
-        let mut bar = Bar::start(name.replace(',', ", run "), self.pushes);
+        let mut bar = PhaseProgress::start(name.replace(',', ", run "), self.pushes);
         while self.campaigns.iter().any(|one| one.ended_after.is_none()) {
             self.look(name, site, looks).await?;
             bar.update(self.ended());

@@ -1,8 +1,8 @@
 //! Foreign subjects: which there are, whether they can run here, and building them.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, table};
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use stentor_lab::subject::needs::{Missing, Probes};
 
 /// Where foreign subjects are.
 #[derive(Debug, Args)]
-pub(in crate::commands::lab) struct Place {
+pub(in crate::commands::lab) struct SubjectFolderArgs {
     /// Folder of definitions; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     pub(in crate::commands::lab) subjects: Option<PathBuf>,
 }
 
-/// List the subjects: ours, which need nothing else, and foreign ones with what they still need here
+/// List our own subjects, and foreign ones with what they still need on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab subject list
   stentor lab subject list --subjects my-subjects --json")]
-pub(super) struct List {
+pub(super) struct SubjectListArgs {
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
 }
 
 /// Build foreign subjects with their own tools
@@ -39,19 +39,19 @@ Examples:
   stentor lab subject build --all
 
 Java's subjects are built by Maven, which downloads what they need the first time. Subjects of one build are built once.
-Nothing is installed: what is missing is told.")]
-pub(super) struct Build {
+Nothing is installed; missing tools are listed.")]
+pub(super) struct SubjectBuildArgs {
     /// A subject, by its id or the beginning of it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
-    /// Build everything for which the tools are here
+    /// Build every subject whose tools are installed
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    place: Place,
+    place: SubjectFolderArgs,
 }
 
-impl Place {
+impl SubjectFolderArgs {
     fn folder(&self) -> Option<PathBuf> {
         let program = std::env::current_exe().ok();
         let here = std::env::current_dir().ok();
@@ -65,12 +65,13 @@ impl Place {
         let (id, readiness) = (&entry.definition.id, entry.readiness(&mut Probes::default()));
         if !readiness.missing.is_empty() {
             let sentence = format!("{id} cannot run here, missing: {}", listed(&readiness.missing));
-            return Err(Failure::not_done(sentence).into());
+            return Err(CommandFailure::not_done(sentence).into());
         }
         if !readiness.built {
-            return Err(
-                Failure::not_done(format!("{id} is not built: stentor lab subject build {id}")).into()
-            );
+            return Err(CommandFailure::not_done(format!(
+                "{id} is not built: stentor lab subject build {id}"
+            ))
+            .into());
         }
         Ok(entry.definition)
     }
@@ -78,7 +79,7 @@ impl Place {
     /// Reads the definitions; none where there is no folder and none was named.
     pub(super) fn entries(&self) -> anyhow::Result<Vec<CatalogueEntry>> {
         let Some(folder) = self.folder() else { return Ok(Vec::new()) };
-        catalogue::read(&folder).map_err(|error| Failure::usage(error.to_string()).into())
+        catalogue::read(&folder).map_err(|error| CommandFailure::usage(error.to_string()).into())
     }
 
     /// Finds a subject by its id or the beginning of it.
@@ -97,12 +98,12 @@ impl Place {
                 [] => format!("there is no subject {id:?}: stentor lab subject list names them"),
                 several => format!("{id:?} is the beginning of several: {}", several.join(", ")),
             };
-            Failure::new(Exit::NotFound, sentence).into()
+            CommandFailure::new(Exit::NotFound, sentence).into()
         })
     }
 }
 
-impl List {
+impl SubjectListArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ours = DIALECTS.map(|dialect| Definition::built_in(dialect, Vec::new()).id);
         let mut probes = Probes::default();
@@ -161,7 +162,7 @@ fn listed<'a>(missing: impl IntoIterator<Item = &'a Missing>) -> String {
     missing.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-impl Build {
+impl SubjectBuildArgs {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let entries = match &self.id {
             Some(id) => vec![self.place.entry(id)?],
@@ -170,14 +171,14 @@ impl Build {
         let mut probes = Probes::default();
         let mut built: Vec<&CatalogueEntry> = Vec::new();
         let mut skipped = Vec::new();
-        let mut progress = Progress::start("building", entries.len() as u64);
+        let mut progress = PhaseProgress::start("building", entries.len() as u64);
         for (done, entry) in entries.iter().enumerate() {
             let missing = entry.readiness(&mut probes).missing_to_build;
             if !missing.is_empty() {
                 skipped.push(json!({ "id": entry.definition.id, "missing": missing }));
                 progress.remark(&format!("skipped: {}, missing: {}", entry.definition.id, listed(&missing)));
             } else if !built.iter().any(|other| is_same_build(other, entry)) {
-                entry.build().await.map_err(|error| Failure::not_done(error.to_string()))?;
+                entry.build().await.map_err(|error| CommandFailure::not_done(error.to_string()))?;
             }
             if missing.is_empty() {
                 built.push(entry);

@@ -1,6 +1,6 @@
 //! What the link of a run is like, from the command line.
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use anyhow::Context;
 use clap::Args;
 use std::path::{Path as File, PathBuf};
@@ -13,14 +13,14 @@ const MEGABIT: f64 = 1e6;
 
 /// A profile, and what is to differ from it.
 #[derive(Debug, Args)]
-pub(super) struct Shape {
-    /// What the link is like: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
+pub(super) struct ShapeArgs {
+    /// Profile of the link: open, lan, wifi, 4g, 3g, 2g (see `stentor lab link show`)
     #[arg(long, default_value = "open", value_name = "NAME")]
     profile: String,
-    /// Time on the way in each direction
+    /// Delay in each direction, in milliseconds
     #[arg(long, value_name = "MS", value_parser = not_negative)]
     delay_ms: Option<f64>,
-    /// Up to so much more in each direction, evenly spread
+    /// Largest extra delay in each direction, evenly distributed
     #[arg(long, value_name = "MS", value_parser = not_negative)]
     jitter_ms: Option<f64>,
     /// Rate to the device
@@ -32,25 +32,28 @@ pub(super) struct Shape {
     /// Share of packets lost in each direction
     #[arg(long, value_name = "PERCENT", value_parser = not_negative)]
     loss_percent: Option<f64>,
-    /// Packets that may wait in each direction
+    /// Length of the queue in each direction
     #[arg(long, value_name = "PACKETS")]
     queue_packets: Option<usize>,
-    /// Rate to the device as recorded, in Mahimahi's format
+    /// Recorded rate to the device, in Mahimahi's format
     #[arg(long, value_name = "FILE", conflicts_with = "down_mbps")]
     down_trace: Option<PathBuf>,
-    /// Rate to the server as recorded, in Mahimahi's format
+    /// Recorded rate to the server, in Mahimahi's format
     #[arg(long, value_name = "FILE", conflicts_with = "up_mbps")]
     up_trace: Option<PathBuf>,
 }
 
-impl Shape {
+impl ShapeArgs {
     /// Puts the link together.
     pub(super) fn link(&self) -> anyhow::Result<Link> {
         let mut link = Link::profile(&self.profile).ok_or_else(|| {
-            Failure::usage(format!("there is no profile {}: look at `stentor lab link show`", self.profile))
+            CommandFailure::usage(format!(
+                "there is no profile {}: look at `stentor lab link show`",
+                self.profile
+            ))
         })?;
         if self.loss_percent.is_some_and(|percent| percent > 100.0) {
-            return Err(Failure::usage("--loss-percent cannot be above 100").into());
+            return Err(CommandFailure::usage("--loss-percent cannot be above 100").into());
         }
         let before = link.clone();
         for path in [&mut link.up, &mut link.down] {
@@ -85,7 +88,7 @@ fn set_rate(path: &mut Path, megabits: Option<f64>, trace: Option<&File>) -> any
     }
     if let Some(file) = trace {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", file.display())))?;
+            .map_err(|error| CommandFailure::usage(format!("{} cannot be read: {error}", file.display())))?;
         let trace = Trace::parse(&text).with_context(|| format!("{} is no trace", file.display()))?;
         path.rate = Rate::Trace(Arc::new(trace));
     }

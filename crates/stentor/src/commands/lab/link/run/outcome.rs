@@ -10,7 +10,7 @@ use stentor_rig::lateness::{Lateness, LatenessLimits};
 use stentor_rig::{Capture, Link, Rig, RigLevel, Side, Traffic, Usage};
 
 /// Everything that is known afterwards.
-pub(super) struct Outcome {
+pub(super) struct LinkRunOutcome {
     status: ExitStatus,
     took: Duration,
     level: RigLevel,
@@ -24,7 +24,7 @@ pub(super) struct Outcome {
     notes: Vec<String>,
 }
 
-impl Outcome {
+impl LinkRunOutcome {
     pub(super) fn of(rig: &Rig, link: &Link, status: ExitStatus, took: Duration) -> Self {
         Self {
             status,

@@ -1,19 +1,19 @@
 //! What is told while a study runs: a bar with the time left, and a line for what went wrong.
 
-use crate::progress::Progress;
+use crate::progress::PhaseProgress;
 use stentor_lab::runner::RunEvent;
 
 /// Tells events on standard error.
 #[derive(Default)]
 pub(super) struct Teller {
-    bar: Option<Progress>,
+    bar: Option<PhaseProgress>,
 }
 
 impl Teller {
     /// Tells one.
     pub(super) fn tell(&mut self, event: &RunEvent<'_>) {
         match event {
-            RunEvent::Begun { forks, .. } => self.bar = Some(Progress::start("forks", *forks)),
+            RunEvent::Begun { forks, .. } => self.bar = Some(PhaseProgress::start("forks", *forks)),
             RunEvent::Attempt { done, seconds_left, record } => {
                 let Some(bar) = &mut self.bar else { return };
                 if !record.valid {
