@@ -5,7 +5,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::MemoryStore;
-use super::state::{AppRow, State};
+use super::state::{AppRow, Tables};
 
 #[async_trait]
 impl AppStore for MemoryStore {
@@ -67,7 +67,7 @@ impl AppStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     pub(super) fn create_app(&mut self, app: &App) -> Result<(), StoreError> {
         if self.apps.contains_key(&app.id) {
             return Err(StoreError::Conflict("the app id is in use".to_owned()));

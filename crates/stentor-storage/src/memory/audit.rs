@@ -6,7 +6,7 @@ use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idemp
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::State;
+use super::state::Tables;
 
 #[async_trait]
 impl AuditStore for MemoryStore {
@@ -50,7 +50,7 @@ impl AuditStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     fn apply(&mut self, change: Change) -> Result<Changed, StoreError> {
         match change {
             Change::CreateApp(app) => self.create_app(&app)?,

@@ -9,7 +9,7 @@ use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, St
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::{AppRow, State};
+use super::state::{AppRow, Tables};
 
 #[async_trait]
 impl DeviceStore for MemoryStore {
@@ -19,7 +19,7 @@ impl DeviceStore for MemoryStore {
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
-        let State { apps, last_device, .. } = &mut *self.lock();
+        let Tables { apps, last_device, .. } = &mut *self.lock();
         let row = apps.get_mut(&app).ok_or(StoreError::NotFound("app"))?;
         row.check_topic_counts(registrations)?;
         Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())

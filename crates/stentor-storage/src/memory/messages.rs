@@ -15,7 +15,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
+use super::state::{AppRow, CampaignRow, ProviderRow, ReplyRow, StoredChunk, Tables};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
@@ -86,7 +86,7 @@ impl MessageStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     fn accept(&mut self, new: NewMessage) -> Result<Idempotent<()>, StoreError> {
         let NewMessage { message, idempotency } = new;
         let (app, now) = (message.app, message.created_at);
@@ -139,7 +139,7 @@ impl State {
         let campaign = ledger::act(self, (app, id), action, now)?;
         let is_resumed = action == CampaignAction::Resume && campaign.state == CampaignState::Running;
         let queued = if is_resumed { self.queued(id, None, usize::MAX)? } else { Vec::new() };
-        let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(ChunkRow::ticket).collect();
+        let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(StoredChunk::ticket).collect();
         Ok((campaign, tickets))
     }
 

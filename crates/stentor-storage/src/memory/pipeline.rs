@@ -16,7 +16,7 @@ use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::schedules::by_app;
-use super::state::{ChunkRow, State};
+use super::state::{StoredChunk, Tables};
 
 #[async_trait]
 impl PipelineStore for MemoryStore {
@@ -78,7 +78,7 @@ impl PipelineStore for MemoryStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let state = &mut *self.lock();
-        let is_meant = |chunk: &ChunkRow| match epoch {
+        let is_meant = |chunk: &StoredChunk| match epoch {
             Some(epoch) => chunk.facts.is_leased_under(epoch),
             None => chunk.is_queued(),
         };
@@ -147,7 +147,7 @@ impl PipelineStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     /// Does something with books, and writes those that it opens.
     pub(super) fn with_books<T>(
         &mut self,

@@ -6,7 +6,7 @@ use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::State;
+use super::state::Tables;
 use crate::turns::in_turns;
 
 #[async_trait]
@@ -95,7 +95,7 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
     in_turns(lists.into_iter().map(|(_, list)| list).collect(), limit)
 }
 
-impl State {
+impl Tables {
     pub(super) fn delete_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
         let schedule = self.schedule_mut(app, id)?;
         (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);

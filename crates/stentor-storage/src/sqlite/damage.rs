@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row};
 
-use super::fault::{Done, Fault, damaged};
+use super::fault::{Done, SqliteError, damaged};
 use super::query::{all, run};
 
 /// Most damaged rows that are remembered so as not to name them again.
@@ -16,7 +16,7 @@ const NAMED_MAX_COUNT: usize = 4_096;
 static NAMED: Mutex<Option<HashSet<(&str, i64)>>> = Mutex::new(None);
 
 /// Names a damaged row in the log, unless it was named before; `key` is 0 where the row has no number.
-pub(super) fn note(table: &'static str, key: i64, fault: &Fault) {
+pub(super) fn note(table: &'static str, key: i64, fault: &SqliteError) {
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let named = named.get_or_insert_default();
     if named.len() < NAMED_MAX_COUNT && named.insert((table, key)) {
@@ -55,7 +55,10 @@ pub(super) fn readable<T>(
 }
 
 /// Does something whole or not at all; returns the fault when what it met makes no sense, and fails when the engine does.
-pub(super) fn attempt<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> Done<Result<T, Fault>> {
+pub(super) fn attempt<T>(
+    connection: &Connection,
+    work: impl FnOnce() -> Done<T>,
+) -> Done<Result<T, SqliteError>> {
     run(connection, "SAVEPOINT attempt", [])?;
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));
     match done {

@@ -8,7 +8,7 @@ use stentor_core::ports::store::{Idempotent, Lease, LeaseReply, NewMessage, Send
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
-use super::world::{CHUNK_MAX_DEVICES, Held, World, pick};
+use super::world::{CHUNK_MAX_DEVICES, HeldLease, World, pick};
 use crate::conformance::scene::{Draft, lease_of, person, topic};
 
 impl World<'_> {
@@ -62,14 +62,14 @@ impl World<'_> {
         for (key, reply) in keys.iter().zip(replies) {
             self.tickets.remove(key);
             match reply {
-                LeaseReply::Leased(chunk) => self.hold(Held { chunk: *chunk, until: lease.until }),
+                LeaseReply::Leased(chunk) => self.hold(HeldLease { chunk: *chunk, until: lease.until }),
                 LeaseReply::Paused => self.reach("a paused chunk asked for"),
                 LeaseReply::Void => self.reach("a void chunk asked for"),
             }
         }
     }
 
-    fn hold(&mut self, held: Held) {
+    fn hold(&mut self, held: HeldLease) {
         let chunk = &held.chunk;
         assert!(matches!(chunk.provider, ProviderKind::Fcm | ProviderKind::Apns));
         assert_eq!(chunk.decisions.len(), chunk.devices.len());

@@ -10,7 +10,7 @@ use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
 use super::truth::draw;
-use super::world::{Held, World};
+use super::world::{HeldLease, World};
 use crate::conformance::scene::{accept_all, awaited_chunk, lease_of};
 
 impl World<'_> {
@@ -18,7 +18,7 @@ impl World<'_> {
         if self.held.is_empty() {
             return;
         }
-        let Held { chunk, until } = self.held.remove(which % self.held.len());
+        let HeldLease { chunk, until } = self.held.remove(which % self.held.len());
         let given = answered(&chunk, Some(how), self.now());
         if !given.children.is_empty() {
             self.reach("children");
@@ -33,7 +33,7 @@ impl World<'_> {
         assert_eq!(awaited.is_some(), !given.awaited.is_empty());
         if let Some(awaited) = awaited {
             self.reach("an awaited chunk");
-            self.held.push(Held { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
+            self.held.push(HeldLease { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
         }
         self.truth.settled(&chunk, &given, how);
         self.show(&children.len());
@@ -62,7 +62,7 @@ impl World<'_> {
         if self.held.is_empty() {
             return;
         }
-        let Held { chunk, .. } = self.held.remove(which % self.held.len());
+        let HeldLease { chunk, .. } = self.held.remove(which % self.held.len());
         let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
         self.reach("a chunk given back");
         self.publish(back);

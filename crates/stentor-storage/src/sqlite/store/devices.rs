@@ -10,7 +10,7 @@ use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, St
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of};
-use super::register::Batch;
+use super::register::RegistrationBatch;
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
@@ -34,7 +34,7 @@ impl DeviceStore for SqliteStore {
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
         let some = self.inner.pace.first(registrations);
-        let batch = Batch::new(app, some, now);
+        let batch = RegistrationBatch::new(app, some, now);
         let registered = self.write(move |connection| register::some(connection, &batch)).await?;
         self.inner.pace.note(some.len(), registered.len());
         Ok(registered)
@@ -47,7 +47,7 @@ impl DeviceStore for SqliteStore {
         now: Timestamp,
     ) -> Result<usize, StoreError> {
         let some = self.inner.pace.first(given);
-        let batch = Batch::new(app, some, now);
+        let batch = RegistrationBatch::new(app, some, now);
         let count =
             self.write(move |connection| register::validate_registrations(connection, &batch)).await?;
         self.inner.pace.note(some.len(), count);

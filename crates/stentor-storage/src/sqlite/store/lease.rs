@@ -9,7 +9,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks;
-use super::contents::Known;
+use super::contents::LeaseCaches;
 use super::rows::Rows;
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
@@ -18,7 +18,7 @@ use crate::sqlite::row::int;
 /// Leases chunks.
 pub(super) fn lease(
     connection: &Connection,
-    known: &Known,
+    known: &LeaseCaches,
     ids: &[ChunkId],
     lease: Lease,
 ) -> Done<Vec<LeaseReply>> {

@@ -13,7 +13,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
-use super::contents::Known;
+use super::contents::LeaseCaches;
 use super::rows::Rows;
 use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
 use crate::sqlite::fault::Done;
@@ -52,7 +52,7 @@ impl PipelineStore for SqliteStore {
 
     async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
         let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
-        let (chunks, known) = (chunks.to_vec(), Known { messages, prefetch });
+        let (chunks, known) = (chunks.to_vec(), LeaseCaches { messages, prefetch });
         let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, lease);
         if lease.class == TrafficClass::Urgent {
             self.write_first(work).await

@@ -15,11 +15,11 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
 use super::chunks::{self, ChunkRow};
-use super::contents::{self, Known};
+use super::contents::{self, LeaseCaches};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers};
 use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::fault::{Done, SqliteError};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, time};
@@ -28,7 +28,7 @@ use crate::sqlite::row::{int, time};
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a Connection,
     portion: Portion<'a>,
-    known: Option<&'a Known>,
+    known: Option<&'a LeaseCaches>,
     lost: Option<&'a Lost>,
     fleets: RefCell<Vec<AppProvider>>,
 }
@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Uses what need not be read from the file again.
-    pub(super) fn knowing(connection: &'a Connection, known: &'a Known) -> Self {
+    pub(super) fn knowing(connection: &'a Connection, known: &'a LeaseCaches) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
     }
 
@@ -80,12 +80,12 @@ impl<'a> Rows<'a> {
 }
 
 impl LedgerRows for Rows<'_> {
-    type Error = Fault;
+    type Error = SqliteError;
     type Chunk = ChunkRow;
 
     const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
 
-    fn is_unreadable(fault: &Fault) -> bool {
+    fn is_unreadable(fault: &SqliteError) -> bool {
         fault.is_damage()
     }
 
@@ -94,7 +94,7 @@ impl LedgerRows for Rows<'_> {
         damage::attempt(connection, || work(self))
     }
 
-    fn note_damage(&self, row: Damaged, fault: &Fault) {
+    fn note_damage(&self, row: Damaged, fault: &SqliteError) {
         match row {
             Damaged::Chunk(id) => damage::note("chunks", int(id.raw()), fault),
             Damaged::Campaign(id) => damage::note("campaigns", int(id.raw()), fault),

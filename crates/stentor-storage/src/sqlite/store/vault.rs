@@ -9,7 +9,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 
-use crate::seal::{Kept, Place, SealKeyId, SealKeys, kept};
+use crate::seal::{Place, SealKeyId, SealKeys, SecretForm, kept};
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, number, time};
@@ -108,8 +108,8 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
         return Ok(counts);
     }
     let sql = "SELECT secret FROM credentials";
-    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(Kept::Torn, kept)))? {
-        if let Kept::Sealed(id) = state {
+    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
+        if let SecretForm::Sealed(id) = state {
             *counts.entry(id).or_default() += 1;
         }
     }
@@ -145,10 +145,10 @@ fn sealed_anew(keys: &SealKeys, (app, provider): Name, record: &str) -> Option<S
     let app = AppId::from_raw(u64::try_from(app).ok()?);
     let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);
     let secret = match kept(record) {
-        Kept::Clear => Some(record.to_owned()),
-        Kept::Sealed(id) if id == keys.present() => return None,
-        Kept::Sealed(_) => keys.open(place, record),
-        Kept::Torn => None,
+        SecretForm::Clear => Some(record.to_owned()),
+        SecretForm::Sealed(id) if id == keys.present() => return None,
+        SecretForm::Sealed(_) => keys.open(place, record),
+        SecretForm::Torn => None,
     };
     if secret.is_none() {
         tracing::error!(%app, provider = %place.1, "a credential cannot be opened: put it again");
