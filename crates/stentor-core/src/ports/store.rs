@@ -21,8 +21,8 @@ pub use messages::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
 };
 pub use pipeline::{
-    Awaited, Expanded, Expansion, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask, Recovery,
-    SendDecision, SettleReply, Started, Swept,
+    Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
+    Recovery, SendDecision, SettleReply, Started, Swept,
 };
 pub use schedules::{Occurrence, ScheduleStore};
 

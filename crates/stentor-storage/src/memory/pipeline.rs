@@ -8,8 +8,8 @@ use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
-    StoreError, Swept,
+    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
+    Started, StoreError, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -41,28 +41,28 @@ impl PipelineStore for MemoryStore {
         ledger::give_up_producer(&mut *self.lock(), task.message.into(), task.provider, now)
     }
 
-    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        self.lock().with_books(lease.now, |ledger| {
-            chunks.iter().map(|chunk| ledger::lease(ledger, *chunk, lease)).collect()
+    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
+        self.lock().with_books(terms.now, |ledger| {
+            chunks.iter().map(|chunk| ledger::lease(ledger, *chunk, terms)).collect()
         })
     }
 
-    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let mut state = self.lock();
-        for (id, epoch) in chunks {
-            let held = state.chunks.get_mut(id).filter(|chunk| chunk.facts.is_leased_under(*epoch));
+        for Lease { chunk, epoch } in leases {
+            let held = state.chunks.get_mut(chunk).filter(|chunk| chunk.facts.is_leased_under(*epoch));
             let held = held.and_then(|chunk| chunk.lease.as_mut());
-            if let Some(held) = held.filter(|held| held.instance == lease.instance) {
-                held.until = lease.until;
+            if let Some(held) = held.filter(|held| held.instance == terms.instance) {
+                held.until = terms.until;
             }
         }
         Ok(())
     }
 
-    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
+    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
         self.lock().with_books(due_at, |ledger| {
-            let release = |(id, epoch): &(ChunkId, u32)| ledger::release(ledger, *id, *epoch, due_at);
-            let tickets: Result<Vec<_>, _> = chunks.iter().map(release).collect();
+            let tickets = leases.iter().map(|lease| ledger::release(ledger, *lease, due_at));
+            let tickets: Result<Vec<_>, _> = tickets.collect();
             Ok(tickets?.into_iter().flatten().collect())
         })
     }

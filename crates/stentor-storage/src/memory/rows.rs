@@ -11,7 +11,7 @@ use stentor_core::ledger::{
     Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing,
 };
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Lease, StoreError};
+use stentor_core::ports::store::{LeaseTerms, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::state::{CampaignRow, LeaseRow, ProviderRow, StoredChunk, Tables};
@@ -101,9 +101,9 @@ impl LedgerRows for Tables {
         Ok(id)
     }
 
-    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: Lease) -> Done<()> {
+    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: LeaseTerms) -> Done<()> {
         self.row_mut(chunk.campaign)?.campaign.started_at.get_or_insert(lease.now);
-        let Lease { instance, until, now, .. } = lease;
+        let LeaseTerms { instance, until, now, .. } = lease;
         let kept = self.set(chunk.id, ChunkState::Leased, Some(now))?;
         (kept.facts.epoch, kept.lease) = (epoch, Some(LeaseRow { instance, until }));
         Ok(())

@@ -12,7 +12,7 @@ use stentor_core::id::{ChunkId, KeyId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    DeviceFilter, Expansion, IdempotentReply, Lease, LeaseReply, Page, StoreError, StoredReply,
+    DeviceFilter, Expansion, IdempotentReply, LeaseReply, LeaseTerms, Page, StoreError, StoredReply,
 };
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
@@ -155,7 +155,7 @@ async fn schedules(store: &dyn Store, tenant: &Tenant) {
 async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) {
     let direct = || spec(Target::Device(devices[2]));
     let lease = |chunk: ChunkId, until: Timestamp, instance| async move {
-        let lease = Lease { instance, until, now: later(100), class: TrafficClass::Urgent };
+        let lease = LeaseTerms { instance, until, now: later(100), class: TrafficClass::Urgent };
         match store.lease(&[chunk], lease).await.expect("leased").remove(0) {
             LeaseReply::Leased(leased) => leased,
             other => panic!("{other:?}"),

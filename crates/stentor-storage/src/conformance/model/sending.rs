@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Idempotent, Lease, LeaseReply, NewMessage, SendDecision};
+use stentor_core::ports::store::{Idempotent, LeaseReply, LeaseTerms, NewMessage, SendDecision};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -56,7 +56,7 @@ impl World<'_> {
         let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);
         let keys: Vec<_> = due.map(|(key, _)| *key).take(max).collect();
         let chunks: Vec<_> = keys.iter().map(|(_, chunk)| *chunk).collect();
-        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
+        let lease = LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
         let replies = self.store().lease(&chunks, lease).await.expect("asked");
         assert_eq!(replies.len(), chunks.len());
         for (key, reply) in keys.iter().zip(replies) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Lease, LeasedChunk, SendDecision, SettleReply};
+use stentor_core::ports::store::{LeaseTerms, LeasedChunk, SendDecision, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
@@ -63,7 +63,7 @@ impl World<'_> {
             return;
         }
         let HeldLease { chunk, .. } = self.held.remove(which % self.held.len());
-        let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
+        let back = self.store().release(&[chunk.lease()], self.now()).await.expect("given back");
         self.reach("a chunk given back");
         self.publish(back);
         self.lost.push(chunk);
@@ -71,8 +71,8 @@ impl World<'_> {
 
     async fn extend(&mut self) {
         let now = self.now();
-        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
-        let held: Vec<_> = self.held.iter().map(|held| (held.chunk.id, held.chunk.epoch)).collect();
+        let lease = LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
+        let held: Vec<_> = self.held.iter().map(|held| held.chunk.lease()).collect();
         self.store().extend(&held, lease).await.expect("prolonged");
         self.held.iter_mut().for_each(|held| held.until = lease.until);
     }

@@ -196,7 +196,7 @@ pub async fn a_chunk_given_back_to_a_stopped_provider_fails(store: &dyn Store) {
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     let beside = scene.lease(tickets[1].chunk, at(1)).await;
     scene.settled(refused(&leased, "no", at(2))).await;
-    let back = store.release(&[(beside.id, beside.epoch)], at(3)).await.expect("given back");
+    let back = store.release(&[beside.lease()], at(3)).await.expect("given back");
     assert!(store.queued(ChunkId::from_raw(0), 10).await.expect("listed").is_empty(), "{back:?}");
     assert_eq!(scene.tally(message).await, Tally { rejected: 4, failed: 4, ..Tally::default() });
     assert_eq!(scene.state(message).await, CampaignState::Stopped);

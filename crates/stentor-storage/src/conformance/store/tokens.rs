@@ -164,7 +164,7 @@ pub async fn a_stale_settlement_changes_no_token(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];
     let leased = leased_to(&scene, device, at(1)).await;
-    store.release(&[(leased.id, leased.epoch)], at(2)).await.expect("given back");
+    store.release(&[leased.lease()], at(2)).await.expect("given back");
     scene.settle(dead(&leased, None, at(3))).await;
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
 }

@@ -10,7 +10,7 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::Lease;
+use stentor_core::ports::store::LeaseTerms;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
@@ -156,11 +156,11 @@ impl LedgerRows for Rows<'_> {
         chunks::insert(self.connection, fleet, new)
     }
 
-    fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, lease: Lease) -> Done<()> {
-        chunks::write_lease(self.connection, chunk.id, epoch, lease)?;
+    fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, terms: LeaseTerms) -> Done<()> {
+        chunks::write_lease(self.connection, chunk.id, epoch, terms)?;
         match chunk.campaign_started {
             true => Ok(()),
-            false => campaigns::write_started(self.connection, chunk.campaign, lease.now),
+            false => campaigns::write_started(self.connection, chunk.campaign, terms.now),
         }
     }
 
