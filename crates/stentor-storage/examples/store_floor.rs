@@ -16,12 +16,12 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::Label;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    AppStore, DeviceStore, Expansion, LeaseReply, LeaseTerms, LeasedChunk, MessageStore, NewMessage,
-    PipelineStore,
+    DeviceStore, Expansion, LeaseReply, LeaseTerms, LeasedChunk, MessageStore, NewMessage, PipelineStore,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 const BATCH_DEVICES: usize = 16_384;

@@ -13,7 +13,7 @@ mod pipeline;
 mod schedules;
 
 pub use apps::AppStore;
-pub use audit::{AuditFilter, AuditStore, Change, Changed};
+pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry};
 pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::conformance::PlainChanges;
 use stentor_core::app::App;
 use stentor_core::campaign::{CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::chunk::{Ticket, TrafficClass};

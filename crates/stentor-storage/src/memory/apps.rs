@@ -9,24 +9,12 @@ use super::state::{AppRow, Tables};
 
 #[async_trait]
 impl AppStore for MemoryStore {
-    async fn create_app(&self, app: &App) -> Result<(), StoreError> {
-        self.lock().create_app(app)
-    }
-
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
         Ok(self.lock().app(id)?.app.clone())
     }
 
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
         Ok(self.lock().apps.values().map(|row| row.app.clone()).collect())
-    }
-
-    async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
-        self.lock().delete_app(id)
-    }
-
-    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
-        self.lock().create_key(key)
     }
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
@@ -41,14 +29,6 @@ impl AppStore for MemoryStore {
         Ok(self.lock().keys.values().filter(|key| key.app == Some(app)).cloned().collect())
     }
 
-    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
-        self.lock().delete_key(app, key)
-    }
-
-    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
-        self.lock().put_credential(credential)
-    }
-
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
         Ok(self.lock().apps.values().flat_map(|row| row.credentials.values().cloned()).collect())
     }
@@ -56,10 +36,6 @@ impl AppStore for MemoryStore {
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
         let state = self.lock();
         state.app(app)?.credentials.get(&provider).cloned().ok_or(StoreError::NotFound("credential"))
-    }
-
-    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
-        self.lock().delete_credential(app, provider)
     }
 
     async fn last_id(&self) -> Result<u64, StoreError> {

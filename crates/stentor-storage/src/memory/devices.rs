@@ -64,12 +64,6 @@ impl DeviceStore for MemoryStore {
     async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
         self.lock().app_mut(app)?.remove_device(id)
     }
-
-    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
-        let state = self.lock();
-        let devices = state.app(app)?.devices.values();
-        Ok(super::audience::by_provider(devices.filter(|device| is_reachable(device))))
-    }
 }
 
 /// Returns whether a device belongs to wider audiences.

@@ -50,16 +50,6 @@ impl MessageStore for MemoryStore {
         Ok(self.lock().campaign(app, id)?.ledger())
     }
 
-    async fn act(
-        &self,
-        app: AppId,
-        id: CampaignId,
-        action: CampaignAction,
-        now: Timestamp,
-    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        self.lock().act(app, id, action, now)
-    }
-
     async fn delivery(
         &self,
         app: AppId,

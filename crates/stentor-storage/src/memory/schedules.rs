@@ -11,14 +11,6 @@ use crate::turns::in_turns;
 
 #[async_trait]
 impl ScheduleStore for MemoryStore {
-    async fn create_schedule(
-        &self,
-        schedule: &Schedule,
-        idempotency: Option<IdempotentReply>,
-    ) -> Result<Idempotent<()>, StoreError> {
-        self.lock().create_schedule(schedule, idempotency)
-    }
-
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError> {
         self.lock().schedule_mut(app, id).cloned()
     }
@@ -39,20 +31,6 @@ impl ScheduleStore for MemoryStore {
             (schedule.state, schedule.next_due) = (ScheduleState::Damaged, None);
         }
         Ok(())
-    }
-
-    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.lock().delete_broken_schedule(app, id)
-    }
-
-    async fn set_schedule(
-        &self,
-        app: AppId,
-        id: ScheduleId,
-        state: ScheduleState,
-        next_due: Option<Timestamp>,
-    ) -> Result<Schedule, StoreError> {
-        self.lock().set_schedule(app, id, state, next_due)
     }
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {

@@ -13,7 +13,8 @@ use stentor_core::name::GroupName;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{
-    AppStore, AuditStore, Change, DeviceStore, MessageStore, PipelineStore, ScheduleStore, StoreError,
+    AppStore, AuditStore, Change, DeviceStore, MessageStore, NewAuditEntry, PipelineStore, ScheduleStore,
+    StoreError,
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, app, at, lease_at};
@@ -395,6 +396,8 @@ async fn a_change_whose_entry_cannot_be_written_is_not_made() {
         request_id: String::new(),
         refused: false,
     };
-    assert!(store.change(Change::CreateApp(app(1)), note, 10).await.is_err());
+    assert!(
+        store.change(Change::CreateApp(app(1)), Some(NewAuditEntry { note, max_count: 10 })).await.is_err()
+    );
     assert_eq!(store.apps().await, Ok(Vec::new()));
 }

@@ -17,6 +17,7 @@ use stentor_core::ports::store::{
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::TokenTarget;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::strike::{Strike, strike, strikes};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
 
@@ -348,7 +349,7 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
         store.campaigns(app, ALL).await.map_err(say("campaigns"))?;
         store.schedules(app, ALL).await.map_err(say("schedules"))?;
         store.history(app, tenant.device, ALL).await.map_err(say("history"))?;
-        store.device_counts(app).await.map_err(say("counts"))?;
+        store.count_audience(app, &Target::Everyone).await.map_err(say("counts"))?;
         match store.devices(app, &DeviceFilter::default(), ALL).await {
             // The app itself is no longer there.
             Err(StoreError::NotFound("app")) | Ok(_) => {}

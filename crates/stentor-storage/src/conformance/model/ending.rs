@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;

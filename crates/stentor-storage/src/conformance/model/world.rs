@@ -9,6 +9,7 @@ use stentor_core::time::Timestamp;
 
 use super::Course;
 use super::truth::Truth;
+use crate::conformance::PlainChanges;
 use crate::conformance::StoreHome;
 use crate::conformance::scene::{app, at, person, registration, topic};
 

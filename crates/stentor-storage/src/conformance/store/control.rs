@@ -6,6 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeaseReply, Store, StoreError};
 use stentor_core::target::Target;
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry};
 
 pub async fn canceling_ends_what_is_queued_at_once(store: &dyn Store) {

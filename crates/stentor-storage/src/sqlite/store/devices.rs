@@ -93,10 +93,6 @@ impl DeviceStore for SqliteStore {
         })
         .await
     }
-
-    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
-        self.read(move |connection| counts(connection, app)).await
-    }
 }
 
 /// Counts listed, unretired devices by provider, leaving out providers without any.

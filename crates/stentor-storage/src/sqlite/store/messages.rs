@@ -69,19 +69,6 @@ impl MessageStore for SqliteStore {
         .await
     }
 
-    async fn act(
-        &self,
-        app: AppId,
-        id: CampaignId,
-        action: CampaignAction,
-        now: Timestamp,
-    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        let campaign = self
-            .write(move |connection| ledger::act(&mut Rows::new(connection), (app, id), action, now))
-            .await?;
-        self.after_act(campaign, action, now).await
-    }
-
     async fn delivery(
         &self,
         app: AppId,
