@@ -22,7 +22,7 @@ pub use messages::{
 };
 pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
-    Recovery, SendDecision, SettleReply, Started, Swept,
+    Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
 };
 pub use schedules::{Occurrence, ScheduleStore};
 

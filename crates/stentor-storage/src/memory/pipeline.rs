@@ -9,7 +9,7 @@ use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
-    Started, StoreError, Swept,
+    Started, StoreError, StoreFigures, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -92,18 +92,15 @@ impl PipelineStore for MemoryStore {
         Ok(())
     }
 
-    async fn quarantined_count(&self) -> Result<u64, StoreError> {
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
         let state = self.lock();
         let states = state.chunks.values().map(|chunk| chunk.facts.state);
-        Ok(states.filter(|state| *state == ChunkState::Quarantined).count() as u64)
+        let quarantined_chunks = states.filter(|state| *state == ChunkState::Quarantined).count() as u64;
+        Ok(StoreFigures { quarantined_chunks, ..StoreFigures::default() })
     }
 
     async fn continue_work(&self, _now: Timestamp) -> Result<bool, StoreError> {
         Ok(false)
-    }
-
-    async fn log_bytes(&self) -> Result<u64, StoreError> {
-        Ok(0)
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {

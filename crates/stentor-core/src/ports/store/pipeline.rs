@@ -168,6 +168,17 @@ pub struct Awaited {
     pub lease: Lease,
 }
 
+/// What whoever runs the server should know of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Chunks that were quarantined and not pruned yet.
+    pub quarantined_chunks: u64,
+    /// Rows of any kind that could not be read since the process began, each once: lists leave them out.
+    pub damaged_rows: u64,
+    /// Size of the engine's write-ahead log; 0 for an engine without one.
+    pub log_bytes: u64,
+}
+
 /// What was found at start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovery {
@@ -263,15 +274,12 @@ pub trait PipelineStore: Send + Sync {
     /// Writes something of no meaning and commits it: returns whether anything can be written at all.
     async fn try_to_write(&self) -> Result<(), StoreError>;
 
-    /// Counts the chunks that were quarantined and not pruned yet.
-    async fn quarantined_count(&self) -> Result<u64, StoreError>;
+    /// Counts what whoever runs the server should know of.
+    async fn figures(&self) -> Result<StoreFigures, StoreError>;
 
     /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
     /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Returns whether more is left.
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Returns the size of the engine's write-ahead log in bytes; 0 for an engine without one.
-    async fn log_bytes(&self) -> Result<u64, StoreError>;
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number

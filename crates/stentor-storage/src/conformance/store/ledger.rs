@@ -6,7 +6,9 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, LeaseReply, LeasedChunk, ProducerTask, SettleReply, Store};
+use stentor_core::ports::store::{
+    Expansion, LeaseReply, LeasedChunk, ProducerTask, SettleReply, Store, StoreFigures,
+};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -229,7 +231,7 @@ pub async fn a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on(stor
     scene.deliver(&tickets[1..], at(3)).await;
     assert_eq!(scene.tally(message).await, Tally { accepted: 4, failed: 4, ..Tally::default() });
     assert_eq!(scene.state(message).await, CampaignState::Finished);
-    assert_eq!(store.quarantined_count().await, Ok(1));
+    assert_eq!(store.figures().await.expect("counted").quarantined_chunks, 1);
 }
 
 pub async fn a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale(store: &dyn Store) {
@@ -256,7 +258,7 @@ pub async fn what_was_set_aside_is_pruned_with_its_campaign(store: &dyn Store) {
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     store.quarantine(tickets[0].chunk, None, at(1)).await.expect("set aside");
     while store.prune(at(100), at(100), 10).await.expect("pruned") > 0 {}
-    assert_eq!(store.quarantined_count().await, Ok(0));
+    assert_eq!(store.figures().await, Ok(StoreFigures::default()));
 }
 
 fn stop(detail: &str) -> Stop {

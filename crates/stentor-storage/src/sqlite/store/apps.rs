@@ -9,7 +9,7 @@ use stentor_core::ports::store::{AppStore, StoreError};
 use super::{SqliteStore, app_providers, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, found, missing, repeat};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
 #[async_trait]
@@ -32,8 +32,9 @@ impl AppStore for SqliteStore {
     }
 
     async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
-        let sql = "SELECT hash FROM api_keys LIMIT ?1";
-        self.read(move |connection| all(connection, sql, [limit(count)], |row| hash(row, 0))).await
+        let sql = "SELECT id, hash FROM api_keys";
+        let read = |row: &Row<'_>| hash(row, 1);
+        self.read(move |connection| Ok(readable(connection, "api_keys", (sql, []), count, read)?.0)).await
     }
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {

@@ -12,8 +12,9 @@ use stentor_core::time::Timestamp;
 
 use super::rows::Rows;
 use super::{SqliteStore, apps, removal, schedules};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{limit, one, run};
 use crate::sqlite::row::{code, int, maybe_number, maybe_text, number, time};
 
 /// What stands for no app.
@@ -140,21 +141,13 @@ fn list(connection: &Connection, filter: AuditFilter, page: Page) -> Done<Vec<Au
     let of_app = if filter.app.is_some() { "app = ?1" } else { "?1 IS NULL" };
     let sql = format!(
         "SELECT id, at, kind, app, key, key_name, action, thing, detail, address, request_id FROM audit
-        WHERE {of_app} AND id < ?2 AND (?3 IS NULL OR action = ?3) AND at >= ?4 ORDER BY id DESC LIMIT ?5"
+        WHERE {of_app} AND id < ?2 AND (?3 IS NULL OR action = ?3) AND at >= ?4 ORDER BY id DESC"
     );
     let below = if page.after == 0 { i64::MAX } else { int(page.after) };
     let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
     let (app, action) = (filter.app.map(|app| int(app.raw())), filter.action.map(AuditAction::code));
-    let rows =
-        all(connection, &sql, params![app, below, action, since, limit(page.limit)], |row| Ok(read(row)))?;
-    let whole = rows.into_iter().filter_map(|row| match row {
-        Err(fault) if fault.is_damage() => {
-            tracing::error!("an entry of the audit trail cannot be read and is left out");
-            None
-        }
-        other => Some(other),
-    });
-    whole.collect()
+    let values = params![app, below, action, since];
+    Ok(readable(connection, "audit", (&sql, values), page.limit, read)?.0)
 }
 
 fn read(row: &Row<'_>) -> Done<AuditEntry> {

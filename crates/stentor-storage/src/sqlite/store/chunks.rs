@@ -157,7 +157,7 @@ pub(super) fn queued_after(
                 Ok(chunk) => queued.extend(chunk.filter(|chunk| chunk.is_running())),
                 Err(fault) if fault.is_unavailable() => trouble = Some(fault),
                 Err(fault) => {
-                    damage::note("chunks", int(id.raw()), &fault);
+                    damage::note(connection, "chunks", int(id.raw()), &fault);
                     broken.push(id);
                 }
             }

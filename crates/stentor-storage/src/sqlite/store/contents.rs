@@ -108,7 +108,7 @@ fn read_tokens(
             let key = row.get(0)?;
             match row.get_ref(1)?.as_str() {
                 Ok(token) => each(device_of(key), token),
-                Err(_) => damage::note("devices", key, &damaged("a token that is no text")),
+                Err(_) => damage::note(connection, "devices", key, &damaged("a token that is no text")),
             }
         }
         Ok(())

@@ -33,7 +33,9 @@ pub(super) fn lease(
 pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
     for lease in leases {
         match chunks::extend(connection, *lease, terms) {
-            Err(fault) if fault.is_damage() => damage::note("chunks", int(lease.chunk.raw()), &fault),
+            Err(fault) if fault.is_damage() => {
+                damage::note(connection, "chunks", int(lease.chunk.raw()), &fault)
+            }
             done => done?,
         }
     }

@@ -158,7 +158,7 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
-            note("leftovers", next.no, &fault);
+            note(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
     }

@@ -7,7 +7,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ledger;
 use stentor_core::ports::store::{
     Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
-    Started, StoreError, Swept,
+    Started, StoreError, StoreFigures, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -16,6 +16,7 @@ use super::chunks::{self, ChunkRow};
 use super::contents::LeaseCaches;
 use super::rows::Rows;
 use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
+use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -113,8 +114,13 @@ impl PipelineStore for SqliteStore {
         self.prove_writing().await
     }
 
-    async fn quarantined_count(&self) -> Result<u64, StoreError> {
-        self.read(chunks::count_quarantined).await
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
+        let log_bytes = wal::size(&self.inner.log);
+        self.read(move |connection| {
+            let quarantined_chunks = chunks::count_quarantined(connection)?;
+            Ok(StoreFigures { quarantined_chunks, damaged_rows: damage::count(connection), log_bytes })
+        })
+        .await
     }
 
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
@@ -127,10 +133,6 @@ impl PipelineStore for SqliteStore {
             return Ok(false);
         }
         self.write(move |connection| continue_work(connection, now)).await
-    }
-
-    async fn log_bytes(&self) -> Result<u64, StoreError> {
-        Ok(wal::size(&self.inner.log))
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {

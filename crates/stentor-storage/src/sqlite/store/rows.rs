@@ -96,8 +96,8 @@ impl LedgerRows for Rows<'_> {
 
     fn note_damage(&self, row: Damaged, fault: &SqliteError) {
         match row {
-            Damaged::Chunk(id) => damage::note("chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => damage::note("campaigns", int(id.raw()), fault),
+            Damaged::Chunk(id) => damage::note(self.connection, "chunks", int(id.raw()), fault),
+            Damaged::Campaign(id) => damage::note(self.connection, "campaigns", int(id.raw()), fault),
         }
     }
 

@@ -83,7 +83,7 @@ fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Sched
         match one(connection, &format!("{SELECT} WHERE id = ?1"), [id], read) {
             Ok(schedule) => due.extend(schedule),
             Err(fault) if fault.is_damage() => {
-                damage::note("schedules", id, &fault);
+                damage::note(connection, "schedules", id, &fault);
                 broken.push(ScheduleId::from_raw(id.cast_unsigned()));
             }
             Err(fault) => return Err(fault),

@@ -148,7 +148,7 @@ impl Leaves<'_> {
             return Err(fault);
         }
         let gap = self.gap(hash)?;
-        damage::note(self.table, gap.first, &fault);
+        damage::note(self.connection, self.table, gap.first, &fault);
         Ok(gap)
     }
 
