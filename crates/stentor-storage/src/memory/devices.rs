@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::device::{Device, DeviceFacts, DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
@@ -120,7 +120,7 @@ impl AppRow {
     ) -> DeviceId {
         *last_device += 1;
         let id = DeviceId::from_raw(*last_device);
-        let registration = Registration { topics: Vec::new(), ..given.clone() };
+        let registration = DeviceFacts::from(given.clone());
         let device = Device {
             id,
             app: self.app.id,

@@ -1,6 +1,6 @@
 //! Devices.
 
-use stentor_core::device::{DevicePatch, ProviderKind, Registration};
+use stentor_core::device::{DeviceFacts, DevicePatch, ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::name::{Locale, TimeZoneName, TopicName};
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
@@ -15,7 +15,7 @@ pub async fn a_device_is_given_as_it_was_registered(store: &dyn Store) {
     let told = full("one");
     let device = scene.register(told.clone()).await;
     let kept = store.device(scene.app, device).await.expect("found");
-    assert_eq!(kept.registration, Registration { topics: Vec::new(), ..told });
+    assert_eq!(kept.registration, DeviceFacts::from(told));
     assert_eq!((kept.id, kept.app), (device, scene.app));
     assert_eq!((kept.registered_at, kept.token_since), (at(0), at(0)));
     assert!(kept.listed && kept.retired.is_none());
@@ -168,7 +168,7 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
     let refused = store.update_device(scene.app, one, &patch, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     let kept = store.device(scene.app, one).await.expect("found").registration;
-    assert_eq!(kept, registration(ProviderKind::Fcm, "one"), "nothing else was changed");
+    assert_eq!(kept, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
 }
 
 pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dyn Store) {

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::{
-    Device, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+    Device, DeviceFacts, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
 };
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
@@ -152,7 +152,7 @@ fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
 fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
     let tags: Option<String> = row.get(11)?;
     let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
-    let registration = Registration {
+    let registration = DeviceFacts {
         platform: code(row, 3, Platform::from_code)?,
         provider: fleet.provider,
         token: text(row, 8, PushToken::new)?,
@@ -160,7 +160,6 @@ fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
         locale: maybe_text(row, 9, Locale::new)?,
         time_zone: maybe_text(row, 10, TimeZoneName::new)?,
         tags: tags.map_err(|invalid| damaged(&format!("a kept tag: {invalid}")))?,
-        topics: Vec::new(),
     };
     let retired = maybe_time(row, 5)?.zip(maybe_code(row, 6, Reason::from_code)?);
     Ok(Device {
