@@ -97,6 +97,32 @@ impl Registration {
     }
 }
 
+/// What is kept of what an app told about a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// OS family.
+    pub platform: Platform,
+    /// Adapter that reaches it.
+    pub provider: ProviderKind,
+    /// Its address there.
+    pub token: PushToken,
+    /// Whose device it is.
+    pub user: Option<ExternalId>,
+    /// Language of its user.
+    pub locale: Option<Locale>,
+    /// Time zone of its user.
+    pub time_zone: Option<TimeZoneName>,
+    /// Marks; sorted, without repeats.
+    pub tags: Vec<Tag>,
+}
+
+impl From<Registration> for DeviceFacts {
+    fn from(told: Registration) -> Self {
+        let Registration { platform, provider, token, user, locale, time_zone, tags, topics: _ } = told;
+        Self { platform, provider, token, user, locale, time_zone, tags }
+    }
+}
+
 /// Why and when a device left every audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retirement {
@@ -113,8 +139,8 @@ pub struct Device {
     pub id: DeviceId,
     /// Whose it is.
     pub app: AppId,
-    /// What the app last told; `topics` is empty here, subscriptions are asked for apart.
-    pub registration: Registration,
+    /// What the app last told; subscriptions are asked for apart.
+    pub registration: DeviceFacts,
     /// First registration.
     pub registered_at: Timestamp,
     /// Last registration of the present token: a push service's older "unregistered" does not retire it.

@@ -35,7 +35,7 @@ pub async fn render(service: &Service, board: &ServerStatus) -> String {
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, board, now),
-        log_bytes: board.log_bytes().await,
+        log_bytes: board.store_figures().await.map(|figures| figures.log_bytes),
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));

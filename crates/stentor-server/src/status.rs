@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue};
-use stentor_core::ports::store::Store;
+use stentor_core::ports::store::{Store, StoreFigures};
 use stentor_core::time::Timestamp;
 use tokio::sync::Mutex;
 
@@ -114,15 +114,10 @@ impl ServerStatus {
         depths
     }
 
-    /// Counts the chunks that were set aside; `None` when the store does not answer.
-    pub async fn damaged_chunks(&self) -> Option<u64> {
-        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.quarantined_count()).await;
+    /// Counts what is damaged in the store, and its log; `None` when the store does not answer.
+    pub async fn store_figures(&self) -> Option<StoreFigures> {
+        let asked = tokio::time::timeout(PROBE_TIMEOUT, self.store.figures()).await;
         asked.ok()?.ok()
-    }
-
-    /// Returns how long the store's write-ahead log is; `None` when the store does not answer.
-    pub async fn log_bytes(&self) -> Option<u64> {
-        self.store.log_bytes().await.ok()
     }
 
     /// Returns how long the server runs.

@@ -16,11 +16,12 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::Label;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    AppStore, DeviceStore, Expansion, Lease, LeaseReply, LeasedChunk, MessageStore, NewMessage, PipelineStore,
+    DeviceStore, Expansion, LeaseReply, LeaseTerms, LeasedChunk, MessageStore, NewMessage, PipelineStore,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 const BATCH_DEVICES: usize = 16_384;
@@ -110,7 +111,7 @@ async fn campaign(store: &SqliteStore, app: AppId, devices: usize) -> Result<(),
 
 async fn settle(store: &SqliteStore, chunks: &[ChunkId]) -> Result<(), Failed> {
     let replies = store
-        .lease(chunks, Lease { instance: 1, until: at(1_000), now: at(4), class: TrafficClass::Bulk })
+        .lease(chunks, LeaseTerms { instance: 1, until: at(1_000), now: at(4), class: TrafficClass::Bulk })
         .await?;
     let leased = replies.into_iter().filter_map(|reply| match reply {
         LeaseReply::Leased(leased) => Some(accepted(&leased)),

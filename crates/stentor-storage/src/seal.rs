@@ -52,7 +52,7 @@ pub enum SealKeysError {
 
 /// What a kept secret turns out to be before it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum SecretForm {
     /// JSON as earlier versions kept it.
     Clear,
     /// Sealed under a key.
@@ -154,11 +154,11 @@ impl SealKey {
 }
 
 /// Returns what a kept secret is.
-pub(crate) fn kept(record: &str) -> Kept {
+pub(crate) fn kept(record: &str) -> SecretForm {
     match split(record) {
-        Some((id, _)) => Kept::Sealed(id),
-        None if record.starts_with('{') => Kept::Clear,
-        None => Kept::Torn,
+        Some((id, _)) => SecretForm::Sealed(id),
+        None if record.starts_with('{') => SecretForm::Clear,
+        None => SecretForm::Torn,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::campaign::CampaignState;
 use crate::chunk::{ChunkState, Ticket};
 use crate::id::ChunkId;
 use crate::outcome::Reason;
-use crate::ports::store::{Lease, LeaseReply, LeasedChunk, StoreError};
+use crate::ports::store::{Lease, LeaseReply, LeaseTerms, LeasedChunk, StoreError};
 use crate::time::Timestamp;
 
 /// The epoch of a chunk's first lease.
@@ -42,17 +42,17 @@ pub fn decide_lease(chunk: ChunkState, campaign: CampaignState, stop: Option<Rea
 pub fn lease<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     id: ChunkId,
-    lease: Lease,
+    terms: LeaseTerms,
 ) -> Result<LeaseReply, R::Error> {
     let chunk = ledger.rows.chunk(id)?.filter(|chunk| chunk.state == ChunkState::Queued);
     let Some(chunk) = chunk else { return Ok(LeaseReply::Void) };
     let stop = ledger.open(chunk.campaign, chunk.lane.provider)?.ledger().stop.as_ref();
     match decide_lease(chunk.state, chunk.campaign_state, stop.map(|stop| stop.reason)) {
-        LeaseDecision::Lease => take(ledger, &chunk, lease),
+        LeaseDecision::Lease => take(ledger, &chunk, terms),
         LeaseDecision::Wait => Ok(LeaseReply::Paused),
         LeaseDecision::Void => Ok(LeaseReply::Void),
         LeaseDecision::End(ending) => {
-            end_chunk(ledger, &chunk, chunk.ambiguous, ending, lease.now)?;
+            end_chunk(ledger, &chunk, chunk.ambiguous, ending, terms.now)?;
             Ok(LeaseReply::Void)
         }
     }
@@ -61,12 +61,12 @@ pub fn lease<R: LedgerRows>(
 fn take<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
     chunk: &R::Chunk,
-    lease: Lease,
+    terms: LeaseTerms,
 ) -> Result<LeaseReply, R::Error> {
     let too_often = || StoreError::Damaged("a chunk leased too often".to_owned());
     let epoch = chunk.epoch.checked_add(1).ok_or_else(too_often)?;
-    let Contents { message, devices, decisions, tokens } = ledger.rows.contents(chunk, lease.now)?;
-    ledger.rows.write_lease(chunk, epoch, lease)?;
+    let Contents { message, devices, decisions, tokens } = ledger.rows.contents(chunk, terms.now)?;
+    ledger.rows.write_lease(chunk, epoch, terms)?;
     let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
     books.lease(chunk.count as u64)?;
     Ok(LeaseReply::Leased(Box::new(LeasedChunk {
@@ -87,11 +87,10 @@ fn take<R: LedgerRows>(
 /// published.
 pub fn release<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,
-    id: ChunkId,
-    epoch: u32,
+    lease: Lease,
     due_at: Timestamp,
 ) -> Result<Option<Ticket>, R::Error> {
-    match ledger.rows.chunk(id)?.filter(|chunk| chunk.is_leased_under(epoch)) {
+    match ledger.rows.chunk(lease.chunk)?.filter(|chunk| chunk.is_leased_under(lease.epoch)) {
         Some(chunk) => queue_again(ledger, &chunk, due_at, false),
         None => Ok(None),
     }

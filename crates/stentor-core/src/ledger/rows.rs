@@ -12,7 +12,7 @@ use crate::device::{ProviderKind, PushToken};
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
 use crate::message::Message;
 use crate::outcome::Reason;
-use crate::ports::store::{Lease, SendDecision, StoreError};
+use crate::ports::store::{LeaseTerms, SendDecision, StoreError};
 use crate::time::Timestamp;
 
 /// What is kept of a chunk apart from who is in it, with what is asked of its campaign again and again.
@@ -158,7 +158,7 @@ pub trait LedgerRows: Sized {
     /// Keeps a new chunk.
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Result<ChunkId, Self::Error>;
     /// Leases a queued chunk under an epoch.
-    fn write_lease(&mut self, chunk: &Self::Chunk, epoch: u32, lease: Lease) -> Result<(), Self::Error>;
+    fn write_lease(&mut self, chunk: &Self::Chunk, epoch: u32, lease: LeaseTerms) -> Result<(), Self::Error>;
     /// Leases a new chunk under an epoch as another is leased.
     fn copy_lease(&mut self, chunk: ChunkId, epoch: u32, other: ChunkId) -> Result<(), Self::Error>;
     /// Queues a chunk again.

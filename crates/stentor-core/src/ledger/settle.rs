@@ -8,7 +8,7 @@ use super::rows::{LedgerRows, NewChunk};
 use crate::chunk::Ticket;
 use crate::id::{ChunkId, DeviceId};
 use crate::outcome::Reason;
-use crate::ports::store::{Awaited, SettleReply, StoreError};
+use crate::ports::store::{Awaited, Lease, SettleReply, StoreError};
 use crate::settlement::{Child, Settlement, TokenChange};
 use crate::time::Timestamp;
 
@@ -58,7 +58,7 @@ fn add_awaited<R: LedgerRows>(
     let child = Child { positions: given.awaited.clone(), due_at, attempt, ambiguous };
     let chunk = add_child(rows, parent, &child, &devices, given.now)?;
     rows.copy_lease(chunk, FIRST_EPOCH, parent.id)?;
-    Ok(Some(Awaited { parent: parent.id, chunk, epoch: FIRST_EPOCH }))
+    Ok(Some(Awaited { parent: parent.id, lease: Lease { chunk, epoch: FIRST_EPOCH } }))
 }
 
 fn add_children<R: LedgerRows>(

@@ -15,7 +15,7 @@ use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::{Message, MessageSpec};
 use crate::outcome::Reason;
-use crate::ports::store::{Expansion, Lease, LeaseReply, SettleReply};
+use crate::ports::store::{Expansion, Lease, LeaseReply, LeaseTerms, SettleReply};
 use crate::settlement::{Child, Settlement};
 use crate::time::Timestamp;
 use room::Room;
@@ -139,7 +139,7 @@ impl World {
         let queued: Vec<_> = self.room.chunks.values().filter(|row| row.lease.is_none()).collect();
         let Some(row) = queued.get(which % queued.len().max(1)) else { return };
         let id = row.chunk.id;
-        let how = Lease {
+        let how = LeaseTerms {
             instance: self.instance,
             until: self.now().plus(Duration::from_secs(20)),
             now: self.now(),
@@ -162,7 +162,7 @@ impl World {
             Ok(SettleReply::Settled { awaited, .. }) => {
                 assert!(is_held, "a lease that was lost settled something");
                 self.settled += 1;
-                let awaited = awaited.map(|awaited| (awaited.chunk, awaited.epoch));
+                let awaited = awaited.map(|awaited| (awaited.lease.chunk, awaited.lease.epoch));
                 self.held.extend(awaited.map(|(chunk, epoch)| (chunk, epoch, self.count_of(chunk))));
             }
             Ok(SettleReply::Stale) => {
@@ -209,7 +209,7 @@ impl World {
             return;
         }
         let (chunk, epoch, _) = self.held.swap_remove(which % self.held.len());
-        let done = self.with(|ledger, now| release(ledger, chunk, epoch, now));
+        let done = self.with(|ledger, now| release(ledger, Lease { chunk, epoch }, now));
         assert!(done.is_ok_and(|_| true) || self.room.broken.contains(&chunk));
     }
 

@@ -13,7 +13,7 @@ mod pipeline;
 mod schedules;
 
 pub use apps::AppStore;
-pub use audit::{AuditFilter, AuditStore, Change, Changed};
+pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry};
 pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
@@ -21,8 +21,8 @@ pub use messages::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
 };
 pub use pipeline::{
-    Awaited, Expanded, Expansion, Lease, LeaseReply, LeasedChunk, PipelineStore, ProducerTask, Recovery,
-    SendDecision, SettleReply, Started, Swept,
+    Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
+    Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
 };
 pub use schedules::{Occurrence, ScheduleStore};
 

@@ -100,6 +100,9 @@ pub struct Status {
     /// Chunks that were damaged and set aside, of all campaigns that are kept; absent when the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) damaged_chunks: Option<u64>,
+    /// Rows of any kind that could not be read since the start and are left out of lists; absent when the store does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) damaged_rows: Option<u64>,
     pub(crate) limits: LimitStatus,
 }
 

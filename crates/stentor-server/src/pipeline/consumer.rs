@@ -119,7 +119,7 @@ async fn settle_apart(
     let (outcomes, continuation) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
     let Ok((awaited, guard)) = continuation as Result<Continuation, _> else { return };
-    let rest = LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..rest };
+    let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
     let over = LeaseParts { lease: None, hold, guard };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::store::Lease;
 use stentor_core::time::Timestamp;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -59,9 +60,10 @@ impl LeaseTable {
     }
 
     /// Lists them for the store and for the queue.
-    pub(crate) fn list(&self) -> (Vec<(ChunkId, u32)>, Vec<QueueLease>) {
+    pub(crate) fn list(&self) -> (Vec<Lease>, Vec<QueueLease>) {
         let leases = self.lock();
-        let chunks = leases.iter().map(|(chunk, (epoch, ..))| (*chunk, *epoch)).collect();
+        let chunks =
+            leases.iter().map(|(chunk, (epoch, ..))| Lease { chunk: *chunk, epoch: *epoch }).collect();
         let tickets = leases.values().filter_map(|(_, lease)| *lease);
         (chunks, tickets.map(|(ticket, token)| QueueLease { ticket, token }).collect())
     }

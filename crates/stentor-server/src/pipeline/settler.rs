@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::SettleReply;
+use stentor_core::ports::store::{Lease, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -78,8 +78,8 @@ async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Wait
 }
 
 impl ChunkWrite for Settlement {
-    fn chunk(&self) -> (ChunkId, u32) {
-        (self.chunk, self.epoch)
+    fn lease(&self) -> Lease {
+        Lease { chunk: self.chunk, epoch: self.epoch }
     }
 }
 
@@ -88,8 +88,8 @@ impl ChunkWrite for Settlement {
 struct GivenBack(ChunkId, u32);
 
 impl ChunkWrite for GivenBack {
-    fn chunk(&self) -> (ChunkId, u32) {
-        (self.0, self.1)
+    fn lease(&self) -> Lease {
+        Lease { chunk: self.0, epoch: self.1 }
     }
 }
 
@@ -99,7 +99,7 @@ fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<T
             // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.
             let continuation = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
             if let Some((awaited, tell)) = continuation {
-                let guard = shared.lease_table.keep(awaited.chunk, awaited.epoch, None);
+                let guard = shared.lease_table.keep(awaited.lease.chunk, awaited.lease.epoch, None);
                 let _ = tell.send((awaited, guard));
             }
             tickets
@@ -128,7 +128,7 @@ async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, Le
         let group = released.split_off(start);
         let chunks = group.iter().map(|(chunk, epoch, ..)| GivenBack(*chunk, *epoch)).collect();
         let give_back = async |some: Vec<GivenBack>| {
-            let some: Vec<_> = some.iter().map(ChunkWrite::chunk).collect();
+            let some: Vec<_> = some.iter().map(ChunkWrite::lease).collect();
             shared.store.release(&some, due_at).await
         };
         let _ = retry_until_written(shared, chunks, give_back).await;

@@ -10,7 +10,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
-use stentor_core::ports::store::{Lease, Recovery, Store, StoreError};
+use stentor_core::ports::store::{LeaseTerms, Recovery, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -153,9 +153,9 @@ impl Shared {
     }
 
     /// Returns the terms under which chunks are leased now.
-    pub(crate) fn lease(&self, class: TrafficClass) -> Lease {
+    pub(crate) fn lease(&self, class: TrafficClass) -> LeaseTerms {
         let now = self.now();
-        Lease { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
+        LeaseTerms { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
     }
 
     /// Returns a provider kind's counters.

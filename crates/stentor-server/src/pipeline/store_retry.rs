@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stentor_core::id::ChunkId;
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{Lease, StoreError};
 
 use super::shared::Shared;
 
@@ -19,8 +19,8 @@ pub(super) const FAILURES_MAX_COUNT: usize = 4;
 
 /// What is asked of the store about one chunk.
 pub(super) trait ChunkWrite: Clone {
-    /// Returns the chunk and the epoch of its lease.
-    fn chunk(&self) -> (ChunkId, u32);
+    /// Returns the lease under which the chunk is.
+    fn lease(&self) -> Lease;
 }
 
 /// What a retry needs of the pipeline.
@@ -88,7 +88,7 @@ where
         let worked = worked || terms.can_write().await;
         left = untried;
         for (one, tries, unread) in failed {
-            let (chunk, epoch) = one.chunk();
+            let Lease { chunk, epoch } = one.lease();
             match tries + u32::from(worked && unread) {
                 TRIES_MAX_COUNT.. => terms.give_up(chunk, epoch, &problem).await,
                 tries => left.push((one, tries)),
@@ -147,7 +147,7 @@ where
                 failed.push((one, tries, unread));
             }
             Err(why) => {
-                let (chunk, epoch) = one.chunk();
+                let Lease { chunk, epoch } = one.lease();
                 terms.give_up(chunk, epoch, &why).await;
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
-use stentor_core::ports::store::{AuditFilter, Change, Changed};
+use stentor_core::ports::store::{AuditFilter, Change, Changed, NewAuditEntry};
 
 use super::calendar::instant;
 use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
@@ -125,7 +125,8 @@ impl Service {
         change: Change,
     ) -> ServiceResult<Changed> {
         let note = self.audit_note(author, matter, false);
-        Ok(self.store.change(change, note, self.limits.audit_max_count).await?)
+        let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
+        Ok(self.store.change(change, Some(entry)).await?)
     }
 
     /// Passes an answer on about whether an author may do something; one that is refused leaves an entry.
@@ -139,7 +140,8 @@ impl Service {
             && self.refusals.admit(key)
         {
             let note = self.audit_note(author.clone(), matter.clone(), true);
-            if let Err(error) = self.store.note_refused(note, self.limits.audit_max_count).await {
+            let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
+            if let Err(error) = self.store.note_refused(entry).await {
                 tracing::warn!(%error, %key, "a refused change is not in the audit trail");
             }
         }

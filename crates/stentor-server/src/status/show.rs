@@ -11,6 +11,7 @@ impl Serve<ShowStatus> for ServerStatus {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<Status> {
         identity.allow::<ShowStatus>()?;
         let (queue, stats) = (self.depths().await.unwrap_or_default(), self.pipeline.stats());
+        let figures = self.store_figures().await;
         Ok(Status {
             instance: format!("{:x}", self.pipeline.instance()),
             uptime_seconds: self.uptime().as_secs(),
@@ -19,7 +20,8 @@ impl Serve<ShowStatus> for ServerStatus {
             producers: stats.producers,
             unsettled_deliveries: stats.unsettled_deliveries,
             recovery: RecoveryStatus { chunks: stats.recovery.chunks, deliveries: stats.recovery.deliveries },
-            damaged_chunks: self.damaged_chunks().await,
+            damaged_chunks: figures.map(|figures| figures.quarantined_chunks),
+            damaged_rows: figures.map(|figures| figures.damaged_rows),
             limits: LimitStatus::from(&self.config),
         })
     }

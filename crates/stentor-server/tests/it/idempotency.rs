@@ -8,12 +8,11 @@ use stentor_core::app::App;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::name::{IdempotencyKey, Label};
-use stentor_core::ports::store::{
-    AppStore, Idempotent, IdempotentReply, MessageStore, NewMessage, StoredReply,
-};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, MessageStore, NewMessage, StoredReply};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::app::store_file;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 use crate::harness::{Reading, Tenant, durable_server, server};

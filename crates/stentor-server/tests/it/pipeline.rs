@@ -32,6 +32,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
 use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig, ProviderFactory};
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::memory::MemoryStore;
 use stub::Stub;
 use tokio::time::Instant;

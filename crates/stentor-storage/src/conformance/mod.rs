@@ -13,6 +13,7 @@
 mod benchmark;
 mod home;
 pub mod model;
+mod plain_changes;
 pub mod queue;
 pub mod scene;
 pub mod store;
@@ -21,6 +22,7 @@ mod suites;
 
 pub use benchmark::{Figures, Load, benchmark};
 pub use home::{MemoryQueueHome, QueueHome, StoreHome};
+pub use plain_changes::PlainChanges;
 
 #[cfg(test)]
 mod tests;

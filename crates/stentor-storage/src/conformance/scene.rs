@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::conformance::PlainChanges;
 use stentor_core::app::App;
 use stentor_core::campaign::{CampaignAction, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::chunk::{Ticket, TrafficClass};
@@ -12,7 +13,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    Awaited, Expansion, Idempotent, IdempotentReply, Lease, LeaseReply, LeasedChunk, NewMessage, Page,
+    Awaited, Expansion, Idempotent, IdempotentReply, LeaseReply, LeaseTerms, LeasedChunk, NewMessage, Page,
     SettleReply, Store, StoreError, StoredReply,
 };
 use stentor_core::settlement::{Child, Settlement};
@@ -98,15 +99,15 @@ pub const fn after(after: u64, limit: usize) -> Page {
 
 /// Makes a lease for [`INSTANCE`].
 #[must_use]
-pub fn lease_at(now: Timestamp) -> Lease {
+pub fn lease_at(now: Timestamp) -> LeaseTerms {
     lease_of(INSTANCE, now)
 }
 
 /// Makes a lease for another process.
 #[must_use]
-pub fn lease_of(instance: u64, now: Timestamp) -> Lease {
+pub fn lease_of(instance: u64, now: Timestamp) -> LeaseTerms {
     let until = Timestamp::from_millis(now.as_millis() + LEASE_SECONDS * 1_000);
-    Lease { instance, until, now, class: TrafficClass::Bulk }
+    LeaseTerms { instance, until, now, class: TrafficClass::Bulk }
 }
 
 /// Lists the chunks of tickets.
@@ -175,7 +176,7 @@ pub fn await_some(mut given: Settlement, positions: &[u32], leased: &LeasedChunk
 /// Returns the chunk in which positions of another go on.
 #[must_use]
 pub fn awaited_chunk(leased: &LeasedChunk, awaited: Awaited, positions: &[u32]) -> LeasedChunk {
-    LeasedChunk { id: awaited.chunk, epoch: awaited.epoch, ..leased.part(positions) }
+    LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..leased.part(positions) }
 }
 
 /// A message that a case is about to send.

@@ -5,28 +5,16 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::MemoryStore;
-use super::state::{AppRow, State};
+use super::state::{AppRow, Tables};
 
 #[async_trait]
 impl AppStore for MemoryStore {
-    async fn create_app(&self, app: &App) -> Result<(), StoreError> {
-        self.lock().create_app(app)
-    }
-
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
         Ok(self.lock().app(id)?.app.clone())
     }
 
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
         Ok(self.lock().apps.values().map(|row| row.app.clone()).collect())
-    }
-
-    async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
-        self.lock().delete_app(id)
-    }
-
-    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
-        self.lock().create_key(key)
     }
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
@@ -41,14 +29,6 @@ impl AppStore for MemoryStore {
         Ok(self.lock().keys.values().filter(|key| key.app == Some(app)).cloned().collect())
     }
 
-    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
-        self.lock().delete_key(app, key)
-    }
-
-    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
-        self.lock().put_credential(credential)
-    }
-
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
         Ok(self.lock().apps.values().flat_map(|row| row.credentials.values().cloned()).collect())
     }
@@ -58,16 +38,12 @@ impl AppStore for MemoryStore {
         state.app(app)?.credentials.get(&provider).cloned().ok_or(StoreError::NotFound("credential"))
     }
 
-    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
-        self.lock().delete_credential(app, provider)
-    }
-
     async fn last_id(&self) -> Result<u64, StoreError> {
         Ok(self.lock().last_id())
     }
 }
 
-impl State {
+impl Tables {
     pub(super) fn create_app(&mut self, app: &App) -> Result<(), StoreError> {
         if self.apps.contains_key(&app.id) {
             return Err(StoreError::Conflict("the app id is in use".to_owned()));

@@ -1,29 +1,33 @@
 use async_trait::async_trait;
-use stentor_core::audit::{Actor, AuditEntry, AuditNote};
+use stentor_core::audit::{Actor, AuditEntry};
 use stentor_core::id::AuditId;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idempotent, Page, StoreError};
+use stentor_core::ports::store::{
+    AuditFilter, AuditStore, Change, Changed, Idempotent, NewAuditEntry, Page, StoreError,
+};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::State;
+use super::state::Tables;
 
 #[async_trait]
 impl AuditStore for MemoryStore {
-    async fn change(&self, change: Change, note: AuditNote, max_count: u64) -> Result<Changed, StoreError> {
+    async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
         let state = &mut *self.lock();
-        let name = state.key_name(note.actor);
+        // Before the change, which may take the key away that asked for it.
+        let entry = entry.map(|entry| (state.key_name(entry.note.actor), entry));
         let changed = state.apply(change)?;
-        if !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)) {
-            state.keep_entry(note, name, max_count);
+        let is_made = !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
+        if let Some((name, entry)) = entry.filter(|_| is_made) {
+            state.keep_entry(entry, name);
         }
         Ok(changed)
     }
 
-    async fn note_refused(&self, note: AuditNote, max_count: u64) -> Result<(), StoreError> {
+    async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError> {
         let state = &mut *self.lock();
-        let name = state.key_name(note.actor);
-        state.keep_entry(note, name, max_count);
+        let name = state.key_name(entry.note.actor);
+        state.keep_entry(entry, name);
         Ok(())
     }
 
@@ -50,7 +54,7 @@ impl AuditStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     fn apply(&mut self, change: Change) -> Result<Changed, StoreError> {
         match change {
             Change::CreateApp(app) => self.create_app(&app)?,
@@ -79,7 +83,8 @@ impl State {
         self.keys.get(&key).map(|key| key.name.clone())
     }
 
-    fn keep_entry(&mut self, note: AuditNote, key_name: Option<Label>, max_count: u64) {
+    fn keep_entry(&mut self, entry: NewAuditEntry, key_name: Option<Label>) {
+        let NewAuditEntry { note, max_count } = entry;
         let shelf = (note.app, note.kind());
         self.last_audit += 1;
         self.audit.push(AuditEntry { id: AuditId::from_raw(self.last_audit), note, key_name });

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::device::{Device, DeviceFacts, DevicePatch, ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
@@ -9,7 +9,7 @@ use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, St
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::{AppRow, State};
+use super::state::{AppRow, Tables};
 
 #[async_trait]
 impl DeviceStore for MemoryStore {
@@ -19,7 +19,7 @@ impl DeviceStore for MemoryStore {
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
-        let State { apps, last_device, .. } = &mut *self.lock();
+        let Tables { apps, last_device, .. } = &mut *self.lock();
         let row = apps.get_mut(&app).ok_or(StoreError::NotFound("app"))?;
         row.check_topic_counts(registrations)?;
         Ok(registrations.iter().map(|one| row.register(last_device, one, now)).collect())
@@ -63,12 +63,6 @@ impl DeviceStore for MemoryStore {
 
     async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
         self.lock().app_mut(app)?.remove_device(id)
-    }
-
-    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
-        let state = self.lock();
-        let devices = state.app(app)?.devices.values();
-        Ok(super::audience::by_provider(devices.filter(|device| is_reachable(device))))
     }
 }
 
@@ -126,7 +120,7 @@ impl AppRow {
     ) -> DeviceId {
         *last_device += 1;
         let id = DeviceId::from_raw(*last_device);
-        let registration = Registration { topics: Vec::new(), ..given.clone() };
+        let registration = DeviceFacts::from(given.clone());
         let device = Device {
             id,
             app: self.app.id,

@@ -9,9 +9,9 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{AttemptRecord, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 
-use super::state::{CampaignRow, ChunkRow, State};
+use super::state::{CampaignRow, StoredChunk, Tables};
 
-impl State {
+impl Tables {
     /// Lists the attempts of one campaign at a device, in order.
     pub(super) fn attempts(&self, row: &CampaignRow, device: DeviceId) -> Vec<AttemptRecord> {
         self.chunks_of(row, device).map(|(chunk, at)| attempt(chunk, at)).collect()
@@ -64,13 +64,13 @@ impl State {
     }
 
     /// Lists the chunks of one campaign that a device is in, in order, and where.
-    fn chunks_of(&self, row: &CampaignRow, device: DeviceId) -> impl Iterator<Item = (&ChunkRow, usize)> {
+    fn chunks_of(&self, row: &CampaignRow, device: DeviceId) -> impl Iterator<Item = (&StoredChunk, usize)> {
         let chunks = row.chunks.iter().filter_map(|id| self.chunks.get(id));
         chunks.filter_map(move |chunk| Some((chunk, chunk.devices.binary_search(&device).ok()?)))
     }
 }
 
-fn attempt(chunk: &ChunkRow, position: usize) -> AttemptRecord {
+fn attempt(chunk: &StoredChunk, position: usize) -> AttemptRecord {
     let facts = &chunk.facts;
     let is_leased = facts.state == ChunkState::Leased;
     let open = if is_leased { DeliveryState::Sending } else { DeliveryState::Queued };

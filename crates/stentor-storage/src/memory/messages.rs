@@ -15,7 +15,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::{AppRow, CampaignRow, ChunkRow, ProviderRow, ReplyRow, State};
+use super::state::{AppRow, CampaignRow, ProviderRow, ReplyRow, StoredChunk, Tables};
 
 #[async_trait]
 impl MessageStore for MemoryStore {
@@ -50,16 +50,6 @@ impl MessageStore for MemoryStore {
         Ok(self.lock().campaign(app, id)?.ledger())
     }
 
-    async fn act(
-        &self,
-        app: AppId,
-        id: CampaignId,
-        action: CampaignAction,
-        now: Timestamp,
-    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        self.lock().act(app, id, action, now)
-    }
-
     async fn delivery(
         &self,
         app: AppId,
@@ -86,7 +76,7 @@ impl MessageStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     fn accept(&mut self, new: NewMessage) -> Result<Idempotent<()>, StoreError> {
         let NewMessage { message, idempotency } = new;
         let (app, now) = (message.app, message.created_at);
@@ -139,7 +129,7 @@ impl State {
         let campaign = ledger::act(self, (app, id), action, now)?;
         let is_resumed = action == CampaignAction::Resume && campaign.state == CampaignState::Running;
         let queued = if is_resumed { self.queued(id, None, usize::MAX)? } else { Vec::new() };
-        let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(ChunkRow::ticket).collect();
+        let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(StoredChunk::ticket).collect();
         Ok((campaign, tickets))
     }
 

@@ -21,12 +21,12 @@ mod users;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use queue::MemoryQueue;
-use state::State;
+use state::Tables;
 
 /// A store in memory; clones share what they keep.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Tables>>,
 }
 
 impl MemoryStore {
@@ -43,7 +43,7 @@ impl MemoryStore {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Tables> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,15 +8,15 @@ use stentor_core::device::Device;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
-    StoreError, Swept,
+    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
+    Started, StoreError, StoreFigures, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::schedules::by_app;
-use super::state::{ChunkRow, State};
+use super::state::{StoredChunk, Tables};
 
 #[async_trait]
 impl PipelineStore for MemoryStore {
@@ -41,28 +41,28 @@ impl PipelineStore for MemoryStore {
         ledger::give_up_producer(&mut *self.lock(), task.message.into(), task.provider, now)
     }
 
-    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
-        self.lock().with_books(lease.now, |ledger| {
-            chunks.iter().map(|chunk| ledger::lease(ledger, *chunk, lease)).collect()
+    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
+        self.lock().with_books(terms.now, |ledger| {
+            chunks.iter().map(|chunk| ledger::lease(ledger, *chunk, terms)).collect()
         })
     }
 
-    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let mut state = self.lock();
-        for (id, epoch) in chunks {
-            let held = state.chunks.get_mut(id).filter(|chunk| chunk.facts.is_leased_under(*epoch));
+        for Lease { chunk, epoch } in leases {
+            let held = state.chunks.get_mut(chunk).filter(|chunk| chunk.facts.is_leased_under(*epoch));
             let held = held.and_then(|chunk| chunk.lease.as_mut());
-            if let Some(held) = held.filter(|held| held.instance == lease.instance) {
-                held.until = lease.until;
+            if let Some(held) = held.filter(|held| held.instance == terms.instance) {
+                held.until = terms.until;
             }
         }
         Ok(())
     }
 
-    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
+    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
         self.lock().with_books(due_at, |ledger| {
-            let release = |(id, epoch): &(ChunkId, u32)| ledger::release(ledger, *id, *epoch, due_at);
-            let tickets: Result<Vec<_>, _> = chunks.iter().map(release).collect();
+            let tickets = leases.iter().map(|lease| ledger::release(ledger, *lease, due_at));
+            let tickets: Result<Vec<_>, _> = tickets.collect();
             Ok(tickets?.into_iter().flatten().collect())
         })
     }
@@ -78,7 +78,7 @@ impl PipelineStore for MemoryStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let state = &mut *self.lock();
-        let is_meant = |chunk: &ChunkRow| match epoch {
+        let is_meant = |chunk: &StoredChunk| match epoch {
             Some(epoch) => chunk.facts.is_leased_under(epoch),
             None => chunk.is_queued(),
         };
@@ -92,18 +92,15 @@ impl PipelineStore for MemoryStore {
         Ok(())
     }
 
-    async fn quarantined_count(&self) -> Result<u64, StoreError> {
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
         let state = self.lock();
         let states = state.chunks.values().map(|chunk| chunk.facts.state);
-        Ok(states.filter(|state| *state == ChunkState::Quarantined).count() as u64)
+        let quarantined_chunks = states.filter(|state| *state == ChunkState::Quarantined).count() as u64;
+        Ok(StoreFigures { quarantined_chunks, ..StoreFigures::default() })
     }
 
     async fn continue_work(&self, _now: Timestamp) -> Result<bool, StoreError> {
         Ok(false)
-    }
-
-    async fn log_bytes(&self) -> Result<u64, StoreError> {
-        Ok(0)
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
@@ -147,7 +144,7 @@ impl PipelineStore for MemoryStore {
     }
 }
 
-impl State {
+impl Tables {
     /// Does something with books, and writes those that it opens.
     pub(super) fn with_books<T>(
         &mut self,

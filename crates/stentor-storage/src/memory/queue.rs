@@ -12,26 +12,26 @@ use tokio::sync::Notify;
 /// A queue in memory.
 #[derive(Debug, Default)]
 pub struct MemoryQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueTables>,
     changes: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<ChunkId, Entry>,
+struct QueueTables {
+    entries: HashMap<ChunkId, QueueRow>,
     /// Tickets in the order in which they are leased.
     lanes: BTreeMap<Lane, BTreeSet<(Timestamp, ChunkId)>>,
     last_token: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct QueueRow {
     ticket: Ticket,
-    lease: Option<Held>,
+    lease: Option<QueueLeaseRow>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct QueueLeaseRow {
     token: u64,
     until: Timestamp,
 }
@@ -43,7 +43,7 @@ impl MemoryQueue {
         Self::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueTables> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,17 +133,17 @@ impl Queue for MemoryQueue {
     }
 }
 
-impl State {
+impl QueueTables {
     fn put(&mut self, ticket: Ticket) {
         if self.entries.contains_key(&ticket.chunk) {
             return;
         }
         self.lanes.entry(ticket.lane).or_default().insert((ticket.due_at, ticket.chunk));
-        self.entries.insert(ticket.chunk, Entry { ticket, lease: None });
+        self.entries.insert(ticket.chunk, QueueRow { ticket, lease: None });
     }
 
     fn remove(&mut self, chunk: ChunkId) {
-        let Some(Entry { ticket, .. }) = self.entries.remove(&chunk) else { return };
+        let Some(QueueRow { ticket, .. }) = self.entries.remove(&chunk) else { return };
         if let Some(lane) = self.lanes.get_mut(&ticket.lane) {
             lane.remove(&(ticket.due_at, chunk));
             if lane.is_empty() {
@@ -162,7 +162,7 @@ impl State {
             }
             if let Some(entry) = entries.get_mut(chunk).filter(|entry| entry.is_free(now)) {
                 *last_token += 1;
-                entry.lease = Some(Held { token: *last_token, until });
+                entry.lease = Some(QueueLeaseRow { token: *last_token, until });
                 taken.push(QueueLease { ticket: entry.ticket, token: *last_token });
             }
         }
@@ -174,7 +174,7 @@ impl State {
         held.map(|held| held.until = until).is_some()
     }
 
-    fn held(&mut self, lease: &QueueLease) -> Option<&mut Held> {
+    fn held(&mut self, lease: &QueueLease) -> Option<&mut QueueLeaseRow> {
         let held = self.entries.get_mut(&lease.ticket.chunk)?.lease.as_mut();
         held.filter(|held| held.token == lease.token)
     }
@@ -187,13 +187,13 @@ impl State {
     }
 }
 
-impl Entry {
+impl QueueRow {
     fn is_free(&self, now: Timestamp) -> bool {
         self.lease.is_none_or(|held| held.until <= now)
     }
 }
 
-fn depth(lane: Lane, entries: &[&Entry], now: Timestamp) -> LaneDepth {
+fn depth(lane: Lane, entries: &[&QueueRow], now: Timestamp) -> LaneDepth {
     let mut depth = LaneDepth { lane, ready: 0, delayed: 0, leased: 0, oldest_due: None, next_due: None };
     for entry in entries {
         let due_at = entry.ticket.due_at;

@@ -11,14 +11,14 @@ use stentor_core::ledger::{
     Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing,
 };
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Lease, StoreError};
+use stentor_core::ports::store::{LeaseTerms, StoreError};
 use stentor_core::time::Timestamp;
 
-use super::state::{CampaignRow, ChunkRow, LeaseRow, ProviderRow, State};
+use super::state::{CampaignRow, LeaseRow, ProviderRow, StoredChunk, Tables};
 
 type Done<T> = Result<T, StoreError>;
 
-impl LedgerRows for State {
+impl LedgerRows for Tables {
     type Error = StoreError;
     type Chunk = Box<Chunk>;
 
@@ -56,7 +56,7 @@ impl LedgerRows for State {
     }
 
     fn queued(&self, id: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {
-        let is_meant = |chunk: &&ChunkRow| {
+        let is_meant = |chunk: &&StoredChunk| {
             chunk.is_queued() && only.is_none_or(|provider| provider == chunk.facts.lane.provider)
         };
         let chunks = self.row(id)?.chunks.iter().filter_map(|id| self.chunks.get(id));
@@ -96,14 +96,14 @@ impl LedgerRows for State {
         };
         let (devices, created_at) = (new.devices.to_vec(), new.created_at);
         self.row_mut(new.campaign)?.chunks.push(id);
-        self.chunks.insert(id, ChunkRow { facts, devices, created_at, lease: None, records: Vec::new() });
+        self.chunks.insert(id, StoredChunk { facts, devices, created_at, lease: None, records: Vec::new() });
         self.open.insert(id);
         Ok(id)
     }
 
-    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: Lease) -> Done<()> {
+    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: LeaseTerms) -> Done<()> {
         self.row_mut(chunk.campaign)?.campaign.started_at.get_or_insert(lease.now);
-        let Lease { instance, until, now, .. } = lease;
+        let LeaseTerms { instance, until, now, .. } = lease;
         let kept = self.set(chunk.id, ChunkState::Leased, Some(now))?;
         (kept.facts.epoch, kept.lease) = (epoch, Some(LeaseRow { instance, until }));
         Ok(())
@@ -256,7 +256,7 @@ impl LedgerRows for State {
     }
 }
 
-impl State {
+impl Tables {
     pub(super) fn row(&self, id: CampaignId) -> Done<&CampaignRow> {
         self.campaigns.get(&id).ok_or(StoreError::NotFound("message"))
     }
@@ -265,7 +265,7 @@ impl State {
         self.campaigns.get_mut(&id).ok_or(StoreError::NotFound("message"))
     }
 
-    fn chunk_row(&self, id: ChunkId) -> Done<&ChunkRow> {
+    fn chunk_row(&self, id: ChunkId) -> Done<&StoredChunk> {
         self.chunks.get(&id).ok_or(StoreError::NotFound("chunk"))
     }
 
@@ -276,7 +276,7 @@ impl State {
     }
 
     /// Sets the state of a chunk, which it has since `at`; no lease is left.
-    fn set(&mut self, id: ChunkId, state: ChunkState, at: Option<Timestamp>) -> Done<&mut ChunkRow> {
+    fn set(&mut self, id: ChunkId, state: ChunkState, at: Option<Timestamp>) -> Done<&mut StoredChunk> {
         match state {
             ChunkState::Queued | ChunkState::Leased => self.open.insert(id),
             ChunkState::Settled | ChunkState::Quarantined => self.open.remove(&id),

@@ -6,19 +6,11 @@ use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::state::State;
+use super::state::Tables;
 use crate::turns::in_turns;
 
 #[async_trait]
 impl ScheduleStore for MemoryStore {
-    async fn create_schedule(
-        &self,
-        schedule: &Schedule,
-        idempotency: Option<IdempotentReply>,
-    ) -> Result<Idempotent<()>, StoreError> {
-        self.lock().create_schedule(schedule, idempotency)
-    }
-
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError> {
         self.lock().schedule_mut(app, id).cloned()
     }
@@ -39,20 +31,6 @@ impl ScheduleStore for MemoryStore {
             (schedule.state, schedule.next_due) = (ScheduleState::Damaged, None);
         }
         Ok(())
-    }
-
-    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.lock().delete_broken_schedule(app, id)
-    }
-
-    async fn set_schedule(
-        &self,
-        app: AppId,
-        id: ScheduleId,
-        state: ScheduleState,
-        next_due: Option<Timestamp>,
-    ) -> Result<Schedule, StoreError> {
-        self.lock().set_schedule(app, id, state, next_due)
     }
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
@@ -95,7 +73,7 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
     in_turns(lists.into_iter().map(|(_, list)| list).collect(), limit)
 }
 
-impl State {
+impl Tables {
     pub(super) fn delete_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
         let schedule = self.schedule_mut(app, id)?;
         (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);

@@ -20,11 +20,11 @@ use stentor_core::time::Timestamp;
 
 /// Everything that is kept.
 #[derive(Clone, Default)]
-pub(super) struct State {
+pub(super) struct Tables {
     pub(super) apps: BTreeMap<AppId, AppRow>,
     pub(super) keys: BTreeMap<KeyId, ApiKey>,
     pub(super) campaigns: BTreeMap<CampaignId, CampaignRow>,
-    pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
+    pub(super) chunks: BTreeMap<ChunkId, StoredChunk>,
     /// Chunks that are queued or leased.
     pub(super) open: BTreeSet<ChunkId>,
     pub(super) schedules: BTreeMap<ScheduleId, Schedule>,
@@ -95,7 +95,7 @@ pub(super) struct ProviderRow {
 
 /// A chunk; `records` is set once it is settled.
 #[derive(Clone)]
-pub(super) struct ChunkRow {
+pub(super) struct StoredChunk {
     /// The state of its campaign in it is not kept up.
     pub(super) facts: Chunk,
     pub(super) devices: Vec<DeviceId>,
@@ -110,7 +110,7 @@ pub(super) struct LeaseRow {
     pub(super) until: Timestamp,
 }
 
-impl State {
+impl Tables {
     pub(super) fn app(&self, id: AppId) -> Result<&AppRow, StoreError> {
         self.apps.get(&id).ok_or(StoreError::NotFound("app"))
     }
@@ -155,7 +155,7 @@ impl ProviderRow {
     }
 }
 
-impl ChunkRow {
+impl StoredChunk {
     pub(super) fn is_queued(&self) -> bool {
         self.facts.state == ChunkState::Queued
     }

@@ -20,7 +20,7 @@ fn other(byte: u8) -> String {
 fn a_record_of_version_1_opens_for_ever() {
     let keys = keys(KEY);
     assert_eq!(keys.open(PLACE, GOLDEN).as_deref(), Some(r#"{"key_p8":"secret"}"#));
-    assert_eq!(kept(GOLDEN), Kept::Sealed(keys.present()));
+    assert_eq!(kept(GOLDEN), SecretForm::Sealed(keys.present()));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_former_key_opens_and_the_present_one_seals() {
     let both = keys(&format!("{} {}", other(2), other(1)));
     assert_eq!(both.open(PLACE, &before).as_deref(), Some("{}"));
     let after = both.seal(PLACE, "{}").expect("sealed");
-    assert_eq!(kept(&after), Kept::Sealed(keys(&other(2)).present()));
+    assert_eq!(kept(&after), SecretForm::Sealed(keys(&other(2)).present()));
     assert_eq!(keys(&other(1)).open(PLACE, &after), None, "another key opens nothing");
 }
 
@@ -88,7 +88,7 @@ proptest! {
         bytes[at] ^= 1 << bit;
         let torn = String::from_utf8(bytes).expect("ASCII");
         prop_assert_eq!(keys.open(PLACE, &torn), None);
-        prop_assert!(!matches!(kept(&torn), Kept::Sealed(_)));
+        prop_assert!(!matches!(kept(&torn), SecretForm::Sealed(_)));
         if let Some((body, _)) = torn.rsplit_once('.').filter(|(body, _)| *body != whole) {
             prop_assert_eq!(keys.open(PLACE, &format!("{body}.{}", sum(body))), None);
         }

@@ -1,27 +1,56 @@
 //! Rows that make no sense: each is left out, named in the log once, and holds nothing else up.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row};
 
-use super::fault::{Done, Fault, damaged};
+use super::fault::{Done, SqliteError, damaged};
 use super::query::{all, run};
 
-/// Most damaged rows that are remembered so as not to name them again.
+/// Most damaged rows of a file that are remembered so as not to name them again.
 const NAMED_MAX_COUNT: usize = 4_096;
 
-static NAMED: Mutex<Option<HashSet<(&str, i64)>>> = Mutex::new(None);
+/// Rows by the tables and numbers that they have in a file.
+type NamedRows = HashSet<(&'static str, i64)>;
 
-/// Names a damaged row in the log, unless it was named before; `key` is 0 where the row has no number.
-pub(super) fn note(table: &'static str, key: i64, fault: &Fault) {
+/// What was named of each file. It belongs to the process, not to a store, because rows are read over many connections, and
+/// the log is the process's too.
+static NAMED: Mutex<Option<HashMap<String, NamedRows>>> = Mutex::new(None);
+
+/// Names a damaged row in the log and counts it, unless it was named before; `key` is 0 where the row has no number.
+pub(super) fn note(connection: &Connection, table: &'static str, key: i64, fault: &SqliteError) {
+    note_by(connection, (table, key), key, fault);
+}
+
+fn note_by(connection: &Connection, identity: (&'static str, i64), key: i64, fault: &SqliteError) {
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    let named = named.get_or_insert_default();
-    if named.len() < NAMED_MAX_COUNT && named.insert((table, key)) {
+    let named = named.get_or_insert_default().entry(file_of(connection)).or_default();
+    if named.len() < NAMED_MAX_COUNT && named.insert(identity) {
+        let table = identity.0;
         tracing::error!(table, key, %fault, "a row cannot be read: it is left out, the others are not");
     }
+}
+
+/// Counts the rows of a file that could not be read since the process began: each once.
+pub(super) fn count(connection: &Connection) -> u64 {
+    let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let rows = named.as_ref().and_then(|named| named.get(&file_of(connection)));
+    rows.map_or(0, |rows| rows.len() as u64)
+}
+
+/// Returns what rows without a number are told apart by; two that fall together count as one.
+fn hash_of(value: ValueRef<'_>) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    value.as_bytes_or_null().ok().flatten().hash(&mut hasher);
+    hasher.finish().cast_signed()
+}
+
+fn file_of(connection: &Connection) -> String {
+    connection.path().unwrap_or_default().to_owned()
 }
 
 /// Reads up to `max` rows of those that can be read, and gives the first column of the others, when that is a number.
@@ -41,11 +70,11 @@ pub(super) fn readable<T>(
         match read(row) {
             Ok(value) => found.push(value),
             Err(fault) if fault.is_damage() => {
-                let key = match row.get_ref(0)? {
-                    ValueRef::Integer(key) => key,
-                    _ => 0,
+                let (identity, key) = match row.get_ref(0)? {
+                    ValueRef::Integer(key) => (key, key),
+                    other => (hash_of(other), 0),
                 };
-                note(table, key, &fault);
+                note_by(connection, (table, identity), key, &fault);
                 broken.push(key);
             }
             Err(fault) => return Err(fault),
@@ -55,7 +84,10 @@ pub(super) fn readable<T>(
 }
 
 /// Does something whole or not at all; returns the fault when what it met makes no sense, and fails when the engine does.
-pub(super) fn attempt<T>(connection: &Connection, work: impl FnOnce() -> Done<T>) -> Done<Result<T, Fault>> {
+pub(super) fn attempt<T>(
+    connection: &Connection,
+    work: impl FnOnce() -> Done<T>,
+) -> Done<Result<T, SqliteError>> {
     run(connection, "SAVEPOINT attempt", [])?;
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));
     match done {

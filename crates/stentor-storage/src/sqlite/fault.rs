@@ -6,12 +6,12 @@ use stentor_core::ports::store::StoreError;
 
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum SqliteError {
     Store(StoreError),
     Engine(Error),
 }
 
-impl Fault {
+impl SqliteError {
     /// Returns whether the engine cannot read or write now, or not this.
     pub(super) fn is_unavailable(&self) -> bool {
         match self {
@@ -29,7 +29,7 @@ impl Fault {
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for SqliteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
@@ -43,48 +43,48 @@ const fn is_unavailable(error: &StoreError) -> bool {
 }
 
 /// What a job gives.
-pub(super) type Done<T> = Result<T, Fault>;
+pub(super) type Done<T> = Result<T, SqliteError>;
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for SqliteError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<TooFew> for Fault {
+impl From<TooFew> for SqliteError {
     fn from(too_few: TooFew) -> Self {
         damaged(&too_few.to_string())
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SqliteError {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteError> for StoreError {
+    fn from(fault: SqliteError) -> Self {
         match fault {
-            Fault::Store(error) => error,
-            Fault::Engine(error) => meaning(&error),
+            SqliteError::Store(error) => error,
+            SqliteError::Engine(error) => meaning(&error),
         }
     }
 }
 
 /// Says that what was read makes no sense.
-pub(super) fn damaged(what: &str) -> Fault {
-    Fault::Store(StoreError::Damaged(what.to_owned()))
+pub(super) fn damaged(what: &str) -> SqliteError {
+    SqliteError::Store(StoreError::Damaged(what.to_owned()))
 }
 
 /// Says that there is no such thing.
-pub(super) const fn missing(what: &'static str) -> Fault {
-    Fault::Store(StoreError::NotFound(what))
+pub(super) const fn missing(what: &'static str) -> SqliteError {
+    SqliteError::Store(StoreError::NotFound(what))
 }
 
 /// Says that the state of things forbids it.
-pub(super) fn conflict(why: impl Into<String>) -> Fault {
-    Fault::Store(StoreError::Conflict(why.into()))
+pub(super) fn conflict(why: impl Into<String>) -> SqliteError {
+    SqliteError::Store(StoreError::Conflict(why.into()))
 }
 
 /// Returns whether the engine refused because a row with this identity exists.
@@ -93,9 +93,9 @@ pub(super) fn is_repeat(error: &Error) -> bool {
 }
 
 /// Returns a refused repeat its meaning.
-pub(super) fn repeat(fault: Fault, why: &str) -> Fault {
+pub(super) fn repeat(fault: SqliteError, why: &str) -> SqliteError {
     match fault {
-        Fault::Engine(error) if is_repeat(&error) => conflict(why),
+        SqliteError::Engine(error) if is_repeat(&error) => conflict(why),
         other => other,
     }
 }

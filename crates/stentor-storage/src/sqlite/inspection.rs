@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, OpenFlags};
 use stentor_core::ports::store::StoreError;
 
-use super::fault::{Done, Fault};
+use super::fault::{Done, SqliteError};
 use super::settings::SqliteSettings;
 use crate::seal::SealKeyId;
 
@@ -79,7 +79,7 @@ fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
 }
 
 /// Opens for reading only; at the end the log is left as it was, also when nobody else has the file open.
-fn open(path: &Path) -> Result<Connection, Fault> {
+fn open(path: &Path) -> Result<Connection, SqliteError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let patience_ms = SqliteSettings::store().busy_timeout_ms;

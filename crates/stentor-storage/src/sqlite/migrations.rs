@@ -6,12 +6,12 @@ use stentor_core::ports::store::StoreError;
 use super::fault::{Done, damaged};
 
 /// One step: statements, and then what statements cannot say.
-pub(super) struct Step {
+pub(super) struct Migration {
     sql: &'static str,
     work: Option<fn(&Connection) -> Done<()>>,
 }
 
-impl Step {
+impl Migration {
     const fn sql(sql: &'static str) -> Self {
         Self { sql, work: None }
     }
@@ -24,29 +24,29 @@ impl Step {
 }
 
 /// The steps of the store's file; step i leads to version i + 1 and is never changed once released.
-pub(super) const STORE: &[Step] = &[
-    Step::sql(include_str!("migrations/0001_store.sql")),
-    Step::sql(include_str!("migrations/0002_store_stops.sql")),
-    Step::sql(include_str!("migrations/0003_store_set_aside.sql")),
-    Step::sql(include_str!("migrations/0004_store_group_audience.sql")),
-    Step::sql(include_str!("migrations/0005_store_fresh_tokens.sql")),
-    Step {
+pub(super) const STORE: &[Migration] = &[
+    Migration::sql(include_str!("migrations/0001_store.sql")),
+    Migration::sql(include_str!("migrations/0002_store_stops.sql")),
+    Migration::sql(include_str!("migrations/0003_store_set_aside.sql")),
+    Migration::sql(include_str!("migrations/0004_store_group_audience.sql")),
+    Migration::sql(include_str!("migrations/0005_store_fresh_tokens.sql")),
+    Migration {
         sql: include_str!("migrations/0006_store_token_leaves.sql"),
         work: Some(super::store::adopt_rows),
     },
-    Step::sql(include_str!("migrations/0007_store_collapse_due.sql")),
-    Step::sql(include_str!("migrations/0008_store_turns.sql")),
-    Step::sql(include_str!("migrations/0009_store_audit.sql")),
-    Step::sql(include_str!("migrations/0010_store_leftovers.sql")),
-    Step::sql(include_str!("migrations/0011_store_seals.sql")),
-    Step::sql(include_str!("migrations/0012_store_starts.sql")),
+    Migration::sql(include_str!("migrations/0007_store_collapse_due.sql")),
+    Migration::sql(include_str!("migrations/0008_store_turns.sql")),
+    Migration::sql(include_str!("migrations/0009_store_audit.sql")),
+    Migration::sql(include_str!("migrations/0010_store_leftovers.sql")),
+    Migration::sql(include_str!("migrations/0011_store_seals.sql")),
+    Migration::sql(include_str!("migrations/0012_store_starts.sql")),
 ];
 
 /// The steps of the queue's file.
-pub(super) const QUEUE: &[Step] = &[Step::sql(include_str!("migrations/0001_queue.sql"))];
+pub(super) const QUEUE: &[Migration] = &[Migration::sql(include_str!("migrations/0001_queue.sql"))];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own.
-pub(super) fn run(connection: &Connection, steps: &[Step]) -> Done<()> {
+pub(super) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = usize::try_from(version).map_err(|_| damaged("a negative schema version"))?;
     if version > steps.len() {
@@ -68,7 +68,7 @@ pub(super) fn run(connection: &Connection, steps: &[Step]) -> Done<()> {
     Ok(())
 }
 
-fn take(connection: &Connection, step: &Step, version: usize) -> Done<()> {
+fn take(connection: &Connection, step: &Migration, version: usize) -> Done<()> {
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(step.sql)?;
     step.work.map_or(Ok(()), |work| work(&transaction))?;

@@ -23,7 +23,7 @@ use super::migrations;
 use super::query::{all, limit, one, run};
 use super::row::{code, int, maybe_time, number, time};
 use super::settings::SqliteSettings;
-use super::writer::{Priority, Writer};
+use super::writer::{CommitPriority, WriterThread};
 
 /// Tickets that one transaction publishes: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 1_000;
@@ -32,7 +32,7 @@ const CHANGED_MAX_MS: u64 = 1_000;
 
 /// A queue in one SQLite file.
 pub struct SqliteQueue {
-    writer: Writer,
+    writer: WriterThread,
     /// Counts while others write.
     reader: Arc<Mutex<Connection>>,
     changes: Notify,
@@ -64,7 +64,7 @@ impl SqliteQueue {
             other => other?,
         };
         let reader = Arc::new(Mutex::new(file::open_reader(path, &settings)?));
-        let writer = Writer::start("stentor-queue", connection, &settings, |_| ())?;
+        let writer = WriterThread::start("stentor-queue", connection, &settings, |_| ())?;
         Ok(Self { writer, reader, changes: Notify::new(), horizon: Mutex::default(), _lock: lock })
     }
 
@@ -75,7 +75,7 @@ impl SqliteQueue {
     {
         let work = move |connection: &Connection| mend::around(connection, work);
         self.writer
-            .run(Priority::Usual, work)
+            .run(CommitPriority::Usual, work)
             .await
             .map_err(|error| QueueError::Unavailable(error.to_string()))
     }

@@ -29,7 +29,7 @@ pub(super) enum Reading {
 
 /// A bounded pool of reading connections, opened when needed.
 pub(super) struct Readers {
-    shared: Arc<Shared>,
+    shared: Arc<ReaderPool>,
     short: Arc<Semaphore>,
     walk: Arc<Semaphore>,
     long: Arc<Semaphore>,
@@ -37,7 +37,7 @@ pub(super) struct Readers {
     pool: WorkerPool,
 }
 
-struct Shared {
+struct ReaderPool {
     path: PathBuf,
     settings: SqliteSettings,
     gate: Arc<Gate>,
@@ -52,7 +52,7 @@ impl Readers {
         let (short, long) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
         let walk = places(settings.long_readers_max_count);
         let pool = WorkerPool::new(settings.long_readers_max_count)?;
-        let shared = Arc::new(Shared { path, settings: settings.clone(), gate, idle });
+        let shared = Arc::new(ReaderPool { path, settings: settings.clone(), gate, idle });
         Ok(Self { shared, short, walk, long, pool })
     }
 
@@ -84,7 +84,7 @@ impl Readers {
     }
 }
 
-impl Shared {
+impl ReaderPool {
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
         let connection = match self.take() {
             Some(connection) => connection,

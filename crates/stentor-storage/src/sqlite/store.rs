@@ -58,7 +58,7 @@ use super::migrations;
 use super::readers::{Readers, Reading};
 use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
-use super::writer::{Priority, Writer};
+use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
 use lost::Lost;
 use message_rows::MessageCache;
@@ -76,7 +76,7 @@ pub struct SqliteStore {
 
 /// Dropped in this order: first the last jobs are committed, last the file is given free.
 struct Inner {
-    writer: Writer,
+    writer: WriterThread,
     readers: Readers,
     messages: Arc<MessageCache>,
     prefetch: Arc<PrefetchCache>,
@@ -122,7 +122,7 @@ impl SqliteStore {
             settled.note_settled();
             bound.check(connection);
         };
-        let writer = Writer::start("stentor-store", connection, &settings, settled)?;
+        let writer = WriterThread::start("stentor-store", connection, &settings, settled)?;
         let readers = Readers::new(path, &settings, gate)?;
         let (messages, lost, pace) = (Arc::default(), Arc::default(), Pace::default());
         let inner = Inner { writer, readers, messages, prefetch, vault, log, lost, pace, _lock: lock };
@@ -139,7 +139,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Priority::Usual, work).await
+        self.inner.writer.run(CommitPriority::Usual, work).await
     }
 
     /// Does a job for which a caller or a single device waits, before all that moves audiences.
@@ -148,7 +148,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.writer.run(Priority::First, work).await
+        self.inner.writer.run(CommitPriority::First, work).await
     }
 
     /// Does a job that works on many chunks, and again without those that the disk does not give while it gives the rest.

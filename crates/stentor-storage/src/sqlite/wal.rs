@@ -21,12 +21,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The way of all readers to their snapshots.
 #[derive(Default)]
 pub(super) struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct GateState {
     is_shut: bool,
     inside: BTreeMap<u64, InterruptHandle>,
     entered: u64,
@@ -70,7 +70,7 @@ impl Gate {
         wait.unwrap_or_else(PoisonError::into_inner).0.inside.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

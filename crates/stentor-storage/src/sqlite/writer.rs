@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
+pub(super) use commit_queue::CommitPriority;
 use commit_queue::CommitQueue;
-pub(super) use commit_queue::Priority;
-use health::{Health, Standing, text_of};
+use health::{Health, WriteHealth, text_of};
 
 /// How what a job wrote is taken back when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,14 @@ trait Job: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-struct Call<F, T> {
+struct WriteJob<F, T> {
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
     undo: Undo,
 }
 
-impl<F, T> Job for Call<F, T>
+impl<F, T> Job for WriteJob<F, T>
 where
     F: FnOnce(&Connection) -> Done<T> + Send,
     T: Send,
@@ -77,7 +77,7 @@ where
 }
 
 /// The way to the thread that writes; dropping it waits until all that was handed over is committed.
-pub(super) struct Writer {
+pub(super) struct WriterThread {
     queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -93,7 +93,7 @@ impl<T> Pending<T> {
     }
 }
 
-impl Writer {
+impl WriterThread {
     /// Starts the thread; it calls `settled` with its connection whenever a transaction has ended, before its jobs are
     /// answered.
     pub(super) fn start(
@@ -108,7 +108,7 @@ impl Writer {
             connection,
             queue: queue.clone(),
             health: health.clone(),
-            next: Priority::First,
+            next: CommitPriority::First,
             wrote: false,
             max_jobs: settings.group_commit_max_jobs.max(1),
             max_span: Duration::from_millis(settings.group_commit_max_ms.into()),
@@ -122,9 +122,9 @@ impl Writer {
     /// Returns whether what is written now is kept; where the last commit does not say, `probe` is written for it.
     pub(super) async fn keeps(&self, probe: fn(&Connection) -> Done<()>) -> Result<(), StoreError> {
         match self.health.standing(Instant::now()) {
-            Standing::Keeps => Ok(()),
-            Standing::Fails(error) => Err(error),
-            Standing::Unknown => self.run(Priority::First, probe).await,
+            WriteHealth::Keeps => Ok(()),
+            WriteHealth::Fails(error) => Err(error),
+            WriteHealth::Unknown => self.run(CommitPriority::First, probe).await,
         }
     }
 
@@ -134,7 +134,7 @@ impl Writer {
     }
 
     /// Hands a job over, waiting for a place; what it comes to is on disk.
-    pub(super) async fn submit<T, F>(&self, priority: Priority, work: F) -> Pending<T>
+    pub(super) async fn submit<T, F>(&self, priority: CommitPriority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -144,7 +144,7 @@ impl Writer {
 
     /// Hands over a job that makes all its checks before it writes: it needs no savepoint, whose copies of pages cost more
     /// than a small job's own work. Should the engine fail in the middle of it, all of its commit fail.
-    pub(super) async fn submit_checked<T, F>(&self, priority: Priority, work: F) -> Pending<T>
+    pub(super) async fn submit_checked<T, F>(&self, priority: CommitPriority, work: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -152,13 +152,13 @@ impl Writer {
         self.hand_over(priority, work, Undo::Nothing).await
     }
 
-    async fn hand_over<T, F>(&self, priority: Priority, work: F, undo: Undo) -> Pending<T>
+    async fn hand_over<T, F>(&self, priority: CommitPriority, work: F, undo: Undo) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let call = Call { work: Some(work), result: None, reply, undo };
+        let call = WriteJob { work: Some(work), result: None, reply, undo };
         match self.queue.push(priority, Box::new(call)).await {
             Ok(()) => Pending(Ok(answer)),
             Err(_) => Pending(Err(closed())),
@@ -166,7 +166,7 @@ impl Writer {
     }
 
     /// Does a job and waits for its commit.
-    pub(super) async fn run<T, F>(&self, priority: Priority, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(&self, priority: CommitPriority, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Done<T> + Send + 'static,
@@ -175,7 +175,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
@@ -195,7 +195,7 @@ struct GroupCommitter {
     queue: Arc<CommitQueue<Box<dyn Job>>>,
     health: Arc<Health>,
     /// Whose turn it is to begin a commit, if jobs of both priorities wait.
-    next: Priority,
+    next: CommitPriority,
     /// Whether a job of this commit that is to be kept has written anything.
     wrote: bool,
     max_jobs: usize,
@@ -219,7 +219,8 @@ impl GroupCommitter {
 
     fn run(&mut self, mut settled: impl FnMut(&Connection)) {
         while let Some((priority, first)) = self.queue.take(self.next) {
-            self.next = if priority == Priority::First { Priority::Usual } else { Priority::First };
+            self.next =
+                if priority == CommitPriority::First { CommitPriority::Usual } else { CommitPriority::First };
             let mut group = Vec::new();
             self.wrote = false;
             let committed = self.group(priority, first, &mut group);
@@ -237,12 +238,12 @@ impl GroupCommitter {
     /// Works on what waits and commits it.
     fn group(
         &mut self,
-        priority: Priority,
+        priority: CommitPriority,
         first: Box<dyn Job>,
         group: &mut Vec<Box<dyn Job>>,
     ) -> Result<(), StoreError> {
         let begun = Instant::now();
-        let mut in_a_hurry = priority == Priority::First;
+        let mut in_a_hurry = priority == CommitPriority::First;
         group.push(first);
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
@@ -253,9 +254,9 @@ impl GroupCommitter {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
-            let hurried = self.queue.try_take(Priority::First);
+            let hurried = self.queue.try_take(CommitPriority::First);
             in_a_hurry |= hurried.is_some();
-            let patient = || if in_a_hurry { None } else { self.queue.try_take(Priority::Usual) };
+            let patient = || if in_a_hurry { None } else { self.queue.try_take(CommitPriority::Usual) };
             match hurried.or_else(patient) {
                 Some(next) => group.push(next),
                 None => break,
@@ -316,7 +317,7 @@ impl GroupCommitter {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         done.map(drop).map_err(|error| {
             tracing::error!(%error, "the store cannot write");
-            super::fault::Fault::from(error).into()
+            super::fault::SqliteError::from(error).into()
         })
     }
 }

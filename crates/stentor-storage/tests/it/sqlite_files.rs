@@ -4,19 +4,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use stentor_core::app::{ApiKey, Scope, Scopes};
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, CampaignId, ChunkId};
-use stentor_core::name::GroupName;
+use stentor_core::group::Member;
+use stentor_core::id::{AppId, CampaignId, ChunkId, KeyId};
+use stentor_core::name::{GroupName, Label};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::{
-    AppStore, AuditStore, Change, DeviceStore, MessageStore, PipelineStore, ScheduleStore, StoreError,
+    AppStore, AuditStore, Change, DeviceStore, GroupStore, MessageStore, NewAuditEntry, PipelineStore,
+    ScheduleStore, StoreError, UserStore,
 };
 use stentor_core::target::Target;
-use stentor_storage::conformance::scene::{Draft, Scene, accept_all, app, at, lease_at};
+use stentor_storage::conformance::PlainChanges;
+use stentor_storage::conformance::scene::{Draft, Scene, accept_all, app, at, group, lease_at, person};
 use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
 use tempfile::TempDir;
 
@@ -257,7 +261,7 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
     assert_eq!(ledger.campaign.state, CampaignState::Finished);
     let history = store.delivery(scene.app, message, devices[5]).await.expect("no damage to who asks");
     assert!(history.is_empty(), "who was in it cannot be told");
-    assert_eq!(store.quarantined_count().await, Ok(1));
+    assert_eq!(store.figures().await.expect("counted").quarantined_chunks, 1);
 }
 
 #[tokio::test]
@@ -395,6 +399,56 @@ async fn a_change_whose_entry_cannot_be_written_is_not_made() {
         request_id: String::new(),
         refused: false,
     };
-    assert!(store.change(Change::CreateApp(app(1)), note, 10).await.is_err());
+    assert!(
+        store.change(Change::CreateApp(app(1)), Some(NewAuditEntry { note, max_count: 10 })).await.is_err()
+    );
     assert_eq!(store.apps().await, Ok(Vec::new()));
+}
+
+/// Gives one row of each list a name that no name may be.
+const DAMAGES: [&str; 5] = [
+    "UPDATE apps SET name = char(1) WHERE id = 2",
+    "UPDATE api_keys SET name = char(1) WHERE id = 2",
+    "UPDATE groups SET name = char(1) WHERE name = 'two'",
+    "UPDATE users SET external_id = char(1) WHERE external_id = 'two'",
+    "UPDATE group_users SET external_id = char(1) WHERE external_id = 'two'",
+];
+
+#[tokio::test]
+async fn a_row_that_a_list_leaves_out_is_counted_once() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    for number in 1..=2 {
+        store.create_app(&app(number)).await.expect("kept");
+        store.create_key(&key(number)).await.expect("kept");
+    }
+    let (own, first) = (app(1).id, group("one"));
+    for name in ["one", "two"] {
+        store.put_group(own, &group(name), at(0)).await.expect("kept");
+    }
+    let members = ["one", "two"].map(|name| Member::User(person(name)));
+    store.add_members(own, &first, &members, at(0)).await.expect("added");
+    assert_eq!(store.figures().await.expect("counted").damaged_rows, 0);
+    drop(store);
+    DAMAGES.iter().for_each(|damage| folder.meddle(damage));
+    let store = folder.store().expect("opened");
+    for _ in 0..2 {
+        assert_eq!(store.apps().await.expect("listed").len(), 1);
+        assert_eq!(store.keys(own).await.expect("listed").len(), 1);
+        assert_eq!(store.groups(own, None, 9).await.expect("listed").len(), 1);
+        assert_eq!(store.users(own, None, 9).await.expect("listed").len(), 1);
+        assert_eq!(store.members(own, &first, None, 9).await, Ok(members[..1].to_vec()));
+    }
+    assert_eq!(store.figures().await.expect("counted").damaged_rows, DAMAGES.len() as u64);
+}
+
+fn key(number: u64) -> ApiKey {
+    ApiKey {
+        id: KeyId::from_raw(number),
+        app: Some(app(1).id),
+        name: Label::new("a key").expect("fits"),
+        scopes: Scopes::of(&[Scope::Admin]),
+        hash: [number as u8; 32],
+        created_at: at(0),
+    }
 }

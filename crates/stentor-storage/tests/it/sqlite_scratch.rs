@@ -3,7 +3,9 @@
 use stentor_core::chunk::encode_devices;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{ChunkId, MessageId};
-use stentor_core::ports::store::{Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, StoreError};
+use stentor_core::ports::store::{
+    Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, StoreError,
+};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, INSTANCE, Scene, accept_all, at, lease_at, lease_of};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
@@ -15,7 +17,7 @@ use crate::unsynced_vfs;
 const CHUNK: usize = 3_000;
 
 /// A store with three chunks, leased by a process or by none, and the page of the second scratched.
-async fn scratched(folder: &TempDir, lease: Option<Lease>) -> (SqliteStore, MessageId, Vec<ChunkId>) {
+async fn scratched(folder: &TempDir, lease: Option<LeaseTerms>) -> (SqliteStore, MessageId, Vec<ChunkId>) {
     let settings = SqliteSettings { vfs: Some(unsynced_vfs::register()), ..SqliteSettings::store() };
     let path = folder.path().join("stentor.db");
     let store = SqliteStore::open(&path, settings.clone()).expect("made");
@@ -66,7 +68,7 @@ async fn leases_on_a_page_that_the_disk_does_not_give_keep_no_server_from_starti
 async fn leases_that_ran_out_on_such_a_page_keep_no_others_from_being_taken_back_or_prolonged() {
     let folder = TempDir::new().expect("a folder");
     let (store, message, chunks) = scratched(&folder, Some(lease_at(at(1)))).await;
-    let held: Vec<_> = chunks.iter().map(|chunk| (*chunk, 1)).collect();
+    let held: Vec<_> = chunks.iter().map(|chunk| Lease { chunk: *chunk, epoch: 1 }).collect();
     store.extend(&held, lease_at(at(30))).await.expect("the others are prolonged");
     assert!(store.sweep(100, at(70)).await.expect("swept").released.is_empty());
     let swept = store.sweep(100, at(200)).await.expect("swept");

@@ -7,6 +7,7 @@ use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{AppStore, StoreError};
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, sealed_under};
 use tempfile::TempDir;

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use stentor_core::device::{ProviderKind, Registration};
-use stentor_core::ports::store::{AppStore, DeviceStore, PipelineStore};
+use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore};
+use stentor_core::target::Target;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at, registration};
 use stentor_storage::conformance::strike::{Strike, strike, strikes};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
@@ -52,7 +54,7 @@ async fn serve(made: &Path, blow: &Strike, is_open: bool) {
     let all = [registrations(), fresh.to_vec()].concat();
     let devices: BTreeSet<_> = register(&store, &all).await.into_iter().collect();
     assert_eq!(devices.len(), DEVICES + 1, "{blow}");
-    let counts = store.device_counts(app(1).id).await.expect("counted");
+    let counts = store.count_audience(app(1).id, &Target::Everyone).await.expect("counted");
     let listed: u64 = counts.iter().map(|(_, count)| count).sum();
     assert_eq!(listed, all.len() as u64, "{blow}, open: {is_open}: none is registered twice");
 }

@@ -11,7 +11,7 @@ use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
 use crate::ledger::{Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use crate::message::Message;
 use crate::outcome::Reason;
-use crate::ports::store::{Lease, SendDecision, StoreError};
+use crate::ports::store::{LeaseTerms, SendDecision, StoreError};
 use crate::time::Timestamp;
 
 type Done<T> = Result<T, StoreError>;
@@ -161,7 +161,7 @@ impl LedgerRows for Room {
         Ok(id)
     }
 
-    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: Lease) -> Done<()> {
+    fn write_lease(&mut self, chunk: &Box<Chunk>, epoch: u32, lease: LeaseTerms) -> Done<()> {
         self.row_mut(chunk.campaign)?.campaign.started_at.get_or_insert(lease.now);
         let row = self.set(chunk.id, ChunkState::Leased, Some(lease.now))?;
         (row.chunk.epoch, row.lease) = (epoch, Some((lease.instance, lease.until)));

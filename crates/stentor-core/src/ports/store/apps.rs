@@ -3,25 +3,16 @@ use async_trait::async_trait;
 use super::StoreError;
 use crate::app::{ApiKey, App, Credential};
 use crate::device::ProviderKind;
-use crate::id::{AppId, KeyId};
+use crate::id::AppId;
 
 /// Apps, keys and credentials.
 #[async_trait]
 pub trait AppStore: Send + Sync {
-    /// Keeps a new app; a name may repeat, an id may not (Conflict).
-    async fn create_app(&self, app: &App) -> Result<(), StoreError>;
-
     /// Returns the app.
     async fn app(&self, id: AppId) -> Result<App, StoreError>;
 
     /// Returns all apps in order of id.
     async fn apps(&self) -> Result<Vec<App>, StoreError>;
-
-    /// Removes an app with all that belongs to it; campaigns that run are gone with it. What is much of it goes by and by.
-    async fn delete_app(&self, id: AppId) -> Result<(), StoreError>;
-
-    /// Keeps a new key.
-    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError>;
 
     /// Finds a key by the hash of its secret.
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError>;
@@ -32,20 +23,11 @@ pub trait AppStore: Send + Sync {
     /// Returns an app's keys in order of id.
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// Removes a key of this app.
-    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError>;
-
-    /// Keeps or replaces the app's credential at a provider.
-    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError>;
-
     /// Returns all credentials of all apps.
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError>;
 
     /// Returns one credential.
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError>;
-
-    /// Removes one credential.
-    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError>;
 
     /// Returns the largest app, key, message or schedule number in use, so that new ones come after it.
     async fn last_id(&self) -> Result<u64, StoreError>;

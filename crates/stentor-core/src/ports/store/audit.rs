@@ -10,28 +10,29 @@ use crate::id::{AppId, CampaignId, KeyId, ScheduleId};
 use crate::schedule::{Schedule, ScheduleState};
 use crate::time::Timestamp;
 
-/// A change that is audited; each does what the method of its name does.
+/// A change that is audited: what an owner or the operator does to apps, keys, credentials, schedules and campaigns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// `create_app`.
+    /// Keeps a new app; a name may repeat, an id may not (Conflict).
     CreateApp(App),
-    /// `delete_app`.
+    /// Removes an app with all that belongs to it; campaigns that run are gone with it. What is much of it goes by and by.
     DeleteApp(AppId),
-    /// `create_key`.
+    /// Keeps a new key.
     CreateKey(ApiKey),
-    /// `delete_key`.
+    /// Removes a key of this app.
     DeleteKey(AppId, KeyId),
-    /// `put_credential`.
+    /// Keeps or replaces the app's credential at a provider.
     PutCredential(Credential),
-    /// `delete_credential`.
+    /// Removes one credential.
     DeleteCredential(AppId, ProviderKind),
-    /// `create_schedule`; a repeat changes nothing and leaves no entry.
+    /// Keeps a new schedule; a repeat changes nothing and leaves no entry.
     CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
-    /// `set_schedule`.
+    /// Sets state and next tick; Conflict when the schedule was canceled or finished before.
     SetSchedule(AppId, ScheduleId, ScheduleState, Option<Timestamp>),
-    /// `delete_broken_schedule`.
+    /// Cancels a schedule of which nothing else can be read, and deletes it.
     DeleteBrokenSchedule(AppId, ScheduleId),
-    /// `act`.
+    /// Does what the owner asks of a campaign. Canceling ends queued chunks at once, many in several transactions; resuming
+    /// returns the chunks to publish.
     Act(AppId, CampaignId, CampaignAction, Timestamp),
 }
 
@@ -40,12 +41,21 @@ pub enum Change {
 pub enum Changed {
     /// It is made.
     Done,
-    /// What `create_schedule` gives.
+    /// What became of a new schedule.
     Stored(Idempotent<()>),
-    /// What `set_schedule` gives.
+    /// The schedule as it is then.
     Schedule(Box<Schedule>),
-    /// What `act` gives.
+    /// The campaign as it is then, and the chunks to publish.
     Campaign(Box<Campaign>, Vec<Ticket>),
+}
+
+/// An entry of the audit trail to keep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAuditEntry {
+    /// What it says.
+    pub note: AuditNote,
+    /// How many entries of its kind in its app stay, the newest.
+    pub max_count: u64,
 }
 
 /// Which entries are asked for.
@@ -62,12 +72,12 @@ pub struct AuditFilter {
 /// The audit trail. What an app's removal takes along, it leaves here.
 #[async_trait]
 pub trait AuditStore: Send + Sync {
-    /// Makes a change and keeps its entry in one transaction: neither is there without the other. Of entries of its kind in
-    /// its app the newest `max_count` stay.
-    async fn change(&self, change: Change, note: AuditNote, max_count: u64) -> Result<Changed, StoreError>;
+    /// Makes a change and keeps its entry in one transaction: neither is there without the other. No entry is kept of what
+    /// nobody asked for.
+    async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError>;
 
-    /// Keeps the entry of a change that was refused; of its kind in its app the newest `max_count` stay.
-    async fn note_refused(&self, note: AuditNote, max_count: u64) -> Result<(), StoreError>;
+    /// Keeps the entry of a change that was refused.
+    async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError>;
 
     /// Lists entries, newest first, those below the page's cursor.
     async fn audit(&self, filter: AuditFilter, page: Page) -> Result<Vec<AuditEntry>, StoreError>;

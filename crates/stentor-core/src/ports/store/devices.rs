@@ -76,20 +76,6 @@ pub trait DeviceStore: Send + Sync {
         Ok(registered)
     }
 
-    /// Refuses what [`DeviceStore::register`] would refuse, and keeps nothing.
-    async fn validate_registrations(
-        &self,
-        app: AppId,
-        registrations: &[Registration],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let mut count = self.validate_some_registrations(app, registrations, now).await?;
-        while let Some(rest) = registrations.get(count..).filter(|rest| !rest.is_empty()) {
-            count += self.validate_some_registrations(app, rest, now).await?;
-        }
-        Ok(())
-    }
-
     /// Returns one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
 
@@ -108,9 +94,6 @@ pub trait DeviceStore: Send + Sync {
 
     /// Removes one device with its subscriptions and memberships.
     async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError>;
-
-    /// Counts listed, unretired devices by provider.
-    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError>;
 }
 
 /// Topics.

@@ -1,8 +1,7 @@
 use async_trait::async_trait;
 
 use super::StoreError;
-use crate::campaign::{Campaign, CampaignAction, Ledger};
-use crate::chunk::Ticket;
+use crate::campaign::{Campaign, Ledger};
 use crate::delivery::Record;
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
@@ -109,16 +108,6 @@ pub trait MessageStore: Send + Sync {
 
     /// Returns the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
-
-    /// Does what the owner asks. Canceling ends queued chunks at once, many in several transactions; resuming gives back the
-    /// chunks to publish.
-    async fn act(
-        &self,
-        app: AppId,
-        id: CampaignId,
-        action: CampaignAction,
-        now: Timestamp,
-    ) -> Result<(Campaign, Vec<Ticket>), StoreError>;
 
     /// Returns every attempt of one message at one device, in order.
     async fn delivery(

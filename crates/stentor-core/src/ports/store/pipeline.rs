@@ -46,7 +46,7 @@ pub struct Expanded {
 
 /// Under which conditions chunks are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseTerms {
     /// The process that leases; one start of a server is one instance.
     pub instance: u64,
     /// Until when the lease holds among live nodes.
@@ -55,6 +55,15 @@ pub struct Lease {
     pub now: Timestamp,
     /// Of which class the chunks are: those of single messages go before audiences.
     pub class: TrafficClass,
+}
+
+/// A chunk leased under an epoch: whoever leases it later has a larger one, and what is then done under the older is void.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// How often it was leased, this time included.
+    pub epoch: u32,
 }
 
 /// What is known of one device at sending time; `Gone` goes before `Collapsed`.
@@ -70,6 +79,10 @@ pub enum SendDecision {
 }
 
 /// A chunk leased to this process: the lease is on disk, its deliveries are `sending`.
+///
+/// Devices, decisions and tokens are lists of their own, not one list of a struct, because they come and go that way: the
+/// devices as the store unpacks them or has them from a producer, the tokens in one piece of memory that the sender's batch takes
+/// over. One list would be allocated and filled once more for each lease, and take 16 bytes a device instead of 9.
 #[derive(Debug, Clone)]
 pub struct LeasedChunk {
     /// The chunk.
@@ -95,6 +108,12 @@ pub struct LeasedChunk {
 }
 
 impl LeasedChunk {
+    /// Returns the lease that it is under.
+    #[must_use]
+    pub const fn lease(&self) -> Lease {
+        Lease { chunk: self.id, epoch: self.epoch }
+    }
+
     /// Returns these positions as a chunk of the same lease, without their addresses; positions that it has not are left out.
     #[must_use]
     pub fn part(&self, positions: &[u32]) -> Self {
@@ -145,10 +164,19 @@ pub enum SettleReply {
 pub struct Awaited {
     /// The chunk that was settled.
     pub parent: ChunkId,
-    /// The chunk that goes on.
-    pub chunk: ChunkId,
-    /// The epoch of its lease.
-    pub epoch: u32,
+    /// The lease of the chunk that goes on.
+    pub lease: Lease,
+}
+
+/// What whoever runs the server should know of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Chunks that were quarantined and not pruned yet.
+    pub quarantined_chunks: u64,
+    /// Rows of any kind that could not be read since the process began, each once: lists leave them out.
+    pub damaged_rows: u64,
+    /// Size of the engine's write-ahead log; 0 for an engine without one.
+    pub log_bytes: u64,
 }
 
 /// What was found at start.
@@ -211,13 +239,13 @@ pub trait PipelineStore: Send + Sync {
     async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError>;
 
     /// Leases chunks and reads what is needed to send them, all in one transaction; reply i belongs to chunk i.
-    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError>;
+    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError>;
 
     /// Prolongs leases held by an instance.
-    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError>;
+    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError>;
 
     /// Gives back leased chunks of which not a byte was sent: queued again, the attempt not counted.
-    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
+    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
 
     /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token hygiene, child
     /// chunks, stop. Reads the campaign again: retries of an ended one end with it. Reply i belongs to settlement i.
@@ -246,15 +274,12 @@ pub trait PipelineStore: Send + Sync {
     /// Writes something of no meaning and commits it: returns whether anything can be written at all.
     async fn try_to_write(&self) -> Result<(), StoreError>;
 
-    /// Counts the chunks that were quarantined and not pruned yet.
-    async fn quarantined_count(&self) -> Result<u64, StoreError>;
+    /// Counts what whoever runs the server should know of.
+    async fn figures(&self) -> Result<StoreFigures, StoreError>;
 
     /// Goes on with what was begun and is too much for one transaction: the rows of removed topics, groups, people and apps,
     /// which are gone for everybody already, and what is queued of campaigns canceled or stopped. Returns whether more is left.
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Returns the size of the engine's write-ahead log in bytes; 0 for an engine without one.
-    async fn log_bytes(&self) -> Result<u64, StoreError>;
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number

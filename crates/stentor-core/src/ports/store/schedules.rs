@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 
-use super::{Idempotent, IdempotentReply, Page, StoreError};
+use super::{Page, StoreError};
 use crate::id::{AppId, ScheduleId};
 use crate::message::Message;
-use crate::schedule::{Schedule, ScheduleState};
+use crate::schedule::Schedule;
 use crate::time::Timestamp;
 
 /// One firing of a schedule.
@@ -22,13 +22,6 @@ pub struct Occurrence {
 /// Schedules.
 #[async_trait]
 pub trait ScheduleStore: Send + Sync {
-    /// Keeps a new schedule.
-    async fn create_schedule(
-        &self,
-        schedule: &Schedule,
-        idempotency: Option<IdempotentReply>,
-    ) -> Result<Idempotent<()>, StoreError>;
-
     /// Returns one schedule.
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError>;
 
@@ -40,18 +33,6 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Lets a schedule that cannot be read, or cannot fire, fire no more, so that it holds up no other.
     async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError>;
-
-    /// Cancels a schedule of which nothing else can be read, and deletes it.
-    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError>;
-
-    /// Sets state and next tick; Conflict when it was canceled or finished before.
-    async fn set_schedule(
-        &self,
-        app: AppId,
-        id: ScheduleId,
-        state: ScheduleState,
-        next_due: Option<Timestamp>,
-    ) -> Result<Schedule, StoreError>;
 
     /// Counts an app's schedules that are active or paused.
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError>;

@@ -9,8 +9,9 @@ use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{AppStore, PipelineStore, Recovery};
+use stentor_core::ports::store::{PipelineStore, Recovery};
 use stentor_core::target::Target;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 

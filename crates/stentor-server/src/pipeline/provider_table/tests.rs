@@ -3,8 +3,8 @@ use std::sync::OnceLock;
 use async_trait::async_trait;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::Batch;
-use stentor_core::ports::store::AppStore;
 use stentor_core::retry::RetryPolicy;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::memory::MemoryStore;
 

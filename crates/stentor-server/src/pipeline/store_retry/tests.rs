@@ -32,8 +32,8 @@ impl RetryTerms for Script {
 }
 
 impl ChunkWrite for u64 {
-    fn chunk(&self) -> (ChunkId, u32) {
-        (ChunkId::from_raw(*self), 1)
+    fn lease(&self) -> Lease {
+        Lease { chunk: ChunkId::from_raw(*self), epoch: 1 }
     }
 }
 

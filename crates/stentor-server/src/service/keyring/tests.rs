@@ -1,8 +1,8 @@
 use secrecy::ExposeSecret;
 use stentor_core::app::{App, Scope, Scopes};
 use stentor_core::name::Label;
-use stentor_core::ports::store::AppStore;
 use stentor_core::time::Timestamp;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::memory::MemoryStore;
 use tempfile::TempDir;
 

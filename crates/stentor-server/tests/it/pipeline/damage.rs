@@ -12,11 +12,12 @@ use stentor_core::id::{ChunkId, KeyId, ScheduleId};
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    DeviceFilter, Expansion, IdempotentReply, Lease, LeaseReply, Page, StoreError, StoredReply,
+    DeviceFilter, Expansion, IdempotentReply, LeaseReply, LeaseTerms, Page, StoreError, StoredReply,
 };
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::TokenTarget;
+use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::strike::{Strike, strike, strikes};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
 
@@ -155,7 +156,7 @@ async fn schedules(store: &dyn Store, tenant: &Tenant) {
 async fn messages(store: &dyn Store, tenant: &mut Tenant, devices: &[DeviceId]) {
     let direct = || spec(Target::Device(devices[2]));
     let lease = |chunk: ChunkId, until: Timestamp, instance| async move {
-        let lease = Lease { instance, until, now: later(100), class: TrafficClass::Urgent };
+        let lease = LeaseTerms { instance, until, now: later(100), class: TrafficClass::Urgent };
         match store.lease(&[chunk], lease).await.expect("leased").remove(0) {
             LeaseReply::Leased(leased) => leased,
             other => panic!("{other:?}"),
@@ -348,7 +349,7 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
         store.campaigns(app, ALL).await.map_err(say("campaigns"))?;
         store.schedules(app, ALL).await.map_err(say("schedules"))?;
         store.history(app, tenant.device, ALL).await.map_err(say("history"))?;
-        store.device_counts(app).await.map_err(say("counts"))?;
+        store.count_audience(app, &Target::Everyone).await.map_err(say("counts"))?;
         match store.devices(app, &DeviceFilter::default(), ALL).await {
             // The app itself is no longer there.
             Err(StoreError::NotFound("app")) | Ok(_) => {}

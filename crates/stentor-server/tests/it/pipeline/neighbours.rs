@@ -2,6 +2,7 @@
 
 use super::stub::Stub;
 use super::*;
+use stentor_storage::conformance::PlainChanges;
 
 const BULK_MAX: usize = 8_000;
 

@@ -1,5 +1,6 @@
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::queue::Queue;
+use stentor_storage::conformance::PlainChanges;
 
 use super::stub::Stub;
 use super::*;

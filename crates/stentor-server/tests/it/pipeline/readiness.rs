@@ -2,6 +2,7 @@
 
 use super::stub::Stub;
 use super::*;
+use stentor_storage::conformance::PlainChanges;
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -3,6 +3,7 @@ use stentor_core::name::TimeZoneName;
 use stentor_core::ports::store::Page;
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_server::pipeline::calendar;
+use stentor_storage::conformance::PlainChanges;
 
 use super::stub::Stub;
 use super::*;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::conformance::PlainChanges;
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
@@ -9,7 +10,7 @@ use stentor_core::id::MessageId;
 use stentor_core::ports::store::{AttemptRecord, Expansion, SettleReply};
 
 use super::settling::answered;
-use super::world::{CHUNK_MAX_DEVICES, Held, World};
+use super::world::{CHUNK_MAX_DEVICES, HeldLease, World};
 
 /// More rounds than any script can need.
 const ROUNDS_MAX_COUNT: usize = 100;
@@ -41,7 +42,7 @@ impl World<'_> {
             self.publish(step.tickets);
         }
         self.lease(1_000).await;
-        for Held { chunk, .. } in std::mem::take(&mut self.held) {
+        for HeldLease { chunk, .. } in std::mem::take(&mut self.held) {
             let given = answered(&chunk, None, self.now());
             let reply = self.store().settle(vec![given.clone()]).await.expect("settled").remove(0);
             let SettleReply::Settled { tickets: children, .. } = reply else {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::first_number_at;
-use stentor_core::ports::store::{Idempotent, Lease, LeaseReply, NewMessage, SendDecision};
+use stentor_core::ports::store::{Idempotent, LeaseReply, LeaseTerms, NewMessage, SendDecision};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
-use super::world::{CHUNK_MAX_DEVICES, Held, World, pick};
+use super::world::{CHUNK_MAX_DEVICES, HeldLease, World, pick};
 use crate::conformance::scene::{Draft, lease_of, person, topic};
 
 impl World<'_> {
@@ -56,20 +56,20 @@ impl World<'_> {
         let due = self.tickets.iter().filter(|(_, ticket)| ticket.due_at <= now);
         let keys: Vec<_> = due.map(|(key, _)| *key).take(max).collect();
         let chunks: Vec<_> = keys.iter().map(|(_, chunk)| *chunk).collect();
-        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
+        let lease = LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
         let replies = self.store().lease(&chunks, lease).await.expect("asked");
         assert_eq!(replies.len(), chunks.len());
         for (key, reply) in keys.iter().zip(replies) {
             self.tickets.remove(key);
             match reply {
-                LeaseReply::Leased(chunk) => self.hold(Held { chunk: *chunk, until: lease.until }),
+                LeaseReply::Leased(chunk) => self.hold(HeldLease { chunk: *chunk, until: lease.until }),
                 LeaseReply::Paused => self.reach("a paused chunk asked for"),
                 LeaseReply::Void => self.reach("a void chunk asked for"),
             }
         }
     }
 
-    fn hold(&mut self, held: Held) {
+    fn hold(&mut self, held: HeldLease) {
         let chunk = &held.chunk;
         assert!(matches!(chunk.provider, ProviderKind::Fcm | ProviderKind::Apns));
         assert_eq!(chunk.decisions.len(), chunk.devices.len());

@@ -5,12 +5,12 @@ use std::time::Duration;
 use stentor_core::campaign::Stop;
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Lease, LeasedChunk, SendDecision, SettleReply};
+use stentor_core::ports::store::{LeaseTerms, LeasedChunk, SendDecision, SettleReply};
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
 use super::truth::draw;
-use super::world::{Held, World};
+use super::world::{HeldLease, World};
 use crate::conformance::scene::{accept_all, awaited_chunk, lease_of};
 
 impl World<'_> {
@@ -18,7 +18,7 @@ impl World<'_> {
         if self.held.is_empty() {
             return;
         }
-        let Held { chunk, until } = self.held.remove(which % self.held.len());
+        let HeldLease { chunk, until } = self.held.remove(which % self.held.len());
         let given = answered(&chunk, Some(how), self.now());
         if !given.children.is_empty() {
             self.reach("children");
@@ -33,7 +33,7 @@ impl World<'_> {
         assert_eq!(awaited.is_some(), !given.awaited.is_empty());
         if let Some(awaited) = awaited {
             self.reach("an awaited chunk");
-            self.held.push(Held { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
+            self.held.push(HeldLease { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
         }
         self.truth.settled(&chunk, &given, how);
         self.show(&children.len());
@@ -62,8 +62,8 @@ impl World<'_> {
         if self.held.is_empty() {
             return;
         }
-        let Held { chunk, .. } = self.held.remove(which % self.held.len());
-        let back = self.store().release(&[(chunk.id, chunk.epoch)], self.now()).await.expect("given back");
+        let HeldLease { chunk, .. } = self.held.remove(which % self.held.len());
+        let back = self.store().release(&[chunk.lease()], self.now()).await.expect("given back");
         self.reach("a chunk given back");
         self.publish(back);
         self.lost.push(chunk);
@@ -71,8 +71,8 @@ impl World<'_> {
 
     async fn extend(&mut self) {
         let now = self.now();
-        let lease = Lease { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
-        let held: Vec<_> = self.held.iter().map(|held| (held.chunk.id, held.chunk.epoch)).collect();
+        let lease = LeaseTerms { until: now.plus(Duration::from_secs(90)), ..lease_of(self.instance, now) };
+        let held: Vec<_> = self.held.iter().map(|held| held.chunk.lease()).collect();
         self.store().extend(&held, lease).await.expect("prolonged");
         self.held.iter_mut().for_each(|held| held.until = lease.until);
     }

@@ -9,6 +9,7 @@ use stentor_core::time::Timestamp;
 
 use super::Course;
 use super::truth::Truth;
+use crate::conformance::PlainChanges;
 use crate::conformance::StoreHome;
 use crate::conformance::scene::{app, at, person, registration, topic};
 
@@ -31,7 +32,7 @@ pub(super) struct World<'a> {
     /// What a queue would hold.
     pub(super) tickets: BTreeMap<(Lane, ChunkId), Ticket>,
     /// Leases that this process holds.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldLease>,
     /// Leases that were lost.
     pub(super) lost: Vec<LeasedChunk>,
     pub(super) truth: Truth,
@@ -40,7 +41,7 @@ pub(super) struct World<'a> {
 }
 
 /// A lease and until when it holds.
-pub(super) struct Held {
+pub(super) struct HeldLease {
     pub(super) chunk: LeasedChunk,
     pub(super) until: Timestamp,
 }
@@ -189,9 +190,9 @@ impl<'a> World<'a> {
         }
         self.tickets.retain(|(_, chunk), _| !swept.expired.contains(chunk));
         let (over, held) =
-            std::mem::take(&mut self.held).into_iter().partition(|held: &Held| held.until <= now);
+            std::mem::take(&mut self.held).into_iter().partition(|held: &HeldLease| held.until <= now);
         self.held = held;
-        for Held { chunk, .. } in over {
+        for HeldLease { chunk, .. } in over {
             self.reach("a lease ran out");
             self.lose(chunk, how);
         }
@@ -206,7 +207,7 @@ impl<'a> World<'a> {
         let recovery = self.store().recover(self.instance, self.now()).await.expect("recovered");
         let deliveries: usize = self.held.iter().map(|held| held.chunk.devices.len()).sum();
         assert_eq!((recovery.chunks, recovery.deliveries), (self.held.len() as u64, deliveries as u64));
-        for Held { chunk, .. } in std::mem::take(&mut self.held) {
+        for HeldLease { chunk, .. } in std::mem::take(&mut self.held) {
             self.reach("a crash with leases");
             self.lose(chunk, how);
         }

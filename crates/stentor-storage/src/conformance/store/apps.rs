@@ -7,6 +7,7 @@ use stentor_core::name::Label;
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
 use stentor_core::target::Target;
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, app, at, first, person, topic};
 
 const NO_APP: AppId = AppId::from_raw(999);

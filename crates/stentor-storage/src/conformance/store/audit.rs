@@ -6,10 +6,13 @@ use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{AuditFilter, Change, Changed, Idempotent, Page, Store, StoreError};
+use stentor_core::ports::store::{
+    AuditFilter, Change, Changed, Idempotent, NewAuditEntry, Page, Store, StoreError,
+};
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, app, at, first, reply};
 
 const KEY: KeyId = KeyId::from_raw(70);
@@ -38,7 +41,10 @@ pub async fn every_change_is_made_and_leaves_its_entry(store: &dyn Store) {
     let mut actions = Vec::new();
     for (change, action) in steps {
         let before = actions.len();
-        store.change(change, by_key(own, action), MANY).await.expect("made");
+        store
+            .change(change, Some(NewAuditEntry { note: by_key(own, action), max_count: MANY }))
+            .await
+            .expect("made");
         actions.push(action);
         let entries = all(store, AuditFilter::default()).await;
         assert_eq!((entries.len(), entries[0].note.action), (before + 1, action), "the newest first");
@@ -69,7 +75,10 @@ pub async fn a_change_that_fails_leaves_no_entry(store: &dyn Store) {
     ];
     for change in changes {
         let told = format!("{change:?}");
-        assert!(store.change(change, note(), MANY).await.is_err(), "{told}");
+        assert!(
+            store.change(change, Some(NewAuditEntry { note: note(), max_count: MANY })).await.is_err(),
+            "{told}"
+        );
     }
     assert_eq!(all(store, AuditFilter::default()).await, Vec::new());
     assert_eq!(store.keys(scene.app).await.expect("listed").len(), 1);
@@ -82,9 +91,9 @@ pub async fn a_repeated_schedule_leaves_one_entry(store: &dyn Store) {
         Change::CreateSchedule(schedule, Some(reply("again", 1, "{}")))
     };
     let note = || by_key(scene.app, AuditAction::ScheduleCreate);
-    let made = store.change(change(), note(), MANY).await;
+    let made = store.change(change(), Some(NewAuditEntry { note: note(), max_count: MANY })).await;
     assert_eq!(made, Ok(Changed::Stored(Idempotent::Done(()))));
-    let again = store.change(change(), note(), MANY).await;
+    let again = store.change(change(), Some(NewAuditEntry { note: note(), max_count: MANY })).await;
     assert!(matches!(again, Ok(Changed::Stored(Idempotent::Replayed(_)))), "{again:?}");
     assert_eq!(all(store, AuditFilter::default()).await.len(), 1);
 }
@@ -97,7 +106,7 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
     let elsewhere = AuditNote { app: Some(other), ..by_root.clone() };
     let nowhere = AuditNote { app: None, ..by_root.clone() };
     for note in [&by_root, &elsewhere, &nowhere] {
-        store.note_refused(note.clone(), 3).await.expect("kept");
+        store.note_refused(NewAuditEntry { note: note.clone(), max_count: 3 }).await.expect("kept");
     }
     for round in 0..9 {
         let change = Change::PutCredential(Credential {
@@ -106,8 +115,20 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
             secret: "{}".to_owned(),
             updated_at: at(round),
         });
-        store.change(change, by_key(scene.app, AuditAction::CredentialPut), 3).await.expect("made");
-        store.note_refused(AuditNote { at: at(round), ..refused.clone() }, 3).await.expect("kept");
+        store
+            .change(
+                change,
+                Some(NewAuditEntry { note: by_key(scene.app, AuditAction::CredentialPut), max_count: 3 }),
+            )
+            .await
+            .expect("made");
+        store
+            .note_refused(NewAuditEntry {
+                note: AuditNote { at: at(round), ..refused.clone() },
+                max_count: 3,
+            })
+            .await
+            .expect("kept");
     }
     let entries = all(store, AuditFilter::default()).await;
     let count = |wanted: AuditAction| entries.iter().filter(|entry| entry.note.action == wanted).count();
@@ -121,9 +142,15 @@ pub async fn entries_are_bounded_and_nobody_crowds_out_what_others_did(store: &d
 pub async fn an_apps_entries_stay_when_it_goes(store: &dyn Store) {
     let scene = scene_with_key(store).await;
     let note = by_key(scene.app, AuditAction::KeyCreate);
-    store.change(Change::CreateKey(key(scene.app, 71)), note, MANY).await.expect("made");
+    store
+        .change(Change::CreateKey(key(scene.app, 71)), Some(NewAuditEntry { note, max_count: MANY }))
+        .await
+        .expect("made");
     let note = AuditNote { actor: Actor::Root, ..by_key(scene.app, AuditAction::AppDelete) };
-    store.change(Change::DeleteApp(scene.app), note, MANY).await.expect("made");
+    store
+        .change(Change::DeleteApp(scene.app), Some(NewAuditEntry { note, max_count: MANY }))
+        .await
+        .expect("made");
     let kept = all(store, AuditFilter { app: Some(scene.app), ..AuditFilter::default() }).await;
     assert_eq!(kept.len(), 2);
     assert_eq!(kept[1].key_name, Label::new("a key").ok(), "with the name of a key that is gone");
@@ -137,7 +164,7 @@ pub async fn entries_are_given_by_the_page_and_as_asked_for(store: &dyn Store) {
             _ => (AppId::from_raw(2), AuditAction::KeyCreate),
         };
         let note = AuditNote { at: at(number), thing: number.to_string(), ..by_key(app, action) };
-        store.note_refused(note, MANY).await.expect("kept");
+        store.note_refused(NewAuditEntry { note, max_count: MANY }).await.expect("kept");
     }
     let things = |entries: Vec<_>| -> Vec<String> {
         entries.into_iter().map(|entry: stentor_core::audit::AuditEntry| entry.note.thing).collect()
@@ -157,13 +184,16 @@ pub async fn old_entries_are_forgotten_and_their_numbers_not_given_again(store: 
     let scene = scene_with_key(store).await;
     for number in 0..5 {
         let note = AuditNote { at: at(number), ..by_key(scene.app, AuditAction::KeyCreate) };
-        store.note_refused(note, MANY).await.expect("kept");
+        store.note_refused(NewAuditEntry { note, max_count: MANY }).await.expect("kept");
     }
     let last = all(store, AuditFilter::default()).await[0].id;
     assert_eq!(store.prune_audit(at(4), 3).await, Ok(3));
     assert_eq!(store.prune_audit(at(9), 3).await, Ok(2));
     assert_eq!(store.prune_audit(at(9), 3).await, Ok(0));
-    store.note_refused(by_key(scene.app, AuditAction::KeyCreate), MANY).await.expect("kept");
+    store
+        .note_refused(NewAuditEntry { note: by_key(scene.app, AuditAction::KeyCreate), max_count: MANY })
+        .await
+        .expect("kept");
     let entries = all(store, AuditFilter::default()).await;
     assert!(entries.len() == 1 && entries[0].id > last);
 }

@@ -4,7 +4,7 @@ use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{LeaseReply, Recovery, SendDecision, SettleReply, Store};
+use stentor_core::ports::store::{Lease, LeaseReply, Recovery, SendDecision, SettleReply, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -117,7 +117,7 @@ pub async fn a_stale_epoch_settles_nothing(store: &dyn Store) {
     scene.fcm(2).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let old = scene.lease(tickets[0].chunk, at(1)).await;
-    store.release(&[(old.id, old.epoch)], at(1)).await.expect("given back");
+    store.release(&[old.lease()], at(1)).await.expect("given back");
     assert_eq!(scene.settle(accept_all(&old, at(2))).await, SettleReply::Stale, "nobody holds it");
     let new = scene.lease(tickets[0].chunk, at(2)).await;
     assert!(new.epoch > old.epoch);
@@ -243,7 +243,7 @@ pub async fn what_is_awaited_in_a_crash_is_released_and_counted(store: &dyn Stor
     assert_eq!(scene.books(message).await.duplicate_bound, 1);
     let rest = awaited_chunk(&leased, awaited, &[2]);
     assert_eq!(scene.settle(accept_all(&rest, at(4))).await, SettleReply::Stale);
-    let again = scene.lease(awaited.chunk, at(5)).await;
+    let again = scene.lease(awaited.lease.chunk, at(5)).await;
     assert_eq!(
         (again.devices.as_slice(), again.ambiguous, again.attempt),
         ([devices[2]].as_slice(), true, 1)
@@ -257,7 +257,7 @@ pub async fn a_released_chunk_is_queued_again_without_an_attempt(store: &dyn Sto
     scene.fcm(2).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
-    let back = store.release(&[(leased.id, leased.epoch)], at(30)).await.expect("given back");
+    let back = store.release(&[leased.lease()], at(30)).await.expect("given back");
     assert_eq!((back[0].chunk, back[0].lane, back[0].due_at), (leased.id, tickets[0].lane, at(30)));
     assert_eq!(scene.tally(message).await, Tally { queued: 2, ..Tally::default() });
     let books = scene.books(message).await;
@@ -271,7 +271,8 @@ pub async fn a_chunk_is_released_only_by_its_lease(store: &dyn Store) {
     scene.fcm(2).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
-    let back = store.release(&[(leased.id, leased.epoch + 1)], at(2)).await.expect("ignored");
+    let back =
+        store.release(&[Lease { epoch: leased.epoch + 1, ..leased.lease() }], at(2)).await.expect("ignored");
     assert!(back.is_empty());
     assert_eq!(scene.tally(message).await.sending, 2);
 }
@@ -281,7 +282,7 @@ pub async fn a_prolonged_lease_outlives_its_first_end(store: &dyn Store) {
     scene.fcm(1).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(0)).await;
-    store.extend(&[(leased.id, leased.epoch)], lease_at(at(50))).await.expect("prolonged");
+    store.extend(&[leased.lease()], lease_at(at(50))).await.expect("prolonged");
     let swept = store.sweep(100, at(70)).await.expect("swept");
     assert!(swept.released.is_empty(), "held until 110 s");
     assert_eq!(scene.tally(message).await.sending, 1);
@@ -294,8 +295,11 @@ pub async fn a_lease_is_prolonged_only_by_its_holder(store: &dyn Store) {
     scene.fcm(1).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(0)).await;
-    store.extend(&[(leased.id, leased.epoch)], lease_of(8, at(50))).await.expect("ignored");
-    store.extend(&[(leased.id, leased.epoch + 1)], lease_at(at(50))).await.expect("ignored");
+    store.extend(&[leased.lease()], lease_of(8, at(50))).await.expect("ignored");
+    store
+        .extend(&[Lease { epoch: leased.epoch + 1, ..leased.lease() }], lease_at(at(50)))
+        .await
+        .expect("ignored");
     assert_eq!(store.sweep(100, at(70)).await.expect("swept").released.len(), 1);
 }
 

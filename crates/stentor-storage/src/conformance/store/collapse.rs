@@ -6,7 +6,7 @@ use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{MessageId, first_number_at};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Idempotent, SendDecision, Store};
+use stentor_core::ports::store::{Idempotent, Lease, SendDecision, Store};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::Target;
 
@@ -177,7 +177,7 @@ pub async fn what_was_sent_before_it_was_due_never_replaces_it(store: &dyn Store
     scene.deliver(&before, at(3)).await;
     let later = start(&scene, 5).await;
     assert_eq!(scene.lease(later[0].chunk, at(5)).await.decisions, [SendDecision::Send]);
-    store.release(&[(later[0].chunk, 1)], at(5)).await.expect("given back");
+    store.release(&[Lease { chunk: later[0].chunk, epoch: 1 }], at(5)).await.expect("given back");
     send_on_time(&scene, Draft::to(target).sent_at(at(6))).await;
     assert_eq!(
         scene.lease(later[0].chunk, at(7)).await.decisions,
@@ -208,10 +208,10 @@ pub async fn a_newer_message_that_expired_replaces_nothing(store: &dyn Store) {
     send_on_time(&scene, Draft::to(target.clone()).sent_at(at(1)).ttl(10)).await;
     let leased = scene.lease(old[0].chunk, at(2)).await;
     assert_eq!(leased.decisions, [SendDecision::Collapsed], "it waits still");
-    store.release(&[(leased.id, leased.epoch)], at(3)).await.expect("given back");
+    store.release(&[leased.lease()], at(3)).await.expect("given back");
     let leased = scene.lease(old[0].chunk, at(11)).await;
     assert_eq!(leased.decisions, [SendDecision::Send], "it will never be sent");
-    store.release(&[(leased.id, leased.epoch)], at(12)).await.expect("given back");
+    store.release(&[leased.lease()], at(12)).await.expect("given back");
     assert_eq!(store.sweep(10, at(12)).await.expect("swept").expired.len(), 1);
     assert_eq!(scene.lease(old[0].chunk, at(13)).await.decisions, [SendDecision::Send], "it has ended");
 }
@@ -253,7 +253,7 @@ pub async fn a_newer_message_that_is_tried_again_replaces_until_it_is_given_up(s
     let children = scene.settled(retry(accept_all(&leased, at(3)), &[1, 2], &leased, at(4))).await;
     let held = scene.lease(old[0].chunk, at(3)).await;
     assert_eq!(held.decisions, [SendDecision::Collapsed; 3], "two of them wait again");
-    store.release(&[(held.id, held.epoch)], at(3)).await.expect("given back");
+    store.release(&[held.lease()], at(3)).await.expect("given back");
     let again = scene.lease(children[0].chunk, at(4)).await;
     let mut given = accept_all(&again, at(5));
     given.records[1] = record(DeliveryState::Failed, Reason::AttemptsExhausted);

@@ -6,6 +6,7 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeaseReply, Store, StoreError};
 use stentor_core::target::Target;
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry};
 
 pub async fn canceling_ends_what_is_queued_at_once(store: &dyn Store) {
@@ -42,7 +43,7 @@ pub async fn what_is_given_back_after_a_cancel_is_canceled(store: &dyn Store) {
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     scene.act(message, CampaignAction::Cancel, at(2)).await;
-    let back = store.release(&[(leased.id, leased.epoch)], at(3)).await.expect("given back");
+    let back = store.release(&[leased.lease()], at(3)).await.expect("given back");
     assert!(back.is_empty());
     let ledger = scene.ledger(message).await;
     assert_eq!(ledger.total(), Tally { canceled: 2, ..Tally::default() });
@@ -111,7 +112,7 @@ pub async fn what_is_given_back_while_paused_waits_without_a_ticket(store: &dyn 
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     scene.act(message, CampaignAction::Pause, at(2)).await;
-    let back = store.release(&[(leased.id, leased.epoch)], at(3)).await.expect("given back");
+    let back = store.release(&[leased.lease()], at(3)).await.expect("given back");
     assert!(back.is_empty());
     assert_eq!(scene.act(message, CampaignAction::Resume, at(4)).await.len(), 1);
 }

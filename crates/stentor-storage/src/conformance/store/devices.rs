@@ -1,6 +1,6 @@
 //! Devices.
 
-use stentor_core::device::{DevicePatch, ProviderKind, Registration};
+use stentor_core::device::{DeviceFacts, DevicePatch, ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::name::{Locale, TimeZoneName, TopicName};
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
@@ -15,7 +15,7 @@ pub async fn a_device_is_given_as_it_was_registered(store: &dyn Store) {
     let told = full("one");
     let device = scene.register(told.clone()).await;
     let kept = store.device(scene.app, device).await.expect("found");
-    assert_eq!(kept.registration, Registration { topics: Vec::new(), ..told });
+    assert_eq!(kept.registration, DeviceFacts::from(told));
     assert_eq!((kept.id, kept.app), (device, scene.app));
     assert_eq!((kept.registered_at, kept.token_since), (at(0), at(0)));
     assert!(kept.listed && kept.retired.is_none());
@@ -31,7 +31,7 @@ pub async fn registering_the_same_again_changes_nothing_but_the_time(store: &dyn
     assert!(!again[0].created);
     let kept = store.device(scene.app, again[0].device).await.expect("found");
     assert_eq!((kept.registered_at, kept.token_since), (at(0), at(9)));
-    assert_eq!(store.device_counts(scene.app).await, Ok(vec![(ProviderKind::Fcm, 1)]));
+    assert_eq!(store.count_audience(scene.app, &Target::Everyone).await, Ok(vec![(ProviderKind::Fcm, 1)]));
 }
 
 pub async fn a_repeated_registration_replaces_what_it_tells_and_keeps_the_rest(store: &dyn Store) {
@@ -75,15 +75,15 @@ pub async fn a_rehearsal_refuses_what_would_be_refused_and_keeps_nothing(store: 
     greedy.topics = many_topics(2_001);
     let mut good = registration(ProviderKind::Fcm, "one");
     good.topics = many_topics(1_500);
-    assert_eq!(store.validate_registrations(scene.app, std::slice::from_ref(&good), at(0)).await, Ok(()));
-    let refused = store.validate_registrations(scene.app, &[good.clone(), greedy], at(0)).await;
+    assert_eq!(store.validate_some_registrations(scene.app, std::slice::from_ref(&good), at(0)).await, Ok(1));
+    let refused = store.validate_some_registrations(scene.app, &[good.clone(), greedy], at(0)).await;
     assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
     assert_eq!(store.devices(scene.app, &DeviceFilter::default(), first(10)).await, Ok(Vec::new()));
     assert_eq!(store.topics(scene.app, None, 10).await, Ok(Vec::new()));
     let device = scene.register(good).await;
     let mut more = registration(ProviderKind::Fcm, "one");
     more.topics = (0..501).map(|number| topic(&format!("more-{number}"))).collect();
-    let refused = store.validate_registrations(scene.app, &[more], at(1)).await;
+    let refused = store.validate_some_registrations(scene.app, &[more], at(1)).await;
     assert!(matches!(refused, Err(StoreError::LimitReached(_))), "with what it has already: {refused:?}");
     let kept = store.device(scene.app, device).await.expect("there");
     assert_eq!(kept.token_since, at(0), "nothing was renewed");
@@ -168,7 +168,7 @@ pub async fn a_token_that_another_device_holds_is_a_conflict(store: &dyn Store) 
     let refused = store.update_device(scene.app, one, &patch, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     let kept = store.device(scene.app, one).await.expect("found").registration;
-    assert_eq!(kept, registration(ProviderKind::Fcm, "one"), "nothing else was changed");
+    assert_eq!(kept, registration(ProviderKind::Fcm, "one").into(), "nothing else was changed");
 }
 
 pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dyn Store) {
@@ -196,7 +196,7 @@ pub async fn a_device_known_only_by_its_token_is_not_listed_until_registered(sto
     let device = leased.devices[0];
     assert!(!store.device(scene.app, device).await.expect("kept").listed);
     assert_eq!(store.devices(scene.app, &DeviceFilter::default(), first(10)).await, Ok(Vec::new()));
-    assert_eq!(store.device_counts(scene.app).await, Ok(Vec::new()));
+    assert_eq!(store.count_audience(scene.app, &Target::Everyone).await, Ok(Vec::new()));
     let registered = store.register(scene.app, &[known], at(2)).await.expect("registered");
     assert_eq!((registered[0].device, registered[0].created), (device, false));
     assert!(store.device(scene.app, device).await.expect("kept").listed);
@@ -207,7 +207,7 @@ pub async fn counts_are_by_provider(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(3).await;
     scene.devices(ProviderKind::Apns, 2).await;
-    let mut counts = store.device_counts(scene.app).await.expect("counted");
+    let mut counts = store.count_audience(scene.app, &Target::Everyone).await.expect("counted");
     counts.sort_unstable();
     assert_eq!(counts, vec![(ProviderKind::Fcm, 3), (ProviderKind::Apns, 2)]);
 }

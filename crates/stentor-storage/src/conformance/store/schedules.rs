@@ -9,6 +9,7 @@ use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, after, at, first, reply, topic};
 
 pub async fn a_message_that_is_due_later_waits(store: &dyn Store) {

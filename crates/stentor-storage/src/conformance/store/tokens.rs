@@ -23,7 +23,7 @@ pub async fn a_dead_token_retires_its_device(store: &dyn Store) {
     let kept = store.device(scene.app, device).await.expect("kept");
     let retired = kept.retired.expect("retired");
     assert_eq!((retired.at, retired.reason), (at(12), Reason::Unregistered));
-    assert_eq!(store.device_counts(scene.app).await, Ok(Vec::new()));
+    assert_eq!(store.count_audience(scene.app, &Target::Everyone).await, Ok(Vec::new()));
     let listed =
         store.devices(scene.app, &stentor_core::ports::store::DeviceFilter::default(), first(9)).await;
     assert_eq!(listed.expect("listed").len(), 1, "a retired device is still shown");
@@ -164,7 +164,7 @@ pub async fn a_stale_settlement_changes_no_token(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];
     let leased = leased_to(&scene, device, at(1)).await;
-    store.release(&[(leased.id, leased.epoch)], at(2)).await.expect("given back");
+    store.release(&[leased.lease()], at(2)).await.expect("given back");
     scene.settle(dead(&leased, None, at(3))).await;
     assert_eq!(store.device(scene.app, device).await.expect("kept").retired, None);
 }

@@ -5,7 +5,7 @@ use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::fault::{Done, SqliteError};
 use crate::sqlite::query::{exists, run};
 use crate::sqlite::row::{code, number};
 
@@ -26,7 +26,7 @@ pub(super) fn around<T>(connection: &Connection, work: impl Fn(&Connection) -> D
     }
 }
 
-fn report(fault: &Fault) {
+fn report(fault: &SqliteError) {
     tracing::error!(%fault, "a row of the queue cannot be read: it is removed and filled again from the store");
 }
 

@@ -6,19 +6,14 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
-use super::{SqliteStore, app_providers, removal, sequences};
+use super::{SqliteStore, app_providers, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, found, missing, repeat};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 
 #[async_trait]
 impl AppStore for SqliteStore {
-    async fn create_app(&self, app: &App) -> Result<(), StoreError> {
-        let app = app.clone();
-        self.write(move |connection| create_app(connection, &app)).await
-    }
-
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
         let sql = "SELECT id, name, created_at FROM apps WHERE id = ?1";
         self.read(move |connection| one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app"))).await
@@ -29,15 +24,6 @@ impl AppStore for SqliteStore {
         self.read(|connection| Ok(readable(connection, "apps", (sql, []), usize::MAX, app)?.0)).await
     }
 
-    async fn delete_app(&self, id: AppId) -> Result<(), StoreError> {
-        self.write(move |connection| removal::app(connection, id)).await
-    }
-
-    async fn create_key(&self, key: &ApiKey) -> Result<(), StoreError> {
-        let key = key.clone();
-        self.write(move |connection| create_key(connection, &key)).await
-    }
-
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
@@ -46,23 +32,15 @@ impl AppStore for SqliteStore {
     }
 
     async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
-        let sql = "SELECT hash FROM api_keys LIMIT ?1";
-        self.read(move |connection| all(connection, sql, [limit(count)], |row| hash(row, 0))).await
+        let sql = "SELECT id, hash FROM api_keys";
+        let read = |row: &Row<'_>| hash(row, 1);
+        self.read(move |connection| Ok(readable(connection, "api_keys", (sql, []), count, read)?.0)).await
     }
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
         let rows = (sql, [int(app.raw())]);
         self.read_long(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
-    }
-
-    async fn delete_key(&self, app: AppId, key: KeyId) -> Result<(), StoreError> {
-        self.write(move |connection| delete_key(connection, app, key)).await
-    }
-
-    async fn put_credential(&self, credential: &Credential) -> Result<(), StoreError> {
-        let sealed = self.vault().seal(credential.clone())?;
-        self.write(move |connection| put_credential(connection, &sealed)).await
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
@@ -73,10 +51,6 @@ impl AppStore for SqliteStore {
     async fn credential(&self, app: AppId, provider: ProviderKind) -> Result<Credential, StoreError> {
         let vault = self.vault();
         self.read(move |connection| vault.one(connection, (app, provider))).await
-    }
-
-    async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Result<(), StoreError> {
-        self.write(move |connection| delete_credential(connection, app, provider)).await
     }
 
     async fn last_id(&self) -> Result<u64, StoreError> {

@@ -11,21 +11,21 @@ use stentor_core::target::Target;
 use super::app_providers::{self, AppProvider, device_of, fleet_of};
 use super::stretch::{IS_ACTIVE, Stretch, WALKED_MAX_COUNT};
 use super::{condition, devices, groups, leftovers, owners, targets, tokens, topics};
-use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::fault::{Done, SqliteError};
 use crate::sqlite::query::{exists, limit};
 
 use stentor_core::ports::store::StoreError;
 
 /// Who was found, ascending, and perhaps their tokens, read along the way.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct AudiencePart {
     pub(super) devices: Vec<DeviceId>,
     /// One list for each chunk; none where tokens do not lie on the way.
     pub(super) tokens: Vec<TokenList>,
     chunk_max_devices: usize,
 }
 
-impl Found {
+impl AudiencePart {
     /// Starts empty; tokens are read along for chunks of this size.
     pub(super) fn along(chunk_max_devices: usize) -> Self {
         Self { chunk_max_devices: chunk_max_devices.clamp(1, CHUNK_MAX_DEVICES), ..Self::default() }
@@ -60,7 +60,7 @@ pub(super) fn wide(
     connection: &Connection,
     target: &Target,
     stretch: Stretch,
-    found: &mut Found,
+    found: &mut AudiencePart,
 ) -> Done<Option<DeviceId>> {
     let app = stretch.fleet.app;
     match target {
@@ -71,7 +71,7 @@ pub(super) fn wide(
         },
         Target::Group(name) => match groups::find(connection, app, name) {
             Ok(group) => members(connection, group, stretch, found),
-            Err(Fault::Store(StoreError::NotFound(_))) => Ok(None),
+            Err(SqliteError::Store(StoreError::NotFound(_))) => Ok(None),
             Err(other) => Err(other),
         },
         Target::User(user) => match owners::find(connection, app, user)? {
@@ -102,7 +102,7 @@ pub(super) fn count_some(
     (fleet, after): (AppProvider, DeviceId),
 ) -> Done<(u64, Option<DeviceId>)> {
     let stretch = Stretch { fleet, after, as_of: DeviceId::from_raw(u64::MAX), max: WALKED_MAX_COUNT };
-    let mut found = Found::default();
+    let mut found = AudiencePart::default();
     let next = wide(connection, target, stretch, &mut found)?;
     Ok((found.devices.len() as u64, next))
 }
@@ -143,7 +143,7 @@ const OF_CHANGING_GROUP: &str =
         AND EXISTS (SELECT 1 FROM group_users g WHERE g.user = m.user AND g.grp = m.grp)
     ORDER BY 1 LIMIT ?4";
 
-fn everyone(connection: &Connection, stretch: Stretch, found: &mut Found) -> Done<Option<DeviceId>> {
+fn everyone(connection: &Connection, stretch: Stretch, found: &mut AudiencePart) -> Done<Option<DeviceId>> {
     let sql = "SELECT key, listed = 1 AND retired_at IS NULL, token FROM devices WHERE key > ?1 AND key <= ?2
         ORDER BY key LIMIT ?3";
     let (after, last) = stretch.bounds();
@@ -157,7 +157,7 @@ fn gather(
     sql: &str,
     list: i64,
     stretch: Stretch,
-    found: &mut Found,
+    found: &mut AudiencePart,
 ) -> Done<Option<DeviceId>> {
     let (after, last) = stretch.bounds();
     let params = params![list, after, last, limit(WALKED_MAX_COUNT)];
@@ -168,7 +168,7 @@ fn members(
     connection: &Connection,
     group: i64,
     stretch: Stretch,
-    found: &mut Found,
+    found: &mut AudiencePart,
 ) -> Done<Option<DeviceId>> {
     let (after, last) = stretch.bounds();
     let params = params![group, after, last, limit(WALKED_MAX_COUNT)];

@@ -5,13 +5,16 @@ use stentor_core::audit::{Actor, AuditAction, AuditEntry, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
 use stentor_core::ledger;
 use stentor_core::name::Label;
-use stentor_core::ports::store::{AuditFilter, AuditStore, Change, Changed, Idempotent, Page, StoreError};
+use stentor_core::ports::store::{
+    AuditFilter, AuditStore, Change, Changed, Idempotent, NewAuditEntry, Page, StoreError,
+};
 use stentor_core::time::Timestamp;
 
 use super::rows::Rows;
 use super::{SqliteStore, apps, removal, schedules};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{limit, one, run};
 use crate::sqlite::row::{code, int, maybe_number, maybe_text, number, time};
 
 /// What stands for no app.
@@ -21,7 +24,7 @@ const REFUSED: u8 = 2;
 
 #[async_trait::async_trait]
 impl AuditStore for SqliteStore {
-    async fn change(&self, change: Change, note: AuditNote, max_count: u64) -> Result<Changed, StoreError> {
+    async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
         let change = match change {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
             other => other,
@@ -32,10 +35,12 @@ impl AuditStore for SqliteStore {
         };
         let changed = self.write(move |connection| {
             // Before the change, which may take the key away that asked for it.
-            let name = key_name(connection, note.actor)?;
+            let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
             let changed = apply(connection, change)?;
-            if !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused)) {
-                insert(connection, &note, name.as_ref(), max_count)?;
+            let is_made =
+                !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
+            if let Some(entry) = entry.filter(|_| is_made) {
+                insert(connection, &entry, name.flatten().as_ref())?;
             }
             Ok(changed)
         });
@@ -48,10 +53,10 @@ impl AuditStore for SqliteStore {
         }
     }
 
-    async fn note_refused(&self, note: AuditNote, max_count: u64) -> Result<(), StoreError> {
+    async fn note_refused(&self, entry: NewAuditEntry) -> Result<(), StoreError> {
         self.write(move |connection| {
-            let name = key_name(connection, note.actor)?;
-            insert(connection, &note, name.as_ref(), max_count)
+            let name = key_name(connection, entry.note.actor)?;
+            insert(connection, &entry, name.as_ref())
         })
         .await
     }
@@ -102,7 +107,8 @@ fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
 }
 
 /// Keeps an entry in the next place of its kind and app, and forgets those too many places behind.
-fn insert(connection: &Connection, note: &AuditNote, name: Option<&Label>, max_count: u64) -> Done<()> {
+fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) -> Done<()> {
+    let NewAuditEntry { note, max_count } = entry;
     let (app, kind) = (note.app.map_or(NO_APP, |app| int(app.raw())), note.kind());
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = ?1 AND kind = ?2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
@@ -128,28 +134,20 @@ fn insert(connection: &Connection, note: &AuditNote, name: Option<&Label>, max_c
     ];
     run(connection, sql, values)?;
     let sql = "DELETE FROM audit WHERE app = ?1 AND kind = ?2 AND place <= ?3";
-    run(connection, sql, params![app, kind, int(place.saturating_sub(max_count))]).map(drop)
+    run(connection, sql, params![app, kind, int(place.saturating_sub(*max_count))]).map(drop)
 }
 
 fn list(connection: &Connection, filter: AuditFilter, page: Page) -> Done<Vec<AuditEntry>> {
     let of_app = if filter.app.is_some() { "app = ?1" } else { "?1 IS NULL" };
     let sql = format!(
         "SELECT id, at, kind, app, key, key_name, action, thing, detail, address, request_id FROM audit
-        WHERE {of_app} AND id < ?2 AND (?3 IS NULL OR action = ?3) AND at >= ?4 ORDER BY id DESC LIMIT ?5"
+        WHERE {of_app} AND id < ?2 AND (?3 IS NULL OR action = ?3) AND at >= ?4 ORDER BY id DESC"
     );
     let below = if page.after == 0 { i64::MAX } else { int(page.after) };
     let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
     let (app, action) = (filter.app.map(|app| int(app.raw())), filter.action.map(AuditAction::code));
-    let rows =
-        all(connection, &sql, params![app, below, action, since, limit(page.limit)], |row| Ok(read(row)))?;
-    let whole = rows.into_iter().filter_map(|row| match row {
-        Err(fault) if fault.is_damage() => {
-            tracing::error!("an entry of the audit trail cannot be read and is left out");
-            None
-        }
-        other => Some(other),
-    });
-    whole.collect()
+    let values = params![app, below, action, since];
+    Ok(readable(connection, "audit", (&sql, values), page.limit, read)?.0)
 }
 
 fn read(row: &Row<'_>) -> Done<AuditEntry> {

@@ -11,7 +11,7 @@ use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Chunk, NewChunk};
 use stentor_core::limits::CHUNK_MAX_DEVICES;
 use stentor_core::message::place;
-use stentor_core::ports::store::Lease;
+use stentor_core::ports::store::{Lease, LeaseTerms};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::AppProvider;
@@ -157,7 +157,7 @@ pub(super) fn queued_after(
                 Ok(chunk) => queued.extend(chunk.filter(|chunk| chunk.is_running())),
                 Err(fault) if fault.is_unavailable() => trouble = Some(fault),
                 Err(fault) => {
-                    damage::note("chunks", int(id.raw()), &fault);
+                    damage::note(connection, "chunks", int(id.raw()), &fault);
                     broken.push(id);
                 }
             }
@@ -220,9 +220,9 @@ pub(super) fn decode(row: &Row<'_>, at: usize) -> Done<Vec<DeviceId>> {
 }
 
 /// Leases a chunk.
-pub(super) fn write_lease(connection: &Connection, id: ChunkId, epoch: u32, lease: Lease) -> Done<()> {
+pub(super) fn write_lease(connection: &Connection, id: ChunkId, epoch: u32, terms: LeaseTerms) -> Done<()> {
     let sql = "UPDATE chunks SET state = ?6, epoch = ?2, instance = ?3, lease_until = ?4, changed_at = ?5 WHERE id = ?1";
-    let (instance, until, now) = (int(lease.instance), lease.until.as_millis(), lease.now.as_millis());
+    let (instance, until, now) = (int(terms.instance), terms.until.as_millis(), terms.now.as_millis());
     let values = params![int(id.raw()), epoch, instance, until, now, ChunkState::Leased.code()];
     run(connection, sql, values).map(drop)
 }
@@ -236,11 +236,11 @@ pub(super) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other
 }
 
 /// Prolongs a lease that an instance has under an epoch.
-pub(super) fn extend(connection: &Connection, (id, epoch): (ChunkId, u32), lease: Lease) -> Done<()> {
+pub(super) fn extend(connection: &Connection, lease: Lease, terms: LeaseTerms) -> Done<()> {
     let sql =
         "UPDATE chunks SET lease_until = ?4 WHERE id = ?1 AND epoch = ?2 AND instance = ?3 AND state = ?5";
-    let (instance, until) = (int(lease.instance), lease.until.as_millis());
-    let values = params![int(id.raw()), epoch, instance, until, ChunkState::Leased.code()];
+    let (instance, until) = (int(terms.instance), terms.until.as_millis());
+    let values = params![int(lease.chunk.raw()), lease.epoch, instance, until, ChunkState::Leased.code()];
     run(connection, sql, values).map(drop)
 }
 

@@ -21,7 +21,7 @@ use crate::sqlite::fault::{Done, damaged, missing};
 const SPREAD_MAX_RATIO: u64 = 8;
 
 /// What need not be read from the file again.
-pub(super) struct Known {
+pub(super) struct LeaseCaches {
     pub(super) messages: Arc<MessageCache>,
     pub(super) prefetch: Arc<PrefetchCache>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Known {
 /// Reads what is needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
-    known: Option<&Known>,
+    known: Option<&LeaseCaches>,
     chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<Contents> {
@@ -45,7 +45,7 @@ pub(super) fn contents(
 /// Finds out who is in a chunk and about each of them: gone, collapsed, or the token.
 fn look_up(
     connection: &Connection,
-    known: Option<&Known>,
+    known: Option<&LeaseCaches>,
     chunk: &ChunkRow,
     now: Timestamp,
 ) -> Done<(Vec<DeviceId>, Vec<SendDecision>, TokenList)> {
@@ -108,7 +108,7 @@ fn read_tokens(
             let key = row.get(0)?;
             match row.get_ref(1)?.as_str() {
                 Ok(token) => each(device_of(key), token),
-                Err(_) => damage::note("devices", key, &damaged("a token that is no text")),
+                Err(_) => damage::note(connection, "devices", key, &damaged("a token that is no text")),
             }
         }
         Ok(())

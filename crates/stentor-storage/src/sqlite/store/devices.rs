@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::{
-    Device, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+    Device, DeviceFacts, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
 };
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
@@ -10,7 +10,7 @@ use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, St
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of};
-use super::register::Batch;
+use super::register::RegistrationBatch;
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
@@ -34,7 +34,7 @@ impl DeviceStore for SqliteStore {
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
         let some = self.inner.pace.first(registrations);
-        let batch = Batch::new(app, some, now);
+        let batch = RegistrationBatch::new(app, some, now);
         let registered = self.write(move |connection| register::some(connection, &batch)).await?;
         self.inner.pace.note(some.len(), registered.len());
         Ok(registered)
@@ -47,7 +47,7 @@ impl DeviceStore for SqliteStore {
         now: Timestamp,
     ) -> Result<usize, StoreError> {
         let some = self.inner.pace.first(given);
-        let batch = Batch::new(app, some, now);
+        let batch = RegistrationBatch::new(app, some, now);
         let count =
             self.write(move |connection| register::validate_registrations(connection, &batch)).await?;
         self.inner.pace.note(some.len(), count);
@@ -92,10 +92,6 @@ impl DeviceStore for SqliteStore {
             removal::device(connection, fleet, key)
         })
         .await
-    }
-
-    async fn device_counts(&self, app: AppId) -> Result<Vec<(ProviderKind, u64)>, StoreError> {
-        self.read(move |connection| counts(connection, app)).await
     }
 }
 
@@ -156,7 +152,7 @@ fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
 fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
     let tags: Option<String> = row.get(11)?;
     let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
-    let registration = Registration {
+    let registration = DeviceFacts {
         platform: code(row, 3, Platform::from_code)?,
         provider: fleet.provider,
         token: text(row, 8, PushToken::new)?,
@@ -164,7 +160,6 @@ fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
         locale: maybe_text(row, 9, Locale::new)?,
         time_zone: maybe_text(row, 10, TimeZoneName::new)?,
         tags: tags.map_err(|invalid| damaged(&format!("a kept tag: {invalid}")))?,
-        topics: Vec::new(),
     };
     let retired = maybe_time(row, 5)?.zip(maybe_code(row, 6, Reason::from_code)?);
     Ok(Device {

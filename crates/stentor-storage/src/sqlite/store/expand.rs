@@ -7,7 +7,7 @@ use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use stentor_core::target::Target;
 
 use super::SqliteStore;
-use super::audience::{self, Found};
+use super::audience::{self, AudiencePart};
 use super::prefetch::Prefetched;
 use super::producers::{self, Position};
 use super::rows::Rows;
@@ -15,18 +15,18 @@ use super::stretch::Stretch;
 use crate::sqlite::fault::Done;
 
 /// What looking at the store came to.
-enum Look {
+enum AudienceLook {
     /// There is nothing to look for, now or any more.
     Nothing(NextStep),
     /// It moved, or its campaign changed, while it was looked at.
     Changed,
-    Found(Position, Found),
+    Found(Position, AudiencePart),
 }
 
 /// One step of looking: who was found by then, and after which device to look on.
-enum Step {
-    Over(Look),
-    More(Position, Found, Option<DeviceId>),
+enum LookStep {
+    Over(AudienceLook),
+    More(Position, AudiencePart, Option<DeviceId>),
 }
 
 impl SqliteStore {
@@ -41,11 +41,11 @@ impl SqliteStore {
             let Some(message) = &message else { return Ok(Expanded::nothing(NextStep::End)) };
             let snapshot = self.inner.prefetch.snapshot();
             let (at, found) = match self.look(task, &message.spec.target, how).await? {
-                Look::Nothing(step) => return Ok(Expanded::nothing(step)),
-                Look::Changed => continue,
-                Look::Found(at, found) => (at, found),
+                AudienceLook::Nothing(step) => return Ok(Expanded::nothing(step)),
+                AudienceLook::Changed => continue,
+                AudienceLook::Found(at, found) => (at, found),
             };
-            let Found { devices, tokens, .. } = found;
+            let AudiencePart { devices, tokens, .. } = found;
             let kept = self.write(move |connection| {
                 let expanded = keep(connection, task, at, &devices, how)?;
                 Ok(expanded.map(|expanded| (expanded, devices)))
@@ -64,7 +64,12 @@ impl SqliteStore {
 
 impl SqliteStore {
     /// Looks for the next devices of a producer, in as many reads as it takes: an audience may be few among many.
-    async fn look(&self, task: ProducerTask, target: &Target, how: Expansion) -> Result<Look, StoreError> {
+    async fn look(
+        &self,
+        task: ProducerTask,
+        target: &Target,
+        how: Expansion,
+    ) -> Result<AudienceLook, StoreError> {
         let mut state = None;
         loop {
             let target = target.clone();
@@ -74,12 +79,12 @@ impl SqliteStore {
                 look_on(connection, &target, (at, before), how)
             });
             match step.await? {
-                Step::Over(look) => return Ok(look),
-                Step::More(at, found, None) => return Ok(Look::Found(at, found)),
-                Step::More(at, found, _) if found.devices.len() >= how.max_devices() => {
-                    return Ok(Look::Found(at, found));
+                LookStep::Over(look) => return Ok(look),
+                LookStep::More(at, found, None) => return Ok(AudienceLook::Found(at, found)),
+                LookStep::More(at, found, _) if found.devices.len() >= how.max_devices() => {
+                    return Ok(AudienceLook::Found(at, found));
                 }
-                Step::More(at, found, Some(next)) => state = Some((at, found, next)),
+                LookStep::More(at, found, Some(next)) => state = Some((at, found, next)),
             }
         }
     }
@@ -89,20 +94,22 @@ impl SqliteStore {
 fn look_on(
     connection: &Connection,
     target: &Target,
-    (now, before): (Option<Position>, Option<(Position, Found, DeviceId)>),
+    (now, before): (Option<Position>, Option<(Position, AudiencePart, DeviceId)>),
     how: Expansion,
-) -> Done<Step> {
+) -> Done<LookStep> {
     let step = next_step(now.map(|at| at.state));
-    let Some(at) = now.filter(|_| step == NextStep::Look) else { return Ok(Step::Over(Look::Nothing(step))) };
+    let Some(at) = now.filter(|_| step == NextStep::Look) else {
+        return Ok(LookStep::Over(AudienceLook::Nothing(step)));
+    };
     if before.as_ref().is_some_and(|(before, ..)| *before != at) {
-        return Ok(Step::Over(Look::Changed));
+        return Ok(LookStep::Over(AudienceLook::Changed));
     }
-    let begin = || (Found::along(how.chunk_max_devices), at.cursor);
+    let begin = || (AudiencePart::along(how.chunk_max_devices), at.cursor);
     let (mut found, after) = before.map_or_else(begin, |(_, found, after)| (found, after));
     let stretch =
         Stretch { fleet: at.fleet, after, as_of: at.as_of, max: how.max_devices() - found.devices.len() };
     let next = audience::wide(connection, target, stretch, &mut found)?;
-    Ok(Step::More(at, found, next))
+    Ok(LookStep::More(at, found, next))
 }
 
 fn keep(

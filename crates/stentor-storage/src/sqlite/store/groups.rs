@@ -6,7 +6,7 @@ use stentor_core::name::GroupName;
 use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
-use super::leftovers::{self, Kind, Leftover};
+use super::leftovers::{self, Leftover, LeftoverKind};
 use super::{SqliteStore, app_providers, members};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
@@ -102,7 +102,7 @@ impl GroupStore for SqliteStore {
         self.write(move |connection| {
             let no = find(connection, app, &group)?;
             run(connection, "DELETE FROM groups WHERE no = ?1", [no])?;
-            Leftover::of(Kind::Group, no).begin(connection, &Portion::begin(connection))
+            Leftover::of(LeftoverKind::Group, no).begin(connection, &Portion::begin(connection))
         })
         .await
     }

@@ -4,12 +4,12 @@ use rusqlite::Connection;
 use stentor_core::chunk::Ticket;
 use stentor_core::id::ChunkId;
 use stentor_core::ledger::{self, LedgerCache};
-use stentor_core::ports::store::{Lease, LeaseReply, SettleReply};
+use stentor_core::ports::store::{Lease, LeaseReply, LeaseTerms, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks;
-use super::contents::Known;
+use super::contents::LeaseCaches;
 use super::rows::Rows;
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
@@ -18,22 +18,24 @@ use crate::sqlite::row::int;
 /// Leases chunks.
 pub(super) fn lease(
     connection: &Connection,
-    known: &Known,
+    known: &LeaseCaches,
     ids: &[ChunkId],
-    lease: Lease,
+    terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {
     let mut rows = Rows::knowing(connection, known);
     let mut ledger = LedgerCache::new(&mut rows);
-    let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, lease)).collect();
-    ledger.close(lease.now)?;
+    let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect();
+    ledger.close(terms.now)?;
     replies
 }
 
 /// Prolongs leases.
-pub(super) fn extend(connection: &Connection, held: &[(ChunkId, u32)], lease: Lease) -> Done<()> {
-    for one in held {
-        match chunks::extend(connection, *one, lease) {
-            Err(fault) if fault.is_damage() => damage::note("chunks", int(one.0.raw()), &fault),
+pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
+    for lease in leases {
+        match chunks::extend(connection, *lease, terms) {
+            Err(fault) if fault.is_damage() => {
+                damage::note(connection, "chunks", int(lease.chunk.raw()), &fault)
+            }
             done => done?,
         }
     }
@@ -41,16 +43,12 @@ pub(super) fn extend(connection: &Connection, held: &[(ChunkId, u32)], lease: Le
 }
 
 /// Gives back chunks of which nothing was sent.
-pub(super) fn release(
-    connection: &Connection,
-    held: &[(ChunkId, u32)],
-    due_at: Timestamp,
-) -> Done<Vec<Ticket>> {
+pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
     let mut rows = Rows::new(connection);
     let mut ledger = LedgerCache::new(&mut rows);
     let mut tickets = Vec::new();
-    for (id, epoch) in held {
-        tickets.extend(ledger::release(&mut ledger, *id, *epoch, due_at)?);
+    for lease in leases {
+        tickets.extend(ledger::release(&mut ledger, *lease, due_at)?);
     }
     ledger.close(due_at)?;
     Ok(tickets)

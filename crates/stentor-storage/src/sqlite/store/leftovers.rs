@@ -18,7 +18,7 @@ const AT_ONCE_MAX_COUNT: usize = 256;
 
 /// Of what kind it is; which columns mean what stands in the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LeftoverKind {
     Topic,
     Group,
     Person,
@@ -32,13 +32,13 @@ pub(super) enum Kind {
 /// What is left of one thing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover {
-    pub(super) kind: Kind,
+    pub(super) kind: LeftoverKind,
     pub(super) no: i64,
     pub(super) other: i64,
     pub(super) cursor: i64,
 }
 
-impl Kind {
+impl LeftoverKind {
     const fn code(self) -> u8 {
         match self {
             Self::Topic => 1,
@@ -67,17 +67,17 @@ impl Kind {
 
 impl Leftover {
     /// Names what is left of something that has one number.
-    pub(super) const fn of(kind: Kind, no: i64) -> Self {
+    pub(super) const fn of(kind: LeftoverKind, no: i64) -> Self {
         Self { kind, no, other: 0, cursor: 0 }
     }
 
     /// Names the devices of a person that are to follow whether the person is in a group.
     pub(super) const fn member(group: i64, person: i64) -> Self {
-        Self { kind: Kind::Member, no: group, other: person, cursor: 0 }
+        Self { kind: LeftoverKind::Member, no: group, other: person, cursor: 0 }
     }
 
     fn read(row: &Row<'_>) -> Done<Self> {
-        let kind = code(row, 0, Kind::from_code)?;
+        let kind = code(row, 0, LeftoverKind::from_code)?;
         Ok(Self { kind, no: row.get(1)?, other: row.get(2)?, cursor: row.get(3)? })
     }
 
@@ -102,13 +102,13 @@ impl Leftover {
     /// Goes on as far as the portion goes.
     fn work_off(mut self, connection: &Connection, portion: &Portion<'_>) -> Done<()> {
         let is_done = match self.kind {
-            Kind::Topic => topic(connection, self.no, portion)?,
-            Kind::Group => group(connection, self.no, portion)?,
-            Kind::Person => person(connection, self.no, portion)?,
-            Kind::App => app::rest(connection, self.no, portion)?,
-            Kind::Member => self.follow(connection, portion)?,
-            Kind::Fleet => app::fleet(connection, self, portion)?,
-            Kind::Hashes => rebuild::go_on(connection, &mut self, portion)?,
+            LeftoverKind::Topic => topic(connection, self.no, portion)?,
+            LeftoverKind::Group => group(connection, self.no, portion)?,
+            LeftoverKind::Person => person(connection, self.no, portion)?,
+            LeftoverKind::App => app::rest(connection, self.no, portion)?,
+            LeftoverKind::Member => self.follow(connection, portion)?,
+            LeftoverKind::Fleet => app::fleet(connection, self, portion)?,
+            LeftoverKind::Hashes => rebuild::go_on(connection, &mut self, portion)?,
         };
         if !is_done {
             return self.note(connection);
@@ -158,7 +158,7 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
-            note("leftovers", next.no, &fault);
+            note(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
         }
     }

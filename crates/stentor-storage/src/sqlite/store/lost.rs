@@ -10,10 +10,10 @@ const TRIES_MAX_COUNT: u32 = 3;
 
 /// What is known of such chunks, and which chunk is being worked on.
 #[derive(Debug, Default)]
-pub(super) struct Lost(Mutex<State>);
+pub(super) struct Lost(Mutex<LostState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LostState {
     tries: HashMap<ChunkId, u32>,
     touched: Option<ChunkId>,
     /// Work on many failed and nobody knows at which: each is tried alone.
@@ -64,7 +64,7 @@ impl Lost {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LostState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,9 +10,10 @@ use stentor_core::time::Timestamp;
 
 use super::leftovers::Leftover;
 use super::{app_providers, owners};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::{all, limit, one, run};
+use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::{int, number, text};
 
 /// Lists members in order, after the one given: first people by name, then devices by id.
@@ -94,15 +95,15 @@ pub(super) fn remove_device(connection: &Connection, key: i64) -> Done<()> {
 }
 
 fn users(connection: &Connection, group: i64, after: &str, count: usize) -> Done<Vec<Member>> {
-    let sql = "SELECT external_id FROM group_users WHERE grp = ?1 AND external_id > ?2 ORDER BY external_id LIMIT ?3";
+    let sql = "SELECT external_id FROM group_users WHERE grp = ?1 AND external_id > ?2 ORDER BY external_id";
     let read = |row: &rusqlite::Row<'_>| text(row, 0, ExternalId::new).map(Member::User);
-    all(connection, sql, params![group, after, limit(count)], read)
+    Ok(readable(connection, "group_users", (sql, params![group, after]), count, read)?.0)
 }
 
 fn devices(connection: &Connection, group: i64, after: u64, count: usize) -> Done<Vec<Member>> {
-    let sql = "SELECT device FROM group_devices WHERE grp = ?1 AND device > ?2 ORDER BY device LIMIT ?3";
+    let sql = "SELECT device FROM group_devices WHERE grp = ?1 AND device > ?2 ORDER BY device";
     let read = |row: &rusqlite::Row<'_>| Ok(Member::Device(DeviceId::from_raw(number(row, 0)?)));
-    all(connection, sql, params![group, int(after), limit(count)], read)
+    Ok(readable(connection, "group_devices", (sql, params![group, int(after)]), count, read)?.0)
 }
 
 fn add_user(

@@ -17,7 +17,7 @@ use stentor_core::time::Timestamp;
 use super::app_providers::AppProvider;
 use super::rows::Rows;
 use super::{SqliteStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows};
-use crate::sqlite::writer::Priority;
+use crate::sqlite::writer::CommitPriority;
 
 /// Tickets that are read at once.
 const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
@@ -29,7 +29,7 @@ impl MessageStore for SqliteStore {
         for new in messages {
             let spec = new.message.spec.encode();
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
-            pending.push(self.inner.writer.submit_checked(Priority::First, work).await);
+            pending.push(self.inner.writer.submit_checked(CommitPriority::First, work).await);
         }
         let mut replies = Vec::with_capacity(pending.len());
         for job in pending {
@@ -67,19 +67,6 @@ impl MessageStore for SqliteStore {
             Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
         })
         .await
-    }
-
-    async fn act(
-        &self,
-        app: AppId,
-        id: CampaignId,
-        action: CampaignAction,
-        now: Timestamp,
-    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
-        let campaign = self
-            .write(move |connection| ledger::act(&mut Rows::new(connection), (app, id), action, now))
-            .await?;
-        self.after_act(campaign, action, now).await
     }
 
     async fn delivery(

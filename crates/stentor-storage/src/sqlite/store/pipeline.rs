@@ -6,16 +6,17 @@ use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
 use stentor_core::ledger;
 use stentor_core::ports::store::{
-    Expanded, Expansion, Lease, LeaseReply, PipelineStore, ProducerTask, Recovery, SettleReply, Started,
-    StoreError, Swept,
+    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
+    Started, StoreError, StoreFigures, Swept,
 };
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, ChunkRow};
-use super::contents::Known;
+use super::contents::LeaseCaches;
 use super::rows::Rows;
 use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
+use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
 use crate::sqlite::row::int;
@@ -50,28 +51,28 @@ impl PipelineStore for SqliteStore {
         self.expand_step(task, how).await
     }
 
-    async fn lease(&self, chunks: &[ChunkId], lease: Lease) -> Result<Vec<LeaseReply>, StoreError> {
+    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
         let (messages, prefetch) = (Arc::clone(&self.inner.messages), Arc::clone(&self.inner.prefetch));
-        let (chunks, known) = (chunks.to_vec(), Known { messages, prefetch });
-        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, lease);
-        if lease.class == TrafficClass::Urgent {
+        let (chunks, known) = (chunks.to_vec(), LeaseCaches { messages, prefetch });
+        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, terms);
+        if terms.class == TrafficClass::Urgent {
             self.write_first(work).await
         } else {
             self.write(work).await
         }
     }
 
-    async fn extend(&self, chunks: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let mut all = Ok(());
-        for some in chunks.chunks(EXTENDED_MAX_COUNT) {
-            all = all.and(self.extend_some(some, lease).await);
+        for some in leases.chunks(EXTENDED_MAX_COUNT) {
+            all = all.and(self.extend_some(some, terms).await);
         }
         all
     }
 
-    async fn release(&self, chunks: &[(ChunkId, u32)], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
-        let chunks = chunks.to_vec();
-        self.write(move |connection| lease::release(connection, &chunks, due_at)).await
+    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
+        let leases = leases.to_vec();
+        self.write(move |connection| lease::release(connection, &leases, due_at)).await
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
@@ -113,8 +114,13 @@ impl PipelineStore for SqliteStore {
         self.prove_writing().await
     }
 
-    async fn quarantined_count(&self) -> Result<u64, StoreError> {
-        self.read(chunks::count_quarantined).await
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
+        let log_bytes = wal::size(&self.inner.log);
+        self.read(move |connection| {
+            let quarantined_chunks = chunks::count_quarantined(connection)?;
+            Ok(StoreFigures { quarantined_chunks, damaged_rows: damage::count(connection), log_bytes })
+        })
+        .await
     }
 
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
@@ -127,10 +133,6 @@ impl PipelineStore for SqliteStore {
             return Ok(false);
         }
         self.write(move |connection| continue_work(connection, now)).await
-    }
-
-    async fn log_bytes(&self) -> Result<u64, StoreError> {
-        Ok(wal::size(&self.inner.log))
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
@@ -212,13 +214,13 @@ impl PipelineStore for SqliteStore {
 
 impl SqliteStore {
     /// Prolongs the leases of a few chunks. One that the disk does not give must not let all others run out.
-    async fn extend_some(&self, some: &[(ChunkId, u32)], lease: Lease) -> Result<(), StoreError> {
+    async fn extend_some(&self, some: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let all = some.to_vec();
-        let together = self.write(move |connection| lease::extend(connection, &all, lease)).await;
+        let together = self.write(move |connection| lease::extend(connection, &all, terms)).await;
         let Err(StoreError::Unreadable(_)) = together else { return together };
         let mut worked = some.len() == 1 && self.prove_writing().await.is_ok();
         for one in some.iter().copied().filter(|_| some.len() > 1) {
-            worked |= self.write(move |connection| lease::extend(connection, &[one], lease)).await.is_ok();
+            worked |= self.write(move |connection| lease::extend(connection, &[one], terms)).await.is_ok();
         }
         if worked { Ok(()) } else { together }
     }

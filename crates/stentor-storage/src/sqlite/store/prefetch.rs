@@ -36,12 +36,12 @@ pub(super) struct Snapshot(u64);
 /// What was read ahead and is still true.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchCache {
-    state: Mutex<State>,
+    state: Mutex<PrefetchState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: HashMap<ChunkId, Waiting>,
+struct PrefetchState {
+    waiting: HashMap<ChunkId, PrefetchEntry>,
     bytes: usize,
     /// Keys of changed devices, and ids of changed chunks as negative numbers; the newest last.
     changes: VecDeque<i64>,
@@ -52,7 +52,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PrefetchEntry {
     first: i64,
     last: i64,
     bytes: usize,
@@ -94,7 +94,7 @@ impl PrefetchCache {
         let is_whole = seen.tokens.len() == seen.devices.len();
         if fits && is_whole && !state.has_changed_since(snapshot, chunk, first, last) {
             state.bytes += bytes;
-            state.waiting.insert(chunk, Waiting { first, last, bytes, seen });
+            state.waiting.insert(chunk, PrefetchEntry { first, last, bytes, seen });
         }
     }
 
@@ -124,12 +124,12 @@ impl PrefetchCache {
         self.lock().note(-id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PrefetchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PrefetchState {
     fn note(&mut self, change: i64) {
         self.changes.push_back(change);
         if self.changes.len() > CHANGES_MAX_COUNT {

@@ -13,7 +13,7 @@ use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of};
-use super::registrar::{Found, Registrar};
+use super::registrar::{Registrar, TokenMatch};
 use super::tokens;
 use crate::sqlite::bulk;
 use crate::sqlite::fault::Done;
@@ -27,7 +27,7 @@ const ROWS_MAX_COUNT: u64 = 16_384;
 const TIME: Duration = Duration::from_millis(80);
 
 /// Registrations with all that can be prepared outside the transaction.
-pub(super) struct Batch {
+pub(super) struct RegistrationBatch {
     pub(super) app: AppId,
     pub(super) given: Vec<Registration>,
     pub(super) hashes: Vec<i64>,
@@ -36,7 +36,7 @@ pub(super) struct Batch {
     pub(super) now: Timestamp,
 }
 
-impl Batch {
+impl RegistrationBatch {
     /// Hashes and sorts.
     pub(super) fn new(app: AppId, registrations: &[Registration], now: Timestamp) -> Self {
         let hash = |one: &Registration| tokens::hash(app, one.provider, &one.token);
@@ -48,7 +48,7 @@ impl Batch {
 }
 
 /// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
-pub(super) fn validate_registrations(connection: &Connection, batch: &Batch) -> Done<usize> {
+pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationBatch) -> Done<usize> {
     run(connection, "SAVEPOINT validation", [])?;
     let count = some(connection, batch)?.len();
     run(connection, "ROLLBACK TO validation", [])?;
@@ -57,11 +57,11 @@ pub(super) fn validate_registrations(connection: &Connection, batch: &Batch) -> 
 }
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
-pub(super) fn some(connection: &Connection, batch: &Batch) -> Done<Vec<Registered>> {
+pub(super) fn some(connection: &Connection, batch: &RegistrationBatch) -> Done<Vec<Registered>> {
     up_to(connection, batch, &Portion::of(connection, ROWS_MAX_COUNT, TIME))
 }
 
-fn up_to(connection: &Connection, batch: &Batch, portion: &Portion<'_>) -> Done<Vec<Registered>> {
+fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'_>) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
     let mut registrar = Registrar::new(connection, batch)?;
     let found = registrar.look_up()?;
@@ -72,9 +72,9 @@ fn up_to(connection: &Connection, batch: &Batch, portion: &Portion<'_>) -> Done<
             break;
         }
         let (key, created) = match found {
-            Found::New => (registrar.insert(one)?, true),
-            Found::Known(kept) => (registrar.renew(*kept, one)?, false),
-            Found::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
+            TokenMatch::New => (registrar.insert(one)?, true),
+            TokenMatch::Known(kept) => (registrar.renew(*kept, one)?, false),
+            TokenMatch::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
         };
         registrar.subscribe(key, &one.topics)?;
         keys.push(key);

@@ -9,7 +9,7 @@ use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
 use stentor_core::ports::store::Registered;
 
 use super::app_providers::{self, AppProvider};
-use super::register::{self, Batch, NewRow};
+use super::register::{self, NewRow, RegistrationBatch};
 use super::tags::{change_tags, join_tags};
 use super::{owners, sequences, tokens, topics};
 use crate::sqlite::fault::{Done, damaged};
@@ -20,17 +20,17 @@ const KEPT: &str =
     d.token_since";
 
 /// What was found out about one registration's token.
-pub(super) enum Found {
+pub(super) enum TokenMatch {
     /// No device holds it.
     New,
     /// A device holds it.
-    Known(Box<Kept>),
+    Known(Box<KnownDevice>),
     /// An earlier registration of the batch names it too.
     Repeats(usize),
 }
 
 /// The columns of a known device that a repeat may change.
-pub(super) struct Kept {
+pub(super) struct KnownDevice {
     key: i64,
     platform: u8,
     active: bool,
@@ -44,7 +44,7 @@ pub(super) struct Kept {
 /// What a batch needs again and again: statements, and numbers looked up before.
 pub(super) struct Registrar<'a> {
     connection: &'a Connection,
-    batch: &'a Batch,
+    batch: &'a RegistrationBatch,
     touch: CachedStatement<'a>,
     /// New devices that are not written yet.
     new: Vec<NewRow<'a>>,
@@ -57,7 +57,7 @@ pub(super) struct Registrar<'a> {
 
 impl<'a> Registrar<'a> {
     /// Prepares all.
-    pub(super) fn new(connection: &'a Connection, batch: &'a Batch) -> Done<Self> {
+    pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationBatch) -> Done<Self> {
         let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
         let ensure = |provider| Ok((provider, app_providers::ensure(connection, batch.app, provider)?));
         Ok(Self {
@@ -74,9 +74,9 @@ impl<'a> Registrar<'a> {
     }
 
     /// Finds out about every token, in order of hash.
-    pub(super) fn look_up(&self) -> Done<Vec<Found>> {
+    pub(super) fn look_up(&self) -> Done<Vec<TokenMatch>> {
         let mut found = self.repeats();
-        let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], Found::New));
+        let firsts = self.batch.by_hash.iter().filter(|at| matches!(found[**at], TokenMatch::New));
         let firsts: Vec<usize> = firsts.copied().collect();
         let hash = |at: &usize| self.batch.hashes[*at];
         let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
@@ -87,7 +87,7 @@ impl<'a> Registrar<'a> {
             for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
                 let one = &self.batch.given[*at];
                 if self.fleet(one.provider)?.no == app_providers::fleet_of(key) && holds(row, one)? {
-                    found[*at] = Found::Known(Box::new(Kept::read(row)?));
+                    found[*at] = TokenMatch::Known(Box::new(KnownDevice::read(row)?));
                 }
             }
             Ok(())
@@ -96,9 +96,9 @@ impl<'a> Registrar<'a> {
     }
 
     /// Finds which registrations name a token that an earlier one of the batch names.
-    fn repeats(&self) -> Vec<Found> {
+    fn repeats(&self) -> Vec<TokenMatch> {
         let batch = self.batch;
-        let mut found: Vec<Found> = batch.given.iter().map(|_| Found::New).collect();
+        let mut found: Vec<TokenMatch> = batch.given.iter().map(|_| TokenMatch::New).collect();
         for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
             for (index, at) in same.iter().enumerate() {
                 let one = &batch.given[*at];
@@ -107,7 +107,7 @@ impl<'a> Registrar<'a> {
                     earlier.provider == one.provider && earlier.token == one.token
                 });
                 if let Some(earlier) = earlier {
-                    found[*at] = Found::Repeats(*earlier);
+                    found[*at] = TokenMatch::Repeats(*earlier);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl<'a> Registrar<'a> {
     }
 
     /// Takes over what a repeated registration tells; returns the device's key.
-    pub(super) fn renew(&mut self, kept: Kept, one: &'a Registration) -> Done<i64> {
+    pub(super) fn renew(&mut self, kept: KnownDevice, one: &'a Registration) -> Done<i64> {
         let (key, now) = (kept.key, self.batch.now.as_millis());
         if !kept.active {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
@@ -157,7 +157,7 @@ impl<'a> Registrar<'a> {
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
         self.write_new()?;
         let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = ?1");
-        let kept = one(self.connection, &sql, [key], Kept::read)?;
+        let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
         self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
     }
 
@@ -223,7 +223,7 @@ fn holds(row: &Row<'_>, one: &Registration) -> Done<bool> {
     Ok(token == one.token.expose())
 }
 
-impl Kept {
+impl KnownDevice {
     fn read(row: &Row<'_>) -> Done<Self> {
         let (listed, unretired): (bool, bool) = (row.get(3)?, row.get(4)?);
         Ok(Self {

@@ -5,7 +5,7 @@ use stentor_core::device::PushToken;
 use stentor_core::id::AppId;
 
 use super::app_providers::{self, AppProvider};
-use super::leftovers::{self, Kind, Leftover};
+use super::leftovers::{self, Leftover, LeftoverKind};
 use super::{members, sequences, tags, tokens, topics};
 use crate::sqlite::fault::{Done, found, missing};
 use crate::sqlite::portion::Portion;
@@ -50,7 +50,7 @@ pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     remember_ids(connection, app)?;
     run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
     leftovers::leave_fleets(connection, id)?;
-    Leftover::of(Kind::App, id).note(connection)?;
+    Leftover::of(LeftoverKind::App, id).note(connection)?;
     leftovers::go_on(connection, &Portion::begin(connection)).map(drop)
 }
 

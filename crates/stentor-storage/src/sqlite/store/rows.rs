@@ -10,16 +10,16 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::Lease;
+use stentor_core::ports::store::LeaseTerms;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
 use super::chunks::{self, ChunkRow};
-use super::contents::{self, Known};
+use super::contents::{self, LeaseCaches};
 use super::lost::Lost;
 use super::{books, campaigns, devices, producers};
 use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, Fault};
+use crate::sqlite::fault::{Done, SqliteError};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, time};
@@ -28,7 +28,7 @@ use crate::sqlite::row::{int, time};
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a Connection,
     portion: Portion<'a>,
-    known: Option<&'a Known>,
+    known: Option<&'a LeaseCaches>,
     lost: Option<&'a Lost>,
     fleets: RefCell<Vec<AppProvider>>,
 }
@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Uses what need not be read from the file again.
-    pub(super) fn knowing(connection: &'a Connection, known: &'a Known) -> Self {
+    pub(super) fn knowing(connection: &'a Connection, known: &'a LeaseCaches) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
     }
 
@@ -80,12 +80,12 @@ impl<'a> Rows<'a> {
 }
 
 impl LedgerRows for Rows<'_> {
-    type Error = Fault;
+    type Error = SqliteError;
     type Chunk = ChunkRow;
 
     const ENDED_AT_ONCE_MAX_COUNT: usize = 64;
 
-    fn is_unreadable(fault: &Fault) -> bool {
+    fn is_unreadable(fault: &SqliteError) -> bool {
         fault.is_damage()
     }
 
@@ -94,10 +94,10 @@ impl LedgerRows for Rows<'_> {
         damage::attempt(connection, || work(self))
     }
 
-    fn note_damage(&self, row: Damaged, fault: &Fault) {
+    fn note_damage(&self, row: Damaged, fault: &SqliteError) {
         match row {
-            Damaged::Chunk(id) => damage::note("chunks", int(id.raw()), fault),
-            Damaged::Campaign(id) => damage::note("campaigns", int(id.raw()), fault),
+            Damaged::Chunk(id) => damage::note(self.connection, "chunks", int(id.raw()), fault),
+            Damaged::Campaign(id) => damage::note(self.connection, "campaigns", int(id.raw()), fault),
         }
     }
 
@@ -156,11 +156,11 @@ impl LedgerRows for Rows<'_> {
         chunks::insert(self.connection, fleet, new)
     }
 
-    fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, lease: Lease) -> Done<()> {
-        chunks::write_lease(self.connection, chunk.id, epoch, lease)?;
+    fn write_lease(&mut self, chunk: &ChunkRow, epoch: u32, terms: LeaseTerms) -> Done<()> {
+        chunks::write_lease(self.connection, chunk.id, epoch, terms)?;
         match chunk.campaign_started {
             true => Ok(()),
-            false => campaigns::write_started(self.connection, chunk.campaign, lease.now),
+            false => campaigns::write_started(self.connection, chunk.campaign, terms.now),
         }
     }
 

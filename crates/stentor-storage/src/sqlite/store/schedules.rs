@@ -18,15 +18,6 @@ const SELECT: &str =
 
 #[async_trait]
 impl ScheduleStore for SqliteStore {
-    async fn create_schedule(
-        &self,
-        schedule: &Schedule,
-        idempotency: Option<IdempotentReply>,
-    ) -> Result<Idempotent<()>, StoreError> {
-        let schedule = schedule.clone();
-        self.write(move |connection| create(connection, &schedule, idempotency.as_ref())).await
-    }
-
     async fn schedule(&self, app: AppId, id: ScheduleId) -> Result<Schedule, StoreError> {
         self.read(move |connection| find(connection, app, id)).await
     }
@@ -45,20 +36,6 @@ impl ScheduleStore for SqliteStore {
 
     async fn quarantine_schedule(&self, id: ScheduleId) -> Result<(), StoreError> {
         self.write(move |connection| quarantine(connection, id)).await
-    }
-
-    async fn delete_broken_schedule(&self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
-        self.write(move |connection| delete_broken(connection, app, id)).await
-    }
-
-    async fn set_schedule(
-        &self,
-        app: AppId,
-        id: ScheduleId,
-        state: ScheduleState,
-        next_due: Option<Timestamp>,
-    ) -> Result<Schedule, StoreError> {
-        self.write(move |connection| change(connection, (app, id), state, next_due)).await
     }
 
     async fn count_schedules(&self, app: AppId) -> Result<u64, StoreError> {
@@ -106,7 +83,7 @@ fn due(connection: &Connection, now: Timestamp, count: usize) -> Done<(Vec<Sched
         match one(connection, &format!("{SELECT} WHERE id = ?1"), [id], read) {
             Ok(schedule) => due.extend(schedule),
             Err(fault) if fault.is_damage() => {
-                damage::note("schedules", id, &fault);
+                damage::note(connection, "schedules", id, &fault);
                 broken.push(ScheduleId::from_raw(id.cast_unsigned()));
             }
             Err(fault) => return Err(fault),

@@ -11,7 +11,7 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
 
 use super::app_providers::{AppProvider, device_of};
-use super::leftovers::{Kind, Leftover};
+use super::leftovers::{Leftover, LeftoverKind};
 use crate::sqlite::bulk::{self, Places};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
@@ -170,7 +170,7 @@ fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
         let moved = move_stretch(connection, room.stretch_count)?;
         if moved == 0 {
             tracing::error!("fewer fresh token hashes than were counted: their count begins anew");
-            Leftover::of(Kind::Hashes, 0).note(connection)?;
+            Leftover::of(LeftoverKind::Hashes, 0).note(connection)?;
             return change_count(connection, -count).map(drop);
         }
         count = change_count(connection, -limit(moved))?;
@@ -195,7 +195,7 @@ fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
 /// Puts the count of fresh hashes right where it is missing or makes no sense: all move on, and it begins anew.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
     if fresh(connection).mend()? {
-        Leftover::of(Kind::Hashes, 0).note(connection)?;
+        Leftover::of(LeftoverKind::Hashes, 0).note(connection)?;
     }
     let sane =
         "SELECT 1 FROM token_leaves_fresh_count WHERE typeof(count) = 'integer' AND count BETWEEN 0 AND ?1

@@ -8,10 +8,10 @@ use stentor_core::name::TopicName;
 use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
-use super::leftovers::{Kind, Leftover};
+use super::leftovers::{Leftover, LeftoverKind};
 use super::{SqliteStore, app_providers};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, Fault, missing};
+use crate::sqlite::fault::{Done, SqliteError, missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{int, number, text};
@@ -32,7 +32,7 @@ impl TopicStore for SqliteStore {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
         }
-        let mut change = Change::default();
+        let mut change = SubscriptionWork::default();
         loop {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write(move |connection| {
@@ -57,7 +57,7 @@ impl TopicStore for SqliteStore {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
         let devices: Arc<[DeviceId]> = devices.into();
-        let mut change = Change::default();
+        let mut change = SubscriptionWork::default();
         loop {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write(move |connection| {
@@ -103,7 +103,7 @@ impl TopicStore for SqliteStore {
         self.write(move |connection| {
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
             run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
-            Leftover::of(Kind::Topic, no).begin(connection, &Portion::begin(connection))
+            Leftover::of(LeftoverKind::Topic, no).begin(connection, &Portion::begin(connection))
         })
         .await
     }
@@ -192,7 +192,7 @@ fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
 
 /// A change of many subscriptions, a portion in each transaction.
 #[derive(Debug, Clone, Copy, Default)]
-struct Change {
+struct SubscriptionWork {
     sum: SubscriptionChange,
     /// Devices that were looked at.
     upto: usize,
@@ -200,7 +200,7 @@ struct Change {
     before: u64,
 }
 
-impl Change {
+impl SubscriptionWork {
     /// Changes the next subscriptions, as far as a portion goes.
     fn go_on(
         &mut self,
@@ -247,7 +247,7 @@ fn check_room(connection: &Connection, app: AppId, topic: &TopicName, devices: &
     Ok(())
 }
 
-fn too_many() -> Fault {
+fn too_many() -> SqliteError {
     StoreError::LimitReached(format!("a device has at most {TOPICS_PER_DEVICE_MAX_COUNT} topics")).into()
 }
 
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
     use crate::sqlite::migrations;
-    use crate::sqlite::store::register::Batch;
+    use crate::sqlite::store::register::RegistrationBatch;
     use crate::sqlite::store::registrar::Registrar;
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         migrations::run(&connection, migrations::STORE).expect("made");
         let name = |no: u32| TopicName::new(format!("topic-{no}")).expect("a name");
         let names: Vec<_> = (0..500).map(name).collect();
-        let batch = Batch::new(AppId::from_raw(1), &[], Timestamp::from_millis(0));
+        let batch = RegistrationBatch::new(AppId::from_raw(1), &[], Timestamp::from_millis(0));
         let mut registrar = Registrar::new(&connection, &batch).expect("made");
         registrar.subscribe(1 << 40 | 1, &names).expect("subscribed");
         assert_eq!(topic_count(&connection, 1 << 40 | 1).expect("counted"), 500);

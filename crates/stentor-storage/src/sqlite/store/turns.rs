@@ -11,7 +11,7 @@ use crate::sqlite::query::{all, limit};
 use crate::turns::{in_turns, share};
 
 /// How one kind of thing that falls due is asked for.
-struct Kind {
+struct DueQueries {
     /// The earliest of all apps: by (now, count).
     earliest: String,
     /// Apps that have any, those whose earliest is earliest first: by (now, count).
@@ -20,8 +20,8 @@ struct Kind {
     of_app: String,
 }
 
-static SCHEDULES: LazyLock<Kind> = LazyLock::new(|| {
-    Kind {
+static SCHEDULES: LazyLock<DueQueries> = LazyLock::new(|| {
+    DueQueries {
     earliest: format!(
         "SELECT id FROM schedules WHERE state = {ACTIVE} AND next_due <= ?1 AND app IN (SELECT id FROM apps)
         ORDER BY next_due, id LIMIT ?2"
@@ -39,8 +39,8 @@ static SCHEDULES: LazyLock<Kind> = LazyLock::new(|| {
 }
 });
 
-static CAMPAIGNS: LazyLock<Kind> = LazyLock::new(|| {
-    Kind {
+static CAMPAIGNS: LazyLock<DueQueries> = LazyLock::new(|| {
+    DueQueries {
     earliest: format!(
         "SELECT id FROM campaigns WHERE state = {SCHEDULED} AND due_at <= ?1 AND app IN (SELECT id FROM apps)
         ORDER BY due_at, id LIMIT ?2"
@@ -74,11 +74,11 @@ pub(super) fn due_campaigns(connection: &Connection, now: Timestamp, count: usiz
     if earliest.len() < count { Ok(earliest) } else { turns(connection, &CAMPAIGNS, now, count) }
 }
 
-fn earliest(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+fn earliest(connection: &Connection, kind: &DueQueries, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     all(connection, &kind.earliest, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))
 }
 
-fn turns(connection: &Connection, kind: &Kind, now: Timestamp, count: usize) -> Done<Vec<i64>> {
+fn turns(connection: &Connection, kind: &DueQueries, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     let apps: Vec<i64> = all(connection, &kind.apps, [now.as_millis(), limit(count)], |row| Ok(row.get(0)?))?;
     let share = share(count, apps.len());
     let of_app = |app: i64, most: usize| {

@@ -7,7 +7,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
 use super::app_providers::{self, device_of};
-use super::leftovers::{Kind, Leftover};
+use super::leftovers::{Leftover, LeftoverKind};
 use super::{SqliteStore, members, owners};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, missing};
@@ -73,5 +73,5 @@ fn remove(connection: &Connection, app: AppId, user: &ExternalId) -> Done<()> {
     let (no, _) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
     members::remove_user(connection, no)?;
     run(connection, "DELETE FROM users WHERE no = ?1", [no])?;
-    Leftover::of(Kind::Person, no).begin(connection, &Portion::begin(connection))
+    Leftover::of(LeftoverKind::Person, no).begin(connection, &Portion::begin(connection))
 }

@@ -9,7 +9,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 
-use crate::seal::{Kept, Place, SealKeyId, SealKeys, kept};
+use crate::seal::{Place, SealKeyId, SealKeys, SecretForm, kept};
+use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, number, time};
@@ -38,24 +39,17 @@ impl Vault {
     pub(super) fn one(&self, connection: &Connection, (app, provider): Place) -> Done<Credential> {
         let sql =
             "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
-        let found = one(connection, sql, params![int(app.raw()), provider.code()], read)?;
+        let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
         self.open(found.ok_or(missing("credential"))?)
     }
 
     /// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
     pub(super) fn all(&self, connection: &Connection) -> Done<Vec<Credential>> {
-        let sql = "SELECT app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
-        let rows = all(connection, sql, [], |row| Ok(read(row)))?;
-        let opened = rows.into_iter().filter_map(|row| match row.and_then(|row| self.open(row)) {
-            Ok(credential) => Some(Ok(credential)),
-            Err(fault) if fault.is_damage() => {
-                let error = StoreError::from(fault);
-                tracing::error!(%error, "a credential is left out: put it again");
-                None
-            }
-            Err(fault) => Some(Err(fault)),
-        });
-        opened.collect()
+        // The first column is one number for each row, by which it is named once where it makes no sense.
+        let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials
+            ORDER BY app, provider";
+        let open = |row: &Row<'_>| self.open(read(row, 1)?);
+        Ok(readable(connection, "credentials", (sql, []), usize::MAX, open)?.0)
     }
 
     /// Refuses a file of which a row is sealed under a key that is not known.
@@ -108,8 +102,8 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
         return Ok(counts);
     }
     let sql = "SELECT secret FROM credentials";
-    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(Kept::Torn, kept)))? {
-        if let Kept::Sealed(id) = state {
+    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
+        if let SecretForm::Sealed(id) = state {
             *counts.entry(id).or_default() += 1;
         }
     }
@@ -145,10 +139,10 @@ fn sealed_anew(keys: &SealKeys, (app, provider): Name, record: &str) -> Option<S
     let app = AppId::from_raw(u64::try_from(app).ok()?);
     let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);
     let secret = match kept(record) {
-        Kept::Clear => Some(record.to_owned()),
-        Kept::Sealed(id) if id == keys.present() => return None,
-        Kept::Sealed(_) => keys.open(place, record),
-        Kept::Torn => None,
+        SecretForm::Clear => Some(record.to_owned()),
+        SecretForm::Sealed(id) if id == keys.present() => return None,
+        SecretForm::Sealed(_) => keys.open(place, record),
+        SecretForm::Torn => None,
     };
     if secret.is_none() {
         tracing::error!(%app, provider = %place.1, "a credential cannot be opened: put it again");
@@ -187,12 +181,15 @@ fn text<'row>(row: &'row Row<'_>, at: usize) -> Option<&'row str> {
     row.get_ref(at).ok()?.as_str().ok()
 }
 
-fn read(row: &Row<'_>) -> Done<Credential> {
+/// Reads a credential whose columns begin at one.
+fn read(row: &Row<'_>, first: usize) -> Done<Credential> {
     Ok(Credential {
-        app: AppId::from_raw(number(row, 0)?),
-        provider: code(row, 1, ProviderKind::from_code)?,
-        secret: text(row, 2).map(str::to_owned).ok_or_else(|| damaged("a credential that is no text"))?,
-        updated_at: time(row, 3)?,
+        app: AppId::from_raw(number(row, first)?),
+        provider: code(row, first + 1, ProviderKind::from_code)?,
+        secret: text(row, first + 2)
+            .map(str::to_owned)
+            .ok_or_else(|| damaged("a credential that is no text"))?,
+        updated_at: time(row, first + 3)?,
     })
 }
 

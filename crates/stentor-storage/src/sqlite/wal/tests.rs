@@ -7,7 +7,7 @@ use crate::sqlite::file;
 use crate::sqlite::query::run;
 use crate::sqlite::readers::{Readers, Reading};
 use crate::sqlite::settings::SqliteSettings;
-use crate::sqlite::writer::{Priority, Writer};
+use crate::sqlite::writer::{CommitPriority, WriterThread};
 
 /// Bytes that each job writes.
 const JOB_BYTES: usize = 16 * 1_024;
@@ -16,7 +16,7 @@ const BOUND_BYTES: u64 = 1_024 * 1_024;
 /// A file with one writer and some readers, whose log is bounded or not.
 struct Bench {
     folder: tempfile::TempDir,
-    writer: Writer,
+    writer: WriterThread,
     readers: Arc<Readers>,
 }
 
@@ -32,7 +32,7 @@ impl Bench {
         let gate = Arc::<Gate>::default();
         let mut bound = WalBound::new(path_of(&path), wal_max_bytes, Arc::clone(&gate));
         let settled = move |connection: &Connection| bound.check(connection);
-        let writer = Writer::start("wal-test", connection, &settings, settled).expect("started");
+        let writer = WriterThread::start("wal-test", connection, &settings, settled).expect("started");
         Self { folder, writer, readers: Arc::new(Readers::new(&path, &settings, gate).expect("a pool")) }
     }
 
@@ -44,7 +44,7 @@ impl Bench {
         let insert = |connection: &Connection| {
             run(connection, "INSERT INTO numbers (b) VALUES (zeroblob(?1))", [JOB_BYTES as i64])
         };
-        self.writer.run(Priority::Usual, insert).await.expect("written");
+        self.writer.run(CommitPriority::Usual, insert).await.expect("written");
     }
 
     /// Reads for so many rounds of the engine, having seen the newest rows first.

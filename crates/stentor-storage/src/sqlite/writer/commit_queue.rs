@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How urgent a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sqlite) enum Priority {
+pub(in crate::sqlite) enum CommitPriority {
     /// A caller, or one device, waits for it.
     First,
     /// It moves audiences.
@@ -16,18 +16,18 @@ pub(in crate::sqlite) enum Priority {
 
 /// The jobs of both priorities, and the places for them.
 pub(super) struct CommitQueue<J> {
-    state: Mutex<State<J>>,
+    state: Mutex<CommitQueueState<J>>,
     arrived: Condvar,
     places: Arc<Semaphore>,
 }
 
-struct State<J> {
-    first: VecDeque<Waiting<J>>,
-    usual: VecDeque<Waiting<J>>,
+struct CommitQueueState<J> {
+    first: VecDeque<QueuedJob<J>>,
+    usual: VecDeque<QueuedJob<J>>,
     closed: bool,
 }
 
-struct Waiting<J> {
+struct QueuedJob<J> {
     job: J,
     /// Given back once the job leaves the queue.
     _place: OwnedSemaphorePermit,
@@ -36,29 +36,33 @@ struct Waiting<J> {
 impl<J> CommitQueue<J> {
     /// Makes a queue with so many places for both together.
     pub(super) fn new(places: usize) -> Self {
-        let state = State { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
+        let state = CommitQueueState { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Self { state: Mutex::new(state), arrived: Condvar::new(), places }
     }
 
     /// Appends a job, waiting for a place; gives it back when the queue is closed.
-    pub(super) async fn push(&self, priority: Priority, job: J) -> Result<(), J> {
+    pub(super) async fn push(&self, priority: CommitPriority, job: J) -> Result<(), J> {
         let Ok(place) = self.places.clone().acquire_owned().await else { return Err(job) };
         let mut state = self.lock();
         if state.closed {
             return Err(job);
         }
-        state.jobs(priority).push_back(Waiting { job, _place: place });
+        state.jobs(priority).push_back(QueuedJob { job, _place: place });
         drop(state);
         self.arrived.notify_one();
         Ok(())
     }
 
     /// Waits for a job and takes it, of the preferred priority if there is one; `None` once the queue is closed and empty.
-    pub(super) fn take(&self, preferred: Priority) -> Option<(Priority, J)> {
+    pub(super) fn take(&self, preferred: CommitPriority) -> Option<(CommitPriority, J)> {
         let mut state = self.lock();
         loop {
-            let other = if preferred == Priority::First { Priority::Usual } else { Priority::First };
+            let other = if preferred == CommitPriority::First {
+                CommitPriority::Usual
+            } else {
+                CommitPriority::First
+            };
             for priority in [preferred, other] {
                 if let Some(waiting) = state.jobs(priority).pop_front() {
                     return Some((priority, waiting.job));
@@ -72,7 +76,7 @@ impl<J> CommitQueue<J> {
     }
 
     /// Takes a job of a priority if there is one.
-    pub(super) fn try_take(&self, priority: Priority) -> Option<J> {
+    pub(super) fn try_take(&self, priority: CommitPriority) -> Option<J> {
         self.lock().jobs(priority).pop_front().map(|waiting| waiting.job)
     }
 
@@ -93,16 +97,16 @@ impl<J> CommitQueue<J> {
         drop((first, usual));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<J>> {
+    fn lock(&self) -> MutexGuard<'_, CommitQueueState<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<J> State<J> {
-    fn jobs(&mut self, priority: Priority) -> &mut VecDeque<Waiting<J>> {
+impl<J> CommitQueueState<J> {
+    fn jobs(&mut self, priority: CommitPriority) -> &mut VecDeque<QueuedJob<J>> {
         match priority {
-            Priority::First => &mut self.first,
-            Priority::Usual => &mut self.usual,
+            CommitPriority::First => &mut self.first,
+            CommitPriority::Usual => &mut self.usual,
         }
     }
 }

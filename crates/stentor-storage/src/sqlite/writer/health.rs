@@ -21,7 +21,7 @@ pub(super) struct Health {
 
 /// Whether a transaction would be kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum WriteHealth {
     Keeps,
     Fails(StoreError),
     /// It must be tried.
@@ -37,13 +37,13 @@ impl Health {
     }
 
     /// Returns what the last transaction says of the next.
-    pub(super) fn standing(&self, now: Instant) -> Standing {
+    pub(super) fn standing(&self, now: Instant) -> WriteHealth {
         match &*self.lock() {
             Some((at, ended)) if now.saturating_duration_since(*at) < FRESH => match ended {
-                Ok(()) => Standing::Keeps,
-                Err(error) => Standing::Fails(error.clone()),
+                Ok(()) => WriteHealth::Keeps,
+                Err(error) => WriteHealth::Fails(error.clone()),
             },
-            _ => Standing::Unknown,
+            _ => WriteHealth::Unknown,
         }
     }
 

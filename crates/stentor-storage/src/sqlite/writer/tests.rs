@@ -4,7 +4,7 @@ use super::*;
 use crate::sqlite::fault::{conflict, damaged};
 use crate::sqlite::query::run;
 
-fn writer(jobs: usize) -> (tempfile::TempDir, Writer) {
+fn writer(jobs: usize) -> (tempfile::TempDir, WriterThread) {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let connection = Connection::open(folder.path().join("some.db")).expect("opened");
     connection.execute_batch("CREATE TABLE numbers (n INTEGER PRIMARY KEY)").expect("made");
@@ -13,29 +13,29 @@ fn writer(jobs: usize) -> (tempfile::TempDir, Writer) {
         group_commit_max_ms: 60_000,
         ..SqliteSettings::store()
     };
-    (folder, Writer::start("writer-test", connection, &settings, |_| ()).expect("started"))
+    (folder, WriterThread::start("writer-test", connection, &settings, |_| ()).expect("started"))
 }
 
 fn insert(number: i64) -> impl FnOnce(&Connection) -> Done<usize> + Send {
     move |connection| run(connection, "INSERT INTO numbers VALUES (?1)", [number])
 }
 
-async fn sum(writer: &Writer) -> Option<i64> {
+async fn sum(writer: &WriterThread) -> Option<i64> {
     let read = |connection: &Connection| {
         Ok(connection.query_row("SELECT sum(n) FROM numbers", [], |row| row.get(0))?)
     };
-    writer.run(Priority::Usual, read).await.expect("read")
+    writer.run(CommitPriority::Usual, read).await.expect("read")
 }
 
 /// Hands over a job that holds the thread up until told, so that what follows meets in one commit.
-async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Pending<()>) {
+async fn hold_up(writer: &WriterThread) -> (mpsc::Sender<()>, Pending<()>) {
     let (go, wait) = mpsc::channel::<()>();
     let (begins, begun) = oneshot::channel();
     let hold = move |_: &Connection| {
         let _ = begins.send(());
         wait.recv().map_err(|_| damaged("nobody said go"))
     };
-    let held = writer.submit(Priority::Usual, hold).await;
+    let held = writer.submit(CommitPriority::Usual, hold).await;
     begun.await.expect("it has begun");
     (go, held)
 }
@@ -44,13 +44,13 @@ async fn hold_up(writer: &Writer) -> (mpsc::Sender<()>, Pending<()>) {
 async fn a_failing_job_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit(Priority::Usual, insert(1)).await;
-    let failing = writer.submit(Priority::Usual, |connection: &Connection| {
+    let first = writer.submit(CommitPriority::Usual, insert(1)).await;
+    let failing = writer.submit(CommitPriority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     let failing = failing.await;
-    let last = writer.submit(Priority::Usual, insert(2)).await;
+    let last = writer.submit(CommitPriority::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.await_commit().await.expect("done");
     assert_eq!(first.await_commit().await, Ok(1));
@@ -62,12 +62,12 @@ async fn a_failing_job_takes_nothing_of_the_others_with_it() {
 #[tokio::test]
 async fn a_job_that_fails_before_all_others_is_taken_back_too() {
     let (_folder, writer) = writer(100);
-    let failing = writer.run(Priority::Usual, |connection: &Connection| {
+    let failing = writer.run(CommitPriority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(conflict("no"))
     });
     assert!(failing.await.is_err());
-    writer.run(Priority::Usual, insert(1)).await.expect("kept");
+    writer.run(CommitPriority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -75,10 +75,11 @@ async fn a_job_that_fails_before_all_others_is_taken_back_too() {
 async fn a_checked_job_that_fails_its_checks_takes_nothing_of_the_others_with_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let first = writer.submit_checked(Priority::Usual, insert(1)).await;
-    let failing = writer.submit_checked(Priority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
-    let repeated = writer.submit_checked(Priority::Usual, insert(1)).await;
-    let last = writer.submit_checked(Priority::Usual, insert(2)).await;
+    let first = writer.submit_checked(CommitPriority::Usual, insert(1)).await;
+    let failing =
+        writer.submit_checked(CommitPriority::Usual, |_: &Connection| Err::<(), _>(conflict("no"))).await;
+    let repeated = writer.submit_checked(CommitPriority::Usual, insert(1)).await;
+    let last = writer.submit_checked(CommitPriority::Usual, insert(2)).await;
     go.send(()).expect("told");
     held.await_commit().await.expect("done");
     assert_eq!(first.await_commit().await, Ok(1));
@@ -92,8 +93,8 @@ async fn a_checked_job_that_fails_its_checks_takes_nothing_of_the_others_with_it
 async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leaves_nothing() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit_checked(Priority::Usual, insert(1)).await;
-    let torn = writer.submit_checked(Priority::Usual, |connection: &Connection| {
+    let before = writer.submit_checked(CommitPriority::Usual, insert(1)).await;
+    let torn = writer.submit_checked(CommitPriority::Usual, |connection: &Connection| {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         Err::<(), _>(damaged("the disk is gone"))
     });
@@ -104,19 +105,19 @@ async fn a_checked_job_that_fails_in_its_middle_fails_its_whole_commit_and_leave
             && before.await_commit().await.is_err()
             && torn.await_commit().await.is_err()
     );
-    writer.run(Priority::Usual, insert(2)).await.expect("kept");
+    writer.run(CommitPriority::Usual, insert(2)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(2));
 }
 
 #[tokio::test]
 async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
     let (_folder, writer) = writer(100);
-    let panicking = writer.run(Priority::Usual, |connection: &Connection| -> Done<()> {
+    let panicking = writer.run(CommitPriority::Usual, |connection: &Connection| -> Done<()> {
         run(connection, "INSERT INTO numbers VALUES (100)", [])?;
         panic!("on purpose")
     });
     assert!(matches!(panicking.await, Err(StoreError::Damaged(_))));
-    writer.run(Priority::Usual, insert(1)).await.expect("kept");
+    writer.run(CommitPriority::Usual, insert(1)).await.expect("kept");
     assert_eq!(sum(&writer).await, Some(1));
 }
 
@@ -124,11 +125,11 @@ async fn a_panic_in_a_job_is_an_error_and_the_thread_goes_on() {
 async fn a_transaction_that_the_engine_took_back_fails_every_job_of_it() {
     let (_folder, writer) = writer(100);
     let (go, held) = hold_up(&writer).await;
-    let before = writer.submit(Priority::Usual, insert(1)).await;
+    let before = writer.submit(CommitPriority::Usual, insert(1)).await;
     let taken_back = writer
-        .submit(Priority::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?))
+        .submit(CommitPriority::Usual, |connection: &Connection| Ok(connection.execute_batch("ROLLBACK")?))
         .await;
-    let after = writer.submit(Priority::Usual, insert(2)).await;
+    let after = writer.submit(CommitPriority::Usual, insert(2)).await;
     go.send(()).expect("told");
     assert!(held.await_commit().await.is_err());
     assert!(before.await_commit().await.is_err());
@@ -142,7 +143,7 @@ async fn what_was_handed_over_is_committed_before_the_writer_is_gone() {
     let (folder, writer) = writer(1);
     let mut pending = Vec::new();
     for number in 1..=20 {
-        pending.push(writer.submit(Priority::Usual, insert(number)).await);
+        pending.push(writer.submit(CommitPriority::Usual, insert(number)).await);
     }
     drop(writer);
     for one in pending {
@@ -167,10 +168,10 @@ async fn who_is_waited_for_goes_first_and_its_commit_waits_for_no_others() {
     let (go, held) = hold_up(&writer).await;
     let mut pending = Vec::new();
     for name in ["usual 1", "usual 2"] {
-        pending.push(writer.submit(Priority::Usual, note(name)).await);
+        pending.push(writer.submit(CommitPriority::Usual, note(name)).await);
     }
     for name in ["first 1", "first 2"] {
-        pending.push(writer.submit(Priority::First, note(name)).await);
+        pending.push(writer.submit(CommitPriority::First, note(name)).await);
     }
     go.send(()).expect("told");
     held.await_commit().await.expect("done");
@@ -187,7 +188,13 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
     let (go, held) = hold_up(&writer).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut pending = Vec::new();
-    for line in [Priority::First, Priority::First, Priority::First, Priority::Usual, Priority::Usual] {
+    for line in [
+        CommitPriority::First,
+        CommitPriority::First,
+        CommitPriority::First,
+        CommitPriority::Usual,
+        CommitPriority::Usual,
+    ] {
         let order = Arc::clone(&order);
         let note = move |_: &Connection| {
             order.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -201,7 +208,16 @@ async fn jobs_in_a_hurry_never_hold_up_the_others_for_good() {
         one.await_commit().await.expect("done");
     }
     let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(order, [Priority::First, Priority::Usual, Priority::First, Priority::Usual, Priority::First]);
+    assert_eq!(
+        order,
+        [
+            CommitPriority::First,
+            CommitPriority::Usual,
+            CommitPriority::First,
+            CommitPriority::Usual,
+            CommitPriority::First
+        ]
+    );
 }
 
 /// Ends the thread that drops it.
@@ -218,13 +234,13 @@ async fn the_death_of_the_thread_is_noticed_and_nobody_waits_for_it() {
     let (_folder, writer) = writer(1);
     let (go, held) = hold_up(&writer).await;
     // Its answer finds nobody and is dropped where no panic is expected.
-    drop(writer.submit(Priority::Usual, |_: &Connection| Ok(Fatal)).await);
-    let behind = writer.submit(Priority::Usual, insert(1)).await;
+    drop(writer.submit(CommitPriority::Usual, |_: &Connection| Ok(Fatal)).await);
+    let behind = writer.submit(CommitPriority::Usual, insert(1)).await;
     go.send(()).expect("told");
     held.await_commit().await.expect("done");
     assert_eq!(writer.ended().await, "it panicked: on purpose");
     assert!(matches!(behind.await_commit().await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(writer.run(Priority::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(writer.run(CommitPriority::Usual, insert(2)).await, Err(StoreError::Unavailable(_))));
     assert!(writer.keeps(|_| Ok(())).await.is_err());
 }
 
@@ -246,12 +262,12 @@ async fn what_was_kept_just_now_needs_no_trial_and_what_was_read_or_failed_is_no
 async fn a_commit_that_failed_says_so_for_a_while_and_then_it_is_tried() {
     let (folder, writer) = writer(100);
     writer
-        .run(Priority::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
+        .run(CommitPriority::Usual, |connection: &Connection| Ok(connection.busy_timeout(Duration::ZERO)?))
         .await
         .expect("done");
     let other = Connection::open(folder.path().join("some.db")).expect("opened");
     other.execute_batch("BEGIN IMMEDIATE").expect("locked");
-    assert!(writer.run(Priority::Usual, insert(1)).await.is_err());
+    assert!(writer.run(CommitPriority::Usual, insert(1)).await.is_err());
     other.execute_batch("ROLLBACK").expect("free");
     assert!(writer.keeps(probe).await.is_err(), "it failed just now");
     while writer.keeps(probe).await.is_err() {

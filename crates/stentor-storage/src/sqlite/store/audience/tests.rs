@@ -35,7 +35,7 @@ fn stretch(after: u64, max: usize) -> Stretch {
 /// Counts what the engine does for one step.
 fn cost_of_a_step(count: i64, after: u64) -> i32 {
     let connection = group_of(count);
-    let mut found = Found::default();
+    let mut found = AudiencePart::default();
     let next = members(&connection, 1, stretch(after, 50), &mut found).expect("read");
     assert_eq!(next.map(DeviceId::raw), Some(after + 50));
     assert_eq!(found.devices, (after + 1..=after + 50).map(DeviceId::from_raw).collect::<Vec<_>>());
@@ -90,7 +90,7 @@ fn who_is_few_among_many_is_found_in_looks_of_a_bounded_number_of_rows() {
         Target::Condition(stentor_core::topic::Condition::parse("'news' in topics").expect("a condition")),
     ];
     for target in targets {
-        let (mut found, mut next, mut looks) = (Found::default(), Some(DeviceId::from_raw(0)), 0);
+        let (mut found, mut next, mut looks) = (AudiencePart::default(), Some(DeviceId::from_raw(0)), 0);
         while let Some(after) = next {
             let stretch = stretch(after.raw(), 5);
             next = wide(&connection, &target, stretch, &mut found).expect("read");

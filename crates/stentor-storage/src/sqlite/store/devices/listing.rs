@@ -71,7 +71,7 @@ impl Listing {
             walked += 1;
             if self.has_tag(connection, key)? {
                 match one(connection, &shown, [key], |row| device(row, self.fleet)) {
-                    Err(fault) if fault.is_damage() => damage::note("devices", key, &fault),
+                    Err(fault) if fault.is_damage() => damage::note(connection, "devices", key, &fault),
                     shown => found.extend(shown?),
                 }
             }

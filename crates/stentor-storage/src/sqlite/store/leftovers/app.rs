@@ -110,7 +110,7 @@ pub(in crate::sqlite::store) fn leave_fleets(connection: &Connection, app: i64) 
     let (fleets, _) = readable(connection, "fleets", (sql, [app]), usize::MAX, read)?;
     for (no, provider) in fleets {
         let no = crate::sqlite::row::int(no);
-        Leftover { kind: super::Kind::Fleet, no, other: app, cursor: provider }.note(connection)?;
+        Leftover { kind: super::LeftoverKind::Fleet, no, other: app, cursor: provider }.note(connection)?;
     }
     run(connection, "DELETE FROM fleets WHERE app = ?1", [app]).map(drop)
 }

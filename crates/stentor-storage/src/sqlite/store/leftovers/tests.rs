@@ -8,7 +8,7 @@ use super::*;
 use crate::sqlite::migrations;
 use crate::sqlite::portion::ROWS_MAX_COUNT;
 use crate::sqlite::store::app_providers::AppProvider;
-use crate::sqlite::store::audience::{self, Found};
+use crate::sqlite::store::audience::{self, AudiencePart};
 use crate::sqlite::store::stretch::Stretch;
 use crate::sqlite::store::{members, removal};
 
@@ -75,7 +75,7 @@ fn reached(connection: &Connection) -> usize {
     let (after, as_of) = (DeviceId::from_raw(0), DeviceId::from_raw(u64::MAX));
     let stretch = Stretch { fleet, after, as_of, max: usize::MAX };
     let target = Target::Group(GroupName::new("crew").expect("a group"));
-    let mut found = Found::default();
+    let mut found = AudiencePart::default();
     audience::wide(connection, &target, stretch, &mut found).expect("read");
     found.devices.len()
 }
@@ -92,7 +92,9 @@ fn join(connection: &Connection) {
 fn a_large_topic_goes_in_portions() {
     let connection = registry();
     connection.execute("DELETE FROM topics", []).expect("gone");
-    once(&connection, || Leftover::of(Kind::Topic, 1).begin(&connection, &Portion::begin(&connection)));
+    once(&connection, || {
+        Leftover::of(LeftoverKind::Topic, 1).begin(&connection, &Portion::begin(&connection))
+    });
     assert!(count(&connection, "subscriptions") > 0, "too much for one transaction");
     assert!(finish(&connection) > 1);
     let left = ["subscriptions", "device_topics", "leftovers"].map(|table| count(&connection, table));
@@ -135,7 +137,7 @@ fn a_person_with_many_devices_is_gone_from_groups_at_once_and_from_the_devices_i
     once(&connection, || {
         members::remove_user(&connection, 1)?;
         run(&connection, "DELETE FROM users WHERE no = 1", [])?;
-        Leftover::of(Kind::Person, 1).begin(&connection, &Portion::begin(&connection))
+        Leftover::of(LeftoverKind::Person, 1).begin(&connection, &Portion::begin(&connection))
     });
     assert!(count(&connection, "user_devices") > 0, "too much for one transaction");
     assert_eq!(reached(&connection), DEVICES as usize / 2);
@@ -150,7 +152,9 @@ fn a_large_group_goes_in_portions() {
     let connection = registry();
     join(&connection);
     connection.execute("DELETE FROM groups", []).expect("gone");
-    once(&connection, || Leftover::of(Kind::Group, 1).begin(&connection, &Portion::begin(&connection)));
+    once(&connection, || {
+        Leftover::of(LeftoverKind::Group, 1).begin(&connection, &Portion::begin(&connection))
+    });
     finish(&connection);
     let left = ["group_users", "group_devices", "group_user_devices", "leftovers"];
     assert_eq!(left.map(|table| count(&connection, table)), [0; 4]);

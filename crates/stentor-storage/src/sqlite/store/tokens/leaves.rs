@@ -6,9 +6,9 @@
 use rusqlite::{Connection, Row};
 
 use crate::sqlite::damage;
-use crate::sqlite::fault::{Done, Fault, damaged};
+use crate::sqlite::fault::{Done, SqliteError, damaged};
 use crate::sqlite::query::{exists, one, run};
-use crate::sqlite::store::leftovers::{Kind, Leftover};
+use crate::sqlite::store::leftovers::{Leftover, LeftoverKind};
 
 /// A token's hash and the number of the device that holds it, both below 2^40.
 pub(super) type Pair = (i64, i64);
@@ -43,7 +43,7 @@ impl Leaves<'_> {
         let mut rest = hashes;
         while let Some(hash) = rest.first() {
             let mut rows = statement.query([hash])?;
-            let page = rows.next()?.map(|row| Page::of_row(row, *hash)).transpose();
+            let page = rows.next()?.map(|row| StoredLeaf::of_row(row, *hash)).transpose();
             let (until, page) = match page {
                 Ok(Some(page)) => (page.until, Some(page)),
                 Ok(None) => (self.gap(*hash)?.until, None),
@@ -127,7 +127,7 @@ impl Leaves<'_> {
     /// Reads the leaf that covers a hash.
     fn sound(&self, hash: i64) -> Done<Option<Leaf>> {
         one(self.connection, &self.covering_sql(), [hash], |row| {
-            let page = Page::of_row(row, hash)?;
+            let page = StoredLeaf::of_row(row, hash)?;
             let pairs: Vec<Pair> = (0..page.count()).map(|at| page.pair(at)).collect();
             let leaf = Leaf { first: row.get(0)?, until: page.until, pairs };
             if leaf.is_in_order() { Ok(leaf) } else { Err(damaged("a leaf of token hashes in no order")) }
@@ -143,12 +143,12 @@ impl Leaves<'_> {
         }
     }
 
-    fn gap_for(&self, fault: Fault, hash: i64) -> Done<Leaf> {
+    fn gap_for(&self, fault: SqliteError, hash: i64) -> Done<Leaf> {
         if !fault.is_damage() {
             return Err(fault);
         }
         let gap = self.gap(hash)?;
-        damage::note(self.table, gap.first, &fault);
+        damage::note(self.connection, self.table, gap.first, &fault);
         Ok(gap)
     }
 
@@ -156,14 +156,14 @@ impl Leaves<'_> {
     fn gap(&self, hash: i64) -> Done<Leaf> {
         let before = one(self.connection, &self.covering_sql(), [hash], |row| {
             let first = row.get(0)?;
-            let page = row.get_ref(1)?.as_blob().ok().and_then(Page::decode);
+            let page = row.get_ref(1)?.as_blob().ok().and_then(StoredLeaf::decode);
             let until = page.map(|page| page.until).filter(|until| (first..hash).contains(until));
             Ok(until.map_or(first, |until| until + 1))
         })?;
         let sql = format!("SELECT min(first) FROM {} WHERE first > ?1", self.table);
         let after = one(self.connection, &sql, [hash], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
         if before.or(after).is_some() {
-            Leftover::of(Kind::Hashes, 0).note_if_writing(self.connection)?;
+            Leftover::of(LeftoverKind::Hashes, 0).note_if_writing(self.connection)?;
         }
         let (first, until) = (before.unwrap_or(i64::MIN), after.map_or(i64::MAX, |after| after - 1));
         Ok(Leaf { first, until, pairs: Vec::new() })
@@ -231,12 +231,12 @@ impl Leaf {
 }
 
 /// A leaf as it is kept.
-struct Page<'a> {
+struct StoredLeaf<'a> {
     until: i64,
     pairs: &'a [[u8; PAIR_BYTES]],
 }
 
-impl<'a> Page<'a> {
+impl<'a> StoredLeaf<'a> {
     /// Reads the leaf in a row, which must cover a hash.
     fn of_row(row: &'a Row<'_>, hash: i64) -> Done<Self> {
         let bytes =

@@ -12,7 +12,7 @@ use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, one};
 use crate::sqlite::row::text;
 use crate::sqlite::store::app_providers::{self, AppProvider, fleet_of};
-use crate::sqlite::store::leftovers::{Kind, Leftover};
+use crate::sqlite::store::leftovers::{Leftover, LeftoverKind};
 use crate::sqlite::store::removal;
 
 /// Devices looked at with one statement.
@@ -21,7 +21,7 @@ const AT_ONCE_COUNT: usize = 512;
 const WALK: i64 = 1;
 
 /// A device whose token and fleet can be read.
-struct Known {
+struct ReadableDevice {
     key: i64,
     fleet: AppProvider,
     token: PushToken,
@@ -37,7 +37,7 @@ pub(in crate::sqlite::store) fn go_on(
     if left.no != WALK {
         fresh(connection).mend()?;
         old(connection).mend()?;
-        return Leftover { cursor: i64::MIN, ..Leftover::of(Kind::Hashes, WALK) }
+        return Leftover { cursor: i64::MIN, ..Leftover::of(LeftoverKind::Hashes, WALK) }
             .note(connection)
             .map(|()| true);
     }
@@ -63,7 +63,7 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
         let no = fleet_of(key);
         let fleet = *fleets.entry(no).or_insert_with(|| app_providers::by_no(connection, no).ok());
         if let (Some(fleet), Some(token)) = (fleet, token) {
-            known.push(Known { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
+            known.push(ReadableDevice { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
         }
     }
     known.sort_unstable_by_key(|device| device.hash);
@@ -82,7 +82,7 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
 }
 
 /// Removes a device whose token was registered again while its hash was lost: the newer one stands for both.
-fn is_replaced(connection: &Connection, device: &Known) -> Done<bool> {
+fn is_replaced(connection: &Connection, device: &ReadableDevice) -> Done<bool> {
     let Some(newer) = holder_by_hash(connection, device.fleet, device.hash, &device.token)? else {
         return Ok(false);
     };

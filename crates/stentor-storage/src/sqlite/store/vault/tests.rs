@@ -16,7 +16,7 @@ fn earlier(folder: &tempfile::TempDir) -> Connection {
     let path = folder.path().join("stentor.db");
     file::ensure(&path).expect("made");
     let connection = file::open_writer(&path, &SqliteSettings::store()).expect("opened");
-    let unsealed = STORE.iter().position(migrations::Step::begins_to_seal).expect("a step that seals");
+    let unsealed = STORE.iter().position(migrations::Migration::begins_to_seal).expect("a step that seals");
     migrations::run(&connection, &STORE[..unsealed]).expect("of that version");
     let sql = "INSERT INTO credentials (app, provider, secret, updated_at) VALUES (1, 1, ?1, 0)";
     run(&connection, sql, [SECRET.repeat(300)]).expect("put");

@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn bytes_that_are_no_leaf_are_refused_and_never_a_panic(bytes in vec(any::<u8>(), 0..120)) {
-        if let Some(page) = Page::decode(&bytes) {
+        if let Some(page) = StoredLeaf::decode(&bytes) {
             prop_assert!(HEAD_BYTES + PAIR_BYTES * page.count() <= bytes.len());
             page.find(0, &mut drop);
         }
