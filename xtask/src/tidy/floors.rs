@@ -158,6 +158,7 @@ const EMULATORS: Floors = Floors {
         &["faults"],
         &["service"],
         &["control"],
+        &["config"],
         &["apns", "fcm", "sink"],
         &["fuzzing"],
     ],
