@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use stentor_emulators::apns::ApnsKey;
 use stentor_emulators::fuzzing::Front;
-use stentor_emulators::{ApnsConfig, ObserverConfig};
+use stentor_emulators::{ApnsConfig, ApnsOptions, ObserverConfig};
 
 /// A public key that signed nothing here.
 const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----
@@ -21,7 +21,7 @@ fn front(require_token: bool) -> Front {
     let public_key_pem = Some(PUBLIC_KEY.to_owned());
     let key = ApnsKey { team_id: "TEAM".to_owned(), key_id: "KEY".to_owned(), public_key_pem };
     let observer = ObserverConfig { path: None, capacity_tokens: 8 };
-    Front::apns(ApnsConfig { observer, keys: vec![key], require_token, ..ApnsConfig::default() }).unwrap()
+    Front::apns(ApnsConfig { observer, vendor: ApnsOptions { keys: vec![key], require_token, ..ApnsOptions::default() }, ..ApnsConfig::default() }).unwrap()
 }
 
 fuzz_target!(|input: &[u8]| {

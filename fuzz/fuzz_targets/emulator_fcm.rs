@@ -8,7 +8,7 @@ use stentor_emulators::{FcmConfig, ObserverConfig};
 fuzz_target!(|input: &[u8]| {
     let mut config =
         FcmConfig { observer: ObserverConfig { path: None, capacity_tokens: 8 }, ..FcmConfig::default() };
-    config.auth.required = input.len() % 8 == 7;
+    config.vendor.auth.required = input.len() % 8 == 7;
     let front = Front::fcm(config).unwrap();
     // Requests are separated by zeros; what a topic request leaves, a later send finds.
     for request in input.split(|byte| *byte == 0).take(8) {

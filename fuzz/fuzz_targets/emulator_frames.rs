@@ -3,7 +3,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use stentor_emulators::fuzzing::Front;
-use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig};
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,11 +25,11 @@ fn fronts(policy: &str) -> [Front; 2] {
     let observer = || ObserverConfig { path: None, capacity_tokens: 1000 };
     let policy = || serde_json::from_str(policy).unwrap();
     let mut fcm = FcmConfig { policy: policy(), observer: observer(), ..FcmConfig::default() };
-    fcm.auth.required = false;
+    fcm.vendor.auth.required = false;
     let apns = ApnsConfig {
         policy: policy(),
         observer: observer(),
-        require_token: false,
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
         ..ApnsConfig::default()
     };
     [Front::fcm(fcm).unwrap(), Front::apns(apns).unwrap()]

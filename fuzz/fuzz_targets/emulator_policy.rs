@@ -4,7 +4,7 @@ use http::Request;
 use libfuzzer_sys::fuzz_target;
 use stentor_emulators::faults::InjectedFault;
 use stentor_emulators::fuzzing::Front;
-use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig, Policy};
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig, Policy};
 
 const TOKENS: [&str; 2] = [
     "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     let config = ApnsConfig {
         policy: policy.clone(),
         observer: observer(),
-        require_token: false,
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
         ..ApnsConfig::default()
     };
     if let Ok(front) = Front::apns(config) {
@@ -34,7 +34,7 @@ fuzz_target!(|text: &str| {
         }
     }
     let mut config = FcmConfig { policy, observer: observer(), ..FcmConfig::default() };
-    config.auth.required = false;
+    config.vendor.auth.required = false;
     if let Ok(front) = Front::fcm(config) {
         for token in TOKENS.iter().cycle().take(6) {
             let body = format!(r#"{{"message": {{"token": "{token}"}}}}"#);

@@ -11,7 +11,7 @@ use stentor_core::name::CollapseKey;
 use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::Front;
-use stentor_emulators::{ApnsConfig, FcmConfig, ObserverConfig};
+use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
 use stentor_providers::{apns, check, fcm};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -19,11 +19,11 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 static FCM: LazyLock<Front> = LazyLock::new(|| {
     let mut config = FcmConfig { observer: observer(), ..FcmConfig::default() };
-    config.auth.required = false;
+    config.vendor.auth.required = false;
     Front::fcm(config).unwrap()
 });
 static APNS: LazyLock<Front> = LazyLock::new(|| {
-    let config = ApnsConfig { observer: observer(), require_token: false, ..ApnsConfig::default() };
+    let config = ApnsConfig { observer: observer(), vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() }, ..ApnsConfig::default() };
     Front::apns(config).unwrap()
 });
 

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod apns;
+pub mod config;
 pub mod control;
 pub mod device;
 mod dice;
@@ -23,9 +24,10 @@ mod service;
 pub mod sink;
 pub mod tls;
 
-pub use apns::{ApnsConfig, ApnsEmulator, RunningApns};
+pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
+pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
-pub use fcm::{FcmConfig, FcmEmulator, RunningFcm};
+pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotals};
 pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};

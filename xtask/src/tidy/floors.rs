@@ -173,6 +173,7 @@ const EMULATORS: Floors = Floors {
         &["faults"],
         &["service"],
         &["control"],
+        &["config"],
         &["apns", "fcm", "sink"],
         &["fuzzing"],
     ],

@@ -49,14 +49,15 @@ impl ApnsService {
         context: Arc<EmulatorContext>,
         devices: Arc<Devices>,
     ) -> Result<Self, EmulatorError> {
-        let verifier = Verifier::new(&config.keys, Duration::from_secs(config.min_token_renewal_s))?;
+        let verifier =
+            Verifier::new(&config.vendor.keys, Duration::from_secs(config.vendor.min_token_renewal_s))?;
         Ok(Self { context, devices, verifier, config, sessions: AtomicU64::new(0) })
     }
 
     fn push(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> Result<ServiceReply, ApnsRefusal> {
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
-        let attempt = self.context.attempt(call.judge, hash, self.config.wedge_on_expired_token);
+        let attempt = self.context.attempt(call.judge, hash, self.config.vendor.wedge_on_expired_token);
         let refuse = |reason: &'static str| ApnsRefusal {
             counted: Some((hash, attempt)),
             ..ApnsRefusal::from(reason)
@@ -91,11 +92,11 @@ impl ApnsService {
         session: &mut ApnsSession,
         call: &ServiceCall<'_>,
     ) -> Result<(), &'static str> {
-        if !self.config.require_token {
+        if !self.config.vendor.require_token {
             return Ok(());
         }
         let checked = self.verifier.check(&mut session.tokens, call.head.headers.get(AUTHORIZATION));
-        if checked == Err("ExpiredProviderToken") && self.config.wedge_on_expired_token {
+        if checked == Err("ExpiredProviderToken") && self.config.vendor.wedge_on_expired_token {
             session.wedged = true;
         }
         checked
@@ -103,7 +104,7 @@ impl ApnsService {
 
     fn check_topic(&self, topic: &str) -> Result<(), &'static str> {
         let base = topic.rsplit_once(".voip").map_or(topic, |(base, _)| base);
-        let topics = &self.config.topics;
+        let topics = &self.config.vendor.topics;
         let known = topics.is_empty() || topics.iter().any(|known| known == topic || known == base);
         if known { Ok(()) } else { Err("TopicDisallowed") }
     }
@@ -146,7 +147,7 @@ impl ApnsService {
     fn accept(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> WireAnswer {
         let mut response = Response::new(());
         response.headers_mut().insert(APNS_ID, session.id_for(call));
-        if self.config.sandbox {
+        if self.config.vendor.sandbox {
             let unique = session.id();
             response.headers_mut().insert(APNS_UNIQUE_ID, unique);
         }

@@ -83,7 +83,7 @@ impl FcmService {
                     return error_answer(&ServiceError::new("NOT_FOUND"));
                 }
                 let details = Query::parse(call.head.uri.query()).is_true("details");
-                let project = self.config.projects.first().map_or("0", String::as_str);
+                let project = self.config.vendor.projects.first().map_or("0", String::as_str);
                 (StatusCode::OK, self.topics.info(&token, project, details))
             }
             _ => return error_answer(&ServiceError::new("NOT_FOUND")),

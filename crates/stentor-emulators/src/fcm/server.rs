@@ -63,7 +63,7 @@ impl FcmService {
         context: Arc<EmulatorContext>,
         devices: Arc<Devices>,
     ) -> Result<Self, EmulatorError> {
-        let issuer = TokenIssuer::new(config.auth.clone(), config.seed)?;
+        let issuer = TokenIssuer::new(config.vendor.auth.clone(), config.seed)?;
         let (topics, sessions) = (Topics::default(), AtomicU64::new(0));
         Ok(Self { context, devices, issuer, topics, config, sessions })
     }
@@ -103,7 +103,7 @@ impl FcmService {
         if !self.issuer.admits(&mut session.bearer, call.head.headers.get(AUTHORIZATION)) {
             return Err("UNAUTHENTICATED");
         }
-        let projects = &self.config.projects;
+        let projects = &self.config.vendor.projects;
         if !projects.is_empty() && !projects.iter().any(|known| known == project) {
             return Err("PERMISSION_DENIED");
         }

@@ -90,3 +90,13 @@ fn settings_from_when_there_were_two_engines_are_still_taken() {
         assert!(!serde_json::to_string(&fcm).unwrap().contains("engine"), "and not written again");
     }
 }
+
+#[test]
+fn settings_of_one_push_service_stand_beside_the_common_ones_and_unknown_ones_are_refused() {
+    let fcm: crate::FcmConfig = serde_json::from_str(r#"{"projects":["p"],"seed":7}"#).unwrap();
+    assert_eq!((fcm.vendor.projects, fcm.seed, fcm.max_concurrent_streams), (vec!["p".to_owned()], 7, 100));
+    let apns: crate::ApnsConfig = serde_json::from_str(r#"{"sandbox":true,"seed":7}"#).unwrap();
+    assert_eq!((apns.vendor.sandbox, apns.seed, apns.max_concurrent_streams), (true, 7, 1000));
+    let foreign = serde_json::from_str::<crate::ApnsConfig>(r#"{"projects":["p"]}"#).unwrap_err();
+    assert!(foreign.to_string().contains("unknown field `projects`"), "{foreign}");
+}

@@ -183,8 +183,11 @@ async fn an_upper_case_token_is_the_same_device() {
 #[tokio::test]
 async fn a_topic_that_is_not_configured_is_disallowed() {
     let config = stentor_emulators::ApnsConfig {
-        require_token: false,
-        topics: vec!["com.example.other".to_owned()],
+        vendor: stentor_emulators::ApnsOptions {
+            require_token: false,
+            topics: vec!["com.example.other".to_owned()],
+            ..Default::default()
+        },
         ..Default::default()
     };
     let apns = rig::apns_with(config).await;

@@ -101,8 +101,14 @@ async fn a_device_registers_listens_and_expires() {
 
 #[tokio::test]
 async fn strict_emulators_know_only_their_own_tokens() {
-    let config =
-        stentor_emulators::ApnsConfig { require_token: false, strict_tokens: true, ..Default::default() };
+    let config = stentor_emulators::ApnsConfig {
+        vendor: stentor_emulators::ApnsOptions {
+            require_token: false,
+            ..stentor_emulators::ApnsOptions::default()
+        },
+        strict_tokens: true,
+        ..Default::default()
+    };
     let apns = rig::apns_with(config).await;
     let token = apns.devices().register(Default::default());
     let mut client = Client::connect(apns.addr()).await;
@@ -110,7 +116,7 @@ async fn strict_emulators_know_only_their_own_tokens() {
     assert_eq!(client.push(&token).await.unwrap().status, 200);
 
     let mut config = stentor_emulators::FcmConfig { strict_tokens: true, ..Default::default() };
-    config.auth.required = false;
+    config.vendor.auth.required = false;
     let fcm = rig::fcm_with(config).await;
     let token = fcm.devices().register(Default::default());
     let (status, body) = post(fcm.addr(), SEND, &to_token("abc")).await;

@@ -185,8 +185,9 @@ async fn garbage_is_answered_and_changes_nothing() {
 
 #[tokio::test]
 async fn an_unknown_project_is_forbidden() {
-    let mut config = FcmConfig { projects: vec!["known".to_owned()], ..FcmConfig::default() };
-    config.auth.required = false;
+    let mut config = FcmConfig::default();
+    config.vendor.projects = vec!["known".to_owned()];
+    config.vendor.auth.required = false;
     let fcm = rig::fcm_with(config).await;
     assert_eq!(post(fcm.addr(), SEND, &to_token("abc")).await.0, 403);
     assert_eq!(post(fcm.addr(), "/v1/projects/known/messages:send", &to_token("abc")).await.0, 200);
@@ -226,7 +227,7 @@ async fn a_service_account_gets_a_token_that_may_send() {
     let other = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
     let mut config = FcmConfig::default();
     let account = ServiceAccount { client_email: "a@p".to_owned(), public_key_pem: key.public_key_pem() };
-    config.auth.accounts = vec![account];
+    config.vendor.auth.accounts = vec![account];
     let fcm = rig::fcm_with(config).await;
     let (uri, soon) = (format!("https://{}/token", fcm.addr()), get_current_timestamp() + 3600);
 
@@ -254,7 +255,7 @@ async fn a_service_account_gets_a_token_that_may_send() {
 async fn an_access_token_expires() {
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
     let mut config = FcmConfig::default();
-    config.auth.token_life_s = 0;
+    config.vendor.auth.token_life_s = 0;
     let fcm = rig::fcm_with(config).await;
     let uri = "https://oauth2.googleapis.com/token";
     let (_, body) = grant(fcm.addr(), &assertion(&key, "any@p", uri, get_current_timestamp() + 3600)).await;

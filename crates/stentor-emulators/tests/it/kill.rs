@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use stentor_emulators::{ApnsConfig, ObserverConfig, ObserverFile};
+use stentor_emulators::{ApnsConfig, ApnsOptions, ObserverConfig, ObserverFile};
 
 /// Makes the test that starts itself be the emulator; holds the path of the observer's file.
 const OBSERVER: &str = "STENTOR_EMULATORS_OBSERVER";
@@ -69,7 +69,11 @@ async fn was_the_emulator() -> bool {
 
 fn config(observer: &Path) -> ApnsConfig {
     let observer = ObserverConfig { path: Some(observer.to_owned()), capacity_tokens: 100_000 };
-    ApnsConfig { require_token: false, observer, ..ApnsConfig::default() }
+    ApnsConfig {
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
+        observer,
+        ..ApnsConfig::default()
+    }
 }
 
 #[tokio::test]

@@ -2,11 +2,16 @@
 
 use crate::rig::{self, Client, hex};
 use serde_json::json;
-use stentor_emulators::{ApnsConfig, ObserverConfig, ObserverFile, RunningApns};
+use stentor_emulators::{ApnsConfig, ApnsOptions, ObserverConfig, ObserverFile, RunningApns};
 
 async fn apns(path: &std::path::Path) -> RunningApns {
     let observer = ObserverConfig { path: Some(path.to_owned()), capacity_tokens: 1000 };
-    rig::apns_with(ApnsConfig { require_token: false, observer, ..ApnsConfig::default() }).await
+    rig::apns_with(ApnsConfig {
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
+        observer,
+        ..ApnsConfig::default()
+    })
+    .await
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp
 use rcgen::KeyPair;
 use serde_json::json;
 use stentor_emulators::apns::ApnsKey;
-use stentor_emulators::{ApnsConfig, RunningApns};
+use stentor_emulators::{ApnsConfig, ApnsOptions, RunningApns};
 
 struct Signer(KeyPair);
 
@@ -41,7 +41,11 @@ impl Signer {
             public_key_pem: Some(self.0.public_key_pem()),
         };
         let keys = vec![key("TEAM", "KEY"), key("OTHER", "KEY2")];
-        rig::apns_with(ApnsConfig { keys, ..ApnsConfig::default() }).await
+        rig::apns_with(ApnsConfig {
+            vendor: ApnsOptions { keys, ..ApnsOptions::default() },
+            ..ApnsConfig::default()
+        })
+        .await
     }
 }
 

@@ -5,14 +5,19 @@ use h2::client::{Connection, SendRequest};
 use http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use stentor_emulators::{
-    ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm, TlsConfig,
+    ApnsConfig, ApnsEmulator, ApnsOptions, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm, TlsConfig,
 };
 use tokio::net::TcpStream;
 
 pub(crate) const CONTROL: &str = "127.0.0.1:0";
 
 pub(crate) async fn apns(policy: Value) -> RunningApns {
-    apns_with(ApnsConfig { require_token: false, policy: read(policy), ..ApnsConfig::default() }).await
+    apns_with(ApnsConfig {
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
+        policy: read(policy),
+        ..ApnsConfig::default()
+    })
+    .await
 }
 
 pub(crate) async fn apns_with(config: ApnsConfig) -> RunningApns {
@@ -23,7 +28,7 @@ pub(crate) async fn apns_with(config: ApnsConfig) -> RunningApns {
 
 pub(crate) async fn fcm(policy: Value) -> RunningFcm {
     let mut config = FcmConfig { policy: read(policy), ..FcmConfig::default() };
-    config.auth.required = false;
+    config.vendor.auth.required = false;
     fcm_with(config).await
 }
 

@@ -3,7 +3,7 @@
 use crate::rig::{hex, to_token};
 use reqwest::{Certificate, Client, ClientBuilder, Version};
 use stentor_emulators::{
-    ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, SinkConfig, SinkEmulator, TlsConfig,
+    ApnsConfig, ApnsEmulator, ApnsOptions, FcmConfig, FcmEmulator, SinkConfig, SinkEmulator, TlsConfig,
 };
 
 fn trusting(ca_pem: &str) -> ClientBuilder {
@@ -13,7 +13,7 @@ fn trusting(ca_pem: &str) -> ClientBuilder {
 #[tokio::test]
 async fn fcm_speaks_both_protocols_under_its_own_name() {
     let mut config = FcmConfig::default();
-    config.auth.required = false;
+    config.vendor.auth.required = false;
     let fcm = FcmEmulator::start(config).await.unwrap();
     let name = "fcm.googleapis.com";
     let url = format!("https://{name}:{}/v1/projects/p/messages:send", fcm.addr().port());
@@ -32,8 +32,12 @@ async fn fcm_speaks_both_protocols_under_its_own_name() {
 
 #[tokio::test]
 async fn apns_speaks_http_2_alone() {
-    let apns =
-        ApnsEmulator::start(ApnsConfig { require_token: false, ..ApnsConfig::default() }).await.unwrap();
+    let apns = ApnsEmulator::start(ApnsConfig {
+        vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
+        ..ApnsConfig::default()
+    })
+    .await
+    .unwrap();
     let url = format!("https://localhost:{}/3/device/{}", apns.addr().port(), hex(1));
     let client = trusting(apns.ca_pem().unwrap()).build().unwrap();
     let push = client.post(&url).header("apns-topic", "a").body("{}");

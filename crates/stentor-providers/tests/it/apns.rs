@@ -12,7 +12,7 @@ use stentor_emulators::apns::ApnsKey;
 use stentor_emulators::policy::{
     AfterGoAway, GoAway, Policy, ScriptedAnswer, ServiceError, StreamLimitPolicy,
 };
-use stentor_emulators::{ApnsConfig, ApnsEmulator, RunningApns};
+use stentor_emulators::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 use stentor_providers::apns::Apns;
 
 use crate::support::{StillClock, always, batch, once, rejected, setup, unavailable, within};
@@ -38,7 +38,7 @@ async fn start_at(clock: Arc<StillClock>, config: ApnsConfig) -> Scene {
         key_id: "KEY0123456".into(),
         public_key_pem: Some(key.public_key_pem()),
     };
-    let config = ApnsConfig { keys: vec![known], ..config };
+    let config = ApnsConfig { vendor: ApnsOptions { keys: vec![known], ..config.vendor }, ..config };
     let emulator = ApnsEmulator::start(config).await.expect("an emulator");
     let secret = json!({
         "key_p8": key.serialize_pem(),
@@ -165,7 +165,10 @@ async fn a_goaway_with_a_reason_loses_and_doubles_nothing() {
 
 #[tokio::test]
 async fn a_provider_token_is_renewed_at_fifty_minutes_and_not_before() {
-    let config = ApnsConfig { min_token_renewal_s: 3_600, ..ApnsConfig::default() };
+    let config = ApnsConfig {
+        vendor: ApnsOptions { min_token_renewal_s: 3_600, ..ApnsOptions::default() },
+        ..ApnsConfig::default()
+    };
     let scene = start_at(StillClock::minutes_ago(52), config).await;
     assert_eq!(scene.send(&tokens(1)).await, [Outcome::Accepted]);
     scene.clock.advance(Duration::from_secs(49 * 60));
@@ -185,7 +188,11 @@ async fn an_expired_provider_token_is_replaced_and_its_requests_sent_again() {
     let token = tokens(1);
     let scripts = vec![once(&token[0], ScriptedAnswer::Error(ServiceError::new("ExpiredProviderToken")))];
     let policy = Policy { scripts, ..Policy::default() };
-    let config = ApnsConfig { policy, min_token_renewal_s: 0, ..ApnsConfig::default() };
+    let config = ApnsConfig {
+        policy,
+        vendor: ApnsOptions { min_token_renewal_s: 0, ..ApnsOptions::default() },
+        ..ApnsConfig::default()
+    };
     let scene = start_at(StillClock::minutes_ago(25), config).await;
     scene.send(&tokens(2)[1..]).await;
     scene.clock.advance(Duration::from_secs(21 * 60));

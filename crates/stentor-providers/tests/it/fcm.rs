@@ -12,7 +12,7 @@ use stentor_emulators::policy::{
     AnswerLatency, GoAway, Policy, ResetCode, Script, ScriptedAnswer, ServiceError, StreamLimitPolicy,
     StreamStep,
 };
-use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm, TlsConfig};
+use stentor_emulators::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm, TlsConfig};
 use stentor_providers::fcm::Fcm;
 
 use crate::support::{Account, StillClock, always, batch, once, rejected, setup, unavailable, within};
@@ -31,8 +31,11 @@ async fn start_with(config: FcmConfig) -> Scene {
     let account = Account::new("https://replaced.example/token");
     let public_key_pem = account.public_key_pem.clone();
     let client_email = "sender@a-project.iam.gserviceaccount.com".to_owned();
-    let auth = FcmAuth { accounts: vec![ServiceAccount { client_email, public_key_pem }], ..config.auth };
-    let emulator = FcmEmulator::start(FcmConfig { auth, ..config }).await.expect("an emulator");
+    let auth =
+        FcmAuth { accounts: vec![ServiceAccount { client_email, public_key_pem }], ..config.vendor.auth };
+    let emulator = FcmEmulator::start(FcmConfig { vendor: FcmOptions { auth, ..config.vendor }, ..config })
+        .await
+        .expect("an emulator");
     let endpoint = format!("https://{}", emulator.addr());
     let secret = json!({
         "service_account": account.json,
@@ -265,7 +268,11 @@ async fn an_access_token_that_is_refused_is_replaced_once_and_its_requests_sent_
 #[tokio::test]
 async fn one_access_token_serves_until_it_is_renewed_ahead_of_its_end() {
     let auth = FcmAuth { token_life_s: 100, ..FcmAuth::default() };
-    let scene = start_with(FcmConfig { auth, ..FcmConfig::default() }).await;
+    let scene = start_with(FcmConfig {
+        vendor: FcmOptions { auth, ..FcmOptions::default() },
+        ..FcmConfig::default()
+    })
+    .await;
     scene.send(&tokens(3)).await;
     let requests = || scene.emulator.sums().wire.requests;
     assert_eq!(requests(), 3 + 1, "one for the access token");
@@ -323,7 +330,12 @@ async fn a_service_account_that_the_token_endpoint_refuses_parks_the_credential(
     let known =
         ServiceAccount { client_email: "other@example.com".into(), public_key_pem: stranger.public_key_pem };
     let auth = FcmAuth { accounts: vec![known], ..FcmAuth::default() };
-    let emulator = FcmEmulator::start(FcmConfig { auth, ..FcmConfig::default() }).await.expect("an emulator");
+    let emulator = FcmEmulator::start(FcmConfig {
+        vendor: FcmOptions { auth, ..FcmOptions::default() },
+        ..FcmConfig::default()
+    })
+    .await
+    .expect("an emulator");
     let endpoint = format!("https://{}", emulator.addr());
     let secret = json!({
         "service_account": stranger.json,

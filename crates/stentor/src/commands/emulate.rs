@@ -7,11 +7,12 @@ use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
 use options::{StartOptions, TlsOptions, facts, parse, read};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
-use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy};
+use stentor_emulators::{ApnsEmulator, EmulatorConfig, FcmEmulator, Policy, VendorOptions};
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -88,12 +89,12 @@ impl EmulateArgs {
         match self.service {
             PushService::Fcm(options) => {
                 let ended = options.start.prepare()?;
-                let running = FcmEmulator::start(options.fcm()?).await.map_err(refused)?;
+                let running = FcmEmulator::start(options.configuration()?).await.map_err(refused)?;
                 options.serve("fcm", running, ended, output).await
             }
             PushService::Apns(options) => {
                 let ended = options.start.prepare()?;
-                let running = ApnsEmulator::start(options.apns()?).await.map_err(refused)?;
+                let running = ApnsEmulator::start(options.configuration()?).await.map_err(refused)?;
                 options.serve("apns", running, ended, output).await
             }
             PushService::Sink(options) => options.run(output).await,
@@ -106,20 +107,11 @@ fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
 }
 
 impl EmulatorOptions {
-    fn fcm(&self) -> anyhow::Result<FcmConfig> {
-        let mut config: FcmConfig = self.start.configured()?;
-        config.listen = self.listen.unwrap_or(config.listen);
-        config.control = self.control.or(config.control);
-        config.seed = self.seed.unwrap_or(config.seed);
-        config.max_concurrent_streams = self.streams.unwrap_or(config.max_concurrent_streams);
-        config.tls = self.tls.apply(config.tls);
-        config.policy = self.policy(config.policy)?;
-        self.observe(&mut config.observer);
-        Ok(config)
-    }
-
-    fn apns(&self) -> anyhow::Result<ApnsConfig> {
-        let mut config: ApnsConfig = self.start.configured()?;
+    fn configuration<T>(&self) -> anyhow::Result<EmulatorConfig<T>>
+    where
+        T: VendorOptions + DeserializeOwned,
+    {
+        let mut config: EmulatorConfig<T> = self.start.configured()?;
         config.listen = self.listen.unwrap_or(config.listen);
         config.control = self.control.or(config.control);
         config.seed = self.seed.unwrap_or(config.seed);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use rcgen::KeyPair;
 use serde_json::json;
-use stentor_emulators::apns::{ApnsConfig, ApnsKey};
+use stentor_emulators::apns::{ApnsConfig, ApnsKey, ApnsOptions};
 use stentor_emulators::policy::{GoAway, Policy, ServiceError, StreamLimitPolicy};
 use stentor_emulators::{ApnsEmulator, RunningApns, TlsConfig};
 use tokio::process::Command;
@@ -38,7 +38,7 @@ impl Apns {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
             policy,
-            keys: vec![known],
+            vendor: ApnsOptions { keys: vec![known], ..ApnsOptions::default() },
             ..ApnsConfig::default()
         };
         let emulator = ApnsEmulator::start(config).await?;

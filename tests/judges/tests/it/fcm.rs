@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use rcgen::{KeyPair, PKCS_RSA_SHA256};
 use serde_json::json;
-use stentor_emulators::fcm::{FcmAuth, FcmConfig, ServiceAccount};
+use stentor_emulators::fcm::{FcmAuth, FcmConfig, FcmOptions, ServiceAccount};
 use stentor_emulators::policy::{Policy, ServiceError};
 use stentor_emulators::{FcmEmulator, RunningFcm, TlsConfig};
 
@@ -32,8 +32,10 @@ impl Fcm {
             listen: ([127, 0, 0, 1], 443).into(),
             tls: TlsConfig::Authority { directory: Some(room.folder().to_owned()) },
             policy: policy(),
-            projects: vec![PROJECT.to_owned()],
-            auth: FcmAuth { accounts: vec![account], ..FcmAuth::default() },
+            vendor: FcmOptions {
+                projects: vec![PROJECT.to_owned()],
+                auth: FcmAuth { accounts: vec![account], ..FcmAuth::default() },
+            },
             ..FcmConfig::default()
         };
         let emulator = FcmEmulator::start(config).await?;

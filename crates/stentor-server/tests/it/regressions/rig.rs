@@ -6,7 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_emulators::apns::ApnsKey;
-use stentor_emulators::{ApnsConfig, ApnsEmulator, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm};
+use stentor_emulators::{
+    ApnsConfig, ApnsEmulator, ApnsOptions, FcmConfig, FcmEmulator, Policy, RunningApns, RunningFcm,
+};
 
 use stentor_server::config::Config;
 
@@ -102,7 +104,10 @@ impl Scene {
             FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await.expect("an emulator");
         let known =
             ApnsKey { team_id: "TEAM012345".into(), key_id: "KEY0123456".into(), public_key_pem: None };
-        let config = ApnsConfig { keys: vec![known], ..ApnsConfig::default() };
+        let config = ApnsConfig {
+            vendor: ApnsOptions { keys: vec![known], ..ApnsOptions::default() },
+            ..ApnsConfig::default()
+        };
         let apns = ApnsEmulator::start(config).await.expect("an emulator");
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key");
         Self { server, tenant, fcm, apns, account_key: key.serialize_pem() }

@@ -1,0 +1,103 @@
+//! How the emulator of a push service is started: what all have in common, and what one of them has besides.
+
+use crate::control::{Control, Running};
+use crate::device::{Devices, TokenKind};
+use crate::error::EmulatorError;
+use crate::frames::ConnectionLimits;
+use crate::listener::Protocols;
+use crate::observer::{Observer, ObserverConfig};
+use crate::policy::{Dialect, LivePolicy, Policy};
+use crate::service::{EmulatedService, EmulatorContext};
+use crate::tls::{self, TlsConfig};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// The configuration of one emulator. Every field has a default that accepts any well-formed request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, bound(deserialize = "T: VendorOptions + Deserialize<'de>"))]
+pub struct EmulatorConfig<T> {
+    /// Where to listen; port 0 takes any free port.
+    pub listen: SocketAddr,
+    /// Where the control and device endpoints listen, in plain HTTP; none without it.
+    pub control: Option<SocketAddr>,
+    /// TLS for the push service's port.
+    pub tls: TlsConfig,
+    /// What is answered.
+    pub policy: Policy,
+    /// Where requests are counted.
+    pub observer: ObserverConfig,
+    /// Makes chance repeatable.
+    pub seed: u64,
+    /// The limit announced in SETTINGS, per connection.
+    pub max_concurrent_streams: u32,
+    /// Means nothing: settings files from when there were two engines may hold it.
+    #[serde(skip_serializing)]
+    pub engine: IgnoredAny,
+    /// Whether tokens must have been issued here; the push service does not know others.
+    pub strict_tokens: bool,
+    /// What only this push service has; its fields stand beside the others.
+    #[serde(flatten)]
+    pub vendor: T,
+}
+
+/// What only one push service has.
+pub trait VendorOptions: Default {
+    /// The limit of streams that it announces by default.
+    const MAX_CONCURRENT_STREAMS: u32;
+}
+
+impl<T: VendorOptions> Default for EmulatorConfig<T> {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            control: None,
+            tls: TlsConfig::default(),
+            policy: Policy::default(),
+            observer: ObserverConfig::default(),
+            seed: 1,
+            max_concurrent_streams: T::MAX_CONCURRENT_STREAMS,
+            engine: IgnoredAny,
+            strict_tokens: false,
+            vendor: T::default(),
+        }
+    }
+}
+
+/// What one push service differs in, as far as connections, policy and devices go.
+pub(crate) struct VendorTraits {
+    pub(crate) token_kind: TokenKind,
+    pub(crate) max_header_list_bytes: u32,
+    pub(crate) dialect: Dialect,
+}
+
+impl<T> EmulatorConfig<T> {
+    /// Builds what every emulator has, without its ports.
+    pub(crate) fn parts(
+        &self,
+        traits: VendorTraits,
+    ) -> Result<(Control, Arc<EmulatorContext>, Arc<Devices>), EmulatorError> {
+        let devices = Arc::new(Devices::new(traits.token_kind, self.seed));
+        let limits = ConnectionLimits {
+            max_concurrent_streams: self.max_concurrent_streams,
+            max_header_list_bytes: traits.max_header_list_bytes,
+        };
+        let policy = LivePolicy::new(self.policy.clone(), self.seed, traits.dialect)?;
+        let context = EmulatorContext::new(policy, Some(Observer::open(&self.observer)?), limits);
+        let control = Control::new(Arc::clone(&context), Arc::clone(&devices));
+        Ok((control, context, devices))
+    }
+
+    /// Builds the emulator and opens its ports.
+    pub(crate) async fn start<S: EmulatedService>(
+        self,
+        protocols: Protocols,
+        build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
+    ) -> Result<Running, EmulatorError> {
+        let tls = tls::server(&self.tls, protocols.alpn())?;
+        let (listen, control_address) = (self.listen, self.control);
+        let (control, service) = build(self)?;
+        Running::start(control, control_address, listen, tls, protocols, service).await
+    }
+}
