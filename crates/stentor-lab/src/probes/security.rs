@@ -100,7 +100,9 @@ pub(super) async fn message_served(face: &mut Face) -> Result<ProbeReply, Subjec
         SoapBody::Fault(fault) => {
             ProbeReply::word(ProbeWord::No, format!("the face does not speak it: {}", fault.reason))
         }
-        SoapBody::Elements(_) => ProbeReply::word(ProbeWord::Yes, "a header that must be understood is taken"),
+        SoapBody::Elements(_) => {
+            ProbeReply::word(ProbeWord::Yes, "a header that must be understood is taken")
+        }
     })
 }
 

@@ -3,13 +3,13 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use stentor_wire::WireError;
-use stentor_wire::xmlrpc::{CODE_NO_SUCH_METHOD, Fault, write_response};
+use stentor_wire::xmlrpc::{CODE_NO_SUCH_METHOD, RpcFault, write_response};
 
 use super::TEXT_XML;
 use crate::contract::{ErrorCode, Problem};
 
 /// Returns a refusal as a fault: its number, and a text that begins with its code and names the field.
-pub(super) fn fault(problem: &Problem) -> Fault {
+pub(super) fn fault(problem: &Problem) -> RpcFault {
     let mut text = problem.code.as_str().to_owned();
     if let Some(field) = problem.field.as_deref().filter(|field| !field.is_empty()) {
         text.push_str(&format!(" at {field}"));
@@ -21,14 +21,14 @@ pub(super) fn fault(problem: &Problem) -> Fault {
     if let Some(seconds) = problem.retry_after_seconds {
         text.push_str(&format!("; come back in {seconds} s"));
     }
-    Fault { code: problem.code.number(), text }
+    RpcFault { code: problem.code.number(), text }
 }
 
 /// Returns the fault of a method that does not exist.
-pub(super) fn no_such_method(method: &str) -> Fault {
+pub(super) fn no_such_method(method: &str) -> RpcFault {
     let shown: String = method.chars().take(100).collect();
     let text = format!("not_found: there is no method `{shown}`; system.listMethods lists them");
-    Fault { code: CODE_NO_SUCH_METHOD, text }
+    RpcFault { code: CODE_NO_SUCH_METHOD, text }
 }
 
 /// Returns the problem of a document that cannot be read.

@@ -1,7 +1,7 @@
 //! `system.listMethods`, `system.methodSignature`, `system.methodHelp`: which methods there are and what they take.
 
 use stentor_wire::Value;
-use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, Fault, MULTICALL, Outcome};
+use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, MULTICALL, Outcome, RpcFault};
 
 use super::fault::no_such_method;
 use crate::contract::description::{OperationShape, description};
@@ -41,10 +41,10 @@ fn names() -> impl Iterator<Item = &'static str> {
     operations.chain(SYSTEM.iter().map(|(name, ..)| *name))
 }
 
-fn named(call: &Call) -> Result<&str, Fault> {
+fn named(call: &Call) -> Result<&str, RpcFault> {
     match &call.params[..] {
         [Value::Text(name)] => Ok(name),
-        _ => Err(Fault { code: CODE_WRONG_PARAMS, text: "one name of a method is wanted".into() }),
+        _ => Err(RpcFault { code: CODE_WRONG_PARAMS, text: "one name of a method is wanted".into() }),
     }
 }
 
@@ -65,7 +65,7 @@ fn signature(name: &str) -> Outcome {
     Ok(Value::List(all))
 }
 
-fn help(name: &str) -> Result<String, Fault> {
+fn help(name: &str) -> Result<String, RpcFault> {
     if let Some((_, _, about)) = SYSTEM.iter().find(|(known, ..)| *known == name) {
         return Ok((*about).to_owned());
     }

@@ -13,7 +13,7 @@ use axum::routing::post;
 use stentor_wire::xmlrpc::{
     Call, MULTICALL, Outcome, calls_of_multicall, multicall_result, read_call, write_response,
 };
-use stentor_wire::{Limits, Value};
+use stentor_wire::{DocumentLimits, Value};
 
 use super::Api;
 use super::http::auth::asked_of;
@@ -49,7 +49,8 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let asked = asked_of(&parts, &api).await?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
-    let limits = Limits { document_max_bytes: api.large_body_max_bytes(), ..Limits::default() };
+    let limits =
+        DocumentLimits { document_max_bytes: api.large_body_max_bytes(), ..DocumentLimits::default() };
     let call = read_call(&bytes, &limits).map_err(unreadable)?;
     let outcome = match call.method.as_str() {
         MULTICALL => Ok(multicall_result(call_each(&api, &asked, &call).await?)),

@@ -3,7 +3,7 @@
 use stentor_wire::xmlrpc::{
     Call, Outcome, calls_of_multicall, multicall, read_response, results_of_multicall, write_call,
 };
-use stentor_wire::{Limits, Value};
+use stentor_wire::{DocumentLimits, Value};
 
 use crate::harness::{Server, server};
 
@@ -21,7 +21,7 @@ async fn post(server: &Server, key: &str, document: Vec<u8>) -> Outcome {
     let response = request.header("content-type", "text/xml").body(document).send().await.expect("an answer");
     assert_eq!(response.status().as_u16(), 200);
     let bytes = response.bytes().await.expect("a body");
-    read_response(&bytes, &Limits::default()).expect("a response of XML-RPC")
+    read_response(&bytes, &DocumentLimits::default()).expect("a response of XML-RPC")
 }
 
 async fn ask(server: &Server, key: &str, method: &str, fields: &[(&str, Value)]) -> Outcome {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use stentor_emulators::policy::AnswerLatency;
-use stentor_emulators::{RunningSink, SinkConfig, SinkEmulator};
+use stentor_emulators::{SinkConfig, SinkEmulator};
 
 /// Which push service is to be measured; a sink understands both, and is introduced as this one.
 #[derive(Clone, Copy, Debug, ValueEnum)]
