@@ -349,7 +349,11 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
         store.campaigns(app, ALL).await.map_err(say("campaigns"))?;
         store.schedules(app, ALL).await.map_err(say("schedules"))?;
         store.history(app, tenant.device, ALL).await.map_err(say("history"))?;
-        store.count_audience(app, &Target::Everyone).await.map_err(say("counts"))?;
+        match store.count_audience(app, &Target::Everyone).await {
+            // The app itself is no longer there.
+            Err(StoreError::NotFound("app")) | Ok(_) => {}
+            Err(error) => return Err(say("counts")(error)),
+        }
         match store.devices(app, &DeviceFilter::default(), ALL).await {
             // The app itself is no longer there.
             Err(StoreError::NotFound("app")) | Ok(_) => {}
