@@ -54,8 +54,8 @@ pub struct ProviderStats {
     pub inflight: u64,
     /// Most requests it would have in flight now.
     pub inflight_limit: u64,
-    /// The shortest time that an answer took lately; zero before the first. The pipeline has rate times this in work: an
-    /// adapter that does not tell it is given little at a time.
+    /// The shortest time that an answer took lately; zero before the first. The pipeline has twice the rate
+    /// times this in work: an adapter that tells neither is given little at a time.
     pub latency_floor: Duration,
     /// The best rate at which answers came lately, a second; zero before it is known. Times the shortest latency it is
     /// the work that keeps the push service busy.

@@ -24,7 +24,7 @@ use super::provider_table::{BreakerState, Grant, Key, Probe, ProviderHandle};
 use super::shared::{Shared, sleep_until};
 use super::stats::DispatchMeter;
 use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
-use super::window::{LOOK_MIN, Window};
+use super::window::{Flow, LOOK_MIN, Window};
 
 /// How long work waits after a call of the store or queue failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
@@ -150,8 +150,8 @@ impl Dispatcher {
             if class == TrafficClass::Bulk {
                 let sender = shared.providers.sender_stats((app, kind));
                 let turnaround = sender.latency_floor + shared.store_latency.get();
-                window.observe(now, load.settled(), turnaround);
-                window.make_room(now, sender.inflight);
+                let flow = Flow { rate_per_second: sender.delivery_rate, inflight: sender.inflight };
+                window.fit(now, flow, turnaround);
                 window.raise(load.settled());
             }
         });

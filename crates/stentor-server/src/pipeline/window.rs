@@ -1,25 +1,20 @@
 //! How much of audiences a lane keeps unsettled: as little as keeps the push service busy.
 //!
 //! A delivery is unsettled for a turnaround: the push service's shortest answer time lately, and the store's time for a
-//! lease and a settlement. What one turnaround brings at the best rate seen lately is out at least; the window is twice
+//! lease and a settlement. What one turnaround brings at the best rate of the sender is out at least; the window is twice
 //! that and two chunks, so that it grows as long as growing brings more, and a crash behind a fast push service leaves
-//! few deliveries in doubt. Neither number grows because the window does, so it does not chase itself. Where the sender
-//! has more in flight than that, the window is twice what is in flight: a rate is known late, and until then the sender
-//! alone says how much it needs.
+//! few deliveries in doubt. Both numbers are the sender's own, from its congestion control: nothing is estimated twice.
+//! Where the sender has more in flight than that, the window is twice what is in flight: a rate is known late, and until
+//! then the sender alone says how much it needs.
 //!
 //! Behind a crash the window begins with one chunk and doubles each time that as much as it allows is settled: a process
 //! that dies again and again before it has settled anything puts few deliveries in doubt each time, and one that lives
 //! has its whole window back after a few turnarounds.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Shortest time between two looks at what is in flight.
 pub(crate) const LOOK_MIN: Duration = Duration::from_millis(10);
-/// Shortest time over which a rate is measured.
-const SPAN_MIN: Duration = Duration::from_millis(50);
-/// Rates remembered.
-const RATES_MAX_COUNT: usize = 8;
 /// The window in turnarounds at the best rate.
 const GAIN: f64 = 2.0;
 
@@ -35,30 +30,13 @@ pub(crate) struct Window {
     /// What had been settled when the ceiling was last raised.
     raised_settled: u64,
     looked: Duration,
-    rates: VecDeque<f64>,
-    began: Duration,
-    began_settled: u64,
 }
 
 impl Window {
     /// Starts at the floor, of which half comes on top of what the rate asks for; `now` is any running time.
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
-        let rates = VecDeque::with_capacity(RATES_MAX_COUNT);
-        let (ceiling, raised_settled) = (u64::MAX, 0);
-        let (began, began_settled) = (now, 0);
-        Self {
-            spare: floor / 2,
-            floor,
-            cap,
-            limit: floor,
-            ceiling,
-            raised_settled,
-            looked: now,
-            rates,
-            began,
-            began_settled,
-        }
+        Self { spare: floor / 2, floor, cap, limit: floor, ceiling: u64::MAX, raised_settled: 0, looked: now }
     }
 
     /// Starts with `first` instead, and grows by what is settled.
@@ -89,76 +67,55 @@ impl Window {
         now.saturating_sub(self.looked) >= LOOK_MIN
     }
 
-    /// Makes room for twice what the sender has in flight.
-    pub(crate) fn make_room(&mut self, now: Duration, inflight: u64) {
-        let wanted = (inflight as f64 * GAIN) as u64 + self.spare;
-        self.limit = self.limit.max(wanted.min(self.cap));
+    /// Fits the window to the sender: its best rate of answers a second, times the turnaround, or what it has in flight.
+    pub(crate) fn fit(&mut self, now: Duration, sender: Flow, turnaround: Duration) {
+        let busy = sender.rate_per_second as f64 * turnaround.as_secs_f64();
+        let wanted = (busy.max(sender.inflight as f64) * GAIN) as u64 + self.spare;
+        self.limit = wanted.clamp(self.floor, self.cap);
         self.looked = now;
     }
+}
 
-    /// Measures when it is time: `settled` counts from the start.
-    pub(crate) fn observe(&mut self, now: Duration, settled: u64, turnaround: Duration) {
-        let span = now.saturating_sub(self.began);
-        if span < SPAN_MIN.max(turnaround) {
-            return;
-        }
-        if self.rates.len() == RATES_MAX_COUNT {
-            self.rates.pop_front();
-        }
-        self.rates.push_back((settled - self.began_settled) as f64 / span.as_secs_f64());
-        let best = self.rates.iter().copied().fold(0.0, f64::max);
-        let wanted = (best * turnaround.as_secs_f64() * GAIN) as u64 + self.spare;
-        self.limit = wanted.clamp(self.floor, self.cap);
-        (self.began, self.began_settled) = (now, settled);
-    }
+/// What the sender says of itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Flow {
+    /// The best rate of answers lately, a second; zero before one is known.
+    pub(crate) rate_per_second: u64,
+    /// Requests written and not answered.
+    pub(crate) inflight: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Lets a service of `latency_ms` that can do at most `rate_max` a second work for a while with a full window.
-    fn settle_for(window: &mut Window, millis: u64, latency_ms: u64, rate_max: f64) {
-        let mut settled = 0.0;
-        for tick in 1..=millis / 10 {
-            settled += (window.limit() as f64 / latency_ms as f64 * 1_000.0).min(rate_max) / 100.0;
-            window.observe(
-                Duration::from_millis(tick * 10),
-                settled as u64,
-                Duration::from_millis(latency_ms),
-            );
-        }
+    fn fitted(rate_per_second: u64, inflight: u64, latency_ms: u64) -> u64 {
+        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        window.fit(LOOK_MIN, Flow { rate_per_second, inflight }, Duration::from_millis(latency_ms));
+        window.limit()
     }
 
     #[test]
     fn a_service_with_latency_gets_a_window_of_about_twice_rate_times_latency() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
-        settle_for(&mut window, 60_000, 500, 50_000.0);
-        assert!((50_000..56_000).contains(&window.limit()), "{}", window.limit());
+        assert_eq!(fitted(50_000, 25_000, 500), 52_000);
     }
 
     #[test]
     fn a_fast_service_leaves_the_window_small() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
-        settle_for(&mut window, 60_000, 2, 100_000.0);
-        assert_eq!(window.limit(), 4_000);
-    }
-
-    #[test]
-    fn the_window_is_there_within_a_few_turnarounds() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
-        settle_for(&mut window, 240, 50, 400_000.0);
-        assert!(window.limit() >= 40_000, "{}", window.limit());
+        assert_eq!(fitted(100_000, 200, 2), 4_000);
     }
 
     #[test]
     fn what_the_sender_has_in_flight_makes_room_for_twice_as_much_before_a_rate_is_known() {
+        assert_eq!(fitted(0, 4_000, 500), 10_000);
+        assert_eq!(fitted(0, 90_000, 500), 100_000);
+    }
+
+    #[test]
+    fn a_window_is_looked_at_now_and_then() {
         let mut window = Window::new(4_000, 100_000, Duration::ZERO);
-        window.make_room(Duration::from_millis(10), 4_000);
-        assert_eq!(window.limit(), 10_000);
+        window.fit(Duration::from_millis(10), Flow::default(), Duration::ZERO);
         assert!(!window.is_due(Duration::from_millis(15)) && window.is_due(Duration::from_millis(20)));
-        window.make_room(Duration::from_millis(20), 90_000);
-        assert_eq!(window.limit(), 100_000);
     }
 
     #[test]
@@ -167,7 +124,7 @@ mod tests {
         let mut limits = Vec::new();
         for settled in [0, 999, 1_000, 2_999, 3_000, 7_000] {
             // The sender would have more.
-            window.make_room(Duration::from_millis(settled), 50_000);
+            fit_to_much(&mut window, Duration::from_millis(settled));
             window.raise(settled);
             limits.push(window.limit());
         }
@@ -182,21 +139,23 @@ mod tests {
         let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut settled = 0;
         for turnaround in 1..=9 {
-            window.make_room(Duration::from_millis(500 * turnaround), 50_000);
+            fit_to_much(&mut window, Duration::from_millis(500 * turnaround));
             settled += window.limit();
             window.raise(settled);
         }
         assert_eq!(window.limit(), 100_000);
     }
 
+    fn fit_to_much(window: &mut Window, now: Duration) {
+        window.fit(now, Flow { rate_per_second: 0, inflight: 50_000 }, Duration::from_millis(500));
+    }
+
     #[test]
     fn a_window_that_is_not_needed_shrinks_to_its_floor() {
         let mut window = Window::new(4_000, 100_000, Duration::ZERO);
-        settle_for(&mut window, 60_000, 1_000, 1_000_000.0);
+        fit_to_much(&mut window, LOOK_MIN);
         assert_eq!(window.limit(), 100_000);
-        for tick in 1..100 {
-            window.observe(Duration::from_secs(60 + tick), 10_000_000_000, Duration::from_secs(1));
-        }
+        window.fit(2 * LOOK_MIN, Flow::default(), Duration::from_secs(1));
         assert_eq!(window.limit(), 4_000);
     }
 }

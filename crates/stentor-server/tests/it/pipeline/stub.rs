@@ -36,6 +36,26 @@ pub(super) enum Stall {
 
 type Script = dyn Fn(&Seen) -> Outcome + Send + Sync;
 
+/// The best rate of answers so far, over spans of a twentieth of a second.
+#[derive(Default)]
+struct AnswerRate {
+    span: Option<(Instant, usize)>,
+    best: f64,
+}
+
+impl AnswerRate {
+    fn count(&mut self, answers: usize) {
+        let (began, before) = *self.span.get_or_insert((Instant::now(), 0));
+        let (span, count) = (began.elapsed().as_secs_f64(), before + answers);
+        if span < 0.05 {
+            self.span = Some((began, count));
+            return;
+        }
+        self.best = self.best.max(count as f64 / span);
+        self.span = None;
+    }
+}
+
 /// A scripted provider.
 pub(super) struct Stub {
     latency: Duration,
@@ -45,6 +65,7 @@ pub(super) struct Stub {
     inflight: Mutex<(usize, usize)>,
     /// Statistics tell what is in flight, which nothing bounds here.
     tells_inflight: bool,
+    rate: Mutex<AnswerRate>,
     warmed: AtomicUsize,
 }
 
@@ -58,6 +79,7 @@ impl Stub {
             seen: Mutex::default(),
             inflight: Mutex::default(),
             tells_inflight: false,
+            rate: Mutex::default(),
             warmed: AtomicUsize::new(0),
         }
     }
@@ -135,6 +157,7 @@ impl Provider for Stub {
         let _ = self.stall.subscribe().wait_for(|stall| !hangs(stall)).await;
         tokio::time::sleep(self.latency).await;
         self.inflight.lock().expect("sound").0 -= seen.len();
+        self.rate.lock().expect("sound").count(seen.len());
         let script = self.script.lock().expect("sound");
         seen.iter().map(&**script).collect()
     }
@@ -147,7 +170,8 @@ impl Provider for Stub {
 
     fn stats(&self) -> ProviderStats {
         let inflight = if self.tells_inflight { self.inflight.lock().expect("sound").0 as u64 } else { 0 };
-        ProviderStats { latency_floor: self.latency, inflight, ..ProviderStats::default() }
+        let delivery_rate = self.rate.lock().expect("sound").best as u64;
+        ProviderStats { latency_floor: self.latency, inflight, delivery_rate, ..ProviderStats::default() }
     }
 
     async fn send_until(&self, batch: Batch, early: Early<'_>, cut: Cut<'_>) -> Vec<Outcome> {
