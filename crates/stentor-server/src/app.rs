@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
-use crate::keys::{Pepper, root_key};
+use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
 pub use crate::node::{
     AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, Sealing, inspect, queue_file, rotate,
@@ -73,6 +73,7 @@ impl App {
         lock: std::fs::File,
     ) -> Result<Self, AppError> {
         let keyring = keyring(&config)?;
+        let service_key = ServiceKey::of(&config.data_dir).map_err(key_files)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
@@ -95,7 +96,7 @@ impl App {
         let connections = listener.connections().clone();
         let state = ListenerState { certificate, connections, requests, bodies };
         let board = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
-        let api = Api::new(parts(&parts_of, limits, service, Arc::new(board)));
+        let api = Api::new(parts(&parts_of, service_key, limits, service, Arc::new(board)));
         Ok(Self { listener, address, api, pipeline, reloads, drain_timeout, _lock: lock })
     }
 
@@ -154,12 +155,15 @@ impl App {
     }
 }
 
+fn key_files(cause: std::io::Error) -> AppError {
+    AppError::File { what: "the key files".to_owned(), cause }
+}
+
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
-    let wrap = |cause| AppError::File { what: "the key files".to_owned(), cause };
-    let pepper = Pepper::of(&config.data_dir).map_err(wrap)?;
+    let pepper = Pepper::of(&config.data_dir).map_err(key_files)?;
     let root: SecretString = match config.api.root_key() {
         Some(key) => key.clone(),
-        None => root_key(&config.data_dir).map_err(wrap)?,
+        None => root_key(&config.data_dir).map_err(key_files)?,
     };
     Ok(Keyring::new(pepper, root.expose_secret()))
 }
@@ -207,6 +211,7 @@ fn request_limits(config: &ApiConfig) -> RequestLimits {
 
 fn parts(
     config: &ApiConfig,
+    service_key: ServiceKey,
     limits: RequestLimits,
     service: Arc<Service>,
     board: Arc<ServerStatus>,
@@ -221,6 +226,7 @@ fn parts(
     let trusted_proxies = config.trusted_proxies();
     let docs = config.docs;
     ApiParts {
+        service_key,
         service,
         board,
         limits,

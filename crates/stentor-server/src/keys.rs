@@ -1,5 +1,7 @@
 //! API keys: how they are made, hashed and compared, and the two files that hold this installation's secrets.
 
+mod service_key;
+
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -9,6 +11,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
+
+pub use service_key::ServiceKey;
 
 const PREFIX: &str = "sk_";
 const SECRET_BYTES: usize = 32;

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use super::http::{ReadTimeout, RequestLimits};
 use crate::contract::table::ShowStatus;
 use crate::contract::{Identity, Operation, Serve, ServiceResult, status};
+use crate::keys::ServiceKey;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
@@ -21,6 +22,8 @@ pub struct ApiParts {
     pub service: Arc<Service>,
     /// What the server knows of itself.
     pub board: Arc<ServerStatus>,
+    /// What the server signs with.
+    pub service_key: ServiceKey,
     /// How much is worked on at once.
     pub limits: RequestLimits,
     /// Largest body of most requests.
@@ -44,7 +47,10 @@ impl Api {
 
     /// Builds the router of all faces over HTTP.
     pub fn router(&self) -> Router {
-        super::rest::router(self).merge(super::xmlrpc::router(self)).with_state(self.clone())
+        super::rest::router(self)
+            .merge(super::xmlrpc::router(self))
+            .merge(super::discovery::router())
+            .with_state(self.clone())
     }
 
     pub(super) fn service(&self) -> &Service {
@@ -53,6 +59,10 @@ impl Api {
 
     pub(super) fn board(&self) -> &ServerStatus {
         &self.0.board
+    }
+
+    pub(super) fn service_key(&self) -> &ServiceKey {
+        &self.0.service_key
     }
 
     pub(super) fn limits(&self) -> &RequestLimits {

@@ -1,6 +1,7 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
 mod api;
+mod discovery;
 mod http;
 pub mod record;
 pub mod rest;
@@ -16,6 +17,10 @@ use crate::contract::description::{appended, description};
 pub struct Face {
     /// What it is called.
     pub name: &'static str,
+    /// Where it is, as a path of the API's address.
+    pub address: &'static str,
+    /// The description that tells a client what it needs.
+    pub description: &'static str,
     /// Returns whether it carries the operation of a name.
     pub carries: fn(&str) -> bool,
 }
@@ -27,25 +32,36 @@ pub struct FaceDescription {
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// The media type of its text.
+    pub media_type: &'static str,
     /// Returns its text.
     pub write: fn() -> String,
 }
 
 /// All faces.
-pub const FACES: &[Face] =
-    &[Face { name: "rest", carries: rest::carries }, Face { name: "xmlrpc", carries: xmlrpc::carries }];
+pub const FACES: &[Face] = &[
+    Face { name: "rest", address: "/v1", description: "openapi", carries: rest::carries },
+    Face { name: "xmlrpc", address: "/rpc", description: "xmlrpc", carries: xmlrpc::carries },
+];
 
 /// All descriptions that are made from the contract.
 pub const DESCRIPTIONS: &[FaceDescription] = &[
-    FaceDescription { name: "openapi", about: "REST as OpenAPI 3.1", write: rest::openapi_json },
+    FaceDescription {
+        name: "openapi",
+        about: "REST as OpenAPI 3.1",
+        media_type: "application/json",
+        write: rest::openapi_json,
+    },
     FaceDescription {
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",
+        media_type: "text/markdown; charset=utf-8",
         write: xmlrpc::introspection,
     },
     FaceDescription {
         name: "numbers",
         about: "Numbers of operations and fields that never change, new ones appended",
+        media_type: "application/toml",
         write: || appended(description()),
     },
 ];

@@ -110,7 +110,7 @@ pub(super) struct ProblemBody<'a> {
 }
 
 /// Writes the body and the headers of a refusal into its response.
-pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
+pub(in crate::face) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     let status = status_of(problem.code);
     let hint = problem.hint_with(super::openapi::address_of);
     let body = ProblemBody {

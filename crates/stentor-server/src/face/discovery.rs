@@ -1,0 +1,60 @@
+//! What the server says of itself, without a key: its faces, where they are, and their descriptions; signed as well, so that
+//! a client which has kept the public key knows the server again.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::http::middleware;
+use super::http::refusal::{Refusal, WriteRefusal};
+use super::{Api, DESCRIPTIONS, FACES, Face};
+
+/// Where the document is (RFC 8615).
+const DOCUMENT: &str = "/.well-known/stentor";
+const SIGNED: &str = "/.well-known/stentor.jws";
+const DESCRIPTION: &str = "/.well-known/stentor/{description}";
+
+/// Builds the routes.
+pub(super) fn router() -> Router<Api> {
+    let write: WriteRefusal = super::rest::write_refusal;
+    Router::new()
+        .route(DOCUMENT, get(document))
+        .route(SIGNED, get(signed))
+        .route(DESCRIPTION, get(description))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+async fn document(State(api): State<Api>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], text_of(&api))
+}
+
+async fn signed(State(api): State<Api>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/jose")], api.service_key().sign(text_of(&api).as_bytes()))
+}
+
+async fn description(Path(name): Path<String>) -> Result<Response, Refusal> {
+    let found = DESCRIPTIONS.iter().find(|one| one.name == name);
+    let found = found.ok_or_else(|| Refusal(middleware::no_such_address()))?;
+    Ok(([(header::CONTENT_TYPE, found.media_type)], (found.write)()).into_response())
+}
+
+/// Writes the document; the same server writes the same text, so that both forms say the same.
+fn text_of(api: &Api) -> String {
+    let document = json!({
+        "service": "stentor",
+        "version": env!("CARGO_PKG_VERSION"),
+        "faces": FACES.iter().map(face).collect::<Vec<_>>(),
+        "keys": [api.service_key().jwk()],
+        "signed": SIGNED,
+    });
+    format!("{document:#}\n")
+}
+
+fn face(face: &Face) -> Value {
+    let described = DESCRIPTION.replace("{description}", face.description);
+    json!({"name": face.name, "address": face.address, "description": described})
+}

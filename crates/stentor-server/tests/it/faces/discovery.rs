@@ -1,0 +1,39 @@
+//! What the server says of itself.
+
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use crate::harness::{Server, server};
+
+async fn text(server: &Server, path: &str) -> String {
+    let response = server.client.get(format!("{}{path}", server.url)).send().await.expect("an answer");
+    assert_eq!(response.status().as_u16(), 200, "{path}");
+    response.text().await.expect("text")
+}
+
+#[tokio::test]
+async fn faces_are_found_and_each_description_is_there() {
+    let server = server().await;
+    let document: Value = serde_json::from_str(&text(&server, "/.well-known/stentor").await).expect("JSON");
+    let faces = document["faces"].as_array().expect("faces");
+    assert!(faces.iter().any(|face| face["name"] == "xmlrpc" && face["address"] == "/rpc"));
+    for face in faces {
+        let description = face["description"].as_str().expect("an address");
+        assert!(text(&server, description).await.len() > 1_000, "{face}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_signed_under_the_key_that_it_names() {
+    let server = server().await;
+    let document = text(&server, "/.well-known/stentor").await;
+    let signed = text(&server, "/.well-known/stentor.jws").await;
+    let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).expect("base64url");
+    let read: Value = serde_json::from_str(&document).expect("JSON");
+    let key = decoded(read["keys"][0]["x"].as_str().expect("a key"));
+    let (text, signature) = signed.rsplit_once('.').expect("three parts");
+    UnparsedPublicKey::new(&ED25519, key).verify(text.as_bytes(), &decoded(signature)).expect("it holds");
+    assert_eq!(decoded(text.split_once('.').expect("a payload").1), document.as_bytes());
+}
