@@ -25,7 +25,7 @@ const GAIN: f64 = 2.0;
 
 /// The window of one lane, in deliveries.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct LaneWindow {
     spare: u64,
     floor: u64,
     cap: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Window {
     began_settled: u64,
 }
 
-impl Window {
+impl LaneWindow {
     /// Starts at the floor, of which half comes on top of what the rate asks for; `now` is any running time.
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     /// Lets a service of `latency_ms` that can do at most `rate_max` a second work for a while with a full window.
-    fn settle_for(window: &mut Window, millis: u64, latency_ms: u64, rate_max: f64) {
+    fn settle_for(window: &mut LaneWindow, millis: u64, latency_ms: u64, rate_max: f64) {
         let mut settled = 0.0;
         for tick in 1..=millis / 10 {
             settled += (window.limit() as f64 / latency_ms as f64 * 1_000.0).min(rate_max) / 100.0;
@@ -132,28 +132,28 @@ mod tests {
 
     #[test]
     fn a_service_with_latency_gets_a_window_of_about_twice_rate_times_latency() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         settle_for(&mut window, 60_000, 500, 50_000.0);
         assert!((50_000..56_000).contains(&window.limit()), "{}", window.limit());
     }
 
     #[test]
     fn a_fast_service_leaves_the_window_small() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         settle_for(&mut window, 60_000, 2, 100_000.0);
         assert_eq!(window.limit(), 4_000);
     }
 
     #[test]
     fn the_window_is_there_within_a_few_turnarounds() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         settle_for(&mut window, 240, 50, 400_000.0);
         assert!(window.limit() >= 40_000, "{}", window.limit());
     }
 
     #[test]
     fn what_the_sender_has_in_flight_makes_room_for_twice_as_much_before_a_rate_is_known() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         window.make_room(Duration::from_millis(10), 4_000);
         assert_eq!(window.limit(), 10_000);
         assert!(!window.is_due(Duration::from_millis(15)) && window.is_due(Duration::from_millis(20)));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn behind_a_crash_the_window_is_one_chunk_until_one_is_settled_and_doubles_with_progress() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut limits = Vec::new();
         for settled in [0, 999, 1_000, 2_999, 3_000, 7_000] {
             // The sender would have more.
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn behind_a_crash_a_slow_service_has_its_whole_window_within_nine_turnarounds() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut settled = 0;
         for turnaround in 1..=9 {
             window.make_room(Duration::from_millis(500 * turnaround), 50_000);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_needed_shrinks_to_its_floor() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         settle_for(&mut window, 60_000, 1_000, 1_000_000.0);
         assert_eq!(window.limit(), 100_000);
         for tick in 1..100 {

@@ -8,7 +8,7 @@ use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::ports::store::{self, DeviceFilter};
 
 use super::calendar::known_zone;
-use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::devices::{
     AttemptView, Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceView, History,
     RegisteredView,
@@ -164,8 +164,8 @@ impl Serve<ListDeliveries> for Service {
 impl Service {
     /// Counts devices made, and devices known before.
     pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
-        Counters::add(&self.counters.devices_created, created);
-        Counters::add(&self.counters.devices_updated, updated);
+        ServiceCounters::add(&self.counters.devices_created, created);
+        ServiceCounters::add(&self.counters.devices_updated, updated);
     }
 }
 

@@ -17,7 +17,7 @@ use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
-use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::import::{ImportRequest, ImportResult};
 use crate::contract::table::ImportDevices;
@@ -83,7 +83,7 @@ impl Service {
         );
         let report = written?;
         read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
-        Counters::add(&self.counters.import_lines_failed, report.failed);
+        ServiceCounters::add(&self.counters.import_lines_failed, report.failed);
         Ok(report)
     }
 
