@@ -10,6 +10,7 @@ mod outcomes;
 mod promises;
 mod sizes;
 mod text;
+mod types;
 mod vendors;
 mod walls;
 mod words;
@@ -34,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(files.iter().flat_map(outcomes::check));
+    findings.extend(types::check(&files));
     findings.extend(dead_files::check(workspace, &files));
     findings.extend(glossary::check(workspace, &files)?);
     findings.extend(promises::check(workspace, &files)?);

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use stentor_wire::soap::Version;
 
-pub use face::Face;
+pub use face::TrialFace;
 pub use file::{PROBES, Probed, ProbedError};
 pub use list::{FeatureProbe, list, run, run_on};
 pub use tables::{PaperCell, rows};

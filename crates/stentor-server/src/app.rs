@@ -18,7 +18,7 @@ use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
 use crate::keys::{Pepper, ServiceKey, root_key};
-use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
+use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener, ListenerState};
 pub use crate::node::{
     AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, Sealing, inspect, queue_file, rotate,
     store_file,
@@ -32,7 +32,7 @@ use crate::status::ServerStatus;
 use reload::Reloads;
 
 /// A server that is built and not yet serving.
-pub struct App {
+pub struct BuiltServer {
     listener: Listener,
     address: SocketAddr,
     api: Api,
@@ -43,7 +43,7 @@ pub struct App {
     _lock: std::fs::File,
 }
 
-impl App {
+impl BuiltServer {
     /// Opens store and queue, binds the address, recovers what a crash left and starts the pipeline.
     pub async fn build(config: Config) -> Result<Self, AppError> {
         Self::build_with(config, Arc::new(SystemClock)).await
@@ -247,11 +247,11 @@ async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certi
     let address = config.listen;
     let connections =
         Connections::new(config.connections_max_count, config.connections_per_address_max_count);
-    let waits = Waits {
+    let timeouts = ConnectionTimeouts {
         header: Duration::from_secs(config.header_timeout_seconds),
         idle: Duration::from_secs(config.connection_idle_timeout_seconds),
     };
-    let listener = Listener::bind(address, tls, connections, waits).await;
+    let listener = Listener::bind(address, tls, connections, timeouts).await;
     let listener = listener.map_err(|cause| AppError::Listen { address, cause })?;
     if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::preface_timeout::PrefaceTimeout;
 use crate::shares::Shares;
-pub(crate) use certificate::{Certificate, Look};
+pub(crate) use certificate::{Certificate, CertificateReload};
 use connections::Place;
 pub(crate) use connections::{ConnectionCounts, Connections};
 use counted::Counted;
@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who is at the other end of a request's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
 /// What the listener and the middleware know of themselves; clones share it.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub(crate) struct ListenerState {
 
 /// How long a connection may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waits {
+pub(crate) struct ConnectionTimeouts {
     /// For a TLS handshake, for the headers of a request, and until the first one.
     pub(crate) header: Duration,
     /// Without a request.
@@ -70,7 +70,7 @@ pub(crate) struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     connections: Arc<Connections>,
-    waits: Waits,
+    timeouts: ConnectionTimeouts,
 }
 
 impl Listener {
@@ -79,10 +79,10 @@ impl Listener {
         address: SocketAddr,
         tls: Option<Arc<ServerConfig>>,
         connections: Arc<Connections>,
-        waits: Waits,
+        timeouts: ConnectionTimeouts,
     ) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
-        Ok(Self { socket, tls: tls.map(TlsAcceptor::from), connections, waits })
+        Ok(Self { socket, tls: tls.map(TlsAcceptor::from), connections, timeouts })
     }
 
     /// Returns the bound address.
@@ -109,7 +109,7 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        served.spawn(self.accept((stream, Peer(peer)), place, &router, &stopping));
+                        served.spawn(self.accept((stream, PeerAddress(peer)), place, &router, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -127,19 +127,19 @@ impl Listener {
 
     fn accept(
         &self,
-        (stream, peer): (TcpStream, Peer),
+        (stream, peer): (TcpStream, PeerAddress),
         place: Place,
         router: &Router,
         stopping: &CancellationToken,
     ) -> impl Future<Output = ()> + use<> {
-        let (tls, waits) = (self.tls.clone(), self.waits);
+        let (tls, timeouts) = (self.tls.clone(), self.timeouts);
         let (router, stopping) = (router.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         async move {
-            let connection = ServedConnection { peer, place: Arc::new(place), router, stopping, waits };
+            let connection = ServedConnection { peer, place: Arc::new(place), router, stopping, timeouts };
             let Some(tls) = tls else { return connection.serve_connection(stream).await };
             let greeted = tokio::select! {
-                greeted = timeout(waits.header, tls.accept(stream)) => greeted,
+                greeted = timeout(timeouts.header, tls.accept(stream)) => greeted,
                 () = connection.place.replaced() => return,
             };
             if let Ok(Ok(stream)) = greeted {
@@ -151,11 +151,11 @@ impl Listener {
 
 /// What serves one connection.
 struct ServedConnection {
-    peer: Peer,
+    peer: PeerAddress,
     place: Arc<Place>,
     router: Router,
     stopping: CancellationToken,
-    waits: Waits,
+    timeouts: ConnectionTimeouts,
 }
 
 impl ServedConnection {
@@ -164,15 +164,15 @@ impl ServedConnection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { peer, place, router, stopping, waits } = self;
+        let Self { peer, place, router, stopping, timeouts } = self;
         let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
-        let stream = TokioIo::new(PrefaceTimeout::new(stream, waits.header));
-        let builder = builder(waits.header);
+        let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
+        let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = place.replaced() => return,
-            () = place.idle(waits.header, waits.idle) => {
+            () = place.idle(timeouts.header, timeouts.idle) => {
                 connection.as_mut().graceful_shutdown();
                 let farewell = async { tokio::join!(sleep(FAREWELL), place.at_rest()) };
                 tokio::select! {

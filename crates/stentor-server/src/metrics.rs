@@ -289,7 +289,7 @@ fn gauges<'a>(
     values: impl IntoIterator<Item = (Labels<'a>, f64)>,
 ) -> Written {
     let mut metric = to.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Gauge(value)))
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, MetricValue::Gauge(value)))
 }
 
 fn counters<'a>(
@@ -299,7 +299,7 @@ fn counters<'a>(
     values: impl IntoIterator<Item = (Labels<'a>, u64)>,
 ) -> Written {
     let mut metric = to.encode_descriptor(name, help, None, MetricType::Counter)?;
-    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Counter(value)))
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, MetricValue::Counter(value)))
 }
 
 fn seconds<'a>(
@@ -309,20 +309,20 @@ fn seconds<'a>(
     values: impl IntoIterator<Item = (Labels<'a>, f64)>,
 ) -> Written {
     let mut metric = to.encode_descriptor(name, help, None, MetricType::Counter)?;
-    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, Value::Seconds(value)))
+    values.into_iter().try_for_each(|(labels, value)| one(&mut metric, &labels, MetricValue::Seconds(value)))
 }
 
-enum Value {
+enum MetricValue {
     Gauge(f64),
     Seconds(f64),
     Counter(u64),
 }
 
-fn one(metric: &mut MetricEncoder<'_>, labels: &Labels<'_>, value: Value) -> Written {
+fn one(metric: &mut MetricEncoder<'_>, labels: &Labels<'_>, value: MetricValue) -> Written {
     if labels.is_empty() { value.write(metric) } else { value.write(&mut metric.encode_family(labels)?) }
 }
 
-impl Value {
+impl MetricValue {
     fn write(self, to: &mut MetricEncoder<'_>) -> Written {
         match self {
             Self::Gauge(value) => to.encode_gauge(&value),

@@ -26,18 +26,18 @@ pub struct Shares {
     app_share_percent: usize,
     /// What an app may take whatever the others have, if so much is left.
     floor: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenAmounts>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenAmounts {
     all: usize,
     by_app: HashMap<AppId, usize>,
 }
 
 /// A part that was taken; it is given back when it is dropped.
 #[derive(Debug)]
-pub struct Part {
+pub struct SharePart {
     shares: Arc<Shares>,
     app: Option<AppId>,
     amount: usize,
@@ -52,12 +52,12 @@ impl Shares {
 
     /// Takes nothing yet, in the name of an app or of the operator.
     #[must_use]
-    pub fn part(self: &Arc<Self>, app: Option<AppId>) -> Part {
-        Part { shares: self.clone(), app, amount: 0 }
+    pub fn part(self: &Arc<Self>, app: Option<AppId>) -> SharePart {
+        SharePart { shares: self.clone(), app, amount: 0 }
     }
 
     /// Takes so much in the name of an app or of the operator.
-    pub fn take(self: &Arc<Self>, app: Option<AppId>, amount: usize) -> Result<Part, Spent> {
+    pub fn take(self: &Arc<Self>, app: Option<AppId>, amount: usize) -> Result<SharePart, Spent> {
         let mut part = self.part(app);
         part.grow(amount)?;
         Ok(part)
@@ -69,7 +69,7 @@ impl Shares {
         self.lock().all
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenAmounts> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +81,7 @@ impl Shares {
     }
 }
 
-impl Part {
+impl SharePart {
     /// Takes so much more, or nothing.
     pub fn grow(&mut self, amount: usize) -> Result<(), Spent> {
         let mut taken = self.shares.lock();
@@ -101,7 +101,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for SharePart {
     fn drop(&mut self) {
         let mut taken = self.shares.lock();
         taken.all -= self.amount;

@@ -5,6 +5,7 @@ mod glossary;
 mod house;
 mod names;
 mod source;
+mod types;
 mod vendors;
 
 use crate::finding::TidyFinding;

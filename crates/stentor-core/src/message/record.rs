@@ -14,23 +14,23 @@ const VERSION: u32 = 2;
 /// Writes a record, with the lowest version that can hold it: without overrides an earlier server reads it too.
 pub(super) fn encode(spec: &MessageSpec) -> String {
     let v = if spec.content.overrides.is_empty() { 1 } else { VERSION };
-    serde_json::to_string(&Written { v, spec }).unwrap_or_default()
+    serde_json::to_string(&EncodedSpec { v, spec }).unwrap_or_default()
 }
 
 /// Reads a record of any version so far; `None` when it is none.
 pub(super) fn decode(text: &str) -> Option<MessageSpec> {
-    let record: Kept = serde_json::from_str(text).ok()?;
+    let record: DecodedSpec = serde_json::from_str(text).ok()?;
     (1..=VERSION).contains(&record.v).then_some(record.spec)
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct EncodedSpec<'a> {
     v: u32,
     spec: &'a MessageSpec,
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct DecodedSpec {
     v: u32,
     spec: MessageSpec,
 }

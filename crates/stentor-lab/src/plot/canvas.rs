@@ -12,12 +12,12 @@ const LETTER: f64 = 0.56;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeriesStyle {
     pub(crate) color: &'static str,
-    shape: Shape,
+    shape: MarkerShape,
     dash: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum MarkerShape {
     Circle,
     Square,
     Triangle,
@@ -29,14 +29,14 @@ enum Shape {
 }
 
 const LOOKS: [SeriesStyle; 8] = [
-    SeriesStyle { color: "var(--c1,#2b6cb0)", shape: Shape::Circle, dash: "" },
-    SeriesStyle { color: "var(--c2,#c05621)", shape: Shape::Square, dash: "7 3" },
-    SeriesStyle { color: "var(--c3,#2f855a)", shape: Shape::Triangle, dash: "2 3" },
-    SeriesStyle { color: "var(--c4,#805ad5)", shape: Shape::Diamond, dash: "9 3 2 3" },
-    SeriesStyle { color: "var(--c5,#b83280)", shape: Shape::Cross, dash: "4 2" },
-    SeriesStyle { color: "var(--c6,#0f766e)", shape: Shape::Ring, dash: "12 3" },
-    SeriesStyle { color: "var(--c7,#975a16)", shape: Shape::Plus, dash: "1 2" },
-    SeriesStyle { color: "var(--c8,#4a5568)", shape: Shape::Bar, dash: "6 2 1 2 1 2" },
+    SeriesStyle { color: "var(--c1,#2b6cb0)", shape: MarkerShape::Circle, dash: "" },
+    SeriesStyle { color: "var(--c2,#c05621)", shape: MarkerShape::Square, dash: "7 3" },
+    SeriesStyle { color: "var(--c3,#2f855a)", shape: MarkerShape::Triangle, dash: "2 3" },
+    SeriesStyle { color: "var(--c4,#805ad5)", shape: MarkerShape::Diamond, dash: "9 3 2 3" },
+    SeriesStyle { color: "var(--c5,#b83280)", shape: MarkerShape::Cross, dash: "4 2" },
+    SeriesStyle { color: "var(--c6,#0f766e)", shape: MarkerShape::Ring, dash: "12 3" },
+    SeriesStyle { color: "var(--c7,#975a16)", shape: MarkerShape::Plus, dash: "1 2" },
+    SeriesStyle { color: "var(--c8,#4a5568)", shape: MarkerShape::Bar, dash: "6 2 1 2 1 2" },
 ];
 
 impl SeriesStyle {
@@ -109,16 +109,16 @@ impl Canvas {
         let stroke =
             |d: String| format!("<path d=\"{d}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2.2\"/>");
         let text = match look.shape {
-            Shape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{color}\"/>"),
-            Shape::Ring => format!(
+            MarkerShape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{color}\"/>"),
+            MarkerShape::Ring => format!(
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"{GROUND}\" stroke=\"{color}\" stroke-width=\"2\"/>"
             ),
-            Shape::Square => path(format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5)),
-            Shape::Triangle => path(format!("M{x:.1} {:.1}l4.8 8.4h-9.6z", y - 5.2)),
-            Shape::Diamond => path(format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0)),
-            Shape::Cross => stroke(format!("M{:.1} {:.1}l7 7m0 -7l-7 7", x - 3.5, y - 3.5)),
-            Shape::Plus => stroke(format!("M{x:.1} {:.1}v9m-4.5 -4.5h9", y - 4.5)),
-            Shape::Bar => path(format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0)),
+            MarkerShape::Square => path(format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5)),
+            MarkerShape::Triangle => path(format!("M{x:.1} {:.1}l4.8 8.4h-9.6z", y - 5.2)),
+            MarkerShape::Diamond => path(format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0)),
+            MarkerShape::Cross => stroke(format!("M{:.1} {:.1}l7 7m0 -7l-7 7", x - 3.5, y - 3.5)),
+            MarkerShape::Plus => stroke(format!("M{x:.1} {:.1}v9m-4.5 -4.5h9", y - 4.5)),
+            MarkerShape::Bar => path(format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0)),
         };
         let _ = writeln!(self.body, "{text}");
     }

@@ -1,6 +1,6 @@
 //! Specification and tools: does a face describe itself so that a machine can read it, and is that enough for a client?
 
-use super::face::Face;
+use super::face::TrialFace;
 use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
@@ -18,7 +18,7 @@ const PLACES: [&str; 4] = ["/echo", "/openapi.json", "/application.wadl", "/"];
 const TEXT: &str = "from the contract alone";
 
 /// What a face gives where WSDL is asked for.
-pub(super) enum Described {
+pub(super) enum WsdlReading {
     /// A contract with everything that a caller needs.
     Whole(Service, Element),
     /// WSDL that our reader does not understand to its end: what it imports, for instance, is not followed.
@@ -28,10 +28,10 @@ pub(super) enum Described {
 }
 
 /// Asks the face to describe itself.
-pub(super) async fn specification(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn specification(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::Soap => Ok(match described(face).await? {
-            Described::Whole(service, _) => ProbeReply::is(
+            WsdlReading::Whole(service, _) => ProbeReply::is(
                 service.operations.iter().any(|one| one.name == OP.name()),
                 format!(
                     "GET ?wsdl gives WSDL 1.1 of service {} with {} operations",
@@ -39,8 +39,8 @@ pub(super) async fn specification(face: &mut Face) -> Result<ProbeReply, Subject
                     service.operations.len()
                 ),
             ),
-            Described::Partly(why) => ProbeReply::word(ProbeWord::Yes, why),
-            Described::Nothing(why) => ProbeReply::word(ProbeWord::No, why),
+            WsdlReading::Partly(why) => ProbeReply::word(ProbeWord::Yes, why),
+            WsdlReading::Nothing(why) => ProbeReply::word(ProbeWord::No, why),
         }),
         PaperProtocol::XmlRpc => introspection(face).await,
         PaperProtocol::Rest => rest(face).await,
@@ -48,7 +48,7 @@ pub(super) async fn specification(face: &mut Face) -> Result<ProbeReply, Subject
 }
 
 /// Makes a client from the description and nothing else, and lets it call.
-pub(super) async fn tools(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn tools(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::Soap => soap_client(face).await,
         PaperProtocol::XmlRpc => signature_client(face).await,
@@ -63,23 +63,25 @@ pub(super) async fn tools(face: &mut Face) -> Result<ProbeReply, SubjectError> {
 }
 
 /// Asks a face for its WSDL.
-pub(super) async fn described(face: &mut Face) -> Result<Described, SubjectError> {
+pub(super) async fn described(face: &mut TrialFace) -> Result<WsdlReading, SubjectError> {
     let answer = face.get(OP, "/echo?wsdl").await?;
     if answer.status != 200 {
-        return Ok(Described::Nothing(format!("GET ?wsdl is answered with {}", answer.status)));
+        return Ok(WsdlReading::Nothing(format!("GET ?wsdl is answered with {}", answer.status)));
     }
     let limits = DocumentLimits::default();
     let root = parse(&answer.body, &limits);
     Ok(match (wsdl::read(&answer.body, &limits), root) {
-        (Ok(service), Ok(root)) => Described::Whole(service, root),
-        (Err(error), Ok(root)) if root.is(wsdl::WSDL, "definitions") => Described::Partly(format!(
+        (Ok(service), Ok(root)) => WsdlReading::Whole(service, root),
+        (Err(error), Ok(root)) if root.is(wsdl::WSDL, "definitions") => WsdlReading::Partly(format!(
             "GET ?wsdl gives WSDL 1.1 whose rest is elsewhere, or otherwise than this probe reads it: {error}"
         )),
-        (Err(error), _) | (_, Err(error)) => Described::Nothing(format!("GET ?wsdl gives no WSDL: {error}")),
+        (Err(error), _) | (_, Err(error)) => {
+            WsdlReading::Nothing(format!("GET ?wsdl gives no WSDL: {error}"))
+        }
     })
 }
 
-async fn rest(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn rest(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let mut seen = Vec::new();
     for place in PLACES {
         let answer = face.get(OP, place).await?;
@@ -96,7 +98,7 @@ async fn rest(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     Ok(ProbeReply::word(ProbeWord::No, format!("GET gives no description ({})", seen.join(", "))))
 }
 
-async fn introspection(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn introspection(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let names = match call(face, "system.listMethods", vec![]).await? {
         Ok(Value::List(names)) => names,
         Ok(_) => return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods gives no list")),
@@ -131,7 +133,7 @@ fn signature_text(signature: &Value) -> String {
 }
 
 /// Calls with an empty struct: a signature says that a struct is wanted, and nothing of what is in it.
-async fn signature_client(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn signature_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let listed = introspection(face).await?;
     if listed.answer != super::ProbeAnswer::Word(ProbeWord::Yes) {
         return Ok(ProbeReply::word(
@@ -149,11 +151,11 @@ async fn signature_client(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     })
 }
 
-async fn soap_client(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn soap_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let (service, root) = match described(face).await? {
-        Described::Whole(service, root) => (service, root),
-        Described::Partly(why) => return Ok(ProbeReply::word(ProbeWord::NotProbed, why)),
-        Described::Nothing(why) => {
+        WsdlReading::Whole(service, root) => (service, root),
+        WsdlReading::Partly(why) => return Ok(ProbeReply::word(ProbeWord::NotProbed, why)),
+        WsdlReading::Nothing(why) => {
             return Ok(ProbeReply::word(ProbeWord::No, format!("nothing to make a client from: {why}")));
         }
     };
@@ -194,7 +196,7 @@ fn request_of(service: &Service, root: &Element) -> Option<Element> {
 
 /// Calls a method and gives its value, or the sentence that says why not.
 pub(super) async fn call(
-    face: &mut Face,
+    face: &mut TrialFace,
     method: &str,
     params: Vec<Value>,
 ) -> Result<Result<Value, String>, SubjectError> {

@@ -20,7 +20,7 @@ const SEED: u64 = 2009;
 const ANSWER_MAX_BYTES: usize = 4 << 20;
 
 /// A face under trial.
-pub struct Face {
+pub struct TrialFace {
     pub(super) protocol: PaperProtocol,
     pub(super) dialect: SubjectDialect,
     /// Whether it is of this program, whose formats can be asked without it.
@@ -45,7 +45,7 @@ pub(super) struct FaceResponse {
     pub(super) body: Vec<u8>,
 }
 
-impl Face {
+impl TrialFace {
     /// Starts a subject that plays the protocol's dialect.
     pub async fn start(protocol: PaperProtocol, definition: &Definition) -> Result<Self, SubjectError> {
         let place = started(definition).await?;

@@ -1,6 +1,6 @@
 //! Every probe, and running them: what each is stands in `list.toml`, and the trials are found by its id.
 
-use super::face::Face;
+use super::face::TrialFace;
 use super::interviews;
 use super::{PaperProtocol, ProbeContext, ProbeKind, ProbeReply, ProbeResult, ProbeWord};
 use super::{contract, multicall, security, shapes, size, sources, transport, types};
@@ -42,9 +42,9 @@ struct ProbesFile {
 /// How a probe comes to its answer.
 enum How {
     /// Of our own face by bytes and values, of any other by an exchange.
-    Either(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>, for<'a> fn(&'a mut Face) -> Trial<'a>),
+    Either(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>, for<'a> fn(&'a mut TrialFace) -> Trial<'a>),
     /// By an exchange with a face.
-    Live(for<'a> fn(&'a mut Face, &'a ProbeContext) -> Trial<'a>),
+    Live(for<'a> fn(&'a mut TrialFace, &'a ProbeContext) -> Trial<'a>),
     /// By bytes and values alone.
     Bytes(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>),
     /// By what is written somewhere.
@@ -60,7 +60,7 @@ pub fn list() -> Vec<FeatureProbe> {
 }
 
 /// Runs every probe on each face; one that breaks off says why, and the others go on.
-pub async fn run(faces: &mut [Face], context: &ProbeContext) -> Vec<ProbeResult> {
+pub async fn run(faces: &mut [TrialFace], context: &ProbeContext) -> Vec<ProbeResult> {
     let mut all = Vec::new();
     for probe in list() {
         for face in faces.iter_mut() {
@@ -78,7 +78,7 @@ pub async fn run_on(
 ) -> Result<Vec<ProbeResult>, SubjectError> {
     let mut all = Vec::new();
     for probe in list().into_iter().filter(|probe| probe.kind == ProbeKind::Measured) {
-        let mut face = Face::foreign(definition).await?;
+        let mut face = TrialFace::foreign(definition).await?;
         all.push(probe.ask(&mut face, context).await);
         face.end().await;
     }
@@ -120,7 +120,7 @@ impl FeatureProbe {
         self.how().is_some()
     }
 
-    async fn reply(&self, face: &mut Face, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
+    async fn reply(&self, face: &mut TrialFace, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
         let protocol = face.protocol;
         match self.how() {
             Some(How::Live(trial)) => trial(face, context).await,
@@ -136,7 +136,7 @@ impl FeatureProbe {
     }
 
     /// Runs it on one face.
-    pub(super) async fn ask(&self, face: &mut Face, context: &ProbeContext) -> ProbeResult {
+    pub(super) async fn ask(&self, face: &mut TrialFace, context: &ProbeContext) -> ProbeResult {
         let reply = self.reply(face, context).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
             SubjectError::Unanswered if !face.is_ours => ProbeReply::word(ProbeWord::No, error.to_string()),

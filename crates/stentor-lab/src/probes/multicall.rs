@@ -1,7 +1,7 @@
 //! Several requests in one.
 
 use super::contract::call;
-use super::face::Face;
+use super::face::TrialFace;
 use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
@@ -14,7 +14,7 @@ const OP: Op = Op::Echo;
 const TEXTS: [&str; 2] = ["one", "two"];
 
 /// Sends two requests at once and looks for two answers.
-pub(super) async fn several(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn several(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     match face.protocol {
         PaperProtocol::XmlRpc => packed(face).await,
         PaperProtocol::Soap => two_in_a_body(face).await,
@@ -23,7 +23,7 @@ pub(super) async fn several(face: &mut Face) -> Result<ProbeReply, SubjectError>
 }
 
 /// Sends two calls and one that does not exist: each gets an outcome of its own.
-async fn packed(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn packed(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let method = format!("lab.{}", OP.name());
     let payload = |text: &str| Value::Record(vec![("payload".into(), text.into())]);
     let mut calls = TEXTS.map(|text| Call { method: method.clone(), params: vec![payload(text)] }).to_vec();
@@ -46,7 +46,7 @@ async fn packed(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     ))
 }
 
-async fn two_in_a_body(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn two_in_a_body(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let namespace = crate::subject::dialect::NAMESPACE;
     let request =
         |text: &str| Envelope::request(Version::V11, namespace, OP.name(), &Content::Payload(text.into()));
@@ -68,7 +68,7 @@ async fn two_in_a_body(face: &mut Face) -> Result<ProbeReply, SubjectError> {
     Ok(ProbeReply::is(answers == TEXTS.len(), format!("two requests in one body get {answers} answers")))
 }
 
-async fn two_documents(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+async fn two_documents(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let documents: Result<Vec<_>, _> =
         TEXTS.iter().map(|text| face.dialect.write_request(OP, &Content::Payload((*text).into()))).collect();
     let answer = face.post(OP, &documents?.concat()).await?;

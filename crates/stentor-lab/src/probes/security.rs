@@ -1,6 +1,6 @@
 //! Security: a list of trials, each said whether the face stands it, and what specifications have besides.
 
-use super::face::{Face, FaceResponse};
+use super::face::{FaceResponse, TrialFace};
 use super::{PaperProtocol, ProbeContext, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::certificate;
@@ -22,20 +22,20 @@ const FILE: &str = "/etc/passwd";
 const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
 
 /// Sends ten levels of entities, each twice the one before.
-pub(super) async fn laughs(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn laughs(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let entities: String = (1..10).map(|n| format!("<!ENTITY l{n} \"&l{0};&l{0};\">", n - 1)).collect();
     let definition = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{entities}]>");
     harm(face, &definition, PLACE, "&l9;", &"ha".repeat(1 << 9)).await
 }
 
 /// Sends an entity that stands for a file of the server.
-pub(super) async fn external(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn external(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let definition = format!("<!DOCTYPE x [<!ENTITY f SYSTEM \"file://{FILE}\">]>");
     harm(face, &definition, PLACE, "&f;", crate::facts::line(FILE).trim()).await
 }
 
 /// Sends elements within elements.
-pub(super) async fn depth(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn depth(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     // Where a format has arrays, only they may stand within each other; elsewhere the first wrong element ends the reading.
     let (place, inside) = match face.protocol {
         PaperProtocol::XmlRpc => {
@@ -62,7 +62,7 @@ pub(super) fn size(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> 
 }
 
 /// Makes an exchange over TLS with a certificate of its own.
-pub(super) async fn tls(face: &mut Face, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
     if !face.encrypts {
         return Ok(ProbeReply::word(ProbeWord::NotProbed, "its definition does not say that it encrypts"));
     }
@@ -80,7 +80,7 @@ pub(super) async fn tls(face: &mut Face, context: &ProbeContext) -> Result<Probe
 }
 
 /// Sends a header of WS-Security that must be understood.
-pub(super) async fn message_served(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     if face.protocol != PaperProtocol::Soap {
         return Ok(ProbeReply::word(
             ProbeWord::NotTold,
@@ -126,7 +126,7 @@ pub(super) fn message_specified(protocol: PaperProtocol) -> ProbeReply {
 /// Puts harm into an honest request; it must be refused, and an honest one answered afterwards as the one before was. What
 /// stands in an answer where harm was done is `done`.
 async fn harm(
-    face: &mut Face,
+    face: &mut TrialFace,
     definition: &str,
     place: &str,
     inside: &str,
@@ -151,7 +151,7 @@ async fn harm(
 }
 
 /// Returns whether an answer is a refusal, and in words what became of the harm.
-fn judged(face: &Face, answer: &FaceResponse, harmful: &[u8], done: &str) -> (bool, String) {
+fn judged(face: &TrialFace, answer: &FaceResponse, harmful: &[u8], done: &str) -> (bool, String) {
     let status = answer.status;
     match face.dialect.read_answer(Op::Echo, &answer.body) {
         // What was taken may come back as something that our reader refuses.

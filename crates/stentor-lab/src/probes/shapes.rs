@@ -1,8 +1,8 @@
 //! Structs and arrays: whether they come back, whether they have names, whether they may be of one's own, and whether
 //! anybody but the application minds a wrong type.
 
-use super::contract::{Described, described, specification};
-use super::face::Face;
+use super::contract::{WsdlReading, described, specification};
+use super::face::TrialFace;
 use super::{PaperProtocol, ProbeReply, ProbeWord};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
@@ -19,7 +19,7 @@ const WHOLE: [&str; 3] = ["long", "int", "integer"];
 const OWN: &str = "urn:of:ones:own";
 
 /// Asks for an array of numbers and one of structs, and compares each entry.
-pub(super) async fn structs(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn structs(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let mut came = Vec::new();
     for kind in ["Int", "Object"] {
         let factors =
@@ -43,7 +43,7 @@ pub(super) fn named(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError>
 }
 
 /// Asks a face for an array of structs and looks whether its answer has their names.
-pub(super) async fn named_by(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn named_by(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let factors = BTreeMap::from([("type", "Object"), ("items", ITEMS)].map(|(n, l)| (n.into(), l.into())));
     let exchange = Op::Array.exchange(&factors, 1);
     let exchange = exchange.ok_or_else(|| SubjectError::Exchange("the cell makes no sense".into()))?;
@@ -130,7 +130,7 @@ fn carried(protocol: PaperProtocol, own: &Element) -> Result<Option<Element>, Wi
 }
 
 /// Sends text where a number belongs: the face must refuse it, and the format or a contract must say that it is wrong.
-pub(super) async fn strict(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn strict(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let honest = face.dialect.write_request(Op::Sort, &Content::Numbers(vec![77]))?;
     let text = if face.is_of_xml() { "abc" } else { "\"abc\"" };
     let wrong = String::from_utf8_lossy(&honest).replace("77", text).into_bytes();
@@ -146,7 +146,7 @@ pub(super) async fn strict(face: &mut Face) -> Result<ProbeReply, SubjectError> 
 }
 
 /// Returns whether anything but the application knows that a number is wanted; `None` where the contract cannot be read.
-async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
+async fn said_outside(face: &mut TrialFace, wrong: &[u8]) -> Result<(Option<bool>, String), SubjectError> {
     let limits = DocumentLimits::default();
     if !face.is_of_xml() {
         let contract = specification(face).await?;
@@ -172,13 +172,13 @@ async fn said_outside(face: &mut Face, wrong: &[u8]) -> Result<(Option<bool>, St
             Err(error) => (Some(true), format!("the format itself minds: {error}")),
         },
         PaperProtocol::Soap => match described(face).await? {
-            Described::Whole(_, root) => {
+            WsdlReading::Whole(_, root) => {
                 let is_declared = is_declared(&root, "n");
                 let declares = if is_declared { "declares" } else { "does not declare" };
                 (Some(is_declared), format!("the contract {declares} it as a whole number"))
             }
-            Described::Partly(why) => (None, why),
-            Described::Nothing(why) => (Some(false), why),
+            WsdlReading::Partly(why) => (None, why),
+            WsdlReading::Nothing(why) => (Some(false), why),
         },
     })
 }

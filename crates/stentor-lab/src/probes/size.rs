@@ -1,6 +1,6 @@
 //! Overhead, and names that a caller has to know: counted in the bytes of one fixed request.
 
-use super::face::Face;
+use super::face::TrialFace;
 use super::shapes::names;
 use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
@@ -21,7 +21,7 @@ pub(super) fn overhead(protocol: PaperProtocol) -> Result<ProbeReply, SubjectErr
 }
 
 /// Counts what a face's answer has besides its payload, which is what was sent.
-pub(super) async fn overhead_of(face: &mut Face) -> Result<ProbeReply, SubjectError> {
+pub(super) async fn overhead_of(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let payload = Content::Payload("x".repeat(PAYLOAD));
     let body = face.post(Op::Echo, &face.dialect.write_request(Op::Echo, &payload)?).await?.body;
     if face.dialect.read_answer(Op::Echo, &body)? != payload {

@@ -21,8 +21,8 @@ async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> SubjectS
 }
 
 /// Takes it for a face of a protocol, perhaps another than it speaks.
-fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> Face {
-    Face::at(protocol, server.address).expect("a face")
+fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> TrialFace {
+    TrialFace::at(protocol, server.address).expect("a face")
 }
 
 fn word(reply: &ProbeReply) -> ProbeWord {

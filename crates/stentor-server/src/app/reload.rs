@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use super::PipelineHandle;
-use crate::listen::{Certificate, Look};
+use crate::listen::{Certificate, CertificateReload};
 use crate::service::Service;
 
 /// Who looks again, and at what.
@@ -31,7 +31,7 @@ impl Reloads {
 
     async fn follow_signals(&self, mut signals: mpsc::Receiver<()>) {
         while signals.recv().await.is_some() {
-            if self.look_at_certificate().await == Some(Look::Same) {
+            if self.look_at_certificate().await == Some(CertificateReload::Same) {
                 tracing::info!("certificate looked at again: it is the same");
             }
             self.pipeline.reload().await;
@@ -53,7 +53,7 @@ impl Reloads {
     }
 
     /// Looks away from the runtime's threads: the files may be anywhere.
-    async fn look_at_certificate(&self) -> Option<Look> {
+    async fn look_at_certificate(&self) -> Option<CertificateReload> {
         let (certificate, now) = (self.certificate.clone()?, self.clock.now());
         tokio::task::spawn_blocking(move || certificate.look(now)).await.ok()
     }

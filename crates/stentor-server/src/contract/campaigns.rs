@@ -11,7 +11,8 @@ use super::Instant;
 
 /// Why nothing more is sent.
 #[derive(Serialize, ToSchema)]
-pub struct Stop {
+#[schema(as = Stop)]
+pub struct StopView {
     pub(crate) reason: &'static str,
     pub(crate) detail: String,
 }
@@ -32,7 +33,7 @@ pub struct CampaignSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopView>,
 }
 
 /// A piece of the campaigns, newest first.
@@ -65,7 +66,8 @@ pub struct Totals {
 
 /// How many ended for one reason.
 #[derive(Serialize, ToSchema)]
-pub struct ReasonCount {
+#[schema(as = ReasonCount)]
+pub struct ReasonCountView {
     pub(crate) state: &'static str,
     pub(crate) reason: &'static str,
     pub(crate) count: u64,
@@ -85,8 +87,8 @@ pub struct ProviderView {
     pub(crate) duplicate_bound: u64,
     /// Present when the campaign was stopped at this provider; the others go on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stop: Option<Stop>,
-    pub(crate) reasons: Vec<ReasonCount>,
+    pub(crate) stop: Option<StopView>,
+    pub(crate) reasons: Vec<ReasonCountView>,
 }
 
 /// The books of a campaign, read in one snapshot.
@@ -109,7 +111,7 @@ pub struct LedgerView {
     pub(crate) ended_at: Option<Instant>,
     /// Present when it was stopped as a whole: at a provider at least, and nothing was accepted at any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopView>,
     /// Devices expanded so far.
     pub(crate) audience: u64,
     /// Whether that is all.
@@ -146,7 +148,7 @@ impl Totals {
 
 impl From<&ProviderLedger> for ProviderView {
     fn from(ledger: &ProviderLedger) -> Self {
-        let reasons = ledger.reasons.iter().map(|one| ReasonCount {
+        let reasons = ledger.reasons.iter().map(|one| ReasonCountView {
             state: one.state.as_str(),
             reason: one.reason.as_str(),
             count: one.count,
@@ -159,7 +161,7 @@ impl From<&ProviderLedger> for ProviderView {
             attempts: ledger.attempts,
             ambiguous: ledger.ambiguous,
             duplicate_bound: ledger.duplicate_bound,
-            stop: ledger.stop.clone().map(Stop::from),
+            stop: ledger.stop.clone().map(StopView::from),
             reasons: reasons.collect(),
         }
     }
@@ -203,7 +205,7 @@ impl LedgerView {
     }
 }
 
-impl From<campaign::Stop> for Stop {
+impl From<campaign::Stop> for StopView {
     fn from(stop: campaign::Stop) -> Self {
         Self { reason: stop.reason.as_str(), detail: stop.detail }
     }
@@ -220,7 +222,7 @@ impl From<Campaign> for CampaignSummary {
             expires_at: campaign.expires_at.into(),
             started_at: campaign.started_at.map(Instant),
             ended_at: campaign.ended_at.map(Instant),
-            stop: campaign.stop.map(Stop::from),
+            stop: campaign.stop.map(StopView::from),
         }
     }
 }

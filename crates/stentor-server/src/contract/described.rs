@@ -6,15 +6,15 @@ use super::campaigns::{CampaignList, LedgerView};
 use super::credentials::{CredentialList, CredentialRequest};
 use super::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    Registered,
+    RegisteredView,
 };
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportQuery, ImportRequest, ImportResult};
 use super::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
-use super::status::Status;
-use super::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use super::status::StatusView;
+use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use super::users::{UserList, UserView};
 use super::{After, Before, Kept, Repeatable};
 
@@ -29,10 +29,10 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
-    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList Change CredentialList Deliveries DeviceChange
+    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
-    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey Registered ScheduleList
-    ScheduleRequest ScheduleView Status SubscriptionRequest TopicList TopicView UserList UserView
+    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
+    ScheduleRequest ScheduleView StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
 }
 
 impl<T: Described> Described for Repeatable<T> {

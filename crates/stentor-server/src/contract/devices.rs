@@ -77,7 +77,8 @@ pub struct DeviceChange {
 
 /// What a registration came to.
 #[derive(Serialize, ToSchema)]
-pub struct Registered {
+#[schema(as = Registered)]
+pub struct RegisteredView {
     #[schema(value_type = String)]
     pub(crate) id: DeviceId,
     /// False when the token was known.
@@ -137,7 +138,8 @@ pub struct DeviceTopics {
 
 /// One attempt to reach a device.
 #[derive(Serialize, ToSchema)]
-pub struct Attempt {
+#[schema(as = Attempt)]
+pub struct AttemptView {
     #[schema(value_type = String)]
     pub(crate) message: MessageId,
     #[schema(value_type = String)]
@@ -159,7 +161,7 @@ pub struct Attempt {
 /// Attempts, newest message first.
 #[derive(Serialize, ToSchema)]
 pub struct History {
-    pub(crate) deliveries: Vec<Attempt>,
+    pub(crate) deliveries: Vec<AttemptView>,
     /// Cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
@@ -168,7 +170,7 @@ pub struct History {
 /// All attempts of one message at one device.
 #[derive(Serialize, ToSchema)]
 pub struct Deliveries {
-    pub(crate) deliveries: Vec<Attempt>,
+    pub(crate) deliveries: Vec<AttemptView>,
 }
 
 /// Which devices to list.
@@ -220,7 +222,7 @@ impl From<Device> for DeviceView {
     }
 }
 
-impl From<AttemptRecord> for Attempt {
+impl From<AttemptRecord> for AttemptView {
     fn from(attempt: AttemptRecord) -> Self {
         Self {
             message: attempt.message,

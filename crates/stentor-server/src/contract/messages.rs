@@ -158,14 +158,15 @@ pub enum Sent {
 #[derive(Serialize, ToSchema)]
 pub struct DryRun {
     pub(crate) dry_run: bool,
-    pub(crate) audience: Audience,
+    pub(crate) audience: AudienceView,
     /// Bytes of the payload, by provider.
     pub(crate) payload_bytes: BTreeMap<String, u64>,
 }
 
 /// Whom the target would reach now.
 #[derive(Serialize, ToSchema)]
-pub struct Audience {
+#[schema(as = Audience)]
+pub struct AudienceView {
     pub(crate) total: u64,
     pub(crate) providers: BTreeMap<String, u64>,
 }
@@ -247,7 +248,7 @@ impl DryRun {
         let by_word = |(provider, count): (ProviderKind, u64)| (provider.to_string(), count);
         let reached = audience.into_iter().filter(|(_, count)| *count > 0);
         let providers: BTreeMap<_, _> = reached.map(by_word).collect();
-        let audience = Audience { total: providers.values().sum(), providers };
+        let audience = AudienceView { total: providers.values().sum(), providers };
         Self { dry_run: true, audience, payload_bytes: payload_bytes.into_iter().map(by_word).collect() }
     }
 }

@@ -86,7 +86,8 @@ pub struct LimitStatus {
 
 /// What the server is doing.
 #[derive(Serialize, ToSchema)]
-pub struct Status {
+#[schema(as = Status)]
+pub struct StatusView {
     /// The number of this start.
     pub(crate) instance: String,
     pub(crate) uptime_seconds: u64,

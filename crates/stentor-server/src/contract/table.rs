@@ -15,15 +15,15 @@ use super::credentials::{CredentialList, CredentialRequest};
 use super::description::{OperationShape, describe as describe_one};
 use super::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    Registered,
+    RegisteredView,
 };
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportRequest, ImportResult};
 use super::messages::{MessageList, MessageRequest, MessageView, Sent};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::shape::Shapes;
-use super::status::Status;
-use super::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use super::status::StatusView;
+use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use super::users::{UserList, UserView};
 use super::{Access, After, Before, Caller, ErrorCode, Facts, Identity, Kept, Operation, Origin, Repeatable};
 
@@ -141,7 +141,7 @@ operations! { ($)
     "apps.delete_credential" DeleteCredential: Author { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
-    "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> Registered, REGISTER, REGISTRATION;
+    "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> RegisteredView, REGISTER, REGISTRATION;
     /// Lists devices in order of id.
     "devices.list" ListDevices: Caller { ; DeviceQuery } -> DeviceList, READ, NEVER;
     /// Shows a device.
@@ -184,9 +184,9 @@ operations! { ($)
     /// Lists a group's members.
     "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
     /// Adds members; unknown people are made known, unknown devices are counted.
-    "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> Change, REGISTER, REGISTRATION;
+    "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, REGISTRATION;
     /// Takes members out.
-    "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> Change, REGISTER, NEVER;
+    "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
     /// Lists topics by name.
     "topics.list" ListTopics: Caller { ; After } -> TopicList, READ, NEVER;
@@ -195,9 +195,9 @@ operations! { ($)
     /// Removes a topic with its subscriptions.
     "topics.remove" RemoveTopic: Caller { topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Subscribes devices; the topic exists from then on.
-    "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> Change, REGISTER, REGISTRATION;
+    "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, REGISTRATION;
     /// Takes subscriptions away.
-    "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> Change, REGISTER, NEVER;
+    "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
     /// Sends a message; once accepted, it is on disk.
     "messages.send" SendMessage: Caller { ; Repeatable<MessageRequest> } -> Sent, SEND, SENDING;
@@ -240,5 +240,5 @@ operations! { ($)
     "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;
 
     /// Returns what every part is doing (root key).
-    "status.status" ShowStatus: Identity { ; () } -> Status, ROOT, NEVER;
+    "status.status" ShowStatus: Identity { ; () } -> StatusView, ROOT, NEVER;
 }

@@ -34,7 +34,8 @@ pub struct SubscriptionRequest {
 
 /// What a change came to.
 #[derive(Serialize, ToSchema)]
-pub struct Change {
+#[schema(as = Change)]
+pub struct SubscriptionChangeView {
     /// Added or removed.
     pub(crate) changed: u64,
     /// Nothing was to do.
@@ -43,7 +44,7 @@ pub struct Change {
     pub(crate) unknown: u64,
 }
 
-impl From<SubscriptionChange> for Change {
+impl From<SubscriptionChange> for SubscriptionChangeView {
     fn from(change: SubscriptionChange) -> Self {
         Self { changed: change.changed, unchanged: change.unchanged, unknown: change.unknown }
     }

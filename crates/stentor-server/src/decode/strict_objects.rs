@@ -16,7 +16,7 @@ use serde::de::{
 pub(crate) struct StrictObjects<T>(pub(crate) T);
 
 /// A visitor, and whether it reads a struct or a whole number.
-struct Reader<V> {
+struct StrictReader<V> {
     inner: V,
     of_struct: bool,
     of_integer: bool,
@@ -25,16 +25,16 @@ struct Reader<V> {
 /// Floats hold every whole number up to here.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-fn any<V>(inner: V) -> Reader<V> {
-    Reader { inner, of_struct: false, of_integer: false }
+fn any<V>(inner: V) -> StrictReader<V> {
+    StrictReader { inner, of_struct: false, of_integer: false }
 }
 
-fn structure<V>(inner: V) -> Reader<V> {
-    Reader { of_struct: true, ..any(inner) }
+fn structure<V>(inner: V) -> StrictReader<V> {
+    StrictReader { of_struct: true, ..any(inner) }
 }
 
-fn integer<V>(inner: V) -> Reader<V> {
-    Reader { of_integer: true, ..any(inner) }
+fn integer<V>(inner: V) -> StrictReader<V> {
+    StrictReader { of_integer: true, ..any(inner) }
 }
 
 macro_rules! forward {
@@ -82,7 +82,7 @@ macro_rules! values {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for StrictReader<V> {
     type Value = V::Value;
 
     fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

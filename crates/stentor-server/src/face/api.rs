@@ -110,7 +110,7 @@ impl Serve<ShowStatus> for Api {
         by: Identity,
         subject: (),
         request: (),
-    ) -> impl Future<Output = ServiceResult<status::Status>> + Send {
+    ) -> impl Future<Output = ServiceResult<status::StatusView>> + Send {
         Serve::<ShowStatus>::serve(self.board(), by, subject, request)
     }
 }

@@ -23,7 +23,7 @@ const ENDS_SOON: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// What came of a look at the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum CertificateReload {
     /// They hold the pair that is in use.
     Same,
     /// They hold another pair, which is in use from now on.
@@ -64,7 +64,7 @@ impl Certificate {
     /// Reads both files; returns which of them is wrong and why.
     pub(crate) fn read(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let content = Content::of(cert_file, key_file)?;
+        let content = PemFiles::of(cert_file, key_file)?;
         let pair = content.pair(&provider).map_err(|error| format!("{}: {error}", cert_file.display()))?;
         Ok(Self {
             cert_file: cert_file.to_owned(),
@@ -92,8 +92,8 @@ impl Certificate {
     /// Reads the files and takes over what they hold when it can be used; blocks while it reads.
     ///
     /// The files are written one after the other: a pair that does not match is refused now and looked at again.
-    pub(crate) fn look(&self, now: Timestamp) -> Look {
-        let content = match Content::of(&self.cert_file, &self.key_file) {
+    pub(crate) fn look(&self, now: Timestamp) -> CertificateReload {
+        let content = match PemFiles::of(&self.cert_file, &self.key_file) {
             Ok(content) => content,
             Err(why) => return self.refuse(blake3::hash(why.as_bytes()), why),
         };
@@ -101,7 +101,7 @@ impl Certificate {
         if content.hash() == current.content {
             *lock(&self.refused) = None;
             self.say_that_it_ends(current.until, now);
-            return Look::Same;
+            return CertificateReload::Same;
         }
         match content.pair(&self.provider).and_then(|pair| better(pair, &current, now)) {
             Ok(pair) => self.replace(pair, now),
@@ -128,22 +128,22 @@ impl Certificate {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace(&self, pair: Pair, now: Timestamp) -> Look {
+    fn replace(&self, pair: Pair, now: Timestamp) -> CertificateReload {
         let days_left = pair.until.since(now).as_secs() / 86_400;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
         *lock(&self.refused) = None;
         self.said_that_it_ends.store(false, Ordering::Relaxed);
         self.replaced.fetch_add(1, Ordering::Relaxed);
         tracing::info!(days_left, "a new certificate is in use; open connections go on with the former");
-        Look::Replaced
+        CertificateReload::Replaced
     }
 
-    fn refuse(&self, content: blake3::Hash, why: String) -> Look {
+    fn refuse(&self, content: blake3::Hash, why: String) -> CertificateReload {
         if lock(&self.refused).replace(content) != Some(content) {
             self.refusals.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%why, "the new certificate cannot be used, the former stays in use");
         }
-        Look::Refused(why)
+        CertificateReload::Refused(why)
     }
 
     fn say_that_it_ends(&self, until: Timestamp, now: Timestamp) {
@@ -161,12 +161,12 @@ impl ResolvesServerCert for Certificate {
 }
 
 /// What both files hold.
-struct Content {
+struct PemFiles {
     cert: Vec<u8>,
     key: Vec<u8>,
 }
 
-impl Content {
+impl PemFiles {
     fn of(cert_file: &Path, key_file: &Path) -> Result<Self, String> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| said(path, &error));
         let (cert, key) = (read(cert_file)?, read(key_file)?);

@@ -22,12 +22,12 @@ const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
 
 /// Who shares a limit: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Origin {
+enum SourceNetwork {
     V4(Ipv4Addr),
     V6([u16; 4]),
 }
 
-impl From<IpAddr> for Origin {
+impl From<IpAddr> for SourceNetwork {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
@@ -43,7 +43,7 @@ impl From<IpAddr> for Origin {
 pub(crate) struct Connections {
     max_count: usize,
     per_address_max_count: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     /// Someone waits for room.
     is_awaited: AtomicBool,
     room: Notify,
@@ -55,9 +55,9 @@ pub(crate) struct Connections {
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     all: usize,
-    by_origin: HashMap<Origin, Vec<Arc<Activity>>>,
+    by_origin: HashMap<SourceNetwork, Vec<Arc<Activity>>>,
 }
 
 /// What one connection is at.
@@ -75,7 +75,7 @@ struct Activity {
 /// An open connection's place.
 pub(crate) struct Place {
     connections: Arc<Connections>,
-    origin: Origin,
+    origin: SourceNetwork,
     activity: Arc<Activity>,
 }
 
@@ -131,7 +131,7 @@ impl Connections {
 
     /// Returns a new connection a place; `None` when it must be closed.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let origin = Origin::from(address);
+        let origin = SourceNetwork::from(address);
         let mut open = self.open();
         let of_origin = open.by_origin.get(&origin).map_or(0, Vec::len);
         let has_place = (of_origin < self.per_address_max_count
@@ -174,7 +174,7 @@ impl Connections {
     }
 
     /// Closes idle connections, those of the address with the most first, the longest idle first; whether there was one.
-    fn make_room(&self, open: &mut Open, of: Option<Origin>, count: usize) -> bool {
+    fn make_room(&self, open: &mut OpenConnections, of: Option<SourceNetwork>, count: usize) -> bool {
         let origins = open.by_origin.iter().filter(|(origin, _)| of.is_none_or(|of| of == **origin));
         let mut idle: Vec<_> = origins
             .flat_map(|(origin, all)| all.iter().map(|one| (*origin, all.len(), one)))
@@ -203,14 +203,14 @@ impl Connections {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Forgets a connection; one that made room is forgotten already.
-    fn remove(&mut self, origin: Origin, one: &Arc<Activity>) {
+    fn remove(&mut self, origin: SourceNetwork, one: &Arc<Activity>) {
         let Some(all) = self.by_origin.get_mut(&origin) else { return };
         let Some(at) = all.iter().position(|other| Arc::ptr_eq(other, one)) else { return };
         all.swap_remove(at);

@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use tower::Service;
 
-use super::Peer;
+use super::PeerAddress;
 use super::connections::Place;
 
 /// A router and the connection's place.
@@ -19,12 +19,12 @@ use super::connections::Place;
 pub(super) struct Counted {
     router: Router,
     place: Arc<Place>,
-    peer: Peer,
+    peer: PeerAddress,
 }
 
 impl Counted {
     /// Counts the router's requests at this place, and tells each its peer.
-    pub(super) const fn new(router: Router, place: Arc<Place>, peer: Peer) -> Self {
+    pub(super) const fn new(router: Router, place: Arc<Place>, peer: PeerAddress) -> Self {
         Self { router, place, peer }
     }
 }

@@ -15,7 +15,7 @@ use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use super::provider_table::{Key, ProviderHandle};
 use super::settle::kind::fill_unanswered;
 use super::settle::{health_of, is_foreign, is_weak};
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Through whose provider, and whether to see if its breaker may close.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Attempt {
     }
 
     /// Sends what is to be sent; behind an open breaker, one delivery first and the rest only if it was answered.
-    pub(super) async fn send(mut self, shared: &Shared, early: Early<'_>) -> Vec<Outcome> {
+    pub(super) async fn send(mut self, shared: &PipelineContext, early: Early<'_>) -> Vec<Outcome> {
         if self.devices.is_empty() || self.message.is_expired(shared.now()) {
             return Vec::new();
         }
@@ -69,7 +69,7 @@ impl Attempt {
     /// Hands one batch to the provider; what it has not noted when it is cut off, or panics, counts as never answered.
     async fn call(
         &self,
-        shared: &Shared,
+        shared: &PipelineContext,
         devices: Vec<DeviceId>,
         tokens: TokenList,
         early: Early<'_>,

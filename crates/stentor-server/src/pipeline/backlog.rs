@@ -107,18 +107,18 @@ impl Backlog {
     }
 
     /// Waits until callers leave time, or until the backlog has waited long enough.
-    pub(super) async fn turn(&self, now: Timestamp) -> Turn {
+    pub(super) async fn turn(&self, now: Timestamp) -> StarterTurn {
         let asked = Instant::now();
         while self.messages() > 0 && self.has_many_callers() && asked.elapsed() < wait_max(self.messages()) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let messages = self.messages();
         let batch = if self.has_many_callers() { batch(messages) } else { BATCH_MESSAGES };
-        Turn { batch, by: now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))), messages }
+        StarterTurn { batch, by: now.max(Timestamp::from_millis(self.due_ms.load(Relaxed))), messages }
     }
 
     /// Notes what was begun in a turn.
-    pub(super) fn note_started(&self, turn: &Turn, started: &Started) {
+    pub(super) fn note_started(&self, turn: &StarterTurn, started: &Started) {
         if turn.messages == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl Backlog {
 
 /// One turn of beginning what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct StarterTurn {
     /// Most messages to begin.
     pub(super) batch: usize,
     /// Due by when.

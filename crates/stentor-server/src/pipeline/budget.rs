@@ -16,7 +16,7 @@ use super::load::Load;
 const FREE_PART: u64 = 8;
 
 /// The bound of one node, shared by all its dispatchers.
-pub(crate) struct Budget {
+pub(crate) struct NodeBudget {
     used: AtomicU64,
     max: u64,
     bulk_max: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Unsettled {
     urgent: AtomicU64,
 }
 
-impl Budget {
+impl NodeBudget {
     /// Allows `max` deliveries, of which audiences may use `bulk_max`.
     pub(crate) fn new(max: u64, bulk_max: u64) -> Arc<Self> {
         Arc::new(Self { used: AtomicU64::new(0), max, bulk_max, lanes: Arc::default() })
@@ -102,7 +102,7 @@ impl Unsettled {
 
 /// Deliveries taken from the budget; given back when dropped.
 pub(crate) struct Reservation {
-    budget: Arc<Budget>,
+    budget: Arc<NodeBudget>,
     dispatcher: Arc<Unsettled>,
     load: Arc<Load>,
     class: TrafficClass,
@@ -172,14 +172,14 @@ mod tests {
         }
 
         /// Takes as many parts as it gets.
-        fn fill(&self, budget: &Arc<Budget>, is_quick: bool) -> Vec<Reservation> {
+        fn fill(&self, budget: &Arc<NodeBudget>, is_quick: bool) -> Vec<Reservation> {
             std::iter::from_fn(|| budget.reserve(self.claim(TrafficClass::Bulk, is_quick), 1)).collect()
         }
     }
 
     #[test]
     fn audiences_leave_room_for_single_messages() {
-        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let (budget, lane) = (NodeBudget::new(100, 80), Lane::default());
         let bulk = budget.reserve(lane.claim(TrafficClass::Bulk, true), 80).expect("fits");
         assert!(budget.reserve(lane.claim(TrafficClass::Bulk, true), 1).is_none());
         let urgent = budget.reserve(lane.claim(TrafficClass::Urgent, true), 20).expect("fits");
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_reservation_follows_the_real_size_and_is_given_back_whole() {
-        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let (budget, lane) = (NodeBudget::new(100, 80), Lane::default());
         let mut held = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("fits");
         held.resize(3);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_is_split_off_is_counted_once_and_given_back_by_itself() {
-        let (budget, lane) = (Budget::new(100, 80), Lane::default());
+        let (budget, lane) = (NodeBudget::new(100, 80), Lane::default());
         let mut held = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("fits");
         let rest = held.split(8);
         assert_eq!((budget.used(), lane.load.deliveries(), lane.load.late()), (50, 42, 8));
@@ -216,14 +216,14 @@ mod tests {
 
     #[test]
     fn a_chunk_larger_than_the_budget_passes_alone() {
-        let (budget, lane) = (Budget::new(10, 10), Lane::default());
+        let (budget, lane) = (NodeBudget::new(10, 10), Lane::default());
         let _alone = budget.reserve(lane.claim(TrafficClass::Bulk, true), 50).expect("the first always fits");
         assert!(budget.reserve(lane.claim(TrafficClass::Urgent, true), 1).is_none());
     }
 
     #[test]
     fn slow_lanes_leave_as_much_free_as_each_of_them_has_however_many_they_are() {
-        let budget = Budget::new(100, 80);
+        let budget = NodeBudget::new(100, 80);
         let slow: Vec<_> = (0..4).map(|_| Lane::default()).collect();
         let held: Vec<_> = slow.iter().map(|lane| lane.fill(&budget, false)).collect();
         assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [40, 20, 10, 5]);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_quick_lane_has_everything_while_it_is_alone_and_leaves_an_eighth_beside_others() {
-        let budget = Budget::new(100, 80);
+        let budget = NodeBudget::new(100, 80);
         assert_eq!(Lane::default().fill(&budget, true).len(), 80);
         budget.lanes().store(2, Ordering::Release);
         assert_eq!(Lane::default().fill(&budget, true).len(), 70);

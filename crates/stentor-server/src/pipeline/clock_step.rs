@@ -11,7 +11,7 @@ use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
 use super::republishing::{DutyError, publish_queued};
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Time between two looks at the clock.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ impl Steps {
 }
 
 /// Watches the clock until told to stop.
-pub(super) async fn watch(shared: &Shared) {
+pub(super) async fn watch(shared: &PipelineContext) {
     let mut steps = Steps { looked: Instant::now(), showed: shared.now() };
     let mut pending = Duration::ZERO;
     while !shared.stop.is_cancelled() {
@@ -55,7 +55,7 @@ pub(super) async fn watch(shared: &Shared) {
     }
 }
 
-async fn bring_forward(shared: &Shared, back: Duration) -> Result<(), DutyError> {
+async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
     shared.providers.clock_went_back(back, now);

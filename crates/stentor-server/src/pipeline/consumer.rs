@@ -25,9 +25,9 @@ use super::budget::Reservation;
 use super::lease_table::LeaseGuard;
 use super::provider_table::{BreakerState, Probe, ProviderHandle, Verdict};
 use super::settle::evidence::Evidence;
-use super::settle::{Health, Settled, count_foreign, is_weak, settle};
-use super::settler_inbox::{Continuation, LeaseParts, Work};
-use super::shared::Shared;
+use super::settle::{AnswerCounts, Settled, count_foreign, is_weak, settle};
+use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
+use super::shared::PipelineContext;
 
 type DispatcherKey = (ProviderKind, TrafficClass);
 
@@ -60,7 +60,11 @@ impl Drop for Busy {
 }
 
 /// Serves one dispatcher until its jobs end.
-pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs: mpsc::Receiver<SendJob>) {
+pub(crate) async fn run(
+    shared: Arc<PipelineContext>,
+    dispatcher: DispatcherKey,
+    mut jobs: mpsc::Receiver<SendJob>,
+) {
     let mut batches = FuturesUnordered::new();
     let mut open = true;
     while open || !batches.is_empty() {
@@ -75,13 +79,13 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: DispatcherKey, mut jobs
 }
 
 /// Brings one chunk to its end: sent and settled, or given back unsent.
-async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: SendJob) {
+async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: SendJob) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
     let is_open = !source.is_probe && shared.providers.state(key, shared.now()) != BreakerState::Closed;
     if is_open || shared.stop.is_cancelled() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
-        return hand_over(shared, job, |over| Work::Release(id, epoch, shared.now(), over)).await;
+        return hand_over(shared, job, |over| SettlerWork::Release(id, epoch, shared.now(), over)).await;
     }
     let (tell, mut told) = oneshot::channel();
     let attempt = Attempt::of(&mut job.chunk, source.clone());
@@ -93,14 +97,14 @@ async fn carry(shared: &Shared, dispatcher: DispatcherKey, mut job: SendJob) {
     }
 }
 
-async fn settle_whole(shared: &Shared, source: &Source, job: SendJob, outcomes: &[Outcome]) {
+async fn settle_whole(shared: &PipelineContext, source: &Source, job: SendJob, outcomes: &[Outcome]) {
     let settlement = decide(shared, source, &job.chunk, outcomes, Evidence::default());
-    hand_over(shared, job, |over| Work::Settle(settlement, over, None)).await;
+    hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, None)).await;
 }
 
 /// Settles what is answered, and the rest when it has come.
 async fn settle_apart(
-    shared: &Shared,
+    shared: &PipelineContext,
     dispatcher: DispatcherKey,
     source: &Source,
     mut job: SendJob,
@@ -114,7 +118,7 @@ async fn settle_apart(
     let (rest, hold) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, told) = oneshot::channel();
-    hand_over(shared, job, |over| Work::Settle(settlement, over, Some(tell))).await;
+    hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, Some(tell))).await;
     shared.due_index.wake(dispatcher);
     let (outcomes, continuation) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
@@ -123,11 +127,11 @@ async fn settle_apart(
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
     let over = LeaseParts { lease: None, hold, guard };
-    let _ = shared.settlers.of(dispatcher.1).send(Work::Settle(settlement, over, None)).await;
+    let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, over, None)).await;
 }
 
 fn settle_answered(
-    shared: &Shared,
+    shared: &PipelineContext,
     source: &Source,
     chunk: &LeasedChunk,
     parts: &Parts,
@@ -173,7 +177,7 @@ impl Parts {
 /// Decides what the outcomes mean, and lets the lane learn from them; `before` is what was answered of the same batch
 /// earlier.
 fn decide(
-    shared: &Shared,
+    shared: &PipelineContext,
     source: &Source,
     chunk: &LeasedChunk,
     outcomes: &[Outcome],
@@ -186,7 +190,7 @@ fn decide(
     let standing = shared.providers.weigh(*key, handle, evidence, *is_probe);
     let Settled { settlement, parking, health } =
         settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
-    let health = Health { answered: health.answered + before.fine, ..health };
+    let health = AnswerCounts { answered: health.answered + before.fine, ..health };
     let repeated = is_weak(chunk, false);
     shared.providers.judge(*key, handle, Verdict { parking, health, standing, repeated, jitter }, now);
     let accepted = settlement.records.iter().filter(|record| record.state() == DeliveryState::Accepted);
@@ -195,7 +199,7 @@ fn decide(
     settlement
 }
 
-async fn hand_over(shared: &Shared, job: SendJob, work: impl FnOnce(LeaseParts) -> Work) {
+async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
     let SendJob { lease, hold, guard, probe, busy, .. } = job;
     drop(probe);
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.

@@ -11,11 +11,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::consumer::{self, Busy, SendJob};
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Consumers of one dispatcher.
 pub(crate) struct ConsumerPool {
-    shared: Arc<Shared>,
+    shared: Arc<PipelineContext>,
     dispatcher: (ProviderKind, TrafficClass),
     consumers: Vec<Consumer>,
     tasks: JoinSet<()>,
@@ -34,7 +34,7 @@ impl Consumer {
 }
 
 impl ConsumerPool {
-    pub(crate) fn new(shared: Arc<Shared>, dispatcher: (ProviderKind, TrafficClass)) -> Self {
+    pub(crate) fn new(shared: Arc<PipelineContext>, dispatcher: (ProviderKind, TrafficClass)) -> Self {
         Self { shared, dispatcher, consumers: Vec::new(), tasks: JoinSet::new() }
     }
 

@@ -21,10 +21,10 @@ use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
 use super::load::{self, Load};
 use super::provider_table::{BreakerState, Grant, Key, Probe, ProviderHandle};
-use super::shared::{Shared, sleep_until};
+use super::shared::{PipelineContext, sleep_until};
 use super::stats::DispatchMeter;
 use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
-use super::window::{Flow, LOOK_MIN, Window};
+use super::window::{Flow, LOOK_MIN, LaneWindow};
 
 /// How long work waits after a call of the store or queue failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
@@ -36,8 +36,8 @@ const DUE_NAP_MAX: Duration = Duration::from_secs(3_600);
 const WINDOW_MIN_CHUNKS: u64 = 4;
 
 /// The dispatcher of one provider kind and class.
-pub(crate) struct Dispatcher {
-    shared: Arc<Shared>,
+pub(crate) struct ChunkDispatcher {
+    shared: Arc<PipelineContext>,
     kind: ProviderKind,
     class: TrafficClass,
     /// Consumers that the meter counts as this dispatcher's.
@@ -66,15 +66,15 @@ struct LeasedTicket {
 }
 
 /// Serves a provider kind and class whenever anything is to be sent, until told to stop. In between nothing runs.
-pub(crate) async fn run(shared: Arc<Shared>, kind: ProviderKind, class: TrafficClass) {
+pub(crate) async fn run(shared: Arc<PipelineContext>, kind: ProviderKind, class: TrafficClass) {
     let stop = shared.stop.clone();
     while stop.run_until_cancelled(shared.due_index.needed((kind, class))).await.is_some() {
-        Dispatcher::new(shared.clone(), kind, class).serve_until_idle().await;
+        ChunkDispatcher::new(shared.clone(), kind, class).serve_until_idle().await;
     }
 }
 
-impl Dispatcher {
-    fn new(shared: Arc<Shared>, kind: ProviderKind, class: TrafficClass) -> Self {
+impl ChunkDispatcher {
+    fn new(shared: Arc<PipelineContext>, kind: ProviderKind, class: TrafficClass) -> Self {
         let (meter, loads) = (shared.meter(kind), load::LaneLoads::new(bulk_lanes(&shared, class)));
         let pool = ConsumerPool::new(shared.clone(), (kind, class));
         Self { shared, kind, class, counted: 0, meter, pool, loads, began: Instant::now(), turn: 0 }
@@ -421,16 +421,16 @@ impl Dispatcher {
 }
 
 /// Returns the counter of the lanes that share what audiences may have unsettled; single messages take little of it.
-fn bulk_lanes(shared: &Shared, class: TrafficClass) -> Arc<AtomicUsize> {
+fn bulk_lanes(shared: &PipelineContext, class: TrafficClass) -> Arc<AtomicUsize> {
     if class == TrafficClass::Bulk { shared.budget.lanes() } else { Arc::default() }
 }
 
 /// Makes the window of a lane.
-fn window(shared: &Shared, now: Duration) -> Window {
+fn window(shared: &PipelineContext, now: Duration) -> LaneWindow {
     let config = &shared.config;
     let chunk = config.chunk_max_devices as u64;
     let (floor, most) = (WINDOW_MIN_CHUNKS * chunk, config.bulk_max_unsettled_deliveries());
-    let window = Window::new(floor, most, now);
+    let window = LaneWindow::new(floor, most, now);
     if shared.recovery.deliveries > 0 { window.behind_crash(chunk) } else { window }
 }
 

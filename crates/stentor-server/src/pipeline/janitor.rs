@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::republishing::{DutyError, publish_queued};
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Most rows in one call of the store.
 const PAGE_MAX_COUNT: usize = 1_000;
@@ -24,7 +24,7 @@ const DEPTHS_REST: u32 = 20;
 const DUTY_REST: u32 = 2;
 
 /// Does all duties at their intervals until told to stop.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<PipelineContext>) {
     let config = &shared.config;
     let duty = |name, interval_ms| Duty { name, interval_ms, early: None };
     let publishing = Duty {
@@ -55,7 +55,7 @@ struct Duty<'a> {
 
 /// Does one duty at once and then at its interval, or less often if it takes long; a failure is logged and tried again at the
 /// next.
-async fn every<'a, F>(shared: &'a Shared, duty: Duty<'a>, work: impl Fn(&'a Shared) -> F)
+async fn every<'a, F>(shared: &'a PipelineContext, duty: Duty<'a>, work: impl Fn(&'a PipelineContext) -> F)
 where
     F: Future<Output = Result<(), DutyError>>,
 {
@@ -86,13 +86,13 @@ async fn notified(early: Option<&Notify>) {
 
 /// Publishes queued chunks: what the queue has already stays as it is. Of a lane that rests nothing is needed but a probe, so
 /// that its chunks are published again when it is open.
-async fn republish(shared: &Shared) -> Result<(), DutyError> {
+async fn republish(shared: &PipelineContext) -> Result<(), DutyError> {
     let resting = shared.resting_lanes();
     publish_queued(shared, |ticket| Some(ticket).filter(|ticket| !resting.contains(&ticket.lane))).await
 }
 
 /// Ends what is past its ttl and takes back leases that ran out.
-async fn sweep(shared: &Shared) -> Result<(), DutyError> {
+async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
     loop {
         let swept = sweep_once(shared).await?;
         shared.publish(&swept.released).await;
@@ -109,7 +109,7 @@ async fn sweep(shared: &Shared) -> Result<(), DutyError> {
 /// After a store that was away, or a clock that jumped, the leases of what this process holds may have run out, too:
 /// they are prolonged first, lest outcomes that it still has to write be thrown away and sent again. For that all that
 /// are taken must be noted, and the sweep must not know a later time than the prolonging.
-async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
+async fn sweep_once(shared: &PipelineContext) -> Result<Swept, DutyError> {
     let _all_are_noted = shared.lease_table.complete().await;
     let now = shared.now();
     if shared.lease_table.is_stale(now, shared.config.lease_for() / 2) {
@@ -119,13 +119,13 @@ async fn sweep_once(shared: &Shared) -> Result<Swept, DutyError> {
 }
 
 /// Removes what is left of what was removed, and ends what is left of what was ended, a part in each transaction.
-async fn go_on(shared: &Shared) -> Result<(), DutyError> {
+async fn go_on(shared: &PipelineContext) -> Result<(), DutyError> {
     while shared.store.continue_work(shared.now()).await? && !shared.stop.is_cancelled() {}
     Ok(())
 }
 
 /// Forgets the lanes and quotas of apps that are gone.
-async fn forget_apps(shared: &Shared) -> Result<(), DutyError> {
+async fn forget_apps(shared: &PipelineContext) -> Result<(), DutyError> {
     // Asked in this order: an app made in between is not remembered yet.
     let mut gone = shared.providers.apps();
     for app in shared.store.apps().await? {
@@ -136,7 +136,7 @@ async fn forget_apps(shared: &Shared) -> Result<(), DutyError> {
 }
 
 /// Forgets ended campaigns, replies and unregistered tokens that were kept long enough, unless the clock has just leapt ahead.
-async fn prune(shared: &Shared) -> Result<(), DutyError> {
+async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
     }
@@ -152,19 +152,19 @@ async fn prune(shared: &Shared) -> Result<(), DutyError> {
 }
 
 /// Forgets entries of the audit trail that were kept long enough.
-async fn prune_audit(shared: &Shared) -> Result<(), DutyError> {
+async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
     let before = hours_ago(shared, shared.config.audit_retention_hours);
     while shared.store.prune_audit(before, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
 }
 
-fn hours_ago(shared: &Shared, hours: u64) -> Timestamp {
+fn hours_ago(shared: &PipelineContext, hours: u64) -> Timestamp {
     let span = i64::try_from(hours.saturating_mul(3_600_000)).unwrap_or(i64::MAX);
     Timestamp::from_millis(shared.now().as_millis().saturating_sub(span))
 }
 
 /// Prolongs the leases of what is being sent, well before they run out, until told to stop.
-pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
+pub(crate) async fn keep_leases(shared: &PipelineContext, stop: CancellationToken) {
     let interval = shared.config.lease_for() / 3;
     loop {
         tokio::select! {
@@ -177,7 +177,7 @@ pub(crate) async fn keep_leases(shared: &Shared, stop: CancellationToken) {
     }
 }
 
-async fn prolong(shared: &Shared) -> Result<(), DutyError> {
+async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
     let lease = shared.lease(TrafficClass::Urgent);
     let (chunks, tickets) = shared.lease_table.list();
     if !chunks.is_empty() {
@@ -192,7 +192,7 @@ async fn prolong(shared: &Shared) -> Result<(), DutyError> {
 }
 
 /// Looks at the queue's depths when it has changed, and now and then: the less often the longer a look takes.
-async fn watch_depths(shared: &Shared) {
+async fn watch_depths(shared: &PipelineContext) {
     let interval = Duration::from_millis(shared.config.depths_interval_ms.max(1));
     while !shared.stop.is_cancelled() {
         let began = Instant::now();

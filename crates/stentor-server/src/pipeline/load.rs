@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use stentor_core::id::AppId;
 
-use super::window::{LOOK_MIN, Window};
+use super::window::{LOOK_MIN, LaneWindow};
 
 /// A lane is quick while it settles what it holds within this time.
 const QUICK: Duration = Duration::from_secs(5);
@@ -139,7 +139,7 @@ impl Turnover {
 /// One lane of a dispatcher.
 pub(crate) struct LaneLoad {
     pub(crate) load: Arc<Load>,
-    pub(crate) window: Window,
+    pub(crate) window: LaneWindow,
     turnover: Turnover,
     used: Duration,
     looked: Duration,
@@ -167,7 +167,7 @@ impl LaneLoads {
     }
 
     /// Returns an app's lane, whose window begins as `window` says.
-    pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> Window) -> &LaneLoad {
+    pub(crate) fn of(&mut self, app: AppId, now: Duration, window: impl FnOnce() -> LaneWindow) -> &LaneLoad {
         let known = &self.known;
         let lane = self.lanes.entry(app).or_insert_with(|| {
             known.fetch_add(1, Ordering::AcqRel);
@@ -179,7 +179,7 @@ impl LaneLoads {
     }
 
     /// Measures the lanes that hold anything, when it is time, and forgets those that were not used for long.
-    pub(crate) fn measure(&mut self, now: Duration, window: impl Fn(AppId, &mut Window, &Load)) {
+    pub(crate) fn measure(&mut self, now: Duration, window: impl Fn(AppId, &mut LaneWindow, &Load)) {
         let pause = LOOK_MIN * u32::try_from(1 + self.lanes.len() / LANES_TOGETHER).unwrap_or(u32::MAX);
         if now.saturating_sub(self.looked) < pause {
             return;

@@ -60,7 +60,7 @@ pub use provider_table::ProviderFactory;
 pub use stats::PipelineStats;
 pub use supervisor::Failure;
 
-use shared::Shared;
+use shared::PipelineContext;
 pub(crate) use supervisor::Supervisor;
 
 /// Settlements that may wait for the settler, in chunks; consumers wait beyond.
@@ -90,7 +90,7 @@ pub struct Deps {
 
 /// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.
 pub struct Pipeline {
-    shared: Arc<Shared>,
+    shared: Arc<PipelineContext>,
     tasks: Mutex<Tasks>,
     settler_stop: CancellationToken,
     /// Where audiences are moved.
@@ -122,7 +122,7 @@ impl Pipeline {
         }
         let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler_inbox::inboxes(SETTLER_INBOX_MAX_CHUNKS);
-        let shared = Arc::new(Shared::new(deps, config, (recovery, known), settlers));
+        let shared = Arc::new(PipelineContext::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
         pipeline.start_settlers(inboxes);

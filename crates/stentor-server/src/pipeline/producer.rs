@@ -9,7 +9,7 @@ use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinSet};
 
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// How long a producer waits after a failure, and at most for progress.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ const RESTING_MAX_PAUSES: u32 = 60;
 const BREATH: Duration = Duration::from_millis(3);
 
 /// Starts a producer for each campaign and provider that needs one, until told to stop.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<PipelineContext>) {
     let mut producers =
         ProducerSupervisor { shared, running: HashSet::new(), names: HashMap::new(), tasks: JoinSet::new() };
     let interval = Duration::from_millis(producers.shared.config.producers_interval_ms);
@@ -37,7 +37,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 struct ProducerSupervisor {
-    shared: Arc<Shared>,
+    shared: Arc<PipelineContext>,
     running: HashSet<ProducerTask>,
     names: HashMap<Id, ProducerTask>,
     tasks: JoinSet<()>,
@@ -78,7 +78,7 @@ impl ProducerSupervisor {
 }
 
 /// Expands one audience to its end; a paused campaign's producer ends too, and is started again when it goes on.
-async fn produce(shared: Arc<Shared>, task: ProducerTask) {
+async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
     while !shared.stop.is_cancelled() {
         // Hears what settles from here on, also while the books are read.
         let progress = shared.wakeups.progress.notified();
@@ -105,7 +105,7 @@ async fn produce(shared: Arc<Shared>, task: ProducerTask) {
 }
 
 /// Stops a campaign of which nothing more can be found out; returns whether that was written.
-async fn give_up(shared: &Shared, task: ProducerTask, why: &StoreError) -> bool {
+async fn give_up(shared: &PipelineContext, task: ProducerTask, why: &StoreError) -> bool {
     match shared.store.give_up_producer(task, shared.now()).await {
         Ok(()) => {
             tracing::error!(%why, message = %task.message, provider = %task.provider, "an audience cannot be expanded: its campaign is stopped there");
@@ -120,7 +120,7 @@ async fn give_up(shared: &Shared, task: ProducerTask, why: &StoreError) -> bool 
 }
 
 /// Makes the next chunks, unless enough of the campaign waits already, or of all.
-async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
+async fn step(shared: &PipelineContext, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
     if !shared.may_expand((task.app, task.provider)) {
         return Ok(None);
     }
@@ -139,7 +139,7 @@ async fn step(shared: &Shared, task: ProducerTask) -> Result<Option<Expanded>, S
 }
 
 /// Waits while the lane rests, for some time: nothing of it can progress, whatever others settle.
-async fn wait_while_resting(shared: &Shared, task: ProducerTask) {
+async fn wait_while_resting(shared: &PipelineContext, task: ProducerTask) {
     for _ in 0..RESTING_MAX_PAUSES {
         if shared.providers.parking((task.app, task.provider)).is_none() {
             return;
@@ -151,7 +151,7 @@ async fn wait_while_resting(shared: &Shared, task: ProducerTask) {
     }
 }
 
-async fn wait_for_progress(shared: &Shared, progress: Notified<'_>) {
+async fn wait_for_progress(shared: &PipelineContext, progress: Notified<'_>) {
     tokio::time::sleep(BREATH).await;
     tokio::select! {
         () = shared.stop.cancelled() => {}

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::settle::Parking;
-use super::settle::evidence::{Evidence, Shares, Standing};
+use super::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
 use super::stats::{ParkedStats, QuotaStats};
 use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
@@ -83,13 +83,13 @@ pub(crate) struct ProviderTable {
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
     limiter_rules: RateLimiterRules,
-    entries: Mutex<HashMap<Key, Entry>>,
+    entries: Mutex<HashMap<Key, ProviderEntry>>,
     levels: Mutex<Levels>,
     closing: TaskTracker,
 }
 
 #[derive(Default)]
-struct Entry {
+struct ProviderEntry {
     credential: Option<Credential>,
     handle: Option<Arc<ProviderHandle>>,
     breaker: CircuitBreaker,
@@ -98,7 +98,7 @@ struct Entry {
     changes: u64,
 }
 
-impl Entry {
+impl ProviderEntry {
     fn uses(&self, handle: &Arc<ProviderHandle>) -> bool {
         self.handle.as_ref().is_some_and(|one| Arc::ptr_eq(one, handle))
     }
@@ -263,10 +263,10 @@ impl ProviderTable {
         handle: &Arc<ProviderHandle>,
         evidence: Evidence,
         is_probe: bool,
-    ) -> Standing {
+    ) -> ProviderStanding {
         match self.lock().get_mut(&key).filter(|entry| entry.uses(handle)) {
             Some(entry) => entry.breaker.weigh(evidence, is_probe),
-            None => Shares::default().weigh(evidence, is_probe),
+            None => AnswerShares::default().weigh(evidence, is_probe),
         }
     }
 
@@ -319,7 +319,7 @@ impl ProviderTable {
     pub(crate) async fn reload(&self) -> Result<Vec<Key>, StoreError> {
         let kept: HashMap<Key, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
-        let differs = |(key, entry): (&Key, &Entry)| {
+        let differs = |(key, entry): (&Key, &ProviderEntry)| {
             let other = entry.credential.as_ref() != kept.get(key);
             let refused = entry.breaker.parking().is_some_and(|parking| parking.until.is_none());
             (other || refused).then_some(*key)
@@ -403,7 +403,7 @@ impl ProviderTable {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ProviderEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

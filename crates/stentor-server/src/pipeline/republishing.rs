@@ -5,7 +5,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueError;
 use stentor_core::ports::store::StoreError;
 
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Most tickets in one call of the store.
 const PAGE_MAX_COUNT: usize = 1_000;
@@ -21,7 +21,7 @@ pub(super) enum DutyError {
 
 /// Publishes every queued chunk under a ticket made of its own, if one is.
 pub(super) async fn publish_queued(
-    shared: &Shared,
+    shared: &PipelineContext,
     change: impl Fn(Ticket) -> Option<Ticket>,
 ) -> Result<(), DutyError> {
     let mut after = ChunkId::from_raw(0);

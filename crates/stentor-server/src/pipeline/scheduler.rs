@@ -11,7 +11,7 @@ use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
 
 use super::calendar::{self, Due};
-use super::shared::{Shared, sleep_until};
+use super::shared::{PipelineContext, sleep_until};
 
 /// Most schedules in one call of the store.
 const DUE_MAX_COUNT: usize = 100;
@@ -23,7 +23,7 @@ const SLEEP_MIN: Duration = Duration::from_millis(10);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Looks for what is due until told to stop.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while !shared.stop.is_cancelled() {
         let found = look(&shared).await;
         if let Err(error) = &found {
@@ -39,21 +39,25 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Fires what is due; what has been due meanwhile begins, whatever becomes of that.
-async fn look(shared: &Shared) -> Result<(), StoreError> {
+async fn look(shared: &PipelineContext) -> Result<(), StoreError> {
     let fired = fire_all(shared, shared.now()).await;
     shared.wakeups.starter.notify_one();
     fired
 }
 
 /// Fires schedules side by side, so that they share commits.
-async fn fire_all(shared: &Shared, now: Timestamp) -> Result<(), StoreError> {
+async fn fire_all(shared: &PipelineContext, now: Timestamp) -> Result<(), StoreError> {
     let due = shared.store.due_schedules(now, DUE_MAX_COUNT).await?;
     let firing = due.iter().map(|schedule| fire_or_tell(shared, schedule, now));
     join_all(firing).await.into_iter().collect()
 }
 
 /// Fires a schedule; one that turns out to be damaged fires no more.
-async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
+async fn fire_or_tell(
+    shared: &PipelineContext,
+    schedule: &Schedule,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let fired = fire(shared, schedule, now).await;
     if let Err(error) = &fired {
         tracing::error!(schedule = %schedule.id, %error, "a schedule could not fire");
@@ -64,7 +68,7 @@ async fn fire_or_tell(shared: &Shared, schedule: &Schedule, now: Timestamp) -> R
     }
 }
 
-async fn sleep(shared: &Shared, well: bool) {
+async fn sleep(shared: &PipelineContext, well: bool) {
     let longest = Duration::from_millis(shared.config.scheduler_max_sleep_ms).max(SLEEP_MIN);
     match shared.store.next_due().await {
         Ok(next) if well => {
@@ -76,7 +80,7 @@ async fn sleep(shared: &Shared, well: bool) {
 }
 
 /// Fires a schedule's ticks that have come, by its rule for those that were missed: a few of them, the next look goes on.
-async fn fire(shared: &Shared, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
+async fn fire(shared: &PipelineContext, schedule: &Schedule, now: Timestamp) -> Result<(), StoreError> {
     let Some(first) = schedule.next_due else { return Ok(()) };
     let recurrence = &schedule.recurrence;
     let due = calendar::ticks_to_fire(recurrence, first, now, recurrence.catch_up).unwrap_or_else(|invalid| {
@@ -106,7 +110,7 @@ fn start_of(schedule: &Schedule, tick: Timestamp, spread: Duration) -> Timestamp
 /// The message is due at its tick or shortly after, not at the time of the look: its ttl counts from there, so that a
 /// tick made up for long after may end expired.
 async fn fire_one(
-    shared: &Shared,
+    shared: &PipelineContext,
     schedule: &Schedule,
     instant: Timestamp,
     next_due: Option<Timestamp>,

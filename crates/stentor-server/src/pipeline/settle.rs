@@ -38,7 +38,7 @@ use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
-use evidence::{Blame, Standing};
+use evidence::{Blame, ProviderStanding};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
@@ -64,7 +64,7 @@ pub struct Parking {
 
 /// How many deliveries, of those that were not tried before, the push service answered, whatever it said, and how many it did not, asked or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct AnswerCounts {
     /// Attempts with an answer about the device or the message.
     pub answered: u32,
     /// Attempts that met a service that is down, or silent.
@@ -79,7 +79,7 @@ pub struct Settled {
     /// For the lane, when it must rest.
     pub parking: Option<Parking>,
     /// For the lane, to notice a service that is down.
-    pub health: Health,
+    pub health: AnswerCounts,
 }
 
 /// Decides what the outcomes of a leased chunk mean.
@@ -90,7 +90,7 @@ pub struct Settled {
 pub fn settle(
     chunk: &LeasedChunk,
     outcomes: &[Outcome],
-    standing: Standing,
+    standing: ProviderStanding,
     policy: &RetryPolicy,
     jitter: f64,
     now: Timestamp,
@@ -152,7 +152,7 @@ struct SettleContext<'a> {
     policy: &'a RetryPolicy,
     jitter: f64,
     now: Timestamp,
-    standing: Standing,
+    standing: ProviderStanding,
     /// What it means when every device belongs to another sender.
     foreign: Foreign,
 }
@@ -434,8 +434,8 @@ fn refused_payload(outcome: &Outcome) -> Option<Reason> {
 }
 
 /// Counts the attempts that were answered and those that were not; what fails that is `repeated` tells nothing.
-pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> Health {
-    outcomes.iter().fold(Health::default(), |mut health, outcome| {
+pub(crate) fn health_of(outcomes: &[Outcome], repeated: bool) -> AnswerCounts {
+    outcomes.iter().fold(AnswerCounts::default(), |mut health, outcome| {
         match outcome {
             Outcome::Accepted => health.answered += 1,
             Outcome::Unsent { retry_after: None, .. } => health.unanswered += 1,

@@ -12,14 +12,14 @@ use stentor_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::settler_inbox::{Continuation, LeaseParts, Work};
-use super::shared::Shared;
+use super::settler_inbox::{Continuation, LeaseParts, SettlerWork};
+use super::shared::PipelineContext;
 use super::store_retry::{ChunkWrite, retry_until_written};
 
 /// Writes until told to stop and nothing is left.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
-    (class, mut works): (TrafficClass, mpsc::Receiver<Work>),
+    shared: Arc<PipelineContext>,
+    (class, mut works): (TrafficClass, mpsc::Receiver<SettlerWork>),
     stop: CancellationToken,
 ) {
     let max = shared.config.settle_max_chunks;
@@ -40,17 +40,17 @@ pub(crate) async fn run(
     }
 }
 
-async fn write(shared: &Shared, class: TrafficClass, works: impl Iterator<Item = Work>) {
+async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterator<Item = SettlerWork>) {
     let (mut settlements, mut settled, mut waiting) = (Vec::new(), Vec::new(), HashMap::new());
     let mut released = Vec::new();
     for work in works {
         match work {
-            Work::Settle(settlement, over, tell) => {
+            SettlerWork::Settle(settlement, over, tell) => {
                 waiting.extend(tell.map(|tell| (settlement.chunk, tell)));
                 settlements.push(settlement);
                 settled.push(over);
             }
-            Work::Release(chunk, epoch, due_at, over) => released.push((chunk, epoch, due_at, over)),
+            SettlerWork::Release(chunk, epoch, due_at, over) => released.push((chunk, epoch, due_at, over)),
         }
     }
     if !settlements.is_empty() {
@@ -72,7 +72,7 @@ async fn write(shared: &Shared, class: TrafficClass, works: impl Iterator<Item =
 type Waiting = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
 /// Writes settlements in one transaction, or each alone when that cannot be; returns the children.
-async fn settle(shared: &Shared, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
+async fn settle(shared: &PipelineContext, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
     let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
     replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect()
 }
@@ -93,7 +93,7 @@ impl ChunkWrite for GivenBack {
     }
 }
 
-fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<Ticket> {
+fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut Waiting) -> Vec<Ticket> {
     match reply {
         SettleReply::Settled { tickets, awaited } => {
             // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.
@@ -111,7 +111,7 @@ fn children(shared: &Shared, reply: SettleReply, waiting: &mut Waiting) -> Vec<T
     }
 }
 
-async fn give_back(shared: &Shared, settled: Vec<LeaseParts>) {
+async fn give_back(shared: &PipelineContext, settled: Vec<LeaseParts>) {
     let mut leases = Vec::with_capacity(settled.len());
     for LeaseParts { lease, hold, guard } in settled {
         drop(guard);
@@ -121,7 +121,7 @@ async fn give_back(shared: &Shared, settled: Vec<LeaseParts>) {
     shared.ack(leases).await;
 }
 
-async fn release(shared: &Shared, mut released: Vec<(ChunkId, u32, Timestamp, LeaseParts)>) {
+async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Timestamp, LeaseParts)>) {
     released.sort_by_key(|(_, _, due_at, _)| *due_at);
     while let Some(due_at) = released.last().map(|(_, _, due_at, _)| *due_at) {
         let start = released.partition_point(|(_, _, due, _)| *due < due_at);

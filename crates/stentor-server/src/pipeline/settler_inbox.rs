@@ -13,13 +13,13 @@ use super::lease_table::LeaseGuard;
 
 /// The ways to the settlers: single messages have one of their own, so that they wait for no audience's commit.
 pub(crate) struct Settlers {
-    urgent: mpsc::Sender<Work>,
-    bulk: mpsc::Sender<Work>,
+    urgent: mpsc::Sender<SettlerWork>,
+    bulk: mpsc::Sender<SettlerWork>,
 }
 
 impl Settlers {
     /// Returns the way to a class's settler.
-    pub(crate) const fn of(&self, class: TrafficClass) -> &mpsc::Sender<Work> {
+    pub(crate) const fn of(&self, class: TrafficClass) -> &mpsc::Sender<SettlerWork> {
         match class {
             TrafficClass::Urgent => &self.urgent,
             TrafficClass::Bulk => &self.bulk,
@@ -28,7 +28,7 @@ impl Settlers {
 }
 
 /// Where settlements of each class come in.
-pub(crate) type Inboxes = [(TrafficClass, mpsc::Receiver<Work>); 2];
+pub(crate) type Inboxes = [(TrafficClass, mpsc::Receiver<SettlerWork>); 2];
 
 /// Makes the ways, each for up to `max` chunks that wait.
 pub(crate) fn inboxes(max: usize) -> (Settlers, Inboxes) {
@@ -50,7 +50,7 @@ pub(crate) struct LeaseParts {
 pub(crate) type Continuation = (Awaited, LeaseGuard);
 
 /// What the settler is asked to write.
-pub(crate) enum Work {
+pub(crate) enum SettlerWork {
     /// A chunk was sent, or needed no sending; who waits is told of the chunk in which the awaited goes on.
     Settle(Settlement, LeaseParts, Option<oneshot::Sender<Continuation>>),
     /// A chunk of which not a byte was sent goes back.

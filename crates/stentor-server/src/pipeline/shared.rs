@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::Deps;
 use super::admission::{AdmissionControl, Crowded};
 use super::backlog::Backlog;
-use super::budget::Budget;
+use super::budget::NodeBudget;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
 use super::leap::Leap;
@@ -34,7 +34,7 @@ use super::supervisor::Supervisor;
 const REFUSED_MAX_COUNT: usize = 10_000;
 
 /// Everything that the tasks of one pipeline share.
-pub(crate) struct Shared {
+pub(crate) struct PipelineContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) config: PipelineConfig,
     pub(crate) providers: Arc<ProviderTable>,
     pub(crate) due_index: DueIndex,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Arc<NodeBudget>,
     pub(crate) lease_table: Arc<LeaseTable>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
@@ -85,7 +85,7 @@ pub(crate) struct Wakeups {
     pub(crate) republish: Notify,
 }
 
-impl Shared {
+impl PipelineContext {
     /// Puts everything together; `known` is the instant of the last thing that the store knew before this start.
     pub(crate) fn new(
         deps: Deps,
@@ -120,7 +120,7 @@ impl Shared {
             ids: deps.ids,
             instance: deps.instance,
             due_index: DueIndex::new(),
-            budget: Budget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
+            budget: NodeBudget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             lease_table: Arc::default(),
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),

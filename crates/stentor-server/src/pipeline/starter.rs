@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use stentor_core::ports::store::StoreError;
 
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 /// Pause after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Begins whatever arrives until told to stop.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while !shared.stop.is_cancelled() {
         match start(&shared).await {
             Ok(true) => {
@@ -35,7 +35,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Begins one group; returns whether there may be more.
-async fn start(shared: &Shared) -> Result<bool, StoreError> {
+async fn start(shared: &PipelineContext) -> Result<bool, StoreError> {
     let turn = shared.backlog.turn(shared.now()).await;
     let started = shared.store.start_due(turn.batch, shared.config.chunk_max_devices, turn.by).await?;
     shared.backlog.note_started(&turn, &started);

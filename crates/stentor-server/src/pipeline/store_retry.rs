@@ -8,7 +8,7 @@ use std::time::Duration;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::store::{Lease, StoreError};
 
-use super::shared::Shared;
+use super::shared::PipelineContext;
 
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub(super) trait RetryTerms {
     async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError);
 }
 
-impl RetryTerms for Shared {
+impl RetryTerms for PipelineContext {
     fn is_over(&self) -> bool {
         self.cut.is_cancelled()
     }

@@ -20,7 +20,7 @@ const GAIN: f64 = 2.0;
 
 /// The window of one lane, in deliveries.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct LaneWindow {
     spare: u64,
     floor: u64,
     cap: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Window {
     looked: Duration,
 }
 
-impl Window {
+impl LaneWindow {
     /// Starts at the floor, of which half comes on top of what the rate asks for; `now` is any running time.
     pub(crate) fn new(floor: u64, cap: u64, now: Duration) -> Self {
         let floor = floor.min(cap);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn fitted(rate_per_second: u64, inflight: u64, latency_ms: u64) -> u64 {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         window.fit(LOOK_MIN, Flow { rate_per_second, inflight }, Duration::from_millis(latency_ms));
         window.limit()
     }
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn a_window_is_looked_at_now_and_then() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         window.fit(Duration::from_millis(10), Flow::default(), Duration::ZERO);
         assert!(!window.is_due(Duration::from_millis(15)) && window.is_due(Duration::from_millis(20)));
     }
 
     #[test]
     fn behind_a_crash_the_window_is_one_chunk_until_one_is_settled_and_doubles_with_progress() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut limits = Vec::new();
         for settled in [0, 999, 1_000, 2_999, 3_000, 7_000] {
             // The sender would have more.
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn behind_a_crash_a_slow_service_has_its_whole_window_within_nine_turnarounds() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO).behind_crash(1_000);
         let mut settled = 0;
         for turnaround in 1..=9 {
             fit_to_much(&mut window, Duration::from_millis(500 * turnaround));
@@ -146,13 +146,13 @@ mod tests {
         assert_eq!(window.limit(), 100_000);
     }
 
-    fn fit_to_much(window: &mut Window, now: Duration) {
+    fn fit_to_much(window: &mut LaneWindow, now: Duration) {
         window.fit(now, Flow { rate_per_second: 0, inflight: 50_000 }, Duration::from_millis(500));
     }
 
     #[test]
     fn a_window_that_is_not_needed_shrinks_to_its_floor() {
-        let mut window = Window::new(4_000, 100_000, Duration::ZERO);
+        let mut window = LaneWindow::new(4_000, 100_000, Duration::ZERO);
         fit_to_much(&mut window, LOOK_MIN);
         assert_eq!(window.limit(), 100_000);
         window.fit(2 * LOOK_MIN, Flow::default(), Duration::from_secs(1));

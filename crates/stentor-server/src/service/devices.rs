@@ -8,10 +8,10 @@ use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::ports::store::{self, DeviceFilter};
 
 use super::calendar::known_zone;
-use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::devices::{
-    Attempt, Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceView, History,
-    Registered,
+    AttemptView, Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceView, History,
+    RegisteredView,
 };
 use crate::contract::table::{
     ChangeDevice, ListDeliveries, ListDevices, RegisterDevice, RemoveDevice, ReplaceDevice, ShowDevice,
@@ -57,13 +57,13 @@ impl DeviceChange {
 }
 
 impl Serve<RegisterDevice> for Service {
-    async fn serve(&self, caller: Caller, (): (), request: DeviceRequest) -> ServiceResult<Registered> {
+    async fn serve(&self, caller: Caller, (): (), request: DeviceRequest) -> ServiceResult<RegisteredView> {
         caller.allow::<RegisterDevice>()?;
         let registration = request.checked()?;
         let replies = self.store.register(caller.app(), &[registration], self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
         self.count_devices(created_and_updated(&[reply]));
-        Ok(Registered { id: reply.device, created: reply.created })
+        Ok(RegisteredView { id: reply.device, created: reply.created })
     }
 }
 
@@ -138,7 +138,7 @@ impl Serve<ShowHistory> for Service {
         self.store.device(caller.app(), id).await?;
         let attempts = self.store.history(caller.app(), id, page).await?;
         let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());
-        Ok(History { deliveries: attempts.into_iter().map(Attempt::from).collect(), next })
+        Ok(History { deliveries: attempts.into_iter().map(AttemptView::from).collect(), next })
     }
 }
 
@@ -157,15 +157,15 @@ impl Serve<ListDeliveries> for Service {
                 Problem::not_found("delivery").with_hint("the device is not in the message's audience")
             );
         }
-        Ok(Deliveries { deliveries: attempts.into_iter().map(Attempt::from).collect() })
+        Ok(Deliveries { deliveries: attempts.into_iter().map(AttemptView::from).collect() })
     }
 }
 
 impl Service {
     /// Counts devices made, and devices known before.
     pub(super) fn count_devices(&self, (created, updated): (u64, u64)) {
-        Counters::add(&self.counters.devices_created, created);
-        Counters::add(&self.counters.devices_updated, updated);
+        ServiceCounters::add(&self.counters.devices_created, created);
+        ServiceCounters::add(&self.counters.devices_updated, updated);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::table::{
     AddMembers, ListGroups, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup,
 };
-use crate::contract::topics::Change;
+use crate::contract::topics::SubscriptionChangeView;
 use crate::contract::{After, Serve, next_of};
 
 const USER_CURSOR: &str = "user:";
@@ -83,7 +83,7 @@ impl Serve<AddMembers> for Service {
         caller: Caller,
         group: GroupName,
         members: MembersRequest,
-    ) -> ServiceResult<Change> {
+    ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<AddMembers>()?;
         let members = members.checked()?;
         Ok(self.store.add_members(caller.app(), &group, &members, self.now()).await?.into())
@@ -96,7 +96,7 @@ impl Serve<RemoveMembers> for Service {
         caller: Caller,
         group: GroupName,
         members: MembersRequest,
-    ) -> ServiceResult<Change> {
+    ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<RemoveMembers>()?;
         let members = members.checked()?;
         Ok(self.store.remove_members(caller.app(), &group, &members).await?.into())

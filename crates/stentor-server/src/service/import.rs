@@ -17,7 +17,7 @@ use stentor_core::ports::store::StoreError;
 use tokio::sync::mpsc;
 
 use super::devices::created_and_updated;
-use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::import::{ImportRequest, ImportResult};
 use crate::contract::table::ImportDevices;
@@ -83,7 +83,7 @@ impl Service {
         );
         let report = written?;
         read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
-        Counters::add(&self.counters.import_lines_failed, report.failed);
+        ServiceCounters::add(&self.counters.import_lines_failed, report.failed);
         Ok(report)
     }
 
@@ -134,13 +134,13 @@ impl Service {
         app: AppId,
         some: &[Registration],
         dry_run: bool,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<StoredLines, StoreError> {
         if dry_run {
             let lines = self.store.validate_some_registrations(app, some, self.now()).await?;
-            return Ok(Written { lines, counts: (0, 0) });
+            return Ok(StoredLines { lines, counts: (0, 0) });
         }
         let registered = self.store.register_some(app, some, self.now()).await?;
-        Ok(Written { lines: registered.len(), counts: created_and_updated(&registered) })
+        Ok(StoredLines { lines: registered.len(), counts: created_and_updated(&registered) })
     }
 
     /// Notes what came of a batch; returns whether the store took only some of it at once.
@@ -148,16 +148,16 @@ impl Service {
         &self,
         app: AppId,
         batch: &Parsed,
-        answer: Result<Written, StoreError>,
+        answer: Result<StoredLines, StoreError>,
         report: &mut ImportReport,
     ) -> ServiceResult<bool> {
         report.take(batch);
         let dry_run = report.dry_run;
         let (was_torn, apart) = match answer {
-            Ok(Written { lines, counts }) if lines == batch.registrations.len() => {
+            Ok(StoredLines { lines, counts }) if lines == batch.registrations.len() => {
                 (false, Apart { counts, ..Apart::default() })
             }
-            Ok(Written { lines, counts }) => {
+            Ok(StoredLines { lines, counts }) => {
                 let rest = self.write_apart(app, batch, lines, None, dry_run).await;
                 (true, Apart { counts: sum(counts, rest.counts), ..rest })
             }
@@ -188,7 +188,7 @@ impl Service {
                 None => self.write_first(app, some, dry_run).await,
             };
             match answer {
-                Ok(Written { lines, counts }) => {
+                Ok(StoredLines { lines, counts }) => {
                     apart.counts = sum(apart.counts, counts);
                     ranges.extend(Some(range.start + lines..range.end).filter(|rest| !rest.is_empty()));
                 }
@@ -209,7 +209,7 @@ impl Service {
 }
 
 /// What the store took at once.
-struct Written {
+struct StoredLines {
     /// The first lines, so many.
     lines: usize,
     /// Devices made, and devices known before.

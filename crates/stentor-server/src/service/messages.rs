@@ -14,7 +14,7 @@ use stentor_core::topic::Condition;
 
 use super::calendar::instant;
 use super::repeat::{key_reused, to_keep};
-use super::{Caller, Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::messages::{
     MessageAccepted, MessageRequest, MessageView, Sent, TargetRequest, TokenRequest, named_override,
 };
@@ -141,7 +141,7 @@ impl Service {
     }
 
     fn refuse_as_full(&self, detail: String, hint: Option<String>) -> ServiceResult<()> {
-        Counters::add(&self.counters.messages_refused, 1);
+        ServiceCounters::add(&self.counters.messages_refused, 1);
         let problem = Problem::new(ErrorCode::QueueFull, detail);
         Err(Problem { hint: hint.map(Into::into), ..problem })
     }
@@ -177,7 +177,7 @@ impl Service {
                     true => guard.accepted(app, due_at),
                     false => self.pipeline.wake(),
                 }
-                Counters::add(&self.counters.messages_accepted, 1);
+                ServiceCounters::add(&self.counters.messages_accepted, 1);
                 Ok(Kept { reply, replayed: false })
             }
             Some(Ok(Idempotent::Replayed(reply))) => self.replayed(reply),

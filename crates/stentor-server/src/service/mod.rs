@@ -109,7 +109,7 @@ impl Default for ServiceLimits {
 
 /// How much the services did since start.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct ServiceCounters {
     /// Messages kept, answered with 202.
     pub messages_accepted: AtomicU64,
     /// Messages refused because the queue was full.
@@ -124,7 +124,7 @@ pub struct Counters {
     pub import_lines_failed: AtomicU64,
 }
 
-impl Counters {
+impl ServiceCounters {
     fn add(counter: &AtomicU64, count: u64) {
         counter.fetch_add(count, Ordering::Relaxed);
     }
@@ -161,7 +161,7 @@ pub struct Service {
     imports: Arc<Shares>,
     making: schedules::Making,
     refusals: audit::Refusals,
-    counters: Counters,
+    counters: ServiceCounters,
 }
 
 impl Service {
@@ -190,7 +190,7 @@ impl Service {
 
     /// Returns what was done since start.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ServiceCounters {
         &self.counters
     }
 

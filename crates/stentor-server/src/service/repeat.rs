@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{Idempotent, IdempotentReply, StoredReply};
 
-use super::{Counters, ErrorCode, Problem, Service, ServiceResult};
+use super::{ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::{Kept, Repeat};
 
 impl Service {
@@ -33,7 +33,7 @@ impl Service {
             tracing::error!(%error, "a kept reply cannot be read");
             Problem::new(ErrorCode::Internal, "the stored data is damaged")
         })?;
-        Counters::add(&self.counters.replayed, 1);
+        ServiceCounters::add(&self.counters.replayed, 1);
         Ok(Kept { reply, replayed: true })
     }
 }

@@ -10,7 +10,7 @@ use crate::contract::table::{
     ListDeviceTopics, ListTopics, RemoveTopic, ShowTopic, Subscribe, SubscribeDevice, Unsubscribe,
     UnsubscribeDevice,
 };
-use crate::contract::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::{After, Serve, next_of};
 
 impl Serve<ListTopics> for Service {
@@ -43,7 +43,7 @@ impl Serve<Subscribe> for Service {
         caller: Caller,
         topic: TopicName,
         SubscriptionRequest { devices }: SubscriptionRequest,
-    ) -> ServiceResult<Change> {
+    ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<Subscribe>()?;
         check_count("devices", devices.len())?;
         Ok(self.store.subscribe(caller.app(), &topic, &devices).await?.into())
@@ -56,7 +56,7 @@ impl Serve<Unsubscribe> for Service {
         caller: Caller,
         topic: TopicName,
         SubscriptionRequest { devices }: SubscriptionRequest,
-    ) -> ServiceResult<Change> {
+    ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<Unsubscribe>()?;
         check_count("devices", devices.len())?;
         Ok(self.store.unsubscribe(caller.app(), &topic, &devices).await?.into())

@@ -5,7 +5,7 @@ fn app(number: u64) -> Option<AppId> {
 }
 
 /// Takes as much as there is, one by one.
-fn fill(shares: &Arc<Shares>, app: Option<AppId>) -> Part {
+fn fill(shares: &Arc<Shares>, app: Option<AppId>) -> SharePart {
     let mut part = shares.part(app);
     while part.grow(1).is_ok() {}
     part
@@ -14,7 +14,7 @@ fn fill(shares: &Arc<Shares>, app: Option<AppId>) -> Part {
 #[test]
 fn however_many_apps_take_what_they_can_the_next_finds_something() {
     let shares = Shares::new(4_096, 50, 1);
-    let greedy: Vec<Part> = (1..=10).map(|number| fill(&shares, app(number))).collect();
+    let greedy: Vec<SharePart> = (1..=10).map(|number| fill(&shares, app(number))).collect();
     assert_eq!((greedy[0].amount, greedy[1].amount), (2_048, 1_024));
     assert!(shares.take(app(11), 1).is_ok());
     assert_eq!(shares.take(app(1), 1).expect_err("has its share"), Spent::App);

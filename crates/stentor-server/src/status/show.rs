@@ -2,17 +2,17 @@
 
 use super::ServerStatus;
 use crate::config::Config;
-use crate::contract::status::{LaneStatus, LimitStatus, Parked, ProviderStatus, RecoveryStatus, Status};
+use crate::contract::status::{LaneStatus, LimitStatus, Parked, ProviderStatus, RecoveryStatus, StatusView};
 use crate::contract::table::ShowStatus;
 use crate::contract::{Identity, Instant, Serve, ServiceResult};
 use crate::pipeline::stats::DispatchStats;
 
 impl Serve<ShowStatus> for ServerStatus {
-    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<Status> {
+    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<StatusView> {
         identity.allow::<ShowStatus>()?;
         let (queue, stats) = (self.depths().await.unwrap_or_default(), self.pipeline.stats());
         let figures = self.store_figures().await;
-        Ok(Status {
+        Ok(StatusView {
             instance: format!("{:x}", self.pipeline.instance()),
             uptime_seconds: self.uptime().as_secs(),
             providers: stats.providers.into_iter().map(ProviderStatus::from).collect(),

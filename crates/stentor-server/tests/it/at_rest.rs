@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde_json::json;
-use stentor_server::app::{App, AppError, Sealing, rotate};
+use stentor_server::app::{AppError, BuiltServer, Sealing, rotate};
 use stentor_server::config::Engine;
 use tokio::sync::mpsc;
 
@@ -27,7 +27,7 @@ fn wider(folder: &Path) -> Vec<(String, u32)> {
 
 /// Lets a server work in a directory that is not there yet.
 async fn worked(data: PathBuf) {
-    let app = App::build(config(&data, Engine::Sqlite)).await.expect("the server starts");
+    let app = BuiltServer::build(config(&data, Engine::Sqlite)).await.expect("the server starts");
     assert_eq!((mode(&data), wider(&data)), (0o700, Vec::new()), "while it runs");
     let names: Vec<_> = modes(&data).into_iter().map(|(name, _)| name).collect();
     for name in [
@@ -92,7 +92,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 async fn refused(folder: &Path) -> String {
-    match App::build(config(folder, Engine::Sqlite)).await {
+    match BuiltServer::build(config(folder, Engine::Sqlite)).await {
         Err(AppError::Sealing(why)) => why,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it starts"),
@@ -173,7 +173,7 @@ async fn a_key_from_the_configuration_takes_over_with_the_former_one_behind_it()
     let former = std::fs::read_to_string(folder.path().join("seal.key")).expect("a key");
     let mut settings = config(folder.path(), Engine::Sqlite);
     settings.secrets.key = format!("{} {former}", "5a".repeat(32)).into();
-    drop(App::build(settings.clone()).await.expect("both are known"));
+    drop(BuiltServer::build(settings.clone()).await.expect("both are known"));
     settings.secrets.key = "5a".repeat(32).into();
     assert_eq!(Sealing::look(&settings).expect("looked at").problem(), None);
     assert!(refused(folder.path()).await.contains("the key"), "the file has the former one alone");

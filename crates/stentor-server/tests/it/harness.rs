@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use stentor_core::ports::clock::Clock;
-use stentor_server::app::{App, AppError, Engines};
+use stentor_server::app::{AppError, BuiltServer, Engines};
 use stentor_server::config::{Config, Engine};
 use stentor_storage::memory::MemoryStore;
 use tokio::sync::{mpsc, oneshot};
@@ -87,11 +87,11 @@ pub(crate) async fn durable_server_with(
 /// Starts a server on SQLite in the given folder with a clock of the test's own.
 pub(crate) async fn durable_server_at(clock: Arc<dyn Clock>, folder: tempfile::TempDir) -> Server {
     let config = config(folder.path(), Engine::Sqlite);
-    run(App::build_with(config, clock).await.expect("the server starts"), folder)
+    run(BuiltServer::build_with(config, clock).await.expect("the server starts"), folder)
 }
 
 async fn start(config: Config, folder: tempfile::TempDir) -> Server {
-    run(App::build(config).await.expect("the server starts"), folder)
+    run(BuiltServer::build(config).await.expect("the server starts"), folder)
 }
 
 /// Starts a server in memory over a clock and a queue of the test's own.
@@ -99,10 +99,10 @@ pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Serv
     let folder = tempfile::tempdir().expect("a folder");
     let config = config(folder.path(), Engine::Memory);
     let engines = Engines { store: Arc::new(MemoryStore::new()), queue };
-    run(App::build_over(config, clock, engines).await.expect("the server starts"), folder)
+    run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
 }
 
-fn run(app: App, folder: tempfile::TempDir) -> Server {
+fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     let url = format!("http://{}", app.local_addr());
     let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
     let (stop, stopped) = oneshot::channel();

@@ -9,7 +9,7 @@ use super::scene::{Draft, Scene, accept_all, at, chunks, lease_at, registration}
 
 /// How much to do.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct BenchmarkLoad {
     /// Devices to register and to reach.
     pub devices: usize,
     /// Devices registered in one call.
@@ -20,7 +20,7 @@ pub struct Load {
 
 /// What one engine did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct BenchmarkFigures {
     /// Registrations, in batches.
     pub devices_per_second: f64,
     /// Chunks expanded, leased and settled, each chunk in calls of its own.
@@ -30,7 +30,11 @@ pub struct Figures {
 }
 
 /// Measures an engine by the same program as all others; `elapsed` reads a clock that only goes forward.
-pub async fn benchmark(store: &dyn Store, load: Load, elapsed: impl Fn() -> Duration) -> Figures {
+pub async fn benchmark(
+    store: &dyn Store,
+    load: BenchmarkLoad,
+    elapsed: impl Fn() -> Duration,
+) -> BenchmarkFigures {
     let scene = Scene::new(store).await;
     let start = elapsed();
     register(&scene, load).await;
@@ -38,14 +42,14 @@ pub async fn benchmark(store: &dyn Store, load: Load, elapsed: impl Fn() -> Dura
     let chunks = deliver(&scene, load).await;
     let delivered = elapsed();
     let per_second = |count: usize, span: Duration| count as f64 / span.as_secs_f64().max(1e-9);
-    Figures {
+    BenchmarkFigures {
         devices_per_second: per_second(load.devices, registered.saturating_sub(start)),
         chunks_per_second: per_second(chunks, delivered.saturating_sub(registered)),
         deliveries_per_second: per_second(load.devices, delivered.saturating_sub(registered)),
     }
 }
 
-async fn register(scene: &Scene<'_>, load: Load) {
+async fn register(scene: &Scene<'_>, load: BenchmarkLoad) {
     let numbers: Vec<_> = (0..load.devices).collect();
     for batch in numbers.chunks(load.batch_devices) {
         let one =
@@ -55,7 +59,7 @@ async fn register(scene: &Scene<'_>, load: Load) {
     }
 }
 
-async fn deliver(scene: &Scene<'_>, load: Load) -> usize {
+async fn deliver(scene: &Scene<'_>, load: BenchmarkLoad) -> usize {
     let new = scene.new_message(Draft::to(Target::Everyone));
     let message = new.message.id;
     scene.accept(new).await.expect("accepted");

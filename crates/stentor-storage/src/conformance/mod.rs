@@ -20,7 +20,7 @@ pub mod store;
 pub mod strike;
 mod suites;
 
-pub use benchmark::{Figures, Load, benchmark};
+pub use benchmark::{BenchmarkFigures, BenchmarkLoad, benchmark};
 pub use home::{MemoryQueueHome, QueueHome, StoreHome};
 pub use plain_changes::PlainChanges;
 

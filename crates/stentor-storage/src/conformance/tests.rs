@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::model::{self, Step};
-use super::{Load, benchmark};
+use super::{BenchmarkLoad, benchmark};
 use crate::memory::MemoryStore;
 
 /// Names the cases that the files of a port define.
@@ -73,7 +73,7 @@ async fn random_scripts_reach_everything_that_may_happen() {
 
 #[tokio::test]
 async fn the_benchmark_reaches_every_device() {
-    let load = Load { devices: 500, batch_devices: 100, chunk_max_devices: 50 };
+    let load = BenchmarkLoad { devices: 500, batch_devices: 100, chunk_max_devices: 50 };
     let start = Instant::now();
     let figures = benchmark(&MemoryStore::new(), load, || start.elapsed()).await;
     let expected_ratio = load.chunk_max_devices as f64;

@@ -5,10 +5,10 @@ use crate::subject::dialect::SubjectDialect;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-fn somebodys(dialect: &str, address: SocketAddr) -> Face {
+fn somebodys(dialect: &str, address: SocketAddr) -> TrialFace {
     let dialect = SubjectDialect::named(dialect).expect("known");
     let protocol = PaperProtocol::of(dialect).expect("in the tables");
-    let mut face = Face::at(protocol, address).expect("a face");
+    let mut face = TrialFace::at(protocol, address).expect("a face");
     (face.dialect, face.is_ours, face.encrypts) = (dialect, false, false);
     face
 }
@@ -21,7 +21,7 @@ async fn served(dialect: &str, op: Op) -> SubjectServer {
         .expect("listening")
 }
 
-async fn ask(id: &str, face: &mut Face) -> ProbeResult {
+async fn ask(id: &str, face: &mut TrialFace) -> ProbeResult {
     let probe = list().into_iter().find(|one| one.id == id).expect("listed");
     probe.ask(face, &ProbeContext::default()).await
 }
@@ -89,7 +89,7 @@ fn a_subject_that_ends_over_a_question_does_not_do_it() {
         assert_eq!(told.answer, ProbeAnswer::Word(ProbeWord::No), "{told:?}");
         assert!(told.evidence.contains("ended without an answer"), "{told:?}");
         // One of ours that does so is broken.
-        let told = ask("contract", &mut Face::at(PaperProtocol::Soap, address).expect("a face")).await;
+        let told = ask("contract", &mut TrialFace::at(PaperProtocol::Soap, address).expect("a face")).await;
         assert_eq!(told.answer, ProbeAnswer::Word(ProbeWord::NotRun), "{told:?}");
     });
 }

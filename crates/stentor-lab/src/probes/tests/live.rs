@@ -140,7 +140,7 @@ async fn yes_man(protocol: PaperProtocol) -> SocketAddr {
 fn a_face_that_takes_harm_is_told_so() {
     run(async {
         for protocol in PaperProtocol::ALL {
-            let mut face = Face::at(protocol, yes_man(protocol).await).expect("a face");
+            let mut face = TrialFace::at(protocol, yes_man(protocol).await).expect("a face");
             let told = security::laughs(&mut face).await.expect("asked");
             assert!(word(&told) == ProbeWord::No && told.evidence.contains("taken"), "{told:?}");
         }
@@ -157,7 +157,8 @@ fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_fo
             let told = security::message_served(&mut taken_for(protocol, &server)).await.expect("asked");
             assert_eq!(word(&told), expected, "{told:?}");
         }
-        let mut face = Face::at(PaperProtocol::Soap, yes_man(PaperProtocol::Soap).await).expect("a face");
+        let mut face =
+            TrialFace::at(PaperProtocol::Soap, yes_man(PaperProtocol::Soap).await).expect("a face");
         assert_eq!(word(&security::message_served(&mut face).await.expect("asked")), ProbeWord::Yes);
     });
 }
@@ -179,7 +180,7 @@ fn a_probe_whose_face_is_gone_did_not_run_and_says_no_no() {
         let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listening");
         let address = gone.local_addr().expect("an address");
         drop(gone);
-        let mut faces = vec![Face::at(PaperProtocol::Soap, address).expect("a face")];
+        let mut faces = vec![TrialFace::at(PaperProtocol::Soap, address).expect("a face")];
         let directory = tempfile::tempdir().expect("a directory");
         let context = ProbeContext { directory: directory.path().to_owned(), ..ProbeContext::default() };
         let probed = Probed::of(super::super::run(&mut faces, &context).await);

@@ -8,14 +8,14 @@ use ipnet::IpNet;
 
 use super::middleware::RequestId;
 use crate::face::Api;
-use crate::listen::Peer;
+use crate::listen::PeerAddress;
 use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Returns where a request comes from.
 pub(in crate::face) fn origin_of(parts: &Parts, api: &Api) -> Origin {
-    let peer = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
+    let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
     let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
     Origin { address, request_id: request_id.unwrap_or_default() }

@@ -7,7 +7,7 @@ use stentor_core::id::AppId;
 
 use super::middleware::RequestLimits;
 use crate::service::{ErrorCode, Problem, ServiceResult};
-use crate::shares::{Part, Spent};
+use crate::shares::{SharePart, Spent};
 
 /// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +16,8 @@ pub(in crate::face) struct RequestPermit(Arc<Mutex<Held>>);
 #[derive(Debug, Default)]
 struct Held {
     app: Option<AppId>,
-    place: Option<Part>,
-    body: Option<Part>,
+    place: Option<SharePart>,
+    body: Option<SharePart>,
 }
 
 impl RequestPermit {

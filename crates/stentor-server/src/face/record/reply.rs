@@ -8,13 +8,13 @@ use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
 use crate::contract::campaigns::{CampaignList, LedgerView};
 use crate::contract::credentials::CredentialList;
-use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView, History, Registered};
+use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView, History, RegisteredView};
 use crate::contract::groups::{GroupList, GroupView, MemberList};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{MessageList, MessageView, Sent};
 use crate::contract::schedules::{ScheduleList, ScheduleView};
-use crate::contract::status::Status;
-use crate::contract::topics::{Change, TopicList, TopicView};
+use crate::contract::status::StatusView;
+use crate::contract::topics::{SubscriptionChangeView, TopicList, TopicView};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
 
@@ -35,9 +35,9 @@ macro_rules! by_writing {
 }
 
 by_writing! {
-    AppList AppView AuditList CampaignList Change CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
-    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey Registered ScheduleList
-    ScheduleView Status TopicList TopicView UserList UserView
+    AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
+    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
+    ScheduleView StatusView SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
 impl IntoRecord for () {

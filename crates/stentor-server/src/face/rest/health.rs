@@ -48,7 +48,8 @@ struct Ready {
 
 /// What runs here.
 #[derive(Serialize, ToSchema)]
-struct Version {
+#[schema(as = Version)]
+struct VersionView {
     name: &'static str,
     version: &'static str,
     /// Version of the REST API.
@@ -88,7 +89,7 @@ async fn metrics(State(api): State<Api>) -> impl IntoResponse {
 }
 
 /// Returns which version runs.
-#[utoipa::path(get, path = "/version", tag = "health", security(()), responses((status = 200, body = Version)))]
-async fn version() -> Json<Version> {
-    Json(Version { name: "stentor", version: env!("CARGO_PKG_VERSION"), api: "v1" })
+#[utoipa::path(get, path = "/version", tag = "health", security(()), responses((status = 200, body = VersionView)))]
+async fn version() -> Json<VersionView> {
+    Json(VersionView { name: "stentor", version: env!("CARGO_PKG_VERSION"), api: "v1" })
 }

@@ -11,21 +11,21 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::{HeaderBuilder, ObjectBuilder, Ref, RefOr, Required, ResponseBuilder, Schema, Type};
 use utoipa::{IntoParams, ToSchema};
 
-use super::extract::{Body, LargeBody, LargeText, QueryParams, RepeatableBody};
+use super::extract::{JsonBody, LargeBody, LargeText, QueryParams, RepeatableBody};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
 use crate::contract::campaigns::{CampaignList, LedgerView};
 use crate::contract::credentials::{CredentialList, CredentialRequest};
 use crate::contract::devices::{
     Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    Registered,
+    RegisteredView,
 };
 use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
-use crate::contract::status::Status;
-use crate::contract::topics::{Change, SubscriptionRequest, TopicList, TopicView};
+use crate::contract::status::StatusView;
+use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::{After, Before, Kept, Repeatable};
 use crate::face::Api;
@@ -101,7 +101,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { Body: AppRequest KeyRequest SubscriptionRequest }
+in_body! { JsonBody: AppRequest KeyRequest SubscriptionRequest }
 in_body! { LargeBody: DeviceRequest DeviceChange MembersRequest }
 
 impl RequestRecord for CredentialRequest {
@@ -147,9 +147,9 @@ macro_rules! as_json {
 }
 
 as_json! {
-    AppList AppView AuditList CampaignList Change CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey ScheduleList ScheduleView Status TopicList
-    TopicView UserList UserView
+    AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey ScheduleList ScheduleView StatusView
+    SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
 impl ReplyRecord for () {
@@ -177,7 +177,7 @@ impl ReplyRecord for Option<ScheduleView> {
     }
 }
 
-impl ReplyRecord for Registered {
+impl ReplyRecord for RegisteredView {
     fn respond(self, _: StatusCode) -> Response {
         let status = if self.created { StatusCode::CREATED } else { StatusCode::OK };
         (status, [location("/v1/devices/", &self.id)], Json(self)).into_response()

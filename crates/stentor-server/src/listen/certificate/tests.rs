@@ -45,22 +45,22 @@ fn years_left(certificate: &Certificate) -> u64 {
     (certificate.seconds_left(NOW) / (365.25 * 86_400.0)).round() as u64
 }
 
-fn is_refused(look: &Look) -> bool {
-    matches!(look, Look::Refused(_))
+fn is_refused(look: &CertificateReload) -> bool {
+    matches!(look, CertificateReload::Refused(_))
 }
 
 #[test]
 fn a_renewal_is_taken_over_when_both_files_are_there() {
     let files = Files::with(&pair(2020, 2031));
     let certificate = files.read().expect("a pair");
-    assert_eq!((certificate.look(NOW), years_left(&certificate)), (Look::Same, 1));
+    assert_eq!((certificate.look(NOW), years_left(&certificate)), (CertificateReload::Same, 1));
     let new = pair(2029, 2040);
     files.write_cert(&new.0);
     assert!(is_refused(&certificate.look(NOW)), "the key is still the former's");
     assert_eq!(years_left(&certificate), 1);
     files.write_key(&new.1);
-    assert_eq!((certificate.look(NOW), years_left(&certificate)), (Look::Replaced, 10));
-    assert_eq!((certificate.look(NOW), certificate.replaced()), (Look::Same, 1));
+    assert_eq!((certificate.look(NOW), years_left(&certificate)), (CertificateReload::Replaced, 10));
+    assert_eq!((certificate.look(NOW), certificate.replaced()), (CertificateReload::Same, 1));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_folder_that_is_swapped_by_its_link_is_noticed() {
     let live = folder.path().join("live");
     let certificate = Certificate::read(&live.join("cert.pem"), &live.join("key.pem")).expect("a pair");
     link("two");
-    assert_eq!((certificate.look(NOW), years_left(&certificate)), (Look::Replaced, 2));
+    assert_eq!((certificate.look(NOW), years_left(&certificate)), (CertificateReload::Replaced, 2));
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn what_cannot_be_used_is_refused_once_and_the_former_stays() {
         assert_eq!((years_left(&certificate), certificate.refusals()), (1, number as u64 + 1));
     }
     std::fs::remove_file(files.0.path().join("cert.pem")).expect("removed");
-    let Look::Refused(why) = certificate.look(NOW) else { panic!("a file is missing") };
+    let CertificateReload::Refused(why) = certificate.look(NOW) else { panic!("a file is missing") };
     assert!(why.contains("cert.pem"), "{why}");
     files.write(&good);
-    assert_eq!((certificate.look(NOW), certificate.replaced()), (Look::Same, 0));
+    assert_eq!((certificate.look(NOW), certificate.replaced()), (CertificateReload::Same, 0));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_pair_that_is_not_valid_now_waits_until_it_is() {
     files.write(&pair(2031, 2040));
     assert!(is_refused(&certificate.look(NOW)), "it begins later");
     let later = NOW.plus(Duration::from_secs(366 * 86_400));
-    assert_eq!(certificate.look(later), Look::Replaced, "the same files, a year later");
+    assert_eq!(certificate.look(later), CertificateReload::Replaced, "the same files, a year later");
 }
 
 #[test]

@@ -10,8 +10,8 @@ fn callers(backlog: &Arc<Backlog>, count: usize) -> Vec<AcceptGuard> {
     (0..count).map(|_| backlog.accepting()).collect()
 }
 
-fn turn(messages: u64) -> Turn {
-    Turn { batch: BATCH_MESSAGES, by: Timestamp::default(), messages }
+fn turn(messages: u64) -> StarterTurn {
+    StarterTurn { batch: BATCH_MESSAGES, by: Timestamp::default(), messages }
 }
 
 #[tokio::test(start_paused = true)]

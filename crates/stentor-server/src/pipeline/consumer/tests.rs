@@ -8,7 +8,7 @@ use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::*;
-use crate::pipeline::settle::evidence::Standing;
+use crate::pipeline::settle::evidence::ProviderStanding;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -48,7 +48,7 @@ proptest! {
         let awaited: Vec<_> = (0..early.len()).filter(|place| early[*place].is_none()).collect();
         prop_assert_eq!(&parts.places, &awaited);
         let answered = chunk.part(&parts.answered);
-        let settled = settle(&answered, &parts.outcomes, Standing::default(), &RetryPolicy::default(), 0.5, NOW);
+        let settled = settle(&answered, &parts.outcomes, ProviderStanding::default(), &RetryPolicy::default(), 0.5, NOW);
         let whole = settled.settlement.spread(&parts.answered, parts.awaited.clone(), false);
         prop_assert!(whole.is_coherent(chunk.devices.len()));
         let rest = chunk.part(&parts.awaited);

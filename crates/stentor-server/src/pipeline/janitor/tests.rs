@@ -26,7 +26,7 @@ impl Clock for JumpingClock {
     }
 }
 
-fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
+fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
     let nobody = |_: &Credential| Err::<Arc<dyn Provider>, _>(Invalid::new("credential", "is not asked for"));
     let deps = Deps {
         store: Arc::new(store.clone()),
@@ -39,7 +39,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> Shared {
         levels: None,
     };
     let known = (Recovery::default(), Timestamp::default());
-    Shared::new(deps, PipelineConfig::default(), known, settler_inbox::inboxes(1).0)
+    PipelineContext::new(deps, PipelineConfig::default(), known, settler_inbox::inboxes(1).0)
 }
 
 #[tokio::test]

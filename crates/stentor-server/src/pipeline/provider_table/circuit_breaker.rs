@@ -6,8 +6,8 @@ use stentor_core::outcome::Reason;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::time::Timestamp;
 
-use crate::pipeline::settle::evidence::{Blame, Disproof, Evidence, Shares, Standing};
-use crate::pipeline::settle::{Health, Parking};
+use crate::pipeline::settle::evidence::{AnswerShares, Blame, Disproof, Evidence, ProviderStanding};
+use crate::pipeline::settle::{AnswerCounts, Parking};
 
 /// How breakers open and close.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +37,9 @@ pub(crate) struct Verdict {
     /// Set when the lane must rest.
     pub(crate) parking: Option<Parking>,
     /// How many attempts were answered.
-    pub(crate) health: Health,
+    pub(crate) health: AnswerCounts,
     /// How the push service stands after it.
-    pub(crate) standing: Standing,
+    pub(crate) standing: ProviderStanding,
     /// Whether its deliveries had failed before: of a probe that fails again nothing follows for the next wait.
     pub(crate) repeated: bool,
     /// A number in 0..1.
@@ -51,7 +51,7 @@ pub(crate) struct Verdict {
 pub(crate) struct CircuitBreaker {
     parked: Option<(Parking, Timestamp)>,
     probing: bool,
-    shares: Shares,
+    shares: AnswerShares,
     disproof: Disproof,
     unanswered: u32,
     open_count: u16,
@@ -105,10 +105,10 @@ impl CircuitBreaker {
     }
 
     /// Adds what a batch showed to the shares of the last answers; returns how the push service stands.
-    pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> Standing {
+    pub(crate) fn weigh(&mut self, evidence: Evidence, is_probe: bool) -> ProviderStanding {
         let standing = self.shares.weigh(evidence, is_probe);
         let is_disproved = self.disproof.counts(evidence, standing.foreign_in_a_row);
-        Standing { is_suspected: self.is_suspected(), is_disproved, ..standing }
+        ProviderStanding { is_suspected: self.is_suspected(), is_disproved, ..standing }
     }
 
     /// Returns whether it is open because the credential seems to be another sender's.
@@ -140,7 +140,7 @@ impl CircuitBreaker {
         }
     }
 
-    fn note_answers(&mut self, standing: &Standing) {
+    fn note_answers(&mut self, standing: &ProviderStanding) {
         self.unanswered = 0;
         if standing.trouble == Blame::Delivery {
             self.open_count = 0;
@@ -188,10 +188,10 @@ mod tests {
 
     fn verdict(answered: u32, unanswered: u32, probe: bool) -> Verdict {
         let trouble = if answered > 0 { Blame::Delivery } else { Blame::Unclear };
-        let standing = Standing { trouble, is_probe: probe, ..Standing::default() };
+        let standing = ProviderStanding { trouble, is_probe: probe, ..ProviderStanding::default() };
         Verdict {
             parking: None,
-            health: Health { answered, unanswered },
+            health: AnswerCounts { answered, unanswered },
             standing,
             repeated: false,
             jitter: 1.0,

@@ -85,7 +85,7 @@ const fn is_trouble(outcome: &Outcome) -> bool {
 
 /// How the push service stands after a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ProviderStanding {
     /// Whose trouble it is, where there is any.
     pub trouble: Blame,
     /// Whether refusals of the credential speak against it, and not for one device.
@@ -118,7 +118,7 @@ pub enum Blame {
 
 /// The shares of the last answers.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct AnswerShares {
     fine: u32,
     accepted: u32,
     troubled: u32,
@@ -146,9 +146,9 @@ impl Disproof {
     }
 }
 
-impl Shares {
+impl AnswerShares {
     /// Adds what a batch showed and returns how the push service stands.
-    pub(crate) fn weigh(&mut self, batch: Evidence, is_probe: bool) -> Standing {
+    pub(crate) fn weigh(&mut self, batch: Evidence, is_probe: bool) -> ProviderStanding {
         self.add(batch);
         let (fine, troubled) = (self.fine, self.troubled);
         let most = are_most(batch.troubled, batch.fine) || are_most(troubled, fine);
@@ -161,14 +161,14 @@ impl Shares {
         let refused = batch.refused > 0
             && (again || fine == 0 || self.refused_in_a_row >= REFUSALS_MIN_ANSWERS)
             && 2 * batch.refused >= batch.sum();
-        Standing {
+        ProviderStanding {
             trouble,
             credential_refused: refused,
             accepts_nothing: self.accepted == 0,
             foreign_in_a_row: self.foreign_in_a_row,
             has_accepted: batch.accepted > 0,
             is_probe,
-            ..Standing::default()
+            ..ProviderStanding::default()
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_fifth_of_all_answers_is_the_deliveries_trouble_however_many_they_are() {
-        let mut shares = Shares::default();
+        let mut shares = AnswerShares::default();
         for _ in 0..1_000 {
             assert_eq!(shares.weigh(evidence(800, 200, 0), false).trouble, Blame::Delivery);
         }
@@ -216,12 +216,12 @@ mod tests {
 
     #[test]
     fn half_of_all_answers_is_the_services_trouble() {
-        assert_eq!(Shares::default().weigh(evidence(500, 500, 0), false).trouble, Blame::Service);
+        assert_eq!(AnswerShares::default().weigh(evidence(500, 500, 0), false).trouble, Blame::Service);
     }
 
     #[test]
     fn a_service_that_was_well_for_long_is_found_down_by_singles_too() {
-        let mut shares = Shares::default();
+        let mut shares = AnswerShares::default();
         shares.weigh(evidence(1_000_000, 0, 0), false);
         let until = (0..1_000).position(|_| shares.weigh(evidence(0, 1, 0), false).trouble == Blame::Service);
         assert!(until.is_some_and(|count| count < WINDOW_MAX_ANSWERS as usize), "{until:?}");
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_is_late_of_a_batch_is_weighed_beside_what_was_answered_of_it() {
-        let mut shares = Shares::default();
+        let mut shares = AnswerShares::default();
         let before = evidence(950, 0, 0);
         shares.weigh(before, false);
         assert_eq!(shares.weigh(evidence(0, 50, 0).and_fine(before), false).trouble, Blame::Delivery);
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_first_refusal_speaks_against_a_credential_and_one_among_good_answers_does_not() {
-        assert!(Shares::default().weigh(evidence(0, 0, 1), false).credential_refused);
-        let mut shares = Shares::default();
+        assert!(AnswerShares::default().weigh(evidence(0, 0, 1), false).credential_refused);
+        let mut shares = AnswerShares::default();
         assert!(!shares.weigh(evidence(99, 0, 1), false).credential_refused);
         let singles: Vec<_> =
             (0..3).map(|_| shares.weigh(evidence(0, 0, 1), false).credential_refused).collect();
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn tokens_of_another_sender_are_counted_in_a_row_across_batches() {
-        let mut shares = Shares::default();
+        let mut shares = AnswerShares::default();
         let foreign = |count| evidence(0, 0, 0).and_foreign(count);
         let all = |count| Evidence { fine: count, ..foreign(count) };
         let steps = [all(4), all(5), evidence(0, 3, 0), all(2), evidence(1, 0, 0), all(3)];
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn few_answers_tell_nothing_and_a_probe_needs_no_more() {
-        let mut shares = Shares::default();
+        let mut shares = AnswerShares::default();
         assert_eq!(shares.weigh(evidence(0, 1, 0), false).trouble, Blame::Unclear);
         assert_eq!(shares.weigh(evidence(0, 1, 0), true).trouble, Blame::Service);
     }

@@ -5,7 +5,7 @@ use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::store::LeasedChunk;
 
 use super::STOP_MIN_ANSWERS;
-use crate::pipeline::settle::evidence::Standing;
+use crate::pipeline::settle::evidence::ProviderStanding;
 
 /// Attempts after which few tokens of another sender are rejected each for itself.
 const FOREIGN_MAX_ATTEMPTS: u16 = 4;
@@ -22,7 +22,7 @@ pub(super) enum Foreign {
 }
 
 /// Returns what a batch says about its tokens and the credential.
-pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Standing) -> Foreign {
+pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: ProviderStanding) -> Foreign {
     let is_mute = |outcome: &Outcome| {
         !matches!(
             outcome,
@@ -49,7 +49,7 @@ pub(super) fn foreign(chunk: &LeasedChunk, outcomes: &[Outcome], standing: Stand
 }
 
 /// Returns how many in a row speak against a credential: more where it has been good for the same audience.
-fn foreign_to_suspect(chunk: &LeasedChunk, standing: Standing) -> u64 {
+fn foreign_to_suspect(chunk: &LeasedChunk, standing: ProviderStanding) -> u64 {
     match () {
         () if chunk.tally.accepted > 0 => 2 * STOP_MIN_ANSWERS,
         () if standing.is_probe => 1,

@@ -11,7 +11,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::target::Target;
 
 use super::*;
-use crate::pipeline::settle::evidence::{Evidence, Shares};
+use crate::pipeline::settle::evidence::{AnswerShares, Evidence};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -46,13 +46,13 @@ fn sending(count: usize) -> LeasedChunk {
 }
 
 /// Returns how a push service stands of which nothing but these outcomes is known.
-fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Standing {
+fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> ProviderStanding {
     let evidence = Evidence::of(outcomes, is_weak(chunk, false));
-    Shares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
+    AnswerShares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
 }
 
-fn blaming(trouble: Blame) -> Standing {
-    Standing { trouble, ..Standing::default() }
+fn blaming(trouble: Blame) -> ProviderStanding {
+    ProviderStanding { trouble, ..ProviderStanding::default() }
 }
 
 fn decide(chunk: &LeasedChunk, outcomes: &[Outcome]) -> Settled {
@@ -152,7 +152,7 @@ proptest! {
     fn only_a_reach_of_device_or_payload_ends_a_delivery(outcome in any_outcome(), attempt in 1..100_u16) {
         let mut one = sending(1);
         one.attempt = attempt;
-        let standing = Standing { credential_refused: true, ..blaming(Blame::Service) };
+        let standing = ProviderStanding { credential_refused: true, ..blaming(Blame::Service) };
         let outcomes = std::slice::from_ref(&outcome);
         let settled = settle(&one, outcomes, standing, &RetryPolicy::default(), 0.5, NOW);
         let ours = matches!(outcome,
@@ -244,8 +244,14 @@ fn attempts_without_answer_end_when_the_policy_is_exhausted() {
 fn a_message_too_late_ends_expired_without_an_attempt() {
     let mut late = chunk(vec![SendDecision::Send, SendDecision::Gone, SendDecision::Collapsed]);
     late.message = message(Target::Everyone, 10);
-    let settled =
-        settle(&late, &[], Standing::default(), &RetryPolicy::default(), 0.0, late.message.expires_at());
+    let settled = settle(
+        &late,
+        &[],
+        ProviderStanding::default(),
+        &RetryPolicy::default(),
+        0.0,
+        late.message.expires_at(),
+    );
     let wanted = [
         (DeliveryState::Expired, Reason::TtlPassed),
         (DeliveryState::Canceled, Reason::DeviceGone),
@@ -305,7 +311,7 @@ fn what_was_not_sent_because_another_was_told_to_wait_waits_as_long_and_closes_t
     let child = &settled.settlement.children[0];
     assert!(child.attempt == sending(2).attempt && child.due_at >= NOW.plus(wait), "{child:?}");
     assert_eq!(settled.parking.and_then(|parking| parking.until), Some(NOW.plus(wait)));
-    assert_eq!(settled.health, Health::default(), "a service that asks to wait is not down");
+    assert_eq!(settled.health, AnswerCounts::default(), "a service that asks to wait is not down");
 }
 
 #[test]
@@ -339,7 +345,7 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
     );
     assert_eq!(
         settled.health,
-        Health { answered: 1, unanswered: 1 },
+        AnswerCounts { answered: 1, unanswered: 1 },
         "but it says that the service is not reached"
     );
 }
@@ -440,7 +446,7 @@ fn what_fails_again_waits_longer_each_time_and_says_nothing_of_the_push_service(
     for attempt in 2..6 {
         again.attempt = attempt;
         let settled = decide(&again, &vec![down(None); 50]);
-        assert_eq!((settled.parking, settled.health), (None, Health::default()));
+        assert_eq!((settled.parking, settled.health), (None, AnswerCounts::default()));
         waits.push(settled.settlement.children[0].due_at.since(NOW));
     }
     assert!(waits.is_sorted() && waits[3] >= 4 * waits[0], "{waits:?}");

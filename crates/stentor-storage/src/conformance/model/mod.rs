@@ -21,7 +21,7 @@ pub type Step = (u8, u8, u8);
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
+pub struct ModelRun {
     /// The books of all campaigns after each step, and what the step showed.
     pub observations: Vec<String>,
     /// Kinds of things that happened, to see that scripts reach them.
@@ -29,7 +29,7 @@ pub struct Course {
 }
 
 /// Runs a script on an empty store and checks everything on the way.
-pub async fn run(home: &dyn StoreHome, script: &[Step]) -> Course {
+pub async fn run(home: &dyn StoreHome, script: &[Step]) -> ModelRun {
     let mut world = World::new(home).await;
     for (what, which, how) in script {
         world.step(*what, *which as usize, *how).await;
@@ -38,7 +38,7 @@ pub async fn run(home: &dyn StoreHome, script: &[Step]) -> Course {
     world.drain().await;
     world.observe().await;
     world.check_histories().await;
-    world.into_course()
+    world.into_run()
 }
 
 /// Runs a script on two empty stores, which must show the same after every step.

@@ -7,7 +7,7 @@ use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::ports::store::{Expansion, LeasedChunk, Store, StoreError};
 use stentor_core::time::Timestamp;
 
-use super::Course;
+use super::ModelRun;
 use super::truth::Truth;
 use crate::conformance::PlainChanges;
 use crate::conformance::StoreHome;
@@ -36,7 +36,7 @@ pub(super) struct World<'a> {
     /// Leases that were lost.
     pub(super) lost: Vec<LeasedChunk>,
     pub(super) truth: Truth,
-    course: Course,
+    course: ModelRun,
     shown: String,
 }
 
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
             held: Vec::new(),
             lost: Vec::new(),
             truth: Truth::default(),
-            course: Course { observations: Vec::new(), reached: BTreeSet::new() },
+            course: ModelRun { observations: Vec::new(), reached: BTreeSet::new() },
             shown: String::new(),
         }
     }
@@ -95,7 +95,7 @@ impl<'a> World<'a> {
         self.shown.push_str(&format!("{what:?} "));
     }
 
-    pub(super) fn into_course(self) -> Course {
+    pub(super) fn into_run(self) -> ModelRun {
         self.course
     }
 

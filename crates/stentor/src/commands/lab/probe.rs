@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::Dossier;
 use stentor_lab::probes::{
-    self, Face, PaperCell, PaperProtocol, ProbeAnswer, ProbeContext, ProbeKind, ProbeResult, Probed, STUDY,
-    rows,
+    self, PaperCell, PaperProtocol, ProbeAnswer, ProbeContext, ProbeKind, ProbeResult, Probed, STUDY,
+    TrialFace, rows,
 };
 use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::SubjectRole;
@@ -150,12 +150,12 @@ async fn all(dossier: &Dossier, subjects: Option<&Path>) -> anyhow::Result<Probe
     Ok(Probed::of(told))
 }
 
-async fn start(protocol: PaperProtocol, speak: &[String]) -> anyhow::Result<Face> {
+async fn start(protocol: PaperProtocol, speak: &[String]) -> anyhow::Result<TrialFace> {
     let dialect = protocol.dialect()?;
     let ours =
         roster::ours(speak).into_iter().find(|one| one.id.starts_with(&format!("{}/", dialect.name())));
     let definition = ours.with_context(|| format!("no subject of ours speaks {}", dialect.name()))?;
-    Ok(Face::start(protocol, &definition).await?)
+    Ok(TrialFace::start(protocol, &definition).await?)
 }
 
 fn describe(rows: &[PaperCell]) -> String {

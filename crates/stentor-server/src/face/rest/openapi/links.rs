@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// One or more answers, the values in them, and the operations that take these as parameters.
-struct Way {
+struct ResponseLink {
     from: &'static str,
     statuses: &'static [&'static str],
     values: &'static [(&'static str, &'static str)],
@@ -12,8 +12,8 @@ struct Way {
 
 const ID: &str = "$response.body#/id";
 
-const WAYS: &[Way] = &[
-    Way {
+const LINKS: &[ResponseLink] = &[
+    ResponseLink {
         from: "apps_create_app",
         statuses: &["201"],
         values: &[("app", ID)],
@@ -25,13 +25,13 @@ const WAYS: &[Way] = &[
             "apps_list_credentials",
         ],
     },
-    Way {
+    ResponseLink {
         from: "apps_create_key",
         statuses: &["201"],
         values: &[("app", "$request.path.app"), ("key", ID)],
         to: &["apps_delete_key"],
     },
-    Way {
+    ResponseLink {
         from: "devices_register",
         statuses: &["200", "201"],
         values: &[("device", ID)],
@@ -45,49 +45,49 @@ const WAYS: &[Way] = &[
             "devices_history",
         ],
     },
-    Way {
+    ResponseLink {
         from: "devices_subscribe",
         statuses: &["204"],
         values: &[("device", "$request.path.device"), ("topic", "$request.path.topic")],
         to: &["devices_unsubscribe", "topics_show", "topics_remove"],
     },
-    Way {
+    ResponseLink {
         from: "devices_list",
         statuses: &["200"],
         values: &[("device", "$response.body#/devices/0/id")],
         to: &["devices_show", "devices_history"],
     },
-    Way {
+    ResponseLink {
         from: "devices_history",
         statuses: &["200"],
         values: &[("device", "$request.path.device"), ("message", "$response.body#/deliveries/0/message")],
         to: &["messages_deliveries"],
     },
-    Way {
+    ResponseLink {
         from: "users_put",
         statuses: &["200"],
         values: &[("external_id", "$response.body#/external_id")],
         to: &["users_show", "users_remove"],
     },
-    Way {
+    ResponseLink {
         from: "groups_put",
         statuses: &["200"],
         values: &[("group", "$response.body#/name")],
         to: &["groups_show", "groups_remove", "groups_members", "groups_add", "groups_take_out"],
     },
-    Way {
+    ResponseLink {
         from: "topics_subscribe",
         statuses: &["200"],
         values: &[("topic", "$request.path.topic")],
         to: &["topics_show", "topics_remove", "topics_unsubscribe"],
     },
-    Way {
+    ResponseLink {
         from: "topics_list",
         statuses: &["200"],
         values: &[("topic", "$response.body#/topics/0/name")],
         to: &["topics_show"],
     },
-    Way {
+    ResponseLink {
         from: "messages_send",
         statuses: &["202"],
         values: &[("message", ID), ("campaign", "$response.body#/campaign")],
@@ -100,19 +100,19 @@ const WAYS: &[Way] = &[
             "campaigns_resume",
         ],
     },
-    Way {
+    ResponseLink {
         from: "messages_list",
         statuses: &["200"],
         values: &[("message", "$response.body#/messages/0/id")],
         to: &["messages_show", "messages_ledger"],
     },
-    Way {
+    ResponseLink {
         from: "campaigns_list",
         statuses: &["200"],
         values: &[("campaign", "$response.body#/campaigns/0/id")],
         to: &["campaigns_show"],
     },
-    Way {
+    ResponseLink {
         from: "schedules_create",
         statuses: &["201"],
         values: &[("schedule", ID)],
@@ -124,7 +124,7 @@ const WAYS: &[Way] = &[
             "schedules_resume",
         ],
     },
-    Way {
+    ResponseLink {
         from: "schedules_list",
         statuses: &["200"],
         values: &[("schedule", "$response.body#/schedules/0/id")],
@@ -141,12 +141,12 @@ pub(super) fn apply(document: &mut Value) {
         paths.filter_map(|(_, item)| item.as_object_mut()).flatten().map(|(_, operation)| operation)
     {
         let name = operation["operationId"].as_str().unwrap_or_default();
-        let Some(way) = WAYS.iter().find(|way| way.from == name) else { continue };
-        for status in way.statuses {
+        let Some(link) = LINKS.iter().find(|link| link.from == name) else { continue };
+        for status in link.statuses {
             if let Some(answer) = operation["responses"].get_mut(*status) {
-                let more = credentials.iter().filter(|_| way.to.contains(&"apps_list_credentials"));
-                let to = way.to.iter().copied().chain(more.map(String::as_str));
-                answer["links"] = links(way, to, &taken);
+                let more = credentials.iter().filter(|_| link.to.contains(&"apps_list_credentials"));
+                let to = link.to.iter().copied().chain(more.map(String::as_str));
+                answer["links"] = links(link, to, &taken);
             }
         }
     }
@@ -158,12 +158,12 @@ fn credentials() -> Vec<String> {
     kinds.flat_map(|kind| ["put", "delete"].map(|verb| format!("apps_{verb}_{kind}"))).collect()
 }
 
-fn links<'a>(way: &Way, to: impl Iterator<Item = &'a str>, taken: &Map<String, Value>) -> Value {
+fn links<'a>(link: &ResponseLink, to: impl Iterator<Item = &'a str>, taken: &Map<String, Value>) -> Value {
     let one = |to: &str| {
         let takes = |name: &str| {
             taken.get(to).is_some_and(|names| names.as_array().is_some_and(|all| all.contains(&name.into())))
         };
-        let values = way.values.iter().filter(|(name, _)| takes(name));
+        let values = link.values.iter().filter(|(name, _)| takes(name));
         let parameters: Map<_, _> =
             values.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
         (to.to_owned(), json!({"operationId": to, "parameters": parameters}))

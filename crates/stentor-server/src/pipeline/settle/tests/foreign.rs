@@ -36,18 +36,25 @@ fn a_few_foreign_tokens_and_those_beside_an_accepted_one_are_rejected_each_for_i
 }
 
 /// Decides about devices of which each belongs to another sender, after so many others in a row.
-fn foreign_after(before: u32, count: usize, audience: u64, standing: Standing) -> Settled {
+fn foreign_after(before: u32, count: usize, audience: u64, standing: ProviderStanding) -> Settled {
     let mut chunk = sending(count);
     chunk.tally.sending = audience;
     let outcomes =
         vec![Outcome::Rejected { reason: Reason::SenderMismatch, scope: OutcomeScope::Device }; count];
     let foreign_in_a_row = before + count as u32;
-    settle(&chunk, &outcomes, Standing { foreign_in_a_row, ..standing }, &RetryPolicy::default(), 0.5, NOW)
+    settle(
+        &chunk,
+        &outcomes,
+        ProviderStanding { foreign_in_a_row, ..standing },
+        &RetryPolicy::default(),
+        0.5,
+        NOW,
+    )
 }
 
 #[test]
 fn the_rest_of_an_audience_ends_no_better_than_its_first_answers_however_few_it_is() {
-    let standing = Standing { accepts_nothing: true, ..Standing::default() };
+    let standing = ProviderStanding { accepts_nothing: true, ..ProviderStanding::default() };
     for (before, count, audience) in [(0, 10, 10), (8, 2, 10), (1_000, 5, 1_005), (9, 1, 1_000_000)] {
         let settled = foreign_after(before, count, audience, standing);
         assert!(settled.parking.is_some(), "{count} of {audience} after {before}");
@@ -61,12 +68,12 @@ fn the_rest_of_an_audience_ends_no_better_than_its_first_answers_however_few_it_
 
 #[test]
 fn a_credential_that_was_good_before_is_suspected_as_well() {
-    assert!(foreign_after(0, 10, 1_000, Standing::default()).parking.is_some());
+    assert!(foreign_after(0, 10, 1_000, ProviderStanding::default()).parking.is_some());
 }
 
 #[test]
 fn while_a_credential_is_suspected_no_answer_of_that_kind_ends_a_delivery() {
-    let standing = Standing { is_suspected: true, ..Standing::default() };
+    let standing = ProviderStanding { is_suspected: true, ..ProviderStanding::default() };
     for (count, audience) in [(1, 1), (3, 3), (5, 1_000)] {
         let settled = foreign_after(0, count, audience, standing);
         assert!(settled.parking.is_some());
@@ -76,7 +83,7 @@ fn while_a_credential_is_suspected_no_answer_of_that_kind_ends_a_delivery() {
 
 #[test]
 fn foreign_tokens_behind_a_credential_that_was_suspected_wrongly_are_rejected_each_for_itself() {
-    let standing = Standing { is_disproved: true, ..Standing::default() };
+    let standing = ProviderStanding { is_disproved: true, ..ProviderStanding::default() };
     let settled = foreign_after(0, 1_000, 1_000, standing);
     assert_eq!(settled.parking, None);
     assert!(states(&settled).iter().all(|(state, _)| *state == DeliveryState::Rejected));

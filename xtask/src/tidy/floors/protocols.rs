@@ -1,0 +1,48 @@
+//! The floors of what speaks to push services: wire formats, providers and emulators.
+
+use super::Floors;
+
+pub(super) const WIRE: Floors = Floors {
+    folder: "crates/stentor-wire/src/",
+    module: &[],
+    floors: &[
+        &["error", "value"],
+        &["limits"],
+        &["frame", "xml"],
+        &["content", "wsdl", "xmlrpc"],
+        &["json", "protobuf", "soap"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+/// What all adapters share is below them; FCM hands on what is Apple's in APNs' own words.
+pub(super) const PROVIDERS: Floors = Floors {
+    folder: "crates/stentor-providers/src/",
+    module: &[],
+    floors: &[
+        &["credential", "json", "outbound", "retry_after", "schema", "subset"],
+        &["descriptor", "replies"],
+        &["apns", "null"],
+        &["fcm"],
+        &["registry"],
+    ],
+    back: &[],
+};
+
+pub(super) const EMULATORS: Floors = Floors {
+    folder: "crates/stentor-emulators/src/",
+    module: &[],
+    floors: &[
+        &["dice", "error", "frames", "json", "prefetch"],
+        &["observer", "tls"],
+        &["device", "listener", "policy"],
+        &["faults"],
+        &["service"],
+        &["control"],
+        &["config"],
+        &["apns", "fcm", "sink"],
+        &["fuzzing"],
+    ],
+    back: &[],
+};

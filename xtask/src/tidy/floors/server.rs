@@ -1,0 +1,52 @@
+//! The floors of the server and of its pipeline.
+
+use super::Floors;
+
+pub(super) const SERVER: Floors = Floors {
+    folder: "crates/stentor-server/src/",
+    module: &[],
+    floors: &[
+        &["private", "clock", "preface_timeout", "words", "shares"],
+        &["contract"],
+        &["keys", "decode", "listen"],
+        &["pipeline"],
+        &["providers", "config"],
+        &["service"],
+        &["node"],
+        &["status"],
+        &["metrics"],
+        &["face"],
+        &["app"],
+    ],
+    back: &[],
+};
+
+pub(super) const PIPELINE: Floors = Floors {
+    folder: "crates/stentor-server/src/pipeline/",
+    module: &["pipeline"],
+    floors: &[
+        &[
+            "settle",
+            "calendar",
+            "config",
+            "due_index",
+            "leap",
+            "lease_table",
+            "store_latency",
+            "supervisor",
+            "window",
+        ],
+        &["load"],
+        &["budget"],
+        &["stats", "settler_inbox"],
+        &["provider_table"],
+        &["admission"],
+        &["backlog"],
+        &["shared"],
+        &["attempt", "producer", "republishing", "scheduler", "starter", "store_retry"],
+        &["clock_step", "consumer", "settler"],
+        &["consumer_pool", "janitor"],
+        &["dispatcher"],
+    ],
+    back: &[],
+};

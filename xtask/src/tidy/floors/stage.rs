@@ -1,0 +1,36 @@
+//! The floors of the stage, the demo and the benches.
+
+use super::Floors;
+
+pub(super) const STAGE: Floors = Floors {
+    folder: "crates/stentor-stage/src/",
+    module: &[],
+    floors: &[
+        &["failure", "files", "text", "reporter", "devices"],
+        &["emulated", "client", "child_process", "keys", "policy", "limits"],
+        &["ledger", "emulator", "import"],
+        &["server", "troubles"],
+        &["stage"],
+        &["demo"],
+        &["kill", "bench"],
+    ],
+    back: &[],
+};
+
+pub(super) const STAGE_DEMO: Floors = Floors {
+    folder: "crates/stentor-stage/src/demo/",
+    module: &["demo"],
+    floors: &[&["kills", "histories"], &["options", "comparison"], &["campaign", "proof"], &["report"]],
+    back: &[],
+};
+
+pub(super) const STAGE_BENCH: Floors = Floors {
+    folder: "crates/stentor-stage/src/bench/",
+    module: &["bench"],
+    floors: &[
+        &["singles", "campaigns", "sink"],
+        &["sink_log"],
+        &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
+    ],
+    back: &[],
+};

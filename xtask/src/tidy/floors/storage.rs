@@ -1,0 +1,28 @@
+//! The floors of the stores.
+
+use super::Floors;
+
+pub(super) const SQLITE_STORE: Floors = Floors {
+    folder: "crates/stentor-storage/src/sqlite/store/",
+    module: &["sqlite", "store"],
+    floors: &[
+        &["books", "codes", "lost", "message_rows", "owners", "pace", "sequences", "tags", "vault"],
+        &["app_providers", "campaigns", "turns"],
+        &["chunks", "maintenance", "prefetch", "producers", "stretch"],
+        &["collapse", "history", "leftovers"],
+        &["members", "tokens", "topics"],
+        &["registrar", "removal"],
+        &["apps", "condition", "contents", "groups", "register", "unlisted", "users"],
+        &["devices", "targets"],
+        &["audience", "rows"],
+        &["expand", "lease", "start"],
+        &["accept", "pipeline"],
+        &["messages", "schedules"],
+        &["audit"],
+    ],
+    back: &[
+        ("leftovers", "tokens", "hashes that are to be made again are worked off like all that is left over"),
+        ("tokens", "removal", "of two devices with one token that are found meanwhile, one is removed"),
+        ("registrar", "register", "the batch, and the rows that it becomes"),
+    ],
+};
