@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
+use crate::front;
 use crate::keys::{Pepper, root_key};
 use crate::listen::{Certificate, Connections, Listener, ListenerState, Waits};
 pub use crate::node::{
@@ -127,7 +128,7 @@ impl App {
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            listener.serve(api.router(), stop.clone().cancelled_owned()),
+            listener.serve(front::router(&api).merge(api.router()), stop.clone().cancelled_owned()),
         );
         tokio::pin!(server);
         tokio::select! {

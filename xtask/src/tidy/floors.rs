@@ -63,6 +63,7 @@ const SERVER: Floors = Floors {
         &["status"],
         &["metrics"],
         &["face"],
+        &["front"],
         &["app"],
     ],
     back: &[],

@@ -1,0 +1,3 @@
+//! Fronts: APIs of others, asked as their clients ask.
+
+mod gorush;
