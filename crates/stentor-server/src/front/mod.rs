@@ -1,6 +1,7 @@
 //! The fronts: APIs of others, so that their clients work against this server unchanged. A front translates into the
 //! operations of the contract, and keeps its foreign words in its folder.
 
+mod gcm_http;
 mod gorush;
 mod refused;
 mod sending;
@@ -11,5 +12,5 @@ use crate::face::Api;
 
 /// Builds the router of all fronts.
 pub(crate) fn router(api: &Api) -> Router {
-    gorush::router(api).with_state(api.clone())
+    gorush::router(api).merge(gcm_http::router(api)).with_state(api.clone())
 }
