@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
+use crate::front;
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener, ListenerState};
 pub use crate::node::{
@@ -128,7 +129,7 @@ impl BuiltServer {
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            listener.serve(api.router(), stop.clone().cancelled_owned()),
+            listener.serve(front::router(&api).merge(api.router()), stop.clone().cancelled_owned()),
         );
         tokio::pin!(server);
         tokio::select! {

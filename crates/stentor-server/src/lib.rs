@@ -7,6 +7,7 @@ pub mod config;
 pub mod contract;
 mod decode;
 pub mod face;
+mod front;
 pub mod keys;
 mod listen;
 pub mod metrics;

@@ -58,6 +58,11 @@ const PLACES: &[VendorPlace] = &[
         reason: "a platform of devices bears this name",
     },
     VendorPlace {
+        path: "crates/stentor-server/src/front/",
+        words: &[&["fcm"], &["apns"], &["apple"], &["firebase"], &["service", "account"]],
+        reason: "a front speaks the API of a vendor",
+    },
+    VendorPlace {
         path: "crates/stentor-core/src/limits.rs",
         words: &[&["fcm"], &["apns"]],
         reason: "the sources of the numbers",

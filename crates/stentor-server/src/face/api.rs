@@ -53,7 +53,7 @@ impl Api {
             .with_state(self.clone())
     }
 
-    pub(super) fn service(&self) -> &Service {
+    pub(crate) fn service(&self) -> &Service {
         &self.0.service
     }
 
@@ -73,11 +73,11 @@ impl Api {
         &self.0.trusted_proxies
     }
 
-    pub(super) fn body_max_bytes(&self) -> usize {
+    pub(crate) fn body_max_bytes(&self) -> usize {
         self.0.body_max_bytes
     }
 
-    pub(super) fn large_body_max_bytes(&self) -> usize {
+    pub(crate) fn large_body_max_bytes(&self) -> usize {
         self.0.large_body_max_bytes
     }
 

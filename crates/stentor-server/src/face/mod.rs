@@ -1,7 +1,7 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
 mod api;
-mod discovery;
+pub(crate) mod discovery;
 mod http;
 pub mod record;
 pub mod rest;

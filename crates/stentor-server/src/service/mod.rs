@@ -14,6 +14,7 @@ mod keyring;
 mod messages;
 mod repeat;
 mod schedules;
+mod tokens;
 mod topics;
 mod users;
 
@@ -194,7 +195,8 @@ impl Service {
         &self.counters
     }
 
-    fn now(&self) -> Timestamp {
+    /// Returns the time by the server's clock.
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 

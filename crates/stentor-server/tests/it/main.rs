@@ -10,6 +10,7 @@ mod contract;
 mod devices;
 mod faces;
 mod failures;
+mod fronts;
 mod idempotency;
 mod import;
 mod limits;

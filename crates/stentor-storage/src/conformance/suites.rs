@@ -235,6 +235,7 @@ macro_rules! store_suite {
                     a_schedule_set_aside_fires_no_more_and_can_be_canceled
                 }
                 tokens {
+                    the_holder_of_a_token_is_found_listed_or_not
                     a_dead_token_retires_its_device
                     a_device_registered_again_after_its_token_died_is_kept
                     a_device_registered_again_while_its_old_token_was_tried_is_kept

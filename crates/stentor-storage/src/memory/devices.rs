@@ -38,6 +38,18 @@ impl DeviceStore for MemoryStore {
         Ok(self.lock().app(app)?.device(id)?.clone())
     }
 
+    async fn holders(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+    ) -> Result<Vec<Option<Device>>, StoreError> {
+        let state = self.lock();
+        let row = state.app(app)?;
+        let holder = |token: &PushToken| row.tokens.get(&(provider, token.clone()));
+        Ok(tokens.iter().map(|token| row.devices.get(holder(token)?).cloned()).collect())
+    }
+
     async fn devices(
         &self,
         app: AppId,

@@ -17,7 +17,9 @@ const CLIENT_SECONDS_MAX: u64 = 150;
 pub(crate) enum Client {
     Python,
     Node,
+    NodeGcm,
     Pushy,
+    Pyfcm,
 }
 
 impl Client {
@@ -35,8 +37,8 @@ impl Client {
         let script = clients().join(self.names().0).join(script);
         let home = self.home();
         let mut command = match self {
-            Self::Python => Command::new(home.join("bin/python")),
-            Self::Node => Command::new("node"),
+            Self::Python | Self::Pyfcm => Command::new(home.join("bin/python")),
+            Self::Node | Self::NodeGcm => Command::new("node"),
             Self::Pushy => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*"));
@@ -62,7 +64,9 @@ impl Client {
         match self {
             Self::Python => ("python", "requirements.txt"),
             Self::Node => ("node", "package-lock.json"),
+            Self::NodeGcm => ("node-gcm", "package-lock.json"),
             Self::Pushy => ("pushy", "pom.xml"),
+            Self::Pyfcm => ("pyfcm", "requirements.txt"),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Unmodified clients of the push services judge our emulators: what they accept as FCM and APNs is close enough.
+//! Unmodified clients of the push services judge our emulators and fronts: what they accept is close enough.
 
 mod apns;
 mod client;
 mod fcm;
+mod fronts;
 mod policy;
 mod room;

@@ -16,6 +16,7 @@ pub(super) const SERVER: Floors = Floors {
         &["status"],
         &["metrics"],
         &["face"],
+        &["front"],
         &["app"],
     ],
     back: &[],

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 
 use super::{Page, StoreError};
-use crate::device::{Device, DevicePatch, ProviderKind, Registration};
+use crate::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName, Tag, TopicName};
@@ -78,6 +78,14 @@ pub trait DeviceStore: Send + Sync {
 
     /// Returns one device.
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError>;
+
+    /// Finds the device that holds each token at one push service, unlisted and retired ones too; `None` where none does.
+    async fn holders(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+    ) -> Result<Vec<Option<Device>>, StoreError>;
 
     /// Lists devices in order of id, starting after the page's cursor; retired ones too, unlisted ones not.
     async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)

@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use stentor_core::id::AppId;
+use stentor_core::name::IdempotencyKey;
 
 use super::headers::{header_text, idempotency_key};
 use super::origin::origin_of;
@@ -24,6 +25,29 @@ const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?a
 /// its idempotency key, and where it comes from.
 pub(in crate::face) async fn asked_of(parts: &Parts, api: &Api) -> ServiceResult<Asked> {
     let (name, secret) = name_and_secret(&parts.headers)?;
+    asked_with(parts, api, name, secret).await
+}
+
+/// An app's caller, found by the head of a request.
+pub(crate) struct Heard {
+    /// Who asks.
+    pub(crate) caller: Caller,
+    /// The idempotency key.
+    pub(crate) key: Option<IdempotencyKey>,
+}
+
+/// Finds out who asks by the head of a request; the key stands where the faces look for it, or is `secret`.
+pub(crate) async fn heard(parts: &Parts, api: &Api, secret: Option<&str>) -> ServiceResult<Heard> {
+    let asked = match secret {
+        Some(secret) => asked_with(parts, api, None, secret.to_owned()).await?,
+        None => asked_of(parts, api).await?,
+    };
+    let caller = api.service().caller(asked.identity, asked.app).await?;
+    asked.permit.take_place(api.limits(), Some(caller.app()))?;
+    Ok(Heard { caller, key: asked.key })
+}
+
+async fn asked_with(parts: &Parts, api: &Api, name: Option<String>, secret: String) -> ServiceResult<Asked> {
     let identity = api.service().identify(&secret).await?;
     let permit = parts.extensions.get::<RequestPermit>().cloned().unwrap_or_default();
     permit.take_place(api.limits(), identity.app())?;

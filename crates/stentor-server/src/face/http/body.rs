@@ -13,7 +13,7 @@ use crate::face::Api;
 use crate::service::{ErrorCode, Problem, ServiceResult};
 
 /// Reads the body of a request whose key is known.
-pub(in crate::face) async fn read(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
+pub(crate) async fn read(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let Some(announced) = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes) else {

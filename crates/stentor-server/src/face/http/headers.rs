@@ -9,7 +9,7 @@ use crate::contract::{Problem, ServiceResult};
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Reads one header as text.
-pub(in crate::face) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> ServiceResult<Option<&'a str>> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> ServiceResult<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().map_err(|_| Problem::field(name.to_owned(), "must be visible ASCII"))?;
     Ok(Some(text))

@@ -39,11 +39,7 @@ pub struct RequestLimits {
 }
 
 /// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
-pub(in crate::face) async fn outer(
-    State(write): State<WriteRefusal>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
@@ -65,7 +61,7 @@ pub(in crate::face) async fn outer(
 }
 
 /// Keeps what a request holds until it is answered, and ends it when its time is over.
-pub(in crate::face) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let permit = RequestPermit::default();
     request.extensions_mut().insert(permit.clone());
     let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;

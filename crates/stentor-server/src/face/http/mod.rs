@@ -1,12 +1,12 @@
 //! What all faces over HTTP share: who asks, how much a request may hold, and how it is ended, logged and refused.
 
-pub(in crate::face) mod auth;
-pub(in crate::face) mod body;
-pub(in crate::face) mod headers;
-pub(in crate::face) mod middleware;
+pub(crate) mod auth;
+pub(crate) mod body;
+pub(crate) mod headers;
+pub(crate) mod middleware;
 pub(in crate::face) mod origin;
 mod read_timeout;
-pub(in crate::face) mod refusal;
+pub(crate) mod refusal;
 mod request_permit;
 
 pub use middleware::RequestLimits;

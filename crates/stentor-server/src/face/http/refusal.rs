@@ -26,11 +26,11 @@ pub const fn status_of(code: ErrorCode) -> StatusCode {
 }
 
 /// Writes body and headers of a refusal into a response, for a request with this id.
-pub(in crate::face) type WriteRefusal = fn(&mut Response, &Problem, &str);
+pub(crate) type WriteRefusal = fn(&mut Response, &Problem, &str);
 
 /// A refusal on its way out; the middleware writes it, because it knows the request's id.
 #[derive(Debug, Clone)]
-pub(in crate::face) struct Refusal(pub(in crate::face) Problem);
+pub(crate) struct Refusal(pub(crate) Problem);
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {

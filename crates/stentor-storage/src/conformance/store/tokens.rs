@@ -15,6 +15,21 @@ use crate::conformance::scene::{
     token,
 };
 
+pub async fn the_holder_of_a_token_is_found_listed_or_not(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.register(registration(ProviderKind::Fcm, "phone")).await;
+    let tokens = [token("nobody"), token("phone")];
+    let held = store.holders(scene.app, ProviderKind::Fcm, &tokens).await.expect("looked up");
+    assert_eq!(held[0], None);
+    assert_eq!(held[1].as_ref().map(|held| (held.id, held.retired)), Some((device, None)));
+    let elsewhere = store.holders(scene.app, ProviderKind::Apns, &tokens).await;
+    assert_eq!(elsewhere, Ok(vec![None, None]), "a token is its push service's");
+    let leased = leased_to(&scene, device, at(10)).await;
+    scene.settled(dead(&leased, None, at(12))).await;
+    let held = store.holders(scene.app, ProviderKind::Fcm, &tokens[1..]).await.expect("looked up");
+    assert!(held[0].as_ref().is_some_and(|held| held.retired.is_some()));
+}
+
 pub async fn a_dead_token_retires_its_device(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(1).await[0];

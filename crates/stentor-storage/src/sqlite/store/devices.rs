@@ -58,6 +58,16 @@ impl DeviceStore for SqliteStore {
         self.read(move |connection| show(connection, app, id)).await
     }
 
+    async fn holders(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+    ) -> Result<Vec<Option<Device>>, StoreError> {
+        let tokens = tokens.to_vec();
+        self.read(move |connection| holders(connection, app, provider, &tokens)).await
+    }
+
     async fn devices(
         &self,
         app: AppId,
@@ -147,6 +157,24 @@ fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
     let (fleet, key) = app_providers::require(connection, app, id)?;
     let sql = format!("{SELECT} WHERE d.key = ?1");
     one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
+}
+
+fn holders(
+    connection: &Connection,
+    app: AppId,
+    provider: ProviderKind,
+    tokens: &[PushToken],
+) -> Done<Vec<Option<Device>>> {
+    app_providers::check_app(connection, app)?;
+    let Some(fleet) = app_providers::find(connection, app, provider)? else {
+        return Ok(vec![None; tokens.len()]);
+    };
+    let sql = format!("{SELECT} WHERE d.key = ?1");
+    let held = |token: &PushToken| match tokens::holder(connection, fleet, token)? {
+        Some(key) => one(connection, &sql, [key], |row| device(row, fleet)),
+        None => Ok(None),
+    };
+    tokens.iter().map(held).collect()
 }
 
 fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {

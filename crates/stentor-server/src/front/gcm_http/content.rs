@@ -1,0 +1,131 @@
+//! What a legacy request says, as a message.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use stentor_core::device::ProviderKind;
+use stentor_core::limits::COLLAPSE_KEY_MAX_CHARS;
+use stentor_core::message::Priority;
+
+use super::reply::GcmError;
+use super::request::SendRequest;
+use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
+
+/// Fields of a notification that only Android knows, and what they are called today.
+const ANDROID_FIELDS: &[(&str, &str)] = &[
+    ("icon", "icon"),
+    ("sound", "sound"),
+    ("tag", "tag"),
+    ("color", "color"),
+    ("click_action", "clickAction"),
+    ("body_loc_key", "bodyLocKey"),
+    ("title_loc_key", "titleLocKey"),
+    ("android_channel_id", "channelId"),
+];
+/// Texts to be put into a translated one: lists, which are written as texts of JSON too.
+const ANDROID_LISTS: &[(&str, &str)] =
+    &[("body_loc_args", "bodyLocArgs"), ("title_loc_args", "titleLocArgs")];
+const RESERVED_KEYS: &[&str] = &["from", "message_type"];
+const RESERVED_PREFIXES: &[&str] = &["google", "gcm"];
+
+/// Makes the message that is the same for each token, or says which error each of them gets.
+pub(super) fn draft(request: &SendRequest) -> Result<MessageRequest, GcmError> {
+    let ttl = request.ttl().ok_or(GcmError::InvalidTtl)?;
+    if request.data.keys().any(|key| is_reserved(key)) {
+        return Err(GcmError::InvalidDataKey);
+    }
+    let visible = visible(&request.notification);
+    let is_high =
+        request.priority.as_deref().map_or(!request.notification.is_empty(), |given| given == "high");
+    Ok(MessageRequest {
+        target: TargetRequest::Everyone,
+        notification: visible,
+        data: request.data.iter().map(|(key, value)| (key.clone(), text_of(value))).collect(),
+        overrides: overrides(request, is_high),
+        priority: if is_high { Priority::High } else { Priority::Normal },
+        ttl_seconds: Some(ttl),
+        collapse_key: request.collapse_key.as_deref().filter(|key| !key.is_empty()).map(collapse_key),
+        dry_run: request.dry_run,
+        send_at: None,
+        exact: false,
+    })
+}
+
+fn is_reserved(key: &str) -> bool {
+    RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Values should be texts; what is none becomes one.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// No length is documented for a key; a long one is as good as its hash.
+fn collapse_key(given: &str) -> String {
+    let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS && !given.chars().any(char::is_control);
+    if fits { given.to_owned() } else { blake3::hash(given.as_bytes()).to_hex().to_string() }
+}
+
+fn visible(given: &Map<String, Value>) -> Option<NotificationRequest> {
+    let text = |name: &str| given.get(name).map(text_of);
+    let (title, body, image) = (text("title"), text("body"), text("image"));
+    let is_empty = title.is_none() && body.is_none() && image.is_none();
+    (!is_empty).then_some(NotificationRequest { title, body, image })
+}
+
+fn overrides(request: &SendRequest, is_high: bool) -> BTreeMap<ProviderKind, Map<String, Value>> {
+    let mut found = BTreeMap::new();
+    let mut android = Map::new();
+    let notification = android_notification(&request.notification);
+    if !notification.is_empty() {
+        android.insert("notification".into(), Value::Object(notification));
+    }
+    if let Some(name) = request.restricted_package_name.as_deref().filter(|name| !name.is_empty()) {
+        android.insert("restrictedPackageName".into(), name.into());
+    }
+    if request.data.is_empty() && request.notification.is_empty() {
+        // A message without content tells a device to fetch something: legal here, and with this a message of ours too.
+        android.insert("priority".into(), if is_high { "HIGH" } else { "NORMAL" }.into());
+    }
+    if !android.is_empty() {
+        found.insert(ProviderKind::Fcm, android);
+    }
+    let aps = aps(request);
+    if !aps.is_empty() {
+        found.insert(ProviderKind::Apns, Map::from_iter([("payload".into(), json!({"aps": aps}))]));
+    }
+    found
+}
+
+fn android_notification(given: &Map<String, Value>) -> Map<String, Value> {
+    let text = |(old, new): &(&str, &str)| Some(((*new).to_owned(), text_of(given.get(*old)?).into()));
+    let list = |(old, new): &(&str, &str)| Some(((*new).to_owned(), list_of(given.get(*old)?)));
+    ANDROID_FIELDS.iter().filter_map(text).chain(ANDROID_LISTS.iter().filter_map(list)).collect()
+}
+
+fn list_of(value: &Value) -> Value {
+    let inner = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    match inner.as_ref().unwrap_or(value) {
+        Value::Array(items) => items.iter().map(text_of).collect(),
+        other => json!([text_of(other)]),
+    }
+}
+
+fn aps(request: &SendRequest) -> Map<String, Value> {
+    let mut aps = Map::new();
+    for (name, is_set) in
+        [("content-available", request.content_available), ("mutable-content", request.mutable_content)]
+    {
+        if is_set {
+            aps.insert(name.into(), 1.into());
+        }
+    }
+    if let Some(sound) = request.notification.get("sound") {
+        aps.insert("sound".into(), text_of(sound).into());
+    }
+    let badge = request.notification.get("badge").map(text_of).and_then(|text| text.parse::<u32>().ok());
+    if let Some(badge) = badge {
+        aps.insert("badge".into(), badge.into());
+    }
+    aps
+}

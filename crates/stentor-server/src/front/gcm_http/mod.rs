@@ -1,0 +1,97 @@
+//! The legacy HTTP API of GCM and FCM: `POST /gcm/send` and `/fcm/send`, in JSON and plain text, and the device groups of
+//! `/gcm/notification`. Sources: "GCM HTTP Connection Server" and "Server Reference", as kept in AOSP.
+
+mod content;
+mod groups;
+mod multicast;
+mod plain;
+mod reply;
+mod request;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+
+use super::refused::{self, line};
+use super::sending::{Sender, is_of_server};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::decode::decode;
+use crate::face::Api;
+use crate::face::http::auth::{Heard, heard};
+use crate::face::http::headers::header_text;
+use crate::face::http::refusal::{Refusal, WriteRefusal};
+use crate::face::http::{body, middleware};
+
+/// When to come back where nothing says more.
+const RETRY_AFTER_SECONDS: u32 = 5;
+
+/// Builds the routes of this front.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = write;
+    Router::new()
+        .route("/gcm/send", post(send))
+        .route("/fcm/send", post(send))
+        .route("/gcm/notification", get(groups::look_up).post(groups::change))
+        .route("/fcm/notification", get(groups::look_up).post(groups::change))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
+    let (Heard { caller, key }, is_json, bytes) = read(&api, request).await?;
+    let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
+    let sender = Sender { api: &api, caller, repeat };
+    if is_json {
+        let reply = multicast::send(&sender, decode(&bytes)?).await?;
+        return Ok(axum::Json(reply).into_response());
+    }
+    let reply = plain::send(&sender, &bytes).await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=UTF-8")], reply).into_response())
+}
+
+/// Finds out who asks, and reads the body; tells also whether it is JSON.
+async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, bool, Bytes)> {
+    let (parts, body) = request.into_parts();
+    let heard = asking(&parts, api).await?;
+    let is_json = is_json(&parts.headers);
+    let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
+    Ok((heard, is_json, bytes))
+}
+
+/// Finds out who asks: `Authorization: key=…`.
+async fn asking(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+    let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
+    heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
+}
+
+/// What has no content type is plain text.
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.trim_start().to_ascii_lowercase().starts_with("application/json")
+}
+
+/// Writes a refusal: 400 for what cannot be read, 401 for the key, 503 with `Retry-After` for what may come again.
+fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let status = match problem.code {
+        ErrorCode::Unauthorized | ErrorCode::Forbidden => StatusCode::UNAUTHORIZED,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        code if is_of_server(code) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let mut problem = problem.clone();
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        problem.retry_after_seconds.get_or_insert(RETRY_AFTER_SECONDS);
+    }
+    let written = match problem.field.as_deref() == Some(groups::FIELD) {
+        true => ("application/json; charset=UTF-8", serde_json::json!({"error": problem.detail}).to_string()),
+        false => ("text/plain; charset=UTF-8", format!("{}\n", line(&problem))),
+    };
+    refused::put(response, &problem, status, written);
+}

@@ -1,0 +1,99 @@
+//! `send`: whom a request is for, one message for each, and what became of it.
+
+use stentor_core::device::{Platform, ProviderKind};
+
+use super::content;
+use super::groups;
+use super::reply::{GcmError, SendReply, TokenResult, id_number, id_text, of_tokens};
+use super::request::{SendRequest, SendTarget};
+use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
+use crate::contract::{Problem, ServiceResult};
+use crate::front::sending::{Sender, Standing, Usual, is_of_server};
+
+/// How a token is reached that nobody has registered.
+pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: ProviderKind::Fcm };
+
+/// Sends what a request asks for.
+pub(super) async fn send(sender: &Sender<'_>, mut request: SendRequest) -> ServiceResult<SendReply> {
+    let send_target = request.send_target()?;
+    let draft = content::draft(&request);
+    match (send_target, draft) {
+        (SendTarget::Missing, _) => Ok(of_tokens(vec![failed(GcmError::MissingRegistration)])),
+        (SendTarget::Tokens(tokens), Ok(draft)) => to_tokens(sender, &tokens, &draft).await,
+        (SendTarget::Tokens(tokens), Err(error)) => {
+            Ok(of_tokens(tokens.iter().map(|_| failed(error)).collect()))
+        }
+        (SendTarget::Topic(topic), Ok(draft)) => {
+            to_audience(sender, TargetRequest::Topic(topic), draft).await
+        }
+        (SendTarget::Condition(text), Ok(draft)) => {
+            to_audience(sender, TargetRequest::Condition(text), draft).await
+        }
+        (SendTarget::Group(key), Ok(draft)) => groups::send(sender, &key, draft).await,
+        (SendTarget::Topic(_) | SendTarget::Condition(_) | SendTarget::Group(_), Err(error)) => {
+            Ok(SendReply::Refused { error: error.as_str() })
+        }
+    }
+}
+
+async fn to_tokens(
+    sender: &Sender<'_>,
+    tokens: &[String],
+    draft: &MessageRequest,
+) -> ServiceResult<SendReply> {
+    let standings = sender.standings(tokens).await?;
+    let known: Vec<_> = standings.iter().map(unreachable).collect();
+    let targets = standings.into_iter().map(|standing| standing.target(USUAL)).collect();
+    let sent = sender.send_each(0, targets, draft).await?;
+    refuse_when_the_server_kept_nothing(&sent)?;
+    let results = known.into_iter().zip(sent).map(|(known, sent)| result(known, sent));
+    Ok(of_tokens(results.collect::<ServiceResult<_>>()?))
+}
+
+/// Where nothing was kept because the server could not, the whole request may come again.
+fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> ServiceResult<()> {
+    let mut refusals = sent.iter().flatten().filter_map(|sent| sent.as_ref().err());
+    let kept = sent.iter().flatten().any(Result::is_ok);
+    match refusals.find(|problem| is_of_server(problem.code)) {
+        Some(problem) if !kept => Err(problem.clone()),
+        _ => Ok(()),
+    }
+}
+
+const fn unreachable(standing: &Standing) -> GcmError {
+    match standing {
+        Standing::Retired => GcmError::NotRegistered,
+        Standing::Invalid | Standing::Unknown(_) | Standing::Held(_) => GcmError::InvalidRegistration,
+    }
+}
+
+fn result(known: GcmError, sent: Option<ServiceResult<Sent>>) -> ServiceResult<TokenResult> {
+    match sent {
+        None => Ok(failed(known)),
+        Some(Ok(sent)) => Ok(TokenResult::Sent { message_id: id_text(&sent) }),
+        Some(Err(problem)) => GcmError::of(&problem).map(failed).ok_or(problem),
+    }
+}
+
+const fn failed(error: GcmError) -> TokenResult {
+    TokenResult::Failed { error: error.as_str() }
+}
+
+async fn to_audience(
+    sender: &Sender<'_>,
+    target: TargetRequest,
+    draft: MessageRequest,
+) -> ServiceResult<SendReply> {
+    match sender.send(0, MessageRequest { target, ..draft }).await {
+        Ok(sent) => Ok(SendReply::Audience { message_id: id_number(&sent) }),
+        Err(problem) => refused(problem),
+    }
+}
+
+/// Turns a refusal of one message into a reply where the API has a word for it.
+pub(super) fn refused(problem: Problem) -> ServiceResult<SendReply> {
+    match GcmError::of(&problem) {
+        Some(error) if !is_of_server(problem.code) => Ok(SendReply::Refused { error: error.as_str() }),
+        _ => Err(problem),
+    }
+}

@@ -1,0 +1,142 @@
+//! What the legacy API replies.
+
+use serde::Serialize;
+use stentor_core::id::MessageId;
+
+use crate::contract::messages::Sent;
+use crate::contract::{ErrorCode, Problem};
+
+/// Numbers up to here are the same in every client's language.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+/// The id of a message that was only checked, as documented by what the service replied.
+const CHECKED_ID: &str = "fake_message_id";
+
+/// Why one token gets nothing, in the documented words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GcmError {
+    MissingRegistration,
+    InvalidRegistration,
+    NotRegistered,
+    InvalidPackageName,
+    MismatchSenderId,
+    MessageTooBig,
+    InvalidDataKey,
+    InvalidTtl,
+    Unavailable,
+    InternalServerError,
+}
+
+/// A reply in JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum SendReply {
+    /// To tokens.
+    Tokens {
+        /// The same for a repeat.
+        multicast_id: u64,
+        success: usize,
+        failure: usize,
+        canonical_ids: usize,
+        /// In the order of the request.
+        results: Vec<TokenResult>,
+    },
+    /// To a topic or a condition.
+    Audience {
+        /// A number here, unlike a token's.
+        message_id: u64,
+    },
+    /// To a topic or a condition, refused.
+    Refused { error: &'static str },
+    /// To a device group.
+    Group {
+        success: usize,
+        failure: usize,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        failed_registration_ids: Vec<String>,
+    },
+}
+
+/// What became of one token.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum TokenResult {
+    /// It is on disk.
+    Sent { message_id: String },
+    /// It will not be sent.
+    Failed { error: &'static str },
+}
+
+impl GcmError {
+    /// Returns the word.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingRegistration => "MissingRegistration",
+            Self::InvalidRegistration => "InvalidRegistration",
+            Self::NotRegistered => "NotRegistered",
+            Self::InvalidPackageName => "InvalidPackageName",
+            Self::MismatchSenderId => "MismatchSenderId",
+            Self::MessageTooBig => "MessageTooBig",
+            Self::InvalidDataKey => "InvalidDataKey",
+            Self::InvalidTtl => "InvalidTtl",
+            Self::Unavailable => "Unavailable",
+            Self::InternalServerError => "InternalServerError",
+        }
+    }
+
+    /// Finds the word for a refusal of one message; `None` where the request cannot be read at all.
+    pub(super) fn of(problem: &Problem) -> Option<Self> {
+        let field = problem.field.as_deref().unwrap_or_default();
+        let is_within = |name: &str| field == name || field.starts_with(&format!("{name}."));
+        Some(match problem.code {
+            ErrorCode::Internal => Self::InternalServerError,
+            ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => Self::Unavailable,
+            // The app has no credential for the push service of this token.
+            ErrorCode::Conflict => Self::MismatchSenderId,
+            ErrorCode::InvalidField if is_within("ttl_seconds") => Self::InvalidTtl,
+            ErrorCode::InvalidField if is_within("target") => Self::InvalidRegistration,
+            ErrorCode::InvalidField if is_within("android.restrictedPackageName") => Self::InvalidPackageName,
+            ErrorCode::InvalidField if problem.detail.contains("reserved") => Self::InvalidDataKey,
+            ErrorCode::InvalidField
+                if ["data", "notification", "message", "apns.payload"].contains(&field) =>
+            {
+                Self::MessageTooBig
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Returns the id of a message as a text.
+pub(super) fn id_text(sent: &Sent) -> String {
+    id_of(sent).map_or_else(|| CHECKED_ID.to_owned(), |id| id.to_string())
+}
+
+/// Returns the id of a message as a number; 1 for one that was only checked.
+pub(super) fn id_number(sent: &Sent) -> u64 {
+    id_of(sent).map_or(1, MessageId::raw)
+}
+
+fn id_of(sent: &Sent) -> Option<MessageId> {
+    match sent {
+        Sent::Kept(kept) => Some(kept.reply.id),
+        Sent::Checked(_) => None,
+    }
+}
+
+/// Puts the results of tokens together.
+pub(super) fn of_tokens(results: Vec<TokenResult>) -> SendReply {
+    let mut hasher = blake3::Hasher::new();
+    let sent = results.iter().filter_map(|result| match result {
+        TokenResult::Sent { message_id } => Some(message_id),
+        TokenResult::Failed { .. } => None,
+    });
+    let success = sent.inspect(|id| _ = hasher.update(id.as_bytes())).count();
+    let first = hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default();
+    SendReply::Tokens {
+        multicast_id: u64::from_le_bytes(first) & NUMBER_MAX,
+        success,
+        failure: results.len() - success,
+        canonical_ids: 0,
+        results,
+    }
+}

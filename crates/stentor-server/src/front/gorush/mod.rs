@@ -1,0 +1,180 @@
+//! The API of gorush: `POST /api/push`. What it takes and replies: gorush's README and `PushNotification`.
+
+mod content;
+mod request;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::Serialize;
+use serde_json::json;
+
+use super::refused::{self, line};
+use super::sending::{Sender, Standing, is_of_server};
+use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::decode::decode;
+use crate::face::Api;
+use crate::face::http::auth::{Heard, heard};
+use crate::face::http::refusal::{Refusal, WriteRefusal, status_of};
+use crate::face::http::{body, middleware};
+use request::{Notification, PushRequest};
+
+/// Builds the routes of this front.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = write;
+    Router::new()
+        .route("/api/push", post(push))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+/// What became of a request. `counts` is what was asked for, `logs` has what will not be sent.
+#[derive(Serialize)]
+struct PushReply {
+    success: &'static str,
+    counts: usize,
+    logs: Vec<FailedPush>,
+}
+
+/// A token that gets nothing, and why.
+#[derive(Serialize)]
+struct FailedPush {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    notif_id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    platform: &'static str,
+    token: String,
+    message: String,
+    error: String,
+}
+
+async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply>, Refusal> {
+    let (parts, body) = request.into_parts();
+    let Heard { caller, key } = heard(&parts, &api, None).await?;
+    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let request: PushRequest = decode(&bytes)?;
+    let notifications = request.checked()?;
+    let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
+    let sender = Sender { api: &api, caller, repeat };
+    let mut run = Run { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
+    for notification in notifications {
+        run.send(notification).await?;
+    }
+    Ok(Json(run.reply()?))
+}
+
+/// A request on its way through its notifications.
+struct Run<'a> {
+    sender: Sender<'a>,
+    /// Messages so far.
+    count: usize,
+    /// The first refusal that is the server's fault.
+    refused: Option<Problem>,
+    /// Whether anything was kept.
+    accepted: bool,
+    logs: Vec<FailedPush>,
+}
+
+impl Run<'_> {
+    async fn send(&mut self, mut notification: Notification) -> ServiceResult<()> {
+        let usual = notification.usual()?;
+        let tokens = notification.all_tokens();
+        let standings = self.sender.standings(&tokens).await?;
+        let whys: Vec<_> = standings.iter().map(|standing| unreachable(standing, &notification)).collect();
+        let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(usual)).collect();
+        let audience = notification.audience();
+        let mut names: Vec<(String, &str)> = tokens.into_iter().zip(whys).collect();
+        names.extend(audience.iter().map(|(name, _)| (name.clone(), "")));
+        targets.extend(audience.into_iter().map(|(_, target)| Some(target)));
+        let draft = content::draft(&mut notification, self.sender.api.service().now());
+        let sent = match &draft {
+            Ok(draft) => self.sender.send_each(self.count, targets, draft).await?,
+            Err(problem) => names.iter().map(|_| Some(Err(problem.clone()))).collect(),
+        };
+        self.count += names.len();
+        for ((token, why), sent) in names.into_iter().zip(sent) {
+            self.note(&notification, token, why, sent);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, of: &Notification, token: String, why: &str, sent: Option<ServiceResult<Sent>>) {
+        let error = match sent {
+            Some(Ok(_)) => {
+                self.accepted = true;
+                return;
+            }
+            Some(Err(problem)) => {
+                let error = line(&problem);
+                if is_of_server(problem.code) {
+                    self.refused.get_or_insert(problem);
+                }
+                error
+            }
+            None => why.to_owned(),
+        };
+        self.logs.push(FailedPush {
+            notif_id: of.notif_id.clone(),
+            kind: "failed-push",
+            platform: of.platform_word(),
+            token,
+            message: of.message.clone(),
+            error,
+        });
+    }
+
+    /// Returns what became of it; where nothing was kept because the server could not, the whole request may come again.
+    fn reply(self) -> ServiceResult<PushReply> {
+        match self.refused {
+            Some(problem) if !self.accepted => Err(problem),
+            _ => Ok(PushReply { success: "ok", counts: self.count, logs: self.logs }),
+        }
+    }
+}
+
+/// Returns why a token is not sent to, in the words in which gorush logs its push service's answer.
+const fn unreachable(standing: &Standing, notification: &Notification) -> &'static str {
+    match (standing, notification.is_ios()) {
+        (Standing::Invalid, true) => "BadDeviceToken",
+        (Standing::Retired, true) => "Unregistered",
+        (Standing::Invalid, false) => "The registration token is not a valid FCM registration token",
+        (Standing::Retired, false) => "Requested entity was not found.",
+        (Standing::Unknown(_) | Standing::Held(_), _) => "",
+    }
+}
+
+/// Returns a draft's target, which each message replaces with its own.
+const fn no_target() -> TargetRequest {
+    TargetRequest::Everyone
+}
+
+/// Starts a message without content.
+const fn empty() -> MessageRequest {
+    MessageRequest {
+        target: no_target(),
+        notification: None,
+        data: std::collections::BTreeMap::new(),
+        overrides: std::collections::BTreeMap::new(),
+        priority: stentor_core::message::Priority::High,
+        ttl_seconds: None,
+        collapse_key: None,
+        dry_run: false,
+        send_at: None,
+        exact: false,
+    }
+}
+
+/// Writes a refusal as gorush does.
+fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let status = match problem.code {
+        ErrorCode::InvalidField | ErrorCode::Conflict => StatusCode::BAD_REQUEST,
+        code => status_of(code),
+    };
+    let body = json!({"code": status.as_u16(), "message": line(problem)}).to_string();
+    refused::put(response, problem, status, ("application/json; charset=utf-8", body));
+}

@@ -1,0 +1,16 @@
+//! The fronts: APIs of others, so that their clients work against this server unchanged. A front translates into the
+//! operations of the contract, and keeps its foreign words in its folder.
+
+mod gcm_http;
+mod gorush;
+mod refused;
+mod sending;
+
+use axum::Router;
+
+use crate::face::Api;
+
+/// Builds the router of all fronts.
+pub(crate) fn router(api: &Api) -> Router {
+    gorush::router(api).merge(gcm_http::router(api)).with_state(api.clone())
+}

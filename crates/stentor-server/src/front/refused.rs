@@ -1,0 +1,31 @@
+//! Refusals in foreign shapes.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use crate::contract::Problem;
+use crate::face::rest::address_of;
+
+/// Puts a refusal into a response: status, body and when to come back.
+pub(super) fn put(
+    response: &mut Response,
+    problem: &Problem,
+    status: StatusCode,
+    (media_type, body): (&'static str, String),
+) {
+    *response.status_mut() = status;
+    *response.body_mut() = body.into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if let Some(seconds) = problem.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+}
+
+/// Returns what is wrong in one line: the field, the reason and what to do.
+pub(super) fn line(problem: &Problem) -> String {
+    let field = problem.field.as_deref().map(|field| format!("{field}: ")).unwrap_or_default();
+    let hint = problem.hint_with(address_of).map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{field}{}{hint}", problem.detail)
+}

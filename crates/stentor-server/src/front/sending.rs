@@ -1,0 +1,128 @@
+//! What the fronts share that name push tokens: whom each token belongs to, and one message for each.
+
+use futures_util::stream::{self, StreamExt as _};
+use stentor_core::device::{Device, Platform, ProviderKind, PushToken};
+use stentor_core::name::IdempotencyKey;
+
+use crate::contract::messages::{MessageRequest, Sent, TargetRequest, TokenRequest};
+use crate::contract::table::SendMessage;
+use crate::contract::{
+    Caller, ErrorCode, Facts, Operation, Problem, Repeat, Repeatable, Serve, ServiceResult,
+};
+use crate::face::Api;
+
+/// Messages that are on their way to the disk at once for one request: enough for a commit that holds many, and each is
+/// a whole message in memory.
+const AT_ONCE: usize = 64;
+const FACTS: Facts = <SendMessage as Operation>::FACTS;
+
+/// Who sends, and what makes a repeat of the request harmless.
+#[derive(Clone, Copy)]
+pub(super) struct Sender<'a> {
+    /// What serves the operations.
+    pub(super) api: &'a Api,
+    /// Who asks.
+    pub(super) caller: Caller,
+    /// The key of the request and a hash of its body.
+    pub(super) repeat: Option<(&'a IdempotencyKey, [u8; 32])>,
+}
+
+/// What is known of a token.
+pub(super) enum Standing {
+    /// No push token at all.
+    Invalid,
+    /// Nobody has registered it, and no message has named it.
+    Unknown(PushToken),
+    /// The push service said that it is dead.
+    Retired,
+    /// A device holds it.
+    Held(Box<Device>),
+}
+
+/// The platform and the adapter of a token that nobody has registered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usual {
+    /// OS family.
+    pub(super) platform: Platform,
+    /// Adapter.
+    pub(super) provider: ProviderKind,
+}
+
+impl Standing {
+    /// Returns the target that reaches it; `None` for what cannot be reached.
+    pub(super) fn target(self, usual: Usual) -> Option<TargetRequest> {
+        let (platform, provider, token) = match self {
+            Self::Invalid | Self::Retired => return None,
+            Self::Unknown(token) => (usual.platform, usual.provider, token),
+            Self::Held(device) => {
+                let known = device.registration;
+                (known.platform, known.provider, known.token)
+            }
+        };
+        let token = token.expose().to_owned();
+        Some(TargetRequest::Token(TokenRequest { platform, provider: Some(provider), token }))
+    }
+}
+
+impl Sender<'_> {
+    /// Finds out what is known of each token, in order.
+    pub(super) async fn standings(&self, tokens: &[String]) -> ServiceResult<Vec<Standing>> {
+        let read: Vec<_> = tokens.iter().map(|token| PushToken::new(token.as_str()).ok()).collect();
+        let fitting: Vec<_> = read.iter().flatten().cloned().collect();
+        let mut held = self.api.service().holders(self.caller, &fitting).await?.into_iter();
+        let standing = |token: Option<PushToken>| match token {
+            None => Standing::Invalid,
+            Some(token) => match held.next().flatten() {
+                None => Standing::Unknown(token),
+                Some(device) if device.retired.is_some() => Standing::Retired,
+                Some(device) => Standing::Held(Box::new(device)),
+            },
+        };
+        Ok(read.into_iter().map(standing).collect())
+    }
+
+    /// Sends one message, the `number`th of its request.
+    pub(super) async fn send(&self, number: usize, request: MessageRequest) -> ServiceResult<Sent> {
+        let repeat = match self.repeat {
+            Some((key, body)) => Some(Repeat::of(numbered(key, number)?, FACTS.name, &body)),
+            None => None,
+        };
+        let asked = Repeatable { request, repeat };
+        Serve::<SendMessage>::serve(self.api, self.caller, (), asked).await
+    }
+
+    /// Sends a message to each target, `first` being the number of the first one; what one is refused does not touch the
+    /// next. A key that was used for another request refuses them all.
+    pub(super) async fn send_each(
+        &self,
+        first: usize,
+        targets: Vec<Option<TargetRequest>>,
+        draft: &MessageRequest,
+    ) -> ServiceResult<Vec<Option<ServiceResult<Sent>>>> {
+        let one = |(index, target): (usize, Option<TargetRequest>)| async move {
+            let request = MessageRequest { target: target?, ..draft.clone() };
+            Some(self.send(first + index, request).await)
+        };
+        let sent: Vec<_> =
+            stream::iter(targets.into_iter().enumerate()).map(one).buffered(AT_ONCE).collect().await;
+        let reused = |problem: &&Problem| problem.code == ErrorCode::IdempotencyKeyReused;
+        match sent.iter().flatten().filter_map(|sent| sent.as_ref().err()).find(reused) {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(sent),
+        }
+    }
+}
+
+/// Returns the key of one message of a request; hashed, because a key may have its full length already.
+fn numbered(key: &IdempotencyKey, number: usize) -> ServiceResult<IdempotencyKey> {
+    let hash = blake3::hash(key.as_str().as_bytes()).to_hex();
+    Ok(IdempotencyKey::new(format!("front:{hash}:{number}"))?)
+}
+
+/// Returns whether the server, not the request, is why a message was refused: the request may come again as it is.
+pub(super) const fn is_of_server(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable | ErrorCode::Internal
+    )
+}

@@ -1,0 +1,4 @@
+//! Fronts: APIs of others, asked as their clients ask.
+
+mod gcm_http;
+mod gorush;

@@ -1,0 +1,160 @@
+//! Foreign clients of other servers against our fronts, which send on to the FCM emulator.
+
+use anyhow::{Context, ensure};
+use rcgen::{KeyPair, PKCS_RSA_SHA256};
+use reqwest::Client as Http;
+use serde_json::{Value, json};
+use stentor_emulators::policy::ServiceError;
+use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
+use stentor_server::app::App;
+use stentor_server::config::{Config, Engine};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::client::{Client, Report};
+use crate::policy::{always, scripted};
+use crate::room::{Room, judge};
+
+/// A Stentor server with an app whose messages go to an emulator that does not know the token `gone`.
+struct Served {
+    url: String,
+    app: String,
+    key: String,
+    fcm: RunningFcm,
+    http: Http,
+    _stop: oneshot::Sender<()>,
+    _reload: mpsc::Sender<()>,
+}
+
+impl Served {
+    async fn start(room: &Room) -> anyhow::Result<Self> {
+        let mut config = Config::embedded()?;
+        config.data_dir = room.folder().join("data");
+        config.api.listen = ([127, 0, 0, 1], 0).into();
+        config.store.engine = Engine::Memory;
+        config.queue.engine = Engine::Memory;
+        config.outbound.allow("loopback").map_err(|invalid| anyhow::anyhow!("{invalid:?}"))?;
+        let data = config.data_dir.clone();
+        let app = App::build(config).await?;
+        let url = format!("http://{}", app.local_addr());
+        let root = std::fs::read_to_string(data.join("root.key"))?.trim().to_owned();
+        let ((_stop, stopped), (_reload, reloads)) = (oneshot::channel::<()>(), mpsc::channel(1));
+        tokio::spawn(app.run(async { _ = stopped.await }, reloads));
+        let policy = scripted(vec![always("gone", ServiceError::new("UNREGISTERED"))]);
+        let fcm = FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await?;
+        let http = Http::builder().no_proxy().build()?;
+        let mut served = Self { url, app: String::new(), key: root, fcm, http, _stop, _reload };
+        served.furnish().await?;
+        Ok(served)
+    }
+
+    /// Makes the app, its credential and the key that the clients use.
+    async fn furnish(&mut self) -> anyhow::Result<()> {
+        let app = self.ask("POST", "/v1/apps", json!({"name": "judged"})).await?;
+        self.app = app["id"].as_str().context("an id")?.to_owned();
+        let here = format!("/v1/apps/{}", self.app);
+        let key = KeyPair::generate_for(&PKCS_RSA_SHA256)?;
+        let endpoint = format!("https://{}", self.fcm.addr());
+        let account = json!({"type": "service_account", "project_id": "judged", "private_key_id": "k1",
+            "private_key": key.serialize_pem(), "client_email": "me@judged.example",
+            "token_uri": format!("{endpoint}/token")});
+        let ca = self.fcm.ca_pem().context("the emulator has TLS")?;
+        let credential = json!({"service_account": account, "endpoint": endpoint, "ca_pem": ca});
+        self.ask("PUT", &format!("{here}/credentials/fcm"), credential).await?;
+        let scopes = json!({"name": "clients", "scopes": ["send", "register"]});
+        let made = self.ask("POST", &format!("{here}/keys"), scopes).await?;
+        self.key = made["secret"].as_str().context("a secret")?.to_owned();
+        let device = json!({"platform": "android", "token": "subscribed", "topics": ["news"]});
+        self.ask("POST", "/v1/devices", device).await?;
+        Ok(())
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
+        let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
+        let answer = request.bearer_auth(&self.key).json(&body).send().await?;
+        let (status, text) = (answer.status(), answer.text().await?);
+        ensure!(status.is_success(), "{method} {path}: {status} {text}");
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// Waits until every message has ended; returns how many were sent and how many deliveries were accepted.
+    async fn books(&self) -> anyhow::Result<(usize, u64)> {
+        let list = self.ask("GET", "/v1/messages?limit=1000", Value::Null).await?;
+        let messages = list["messages"].as_array().context("a list")?;
+        let mut accepted = 0;
+        for message in messages {
+            let campaign = message["campaign"].as_str().context("an id")?;
+            let books = loop {
+                let books = self.ask("GET", &format!("/v1/campaigns/{campaign}"), Value::Null).await?;
+                if books["state"] == "finished" {
+                    break books;
+                }
+                tokio::task::yield_now().await;
+            };
+            ensure!(books["balanced"] == true, "{books}");
+            accepted += books["totals"]["accepted"].as_u64().context("a count")?;
+        }
+        Ok((messages.len(), accepted))
+    }
+
+    /// Demands that the emulator accepted one message for each token.
+    fn reached<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) -> anyhow::Result<()> {
+        for token in tokens {
+            let counts = self.fcm.counts(token);
+            ensure!(counts.accepted == 1, "{token} is not reached once: {counts:?}");
+        }
+        Ok(())
+    }
+
+    /// Has the push service say that a token is dead, before a client sends to it.
+    async fn bury(&self, token: &str) -> anyhow::Result<()> {
+        let target = json!({"token": {"platform": "android", "token": token}});
+        let body = json!({"target": target, "data": {"k": "v"}});
+        self.ask("POST", "/v1/messages", body).await?;
+        self.books().await.map(drop)
+    }
+}
+
+#[test]
+fn pyfcm_sends_to_fcm_through_the_legacy_front() {
+    judge("fronts::pyfcm_sends_to_fcm_through_the_legacy_front", Client::Pyfcm, async |room| {
+        let served = Served::start(&room).await?;
+        served.bury("gone").await?;
+        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let mut command = Client::Pyfcm.command("judge.py", &authority);
+        command.arg(&served.url).arg(&served.key);
+        let report = Report::of(command).await?;
+        let one = json!({"success": 1, "failure": 0, "errors": [null]});
+        report.is("single", &one)?;
+        report.is("data only", &one)?;
+        let many = report.value("many")?;
+        ensure!((&many["success"], &many["failure"]) == (&json!(30), &json!(1)), "{many}");
+        ensure!(many["errors"][30] == "InvalidRegistration", "{many}");
+        report.is("topic", &json!(true))?;
+        report.is("dead", &json!({"success": 0, "failure": 1, "errors": ["NotRegistered"]}))?;
+        report.failed("wrong key", "AuthenticationError")?;
+        report.failed("broken", "InvalidDataError")?;
+        // One to the token that died, 32 to tokens of the client and one to the topic; all but the first were accepted.
+        ensure!(served.books().await? == (34, 33), "{:?}", served.books().await?);
+        let tokens: Vec<String> = (0..30).map(|number| format!("py-{number}")).collect();
+        served.reached(tokens.iter().map(String::as_str))?;
+        served.reached(["py-one", "py-data", "subscribed"])
+    });
+}
+
+#[test]
+fn node_gcm_sends_to_fcm_through_the_legacy_front() {
+    judge("fronts::node_gcm_sends_to_fcm_through_the_legacy_front", Client::NodeGcm, async |room| {
+        let served = Served::start(&room).await?;
+        served.bury("gone").await?;
+        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let mut command = Client::NodeGcm.command("judge.js", &authority);
+        command.arg(&served.url).arg(&served.key).arg(Client::NodeGcm.home());
+        let report = Report::of(command).await?;
+        report.is("single", &json!({"success": 1, "failure": 0, "errors": [null]}))?;
+        report.is("many", &json!({"success": 2, "failure": 1, "errors": [null, null, "NotRegistered"]}))?;
+        report.is("topic", &json!("number"))?;
+        report.failed("wrong key", "401")?;
+        ensure!(served.books().await? == (5, 4), "{:?}", served.books().await?);
+        served.reached(["node-one", "node-1", "node-2", "subscribed"])
+    });
+}
