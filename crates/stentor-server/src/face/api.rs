@@ -6,8 +6,10 @@ use axum::Router;
 use ipnet::IpNet;
 
 use super::http::{ReadTimeout, RequestLimits};
+use super::socket::SocketFace;
 use crate::contract::table::ShowStatus;
 use crate::contract::{Identity, Operation, Serve, ServiceResult, status};
+use crate::listen::SocketCounts;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
@@ -33,6 +35,8 @@ pub struct ApiParts {
     pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
     pub docs: bool,
+    /// What goes through the raw socket.
+    pub(crate) socket: Arc<SocketCounts>,
 }
 
 impl Api {
@@ -45,6 +49,15 @@ impl Api {
     /// Builds the router of all faces over HTTP.
     pub fn router(&self) -> Router {
         super::rest::router(self).merge(super::xmlrpc::router(self)).with_state(self.clone())
+    }
+
+    /// Returns what speaks to connections of the raw socket.
+    pub(crate) fn socket(&self) -> SocketFace {
+        SocketFace::new(self.clone())
+    }
+
+    pub(super) fn socket_counts(&self) -> &Arc<SocketCounts> {
+        &self.0.socket
     }
 
     pub(super) fn service(&self) -> &Service {

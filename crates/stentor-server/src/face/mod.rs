@@ -4,6 +4,7 @@ mod api;
 mod http;
 pub mod record;
 pub mod rest;
+pub mod socket;
 pub mod xmlrpc;
 
 pub use api::{Api, ApiParts};
@@ -32,8 +33,11 @@ pub struct FaceDescription {
 }
 
 /// All faces.
-pub const FACES: &[Face] =
-    &[Face { name: "rest", carries: rest::carries }, Face { name: "xmlrpc", carries: xmlrpc::carries }];
+pub const FACES: &[Face] = &[
+    Face { name: "rest", carries: rest::carries },
+    Face { name: "xmlrpc", carries: xmlrpc::carries },
+    Face { name: "socket", carries: socket::carries },
+];
 
 /// All descriptions that are made from the contract.
 pub const DESCRIPTIONS: &[FaceDescription] = &[
@@ -42,6 +46,11 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",
         write: xmlrpc::introspection,
+    },
+    FaceDescription {
+        name: "socket",
+        about: "The page from which a client of the raw socket is written",
+        write: socket::page,
     },
     FaceDescription {
         name: "numbers",
