@@ -4,6 +4,7 @@ mod reload;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,10 @@ use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
 use crate::front;
 use crate::keys::{Pepper, ServiceKey, root_key};
-use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener, ListenerState};
+use crate::listen::{Certificate, Connections, Http, Listener, ListenerState, SocketCounts, ConnectionTimeouts};
 pub use crate::node::{
-    AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, Sealing, inspect, queue_file, rotate,
-    store_file,
+    AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE, Sealing, inspect, queue_file,
+    rotate, store_file,
 };
 use crate::node::{Dependencies, PipelineHandle, prepare_folder};
 use crate::pipeline::Failure;
@@ -36,6 +37,8 @@ use reload::Reloads;
 pub struct BuiltServer {
     listener: Listener,
     address: SocketAddr,
+    socket: Option<Listener>,
+    socket_address: Option<SocketAddr>,
     api: Api,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
@@ -77,12 +80,13 @@ impl BuiltServer {
         let service_key = ServiceKey::of(&config.data_dir).map_err(key_files)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
+        let socket = open_socket(&config.api, certificate.as_ref(), listener.connections()).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let dependencies =
             Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
         let service = Arc::new(open_service(&config, &dependencies, keyring, pipeline.clone()).await?);
-        let address = tell_address(&listener, &config)?;
+        let (address, socket_address) = tell_addresses(&listener, socket.as_ref(), &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
         let reloads = Reloads {
@@ -95,10 +99,21 @@ impl BuiltServer {
         let limits = request_limits(&parts_of);
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
-        let state = ListenerState { certificate, connections, requests, bodies };
+        let counts = Arc::new(SocketCounts::default());
+        let state = ListenerState { certificate, connections, requests, bodies, socket: counts.clone() };
         let board = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
-        let api = Api::new(parts(&parts_of, service_key, limits, service, Arc::new(board)));
-        Ok(Self { listener, address, api, pipeline, reloads, drain_timeout, _lock: lock })
+        let api = Api::new(parts(&parts_of, service_key, limits, service, Arc::new(board), counts));
+        Ok(Self {
+            listener,
+            address,
+            socket,
+            socket_address,
+            api,
+            pipeline,
+            reloads,
+            drain_timeout,
+            _lock: lock,
+        })
     }
 
     /// Whether the API is served over TLS.
@@ -113,6 +128,12 @@ impl BuiltServer {
         self.address
     }
 
+    /// Returns the address of the raw socket, when there is one.
+    #[must_use]
+    pub const fn socket_addr(&self) -> Option<SocketAddr> {
+        self.socket_address
+    }
+
     /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at credentials and
     /// certificate again.
     ///
@@ -123,14 +144,10 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, api, pipeline, reloads, drain_timeout, _lock } = self;
+        let Self { listener, address, socket, api, pipeline, reloads, drain_timeout, _lock, .. } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
-        let server = pipeline.watched(
-            "listener",
-            stop.clone(),
-            listener.serve(front::router(&api).merge(api.router()), stop.clone().cancelled_owned()),
-        );
+        let server = pipeline.watched("listener", stop.clone(), serve(listener, socket, api, stop.clone()));
         tokio::pin!(server);
         tokio::select! {
             () = &mut server => {}
@@ -158,6 +175,17 @@ impl BuiltServer {
 
 fn key_files(cause: std::io::Error) -> AppError {
     AppError::File { what: "the key files".to_owned(), cause }
+}
+
+/// Serves all faces until `stop`.
+async fn serve(listener: Listener, socket: Option<Listener>, api: Api, stop: CancellationToken) {
+    let over_http = listener.serve(Http(front::router(&api).merge(api.router())), stop.clone().cancelled_owned());
+    let over_socket = async {
+        if let Some(socket) = socket {
+            socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
+        }
+    };
+    tokio::join!(over_http, over_socket);
 }
 
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
@@ -216,6 +244,7 @@ fn parts(
     limits: RequestLimits,
     service: Arc<Service>,
     board: Arc<ServerStatus>,
+    socket: Arc<SocketCounts>,
 ) -> ApiParts {
     let import_timeout = ReadTimeout {
         idle: Duration::from_secs(config.import_idle_timeout_seconds),
@@ -236,6 +265,7 @@ fn parts(
         import_timeout,
         trusted_proxies,
         docs,
+        socket,
     }
 }
 
@@ -248,12 +278,8 @@ async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certi
     let address = config.listen;
     let connections =
         Connections::new(config.connections_max_count, config.connections_per_address_max_count);
-    let timeouts = ConnectionTimeouts {
-        header: Duration::from_secs(config.header_timeout_seconds),
-        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
-    };
-    let listener = Listener::bind(address, tls, connections, timeouts).await;
-    let listener = listener.map_err(|cause| AppError::Listen { address, cause })?;
+    let listener = Listener::bind(address, tls, connections, timeouts(config)).await;
+    let listener = listener.map_err(|cause| AppError::Listen { setting: "api.listen", address, cause })?;
     if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             %address,
@@ -264,14 +290,57 @@ async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certi
     Ok((listener, certificate))
 }
 
-/// Writes a system-chosen address where scripts find it, whole or not at all.
-fn tell_address(listener: &Listener, config: &Config) -> Result<SocketAddr, AppError> {
-    let address =
-        listener.local_addr().map_err(|cause| AppError::Listen { address: config.api.listen, cause })?;
-    if config.api.listen.port() == 0 {
-        let path = config.data_dir.join(LISTEN_FILE);
-        let written = private::write(&path, format!("{address}\n").as_bytes());
-        written.map_err(|cause| AppError::File { what: path.display().to_string(), cause })?;
+/// Binds the raw socket, when it has an address; its connections are counted with the others.
+async fn open_socket(
+    config: &ApiConfig,
+    certificate: Option<&Arc<Certificate>>,
+    connections: &Arc<Connections>,
+) -> Result<Option<Listener>, AppError> {
+    let Some(address) = config.socket_listen else { return Ok(None) };
+    let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
+    let listener = Listener::bind(address, tls, connections.clone(), waits(config)).await;
+    let setting = "api.socket_listen";
+    let listener = listener.map_err(|cause| AppError::Listen { setting, address, cause })?;
+    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the raw socket is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file"
+        );
     }
-    Ok(address)
+    Ok(Some(listener))
+}
+
+const fn waits(config: &ApiConfig) -> ConnectionTimeouts {
+    ConnectionTimeouts {
+        header: Duration::from_secs(config.header_timeout_seconds),
+        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
+    }
+}
+
+/// Writes addresses that the system chose where scripts find them, whole or not at all.
+fn tell_addresses(
+    listener: &Listener,
+    socket: Option<&Listener>,
+    config: &Config,
+) -> Result<(SocketAddr, Option<SocketAddr>), AppError> {
+    let folder = &config.data_dir;
+    let address = tell_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
+    let wanted = config.api.socket_listen.zip(socket);
+    let socket = wanted.map(|(wanted, socket)| {
+        tell_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
+    });
+    Ok((address, socket.transpose()?))
+}
+
+fn tell_address(
+    listener: &Listener,
+    (setting, address): (&'static str, SocketAddr),
+    file: &Path,
+) -> Result<SocketAddr, AppError> {
+    let bound = listener.local_addr().map_err(|cause| AppError::Listen { setting, address, cause })?;
+    if address.port() == 0 {
+        let written = private::write(file, format!("{bound}\n").as_bytes());
+        written.map_err(|cause| AppError::File { what: file.display().to_string(), cause })?;
+    }
+    Ok(bound)
 }

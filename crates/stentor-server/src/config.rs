@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
 
 pub use explain::{Explained, explain};
@@ -74,6 +75,9 @@ pub struct Config {
 pub struct ApiConfig {
     /// Address to listen on.
     pub listen: SocketAddr,
+    /// Address of the raw socket; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub socket_listen: Option<SocketAddr>,
     /// PEM certificate chain; empty for none.
     pub tls_cert_file: PathBuf,
     /// PEM private key; empty for none.
@@ -281,6 +285,13 @@ impl ApiConfig {
         }
         problems.iter().map(ToString::to_string).collect()
     }
+}
+
+/// Reads an address, or nothing from an empty text.
+fn address_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(from)?;
+    let wrong = |error| D::Error::custom(format!("{text:?}: {error}"));
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(wrong) }
 }
 
 fn network(text: &str) -> Option<IpNet> {

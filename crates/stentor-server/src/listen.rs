@@ -1,8 +1,9 @@
-//! Accepts connections and serves HTTP/1.1 and HTTP/2 on one port, with or without TLS.
+//! Accepts connections, with or without TLS, and serves HTTP/1.1 and HTTP/2 on one port.
 
 mod certificate;
 mod connections;
 mod counted;
+mod socket_counts;
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,9 +26,9 @@ use tokio_util::task::TaskTracker;
 use crate::preface_timeout::PrefaceTimeout;
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
-use connections::Place;
-pub(crate) use connections::{ConnectionCounts, Connections};
+pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
+pub(crate) use socket_counts::SocketCounts;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
@@ -54,6 +55,8 @@ pub(crate) struct ListenerState {
     pub(crate) requests: Arc<Shares>,
     /// Bytes of their bodies.
     pub(crate) bodies: Arc<Shares>,
+    /// What goes through the raw socket.
+    pub(crate) socket: Arc<SocketCounts>,
 }
 
 /// How long a connection may take.
@@ -64,6 +67,30 @@ pub(crate) struct ConnectionTimeouts {
     /// Without a request.
     pub(crate) idle: Duration,
 }
+
+/// A connection that was accepted.
+pub(crate) struct Accepted {
+    /// Who is at the other end.
+    pub(crate) peer: Peer,
+    /// Its place among all connections.
+    pub(crate) place: Arc<Place>,
+    /// Cancelled when the server stops.
+    pub(crate) stopping: CancellationToken,
+    /// How long it may take.
+    pub(crate) timeouts: ConnectionTimeouts,
+}
+
+/// What is spoken on the connections of a listener.
+pub(crate) trait Protocol: Clone + Send + Sync + 'static {
+    /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> impl Future<Output = ()> + Send
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+}
+
+/// HTTP/1.1 and HTTP/2, answered by a router.
+#[derive(Clone)]
+pub(crate) struct Http(pub(crate) Router);
 
 /// A listener that is bound and not yet serving.
 pub(crate) struct Listener {
@@ -96,7 +123,7 @@ impl Listener {
     }
 
     /// Serves until `stop`, then lets every connection finish what it is at.
-    pub(crate) async fn serve(self, router: Router, stop: impl Future<Output = ()>) {
+    pub(crate) async fn serve<P: Protocol>(self, protocol: P, stop: impl Future<Output = ()>) {
         let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
@@ -109,7 +136,7 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        served.spawn(self.accept((stream, PeerAddress(peer)), place, &router, &stopping));
+                        served.spawn(self.accept((stream, PeerAddress(peer)), place, &protocol, &stopping));
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -125,46 +152,37 @@ impl Listener {
         served.wait().await;
     }
 
-    fn accept(
+    fn accept<P: Protocol>(
         &self,
         (stream, peer): (TcpStream, PeerAddress),
         place: Place,
-        router: &Router,
+        protocol: &P,
         stopping: &CancellationToken,
-    ) -> impl Future<Output = ()> + use<> {
+    ) -> impl Future<Output = ()> + use<P> {
         let (tls, timeouts) = (self.tls.clone(), self.timeouts);
-        let (router, stopping) = (router.clone(), stopping.clone());
+        let (protocol, stopping) = (protocol.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         async move {
-            let connection = ServedConnection { peer, place: Arc::new(place), router, stopping, timeouts };
-            let Some(tls) = tls else { return connection.serve_connection(stream).await };
+            let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
+            let Some(tls) = tls else { return protocol.serve_connection(stream, accepted).await };
             let greeted = tokio::select! {
                 greeted = timeout(timeouts.header, tls.accept(stream)) => greeted,
-                () = connection.place.replaced() => return,
+                () = accepted.place.replaced() => return,
             };
             if let Ok(Ok(stream)) = greeted {
-                connection.serve_connection(stream).await;
+                protocol.serve_connection(stream, accepted).await;
             }
         }
     }
 }
 
-/// What serves one connection.
-struct ServedConnection {
-    peer: PeerAddress,
-    place: Arc<Place>,
-    router: Router,
-    stopping: CancellationToken,
-    timeouts: ConnectionTimeouts,
-}
-
-impl ServedConnection {
-    /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
-    async fn serve_connection<S>(self, stream: S)
+impl Protocol for Http {
+    async fn serve_connection<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { peer, place, router, stopping, timeouts } = self;
+        let Self(router) = self;
+        let Accepted { peer, place, stopping, timeouts } = accepted;
         let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
         let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
         let builder = builder(timeouts.header);

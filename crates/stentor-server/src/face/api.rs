@@ -6,9 +6,11 @@ use axum::Router;
 use ipnet::IpNet;
 
 use super::http::{ReadTimeout, RequestLimits};
+use super::socket::SocketFace;
 use crate::contract::table::ShowStatus;
 use crate::contract::{Identity, Operation, Serve, ServiceResult, status};
 use crate::keys::ServiceKey;
+use crate::listen::SocketCounts;
 use crate::service::Service;
 use crate::status::ServerStatus;
 
@@ -36,6 +38,8 @@ pub struct ApiParts {
     pub trusted_proxies: Vec<IpNet>,
     /// Whether /docs is served.
     pub docs: bool,
+    /// What goes through the raw socket.
+    pub(crate) socket: Arc<SocketCounts>,
 }
 
 impl Api {
@@ -51,6 +55,15 @@ impl Api {
             .merge(super::xmlrpc::router(self))
             .merge(super::discovery::router())
             .with_state(self.clone())
+    }
+
+    /// Returns what speaks to connections of the raw socket.
+    pub(crate) fn socket(&self) -> SocketFace {
+        SocketFace::new(self.clone())
+    }
+
+    pub(super) fn socket_counts(&self) -> &Arc<SocketCounts> {
+        &self.0.socket
     }
 
     pub(crate) fn service(&self) -> &Service {

@@ -5,6 +5,7 @@ pub(crate) mod discovery;
 mod http;
 pub mod record;
 pub mod rest;
+pub mod socket;
 pub mod xmlrpc;
 
 pub use api::{Api, ApiParts};
@@ -42,6 +43,7 @@ pub struct FaceDescription {
 pub const FACES: &[Face] = &[
     Face { name: "rest", address: "/v1", description: "openapi", carries: rest::carries },
     Face { name: "xmlrpc", address: "/rpc", description: "xmlrpc", carries: xmlrpc::carries },
+    Face { name: "socket", address: "api.socket_listen", description: "socket", carries: socket::carries },
 ];
 
 /// All descriptions that are made from the contract.
@@ -57,6 +59,12 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         about: "Methods of XML-RPC, as their introspection tells them",
         media_type: "text/markdown; charset=utf-8",
         write: xmlrpc::introspection,
+    },
+    FaceDescription {
+        name: "socket",
+        about: "The page from which a client of the raw socket is written",
+        media_type: "text/markdown; charset=utf-8",
+        write: socket::page,
     },
     FaceDescription {
         name: "numbers",

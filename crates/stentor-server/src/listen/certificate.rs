@@ -80,12 +80,21 @@ impl Certificate {
 
     /// Makes the settings of a listener that always shows the pair in use.
     pub(crate) fn config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, String> {
+        self.config_for(vec![b"h2".to_vec(), b"http/1.1".to_vec()])
+    }
+
+    /// Makes the same for a listener that speaks no HTTP.
+    pub(crate) fn bare_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, String> {
+        self.config_for(Vec::new())
+    }
+
+    fn config_for(self: &Arc<Self>, alpn_protocols: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, String> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_no_client_auth()
             .with_cert_resolver(self.clone());
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = alpn_protocols;
         Ok(Arc::new(config))
     }
 

@@ -16,6 +16,8 @@ pub(super) struct ListenerFacts {
     requests: usize,
     bodies_bytes: usize,
     imports: usize,
+    socket_connections: usize,
+    socket_requests: u64,
 }
 
 #[derive(Debug)]
@@ -39,6 +41,8 @@ impl ListenerFacts {
             requests: board.listener.requests.taken(),
             bodies_bytes: board.listener.bodies.taken(),
             imports: service.imports_at_work(),
+            socket_connections: board.listener.socket.connections(),
+            socket_requests: board.listener.socket.requests(),
         }
     }
 
@@ -49,10 +53,13 @@ impl ListenerFacts {
             ("requests_at_work", "Requests with a key that are worked on", self.requests),
             ("request_bodies_bytes", "Bytes of their bodies", self.bodies_bytes),
             ("imports_at_work", "Imports that run", self.imports),
+            ("socket_connections_open", "Connections to the raw socket", self.socket_connections),
         ];
         for (name, help, count) in counts {
             gauges(to, name, help, [(Labels::new(), count as f64)])?;
         }
+        let asked = [(Labels::new(), self.socket_requests)];
+        counters(to, "socket_requests", "Requests over the raw socket", asked)?;
         let closed = [
             ("address_limit", self.connections.refused),
             ("made_room", self.connections.replaced),

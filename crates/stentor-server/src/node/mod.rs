@@ -16,6 +16,8 @@ pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
+/// File in the data directory that tells the raw socket's address when its port was chosen by the system.
+pub const SOCKET_FILE: &str = "socket.addr";
 /// File in the data directory that a running server holds locked.
 const LOCK_FILE: &str = "stentor.lock";
 
@@ -37,8 +39,10 @@ pub enum AppError {
     #[error("{0} is in use by another server: stop it first, or set another data_dir")]
     InUse(String),
     /// The address cannot be bound.
-    #[error("cannot listen on {address}: {cause}; set api.listen to a free address")]
+    #[error("cannot listen on {address}: {cause}; set {setting} to a free address")]
     Listen {
+        /// The setting that names it.
+        setting: &'static str,
         /// The address that was to be listened on.
         address: SocketAddr,
         /// The error of the operating system.
@@ -76,7 +80,9 @@ pub(crate) fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError>
     match lock.try_lock() {
         Ok(()) => {
             // An address of an earlier start would lead scripts astray.
-            let _usually_there_is_none = std::fs::remove_file(data_dir.join(LISTEN_FILE));
+            for file in [LISTEN_FILE, SOCKET_FILE] {
+                let _usually_there_is_none = std::fs::remove_file(data_dir.join(file));
+            }
             private::tighten(data_dir);
             Ok(lock)
         }

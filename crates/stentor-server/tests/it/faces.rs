@@ -1,4 +1,5 @@
 //! Faces beside REST over the same contract.
 
 mod discovery;
+mod socket;
 mod xmlrpc;

@@ -18,6 +18,7 @@ use crate::trap::Trap;
 /// A running server; it is drained by [`Server::stop`] and ends with the test's runtime in any case.
 pub(crate) struct Server {
     pub(crate) url: String,
+    pub(crate) socket: Option<std::net::SocketAddr>,
     pub(crate) root: String,
     pub(crate) client: Client,
     pub(crate) folder: tempfile::TempDir,
@@ -104,6 +105,7 @@ pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Serv
 
 fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     let url = format!("http://{}", app.local_addr());
+    let socket = app.socket_addr();
     let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
     let (stop, stopped) = oneshot::channel();
     let (reload, reloads) = mpsc::channel(1);
@@ -112,7 +114,7 @@ fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     };
     let task = tokio::spawn(app.run(shutdown, reloads));
     let client = Client::builder().no_proxy().build().expect("a client");
-    Server { url, root: root.trim().to_owned(), client, folder, reload, stop: Some(stop), task }
+    Server { url, socket, root: root.trim().to_owned(), client, folder, reload, stop: Some(stop), task }
 }
 
 impl Server {

@@ -18,6 +18,7 @@ Examples:
   stentor serve
   stentor serve --config stentor.toml
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
+  stentor serve --socket-listen 127.0.0.1:8687     # the raw socket too
   stentor serve --allow-network loopback           # for emulators on this machine
 
 SIGTERM and SIGINT finish the requests in flight and stop the server. SIGHUP reloads the credentials and the certificate.")]
@@ -31,6 +32,10 @@ pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes any free port and writes it to listen.addr in the data directory
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Where to listen for the raw socket, which is off otherwise; port 0 takes any free port and writes it to socket.addr in
+    /// the data directory
+    #[arg(long, value_name = "ADDRESS")]
+    socket_listen: Option<SocketAddr>,
     /// Allow credentials to use addresses in this network: one like 10.1.0.0/16, `loopback` or `private`; adds to
     /// outbound.allowed_networks, and may be repeated
     #[arg(long, value_name = "NETWORK")]
@@ -60,7 +65,10 @@ impl ServeArgs {
         let server = app::BuiltServer::build(config).await;
         let server =
             server.map_err(|error| CommandFailure::not_done(format!("the server cannot start: {error}")))?;
-        let facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);
+        let mut facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);
+        if let Some(socket) = server.socket_addr() {
+            facts["socket"] = json!(socket);
+        }
         if let Err(error) = output.result(&facts, || describe(&facts)) {
             // A full disk under standard output is no reason not to serve.
             note(&format!("stentor: standard output cannot be written: {error}"));
@@ -78,6 +86,9 @@ impl ServeArgs {
         }
         if let Some(listen) = self.listen {
             config.api.listen = listen;
+        }
+        if self.socket_listen.is_some() {
+            config.api.socket_listen = self.socket_listen;
         }
         for network in &self.allow_network {
             let wrong = |error: ConfigError| CommandFailure::usage(format!("--allow-network: {error}"));
@@ -112,9 +123,11 @@ fn facts(address: SocketAddr, is_encrypted: bool, data_dir: &Path) -> Value {
 
 fn describe(facts: &Value) -> String {
     let text = |field: &str| facts[field].as_str().unwrap_or_default();
+    let socket = facts["socket"].as_str().map(|socket| format!(", its raw socket on {socket}"));
     format!(
-        "Stentor listens on {}, explains itself at {}, and keeps its root key in {}",
+        "Stentor listens on {}{}, explains itself at {}, and keeps its root key in {}",
         text("url"),
+        socket.unwrap_or_default(),
         text("docs"),
         text("root_key_file")
     )

@@ -122,11 +122,17 @@ fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {
 }
 
 fn panicked() -> Response {
-    tracing::error!("a request made the server panic");
-    Refusal(Problem::new(ErrorCode::Internal, "the server failed at this request")).into_response()
+    Refusal(failed()).into_response()
 }
 
-fn timed_out() -> Problem {
+/// Returns the problem of a request that made the server panic.
+pub(in crate::face) fn failed() -> Problem {
+    tracing::error!("a request made the server panic");
+    Problem::new(ErrorCode::Internal, "the server failed at this request")
+}
+
+/// Returns the problem of a request whose time is over.
+pub(in crate::face) fn timed_out() -> Problem {
     Problem::new(ErrorCode::Unavailable, "the request took too long")
         .with_hint("repeat it with the same Idempotency-Key: what was kept is not kept again")
 }

@@ -13,4 +13,4 @@ pub use middleware::RequestLimits;
 pub use read_timeout::ReadTimeout;
 pub(in crate::face) use read_timeout::with_timeout;
 pub use refusal::status_of;
-pub(in crate::face) use request_permit::RequestPermit;
+pub(in crate::face) use request_permit::{RequestPermit, no_room};

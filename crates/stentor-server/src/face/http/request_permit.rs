@@ -75,7 +75,8 @@ fn no_place(spent: Spent) -> Problem {
     }
 }
 
-fn no_room(spent: Spent) -> Problem {
+/// Returns the problem of bytes for which there is no room.
+pub(in crate::face) fn no_room(spent: Spent) -> Problem {
     match spent {
         Spent::All => {
             Problem::new(ErrorCode::Unavailable, "the bodies being read take as much memory as is allowed")

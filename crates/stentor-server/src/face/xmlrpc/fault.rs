@@ -40,9 +40,14 @@ pub(super) fn unreadable(error: WireError) -> Problem {
     Problem::new(code, format!("the call cannot be read: {error}"))
 }
 
+/// Writes a refusal as a document.
+pub(in crate::face) fn document(problem: &Problem) -> Vec<u8> {
+    write_response(&Err(fault(problem))).unwrap_or_default()
+}
+
 /// Writes a refusal into a response. The status says that the format was understood, as the specification has it.
 pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
-    let body = write_response(&Err(fault(problem))).unwrap_or_default();
+    let body = document(problem);
     *response.status_mut() = StatusCode::OK;
     *response.body_mut() = body.into();
     let headers = response.headers_mut();

@@ -23,6 +23,7 @@ use super::record::{Asked, Dispatcher};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use fault::{fault, no_such_method, unreadable};
 
+pub(super) use fault::document as fault_document;
 pub use introspection::introspection;
 
 const TEXT_XML: &str = "text/xml; charset=utf-8";
@@ -49,12 +50,18 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let asked = asked_of(&parts, &api).await?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let answer = answer_document(&api, &asked, &bytes).await?;
+    Ok(([(header::CONTENT_TYPE, TEXT_XML)], answer).into_response())
+}
+
+/// Answers a call with a response, whatever carries both.
+pub(super) async fn answer_document(api: &Api, asked: &Asked, document: &[u8]) -> ServiceResult<Vec<u8>> {
     let limits =
         DocumentLimits { document_max_bytes: api.large_body_max_bytes(), ..DocumentLimits::default() };
-    let call = read_call(&bytes, &limits).map_err(unreadable)?;
+    let call = read_call(document, &limits).map_err(unreadable)?;
     let outcome = match call.method.as_str() {
-        MULTICALL => Ok(multicall_result(call_each(&api, &asked, &call).await?)),
-        _ => call_one(&api, &asked, call).await,
+        MULTICALL => Ok(multicall_result(call_each(api, asked, &call).await?)),
+        _ => call_one(api, asked, call).await,
     };
     written(&outcome)
 }
@@ -95,10 +102,9 @@ async fn dispatched(api: &Api, asked: &Asked, Call { method, params }: Call) -> 
     Ok(values::value(serde_json::Value::Object(served.await?)))
 }
 
-fn written(outcome: &Outcome) -> Result<Response, Refusal> {
-    let bytes = write_response(outcome).map_err(|error| {
+fn written(outcome: &Outcome) -> ServiceResult<Vec<u8>> {
+    write_response(outcome).map_err(|error| {
         tracing::error!(%error, "a reply cannot be written as XML-RPC");
         Problem::new(ErrorCode::Internal, "the reply cannot be written as XML-RPC")
-    })?;
-    Ok(([(header::CONTENT_TYPE, TEXT_XML)], bytes).into_response())
+    })
 }

@@ -1,0 +1,332 @@
+//! One connection: the hello, then requests until either side ends.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use secrecy::{ExposeSecret, SecretString};
+use stentor_core::id::AppId;
+use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::envelope::{Encoding, Request};
+use super::frames::{FrameLimits, FrameReader, Framed};
+use super::hello::{Greeting, Hello, receive};
+use super::replies::{Reply, write_all, write_one};
+use crate::contract::{ErrorCode, Identity, Origin, Problem, ServiceResult};
+use crate::face::http::{RequestPermit, middleware};
+use crate::face::record::{Asked, Dispatcher, Record};
+use crate::face::{Api, xmlrpc};
+use crate::listen::{Accepted, AtWork};
+
+/// How long is read on, and thrown away, behind the last reply.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What all requests of a connection have in common.
+struct Session {
+    api: Api,
+    name: String,
+    key: SecretString,
+    app: Option<AppId>,
+    encoding: Encoding,
+    accepted: Accepted,
+}
+
+/// Why no more requests are read.
+enum End {
+    /// Nobody is to be told any more.
+    Gone,
+    /// The peer is told why.
+    Because(Problem),
+}
+
+/// Serves a connection until either side ends it.
+pub(super) async fn serve<S>(api: Api, stream: S, accepted: Accepted)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut read, mut write) = tokio::io::split(stream);
+    let wait = api.limits().body_timeout;
+    let greeted = tokio::select! {
+        greeted = timeout(accepted.timeouts.header, greeted(&api, &mut read)) => greeted,
+        () = accepted.place.replaced() => return,
+        () = accepted.stopping.cancelled() => return,
+    };
+    match greeted {
+        Ok(Ok(Some((hello, identity)))) => {
+            let session = Session::new(api, hello, accepted);
+            let greeting = session.greeting();
+            if write_one(&mut write, &greeting, wait).await {
+                Arc::new(session).serve(read, write, identity).await;
+            }
+        }
+        Ok(Err(problem)) => {
+            tracing::info!(code = problem.code.as_str(), "a hello was refused");
+            let refusal = Encoding::Json.write(0, &Err(problem));
+            if write_one(&mut write, &refusal, wait).await {
+                leave(read, write).await;
+            }
+        }
+        Ok(Ok(None)) | Err(_) => {}
+    }
+}
+
+/// Reads the hello and finds out whose key it names.
+async fn greeted(api: &Api, read: &mut (impl AsyncRead + Unpin)) -> ServiceResult<Option<(Hello, Identity)>> {
+    let Some(frame) = receive(read).await? else { return Ok(None) };
+    let hello = Hello::read(&frame)?;
+    let identity = api.service().identify(hello.key.expose_secret()).await?;
+    Ok(Some((hello, identity)))
+}
+
+/// Ends a connection whose last word is written: what still comes is thrown away for a while, because closing with unread
+/// bytes would take the last word away from the peer.
+async fn leave<S: AsyncRead + AsyncWrite + Unpin>(mut read: ReadHalf<S>, mut write: WriteHalf<S>) {
+    use tokio::io::{AsyncWriteExt, copy, sink};
+    let ending = async {
+        write.shutdown().await?;
+        copy(&mut read, &mut sink()).await
+    };
+    let _the_peer_may_have_gone = timeout(FAREWELL, ending).await;
+}
+
+impl Session {
+    fn new(api: Api, hello: Hello, accepted: Accepted) -> Self {
+        let name = format!("con_{:016x}", rand::random::<u64>());
+        let Hello { key, app, encoding } = hello;
+        Self { api, name, key, app, encoding, accepted }
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        let idle_seconds = self.accepted.timeouts.idle.as_secs();
+        let max_bytes = self.api.large_body_max_bytes();
+        let greeting = Greeting::new(&self.name, self.encoding, max_bytes, idle_seconds);
+        serde_json::to_vec(&greeting).unwrap_or_default()
+    }
+
+    /// Reads and answers until either side ends; every request that was taken is answered.
+    async fn serve<S>(self: Arc<Self>, read: ReadHalf<S>, write: WriteHalf<S>, identity: Identity)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let limits = self.api.limits();
+        let frame_limits = FrameLimits {
+            max_bytes: self.api.large_body_max_bytes(),
+            timeout: limits.body_timeout,
+            bodies: limits.bodies.clone(),
+            app: identity.app(),
+        };
+        let mut frames = FrameReader::new(read, frame_limits);
+        let (queue, replies) = mpsc::channel(self.encoding.in_flight_max_count());
+        let broken = CancellationToken::new();
+        let writing = write_all(write, replies, limits.body_timeout, broken.clone());
+        let reading = async {
+            let was_told = self.read(&mut frames, queue, &broken).await;
+            if was_told {
+                let _the_peer_may_go_on = timeout(FAREWELL, frames.drain()).await;
+            }
+        };
+        tokio::join!(reading, writing);
+    }
+
+    /// Takes requests until the end, timeouts for their replies, and says why it ends; returns whether it said so.
+    async fn read<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        frames: &mut FrameReader<R>,
+        queue: mpsc::Sender<Reply>,
+        broken: &CancellationToken,
+    ) -> bool {
+        let places = self.encoding.in_flight_max_count();
+        let slots = Arc::new(Semaphore::new(places));
+        let end = tokio::select! {
+            biased;
+            end = self.end(broken) => end,
+            end = self.take_requests(frames, &queue, &slots) => end,
+        };
+        // A slot is given back when its reply is written.
+        let _all_are_answered = slots.acquire_many(places as u32).await;
+        match end {
+            End::Because(problem) => {
+                let last = Reply::last(self.last_word(&problem));
+                queue.send(last).await.is_ok()
+            }
+            End::Gone => false,
+        }
+    }
+
+    /// ConnectionTimeouts for a reason to read no more.
+    async fn end(&self, broken: &CancellationToken) -> End {
+        let Accepted { place, stopping, timeouts, .. } = &self.accepted;
+        tokio::select! {
+            () = stopping.cancelled() => {
+                let detail = "the server stops; what is not answered was not begun";
+                End::Because(Problem::new(ErrorCode::Unavailable, detail))
+            }
+            () = place.idle(timeouts.idle, timeouts.idle) => {
+                let detail = format!("nothing was asked for {} seconds", timeouts.idle.as_secs());
+                End::Because(Problem::new(ErrorCode::RequestTimeout, detail))
+            }
+            () = place.replaced() => End::Gone,
+            () = broken.cancelled() => End::Gone,
+        }
+    }
+
+    async fn take_requests<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        frames: &mut FrameReader<R>,
+        queue: &mpsc::Sender<Reply>,
+        slots: &Arc<Semaphore>,
+    ) -> End {
+        loop {
+            // First the slot, then the frame: as long as too much is in flight, nothing is read.
+            let Ok(slot) = slots.clone().acquire_owned().await else { return End::Gone };
+            match frames.next().await {
+                Ok(Some(frame)) => {
+                    if let Err(problem) = self.begin(frame, slot, queue) {
+                        return End::Because(problem);
+                    }
+                }
+                Ok(None) => return End::Gone,
+                Err(problem) => return End::Because(problem),
+            }
+        }
+    }
+
+    /// Begins a request; fails when nobody can say which one it is.
+    fn begin(
+        self: &Arc<Self>,
+        Framed { payload, room }: Framed,
+        slot: OwnedSemaphorePermit,
+        queue: &mpsc::Sender<Reply>,
+    ) -> ServiceResult<()> {
+        self.api.socket_counts().asked();
+        let asked = if self.encoding.is_numbered() {
+            let read = self.encoding.read(&payload);
+            match read {
+                Err(unread) if unread.id == 0 => return Err(unread.problem),
+                Err(unread) => Work::Refused(unread.id, unread.problem),
+                Ok(request) => Work::Request(request),
+            }
+        } else {
+            Work::Document(payload)
+        };
+        let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
+        tokio::spawn(async move {
+            let payload = session.answer(asked).await;
+            drop(room);
+            session.send(payload, at_work, slot, &queue).await;
+        });
+        Ok(())
+    }
+
+    async fn send(
+        &self,
+        payload: Vec<u8>,
+        mut at_work: AtWork,
+        slot: OwnedSemaphorePermit,
+        queue: &mpsc::Sender<Reply>,
+    ) {
+        at_work.answered(payload.len() as u64);
+        let reply = Reply { payload, _at_work: Some(at_work), _slot: Some(slot) };
+        let _the_peer_may_have_gone = queue.send(reply).await;
+    }
+
+    async fn answer(&self, work: Work) -> Vec<u8> {
+        match work {
+            Work::Refused(id, problem) => self.encoding.write(id, &Err(problem)),
+            Work::Request(request) => {
+                let id = request.id;
+                let origin = self.origin(id);
+                let span =
+                    tracing::info_span!("request", id = %origin.request_id, operation = %request.operation);
+                let reply = self.served(request, origin).instrument(span).await;
+                self.encoding.write(id, &reply)
+            }
+            Work::Document(document) => self.document(&document).await,
+        }
+    }
+
+    /// Has a document of another face answered by that face.
+    async fn document(&self, document: &[u8]) -> Vec<u8> {
+        let answer = async {
+            let asked = self.asked(None, self.origin(0)).await?;
+            xmlrpc::answer_document(&self.api, &asked, document).await
+        };
+        match self.within_limits(answer).await {
+            Ok(answer) => answer,
+            Err(problem) => xmlrpc::fault_document(&problem),
+        }
+    }
+
+    async fn served(&self, request: Request, origin: Origin) -> ServiceResult<Record> {
+        let began = Instant::now();
+        let Request { operation, record, key, .. } = request;
+        let work = async {
+            let asked = self.asked(key, origin).await?;
+            let served = Dispatcher::get().call(&operation, &self.api, asked, record);
+            served.ok_or_else(|| no_such_operation(&operation))?.await
+        };
+        let reply = self.within_limits(work).await;
+        log(&reply, began.elapsed());
+        reply
+    }
+
+    /// Ends work whose time is over, and catches what goes wrong.
+    async fn within_limits<T>(&self, work: impl Future<Output = ServiceResult<T>>) -> ServiceResult<T> {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        match timeout(self.api.limits().timeout, work).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(middleware::failed()),
+            Err(_) => Err(middleware::timed_out()),
+        }
+    }
+
+    /// Finds out who asks, for each request anew: a key may have been removed meanwhile.
+    async fn asked(
+        &self,
+        key: Option<stentor_core::name::IdempotencyKey>,
+        origin: Origin,
+    ) -> ServiceResult<Asked> {
+        let identity = self.api.service().identify(self.key.expose_secret()).await?;
+        let permit = RequestPermit::default();
+        permit.take_place(self.api.limits(), identity.app())?;
+        Ok(Asked { identity, app: self.app, key, origin, permit })
+    }
+
+    fn origin(&self, id: u64) -> Origin {
+        let address = self.accepted.peer.0.ip().to_canonical();
+        Origin { address: Some(address), request_id: format!("{}.{id}", self.name) }
+    }
+
+    fn last_word(&self, problem: &Problem) -> Vec<u8> {
+        match self.encoding {
+            Encoding::Xmlrpc => xmlrpc::fault_document(problem),
+            Encoding::Json => self.encoding.write(0, &Err(problem.clone())),
+        }
+    }
+}
+
+/// What one frame asks.
+enum Work {
+    Refused(u64, Problem),
+    Request(Request),
+    Document(Vec<u8>),
+}
+
+fn no_such_operation(name: &str) -> Problem {
+    let shown: String = name.chars().take(100).collect();
+    Problem::new(ErrorCode::NotFound, format!("there is no operation `{shown}`"))
+        .with_hint("`stentor contract` lists them")
+}
+
+fn log(reply: &ServiceResult<Record>, took: Duration) {
+    let micros = took.as_micros() as u64;
+    match reply {
+        Ok(_) => tracing::debug!(micros, "answered"),
+        Err(problem) => tracing::info!(code = problem.code.as_str(), micros, "refused"),
+    }
+}

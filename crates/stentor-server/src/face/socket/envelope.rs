@@ -1,0 +1,113 @@
+//! What stands in a frame: a numbered request or its reply, or a whole document of another face.
+
+mod json;
+
+use serde::{Deserialize, Serialize};
+use stentor_core::name::IdempotencyKey;
+
+use crate::contract::Problem;
+use crate::contract::description::description;
+use crate::face::record::Record;
+
+/// How requests and replies are written; a hello chooses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// Numbered requests in JSON.
+    #[default]
+    Json,
+    /// Documents of XML-RPC, answered in their order.
+    Xmlrpc,
+}
+
+/// What each encoding is.
+pub(super) const ENCODINGS: &[(&str, &str)] =
+    &[("json", "one request or reply as a JSON object"), ("xmlrpc", "one document of XML-RPC")];
+
+/// A field of a message that stands in a frame.
+pub(super) struct EnvelopeField {
+    pub(super) message: &'static str,
+    pub(super) name: &'static str,
+    /// Its number in Protocol Buffers.
+    pub(super) number: u32,
+    /// Its kind in Protocol Buffers.
+    pub(super) kind: &'static str,
+    pub(super) about: &'static str,
+}
+
+const fn field(
+    message: &'static str,
+    name: &'static str,
+    number: u32,
+    kind: &'static str,
+    about: &'static str,
+) -> EnvelopeField {
+    EnvelopeField { message, name, number, kind, about }
+}
+
+/// What stands in a frame.
+pub(super) const FIELDS: &[EnvelopeField] = &[
+    field("request", "id", 1, "uint64", "the client's number for it, 1 or more"),
+    field("request", "operation", 2, "string", "the name of an operation; in JSON also its number"),
+    field("request", "record", 4, "bytes", "what is asked; nothing when it is absent"),
+    field("request", "idempotency_key", 5, "string", "optional: makes repeating it harmless"),
+    field("reply", "id", 1, "uint64", "the request's number; 0 for the connection's last frame"),
+    field("reply", "reply", 2, "bytes", "what is replied, if it was done"),
+    field("reply", "error", 3, "error", "why not, otherwise"),
+    field("error", "code", 1, "string", "a stable word for programs"),
+    field("error", "number", 2, "int32", "the same as a number"),
+    field("error", "field", 3, "string", "optional: path of the offending field"),
+    field("error", "detail", 4, "string", "why, for a person"),
+    field("error", "hint", 5, "string", "optional: what to do about it"),
+    field("error", "retry_after_seconds", 6, "uint32", "optional: when to come back"),
+];
+
+/// A request as its frame has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The client's number for it.
+    pub id: u64,
+    /// Which operation is asked.
+    pub operation: String,
+    /// What is asked.
+    pub record: Record,
+    /// The key that makes repeating it harmless.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// A frame that is no request. With the number zero it is not known which request it was to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unread {
+    /// The client's number for it.
+    pub id: u64,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl Encoding {
+    /// Returns whether requests have numbers, and are answered as they end.
+    #[must_use]
+    pub const fn is_numbered(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Xmlrpc => false,
+        }
+    }
+
+    /// Reads a numbered request.
+    pub fn read(self, frame: &[u8]) -> Result<Request, Unread> {
+        json::read(frame)
+    }
+
+    /// Writes the reply to a numbered request.
+    #[must_use]
+    pub fn write(self, id: u64, reply: &Result<Record, Problem>) -> Vec<u8> {
+        json::write(id, reply)
+    }
+}
+
+/// Returns the name of the operation that has this number.
+fn operation_of(number: u64) -> Option<&'static str> {
+    let numbers = &description().numbers.operations;
+    numbers.iter().find(|(_, known)| u64::from(**known) == number).map(|(name, _)| name.as_str())
+}

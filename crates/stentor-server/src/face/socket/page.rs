@@ -1,0 +1,63 @@
+//! The page from which a stranger writes a client.
+
+use super::HELLO_MAX_BYTES;
+use super::envelope::{ENCODINGS, EnvelopeField, FIELDS};
+use crate::contract::ErrorCode;
+use crate::contract::description::{OperationShape, description};
+
+const PAGE: &str = include_str!("page.md");
+const CLIENT: &str = include_str!("../../../../../examples/socket_client.py");
+
+/// Writes the page.
+#[must_use]
+pub fn page() -> String {
+    let parts = [
+        ("{hello_max_bytes}", HELLO_MAX_BYTES.to_string()),
+        ("{encodings}", encodings()),
+        ("{fields}", fields()),
+        ("{operations}", operations()),
+        ("{errors}", errors()),
+        ("{client}", CLIENT.to_owned()),
+    ];
+    parts.iter().fold(PAGE.to_owned(), |page, (mark, text)| page.replace(mark, text))
+}
+
+fn encodings() -> String {
+    let line = |(encoding, about): &(&str, &str)| format!("| `{encoding}` | {about} |");
+    lines(ENCODINGS.iter().map(line))
+}
+
+/// Writes one table for each message of an envelope.
+fn fields() -> String {
+    let mut text = String::new();
+    let mut message = "";
+    for field in FIELDS {
+        if field.message != message {
+            message = field.message;
+            text.push_str(&format!("\n| {message} | number | kind | |\n|---|---|---|---|\n"));
+        }
+        let EnvelopeField { name, number, kind, about, .. } = field;
+        text.push_str(&format!("| `{name}` | {number} | `{kind}` | {about} |\n"));
+    }
+    text.trim().to_owned()
+}
+
+fn operations() -> String {
+    let numbers = &description().numbers;
+    let number = |one: &OperationShape| numbers.operation(one.facts.name).unwrap_or_default();
+    let mut all: Vec<_> = description().operations.iter().map(|one| (number(one), one.facts)).collect();
+    all.sort_by_key(|(number, _)| *number);
+    let line = |(number, facts): &(u32, crate::contract::Facts)| {
+        format!("| {number} | `{}` | {} |", facts.name, facts.sentences().replace('|', "\\|"))
+    };
+    lines(all.iter().map(line))
+}
+
+fn errors() -> String {
+    let line = |code: &ErrorCode| format!("| {} | `{}` | {} |", code.number(), code.as_str(), code.title());
+    lines(ErrorCode::ALL.iter().map(line))
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
+}

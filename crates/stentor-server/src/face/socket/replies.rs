@@ -1,0 +1,73 @@
+//! Writes replies as they come; whoever does not take them is left.
+
+use std::time::Duration;
+
+use stentor_wire::frame;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::listen::AtWork;
+
+/// So many bytes of replies that are ready are written at once.
+const TOGETHER_BYTES: usize = 64 << 10;
+/// Slowest pace at which replies may be taken.
+const MIN_BYTES_PER_SECOND: usize = 16 << 10;
+
+/// A reply on its way out, and what its request holds until it is written.
+pub(super) struct Reply {
+    pub(super) payload: Vec<u8>,
+    pub(super) _at_work: Option<AtWork>,
+    pub(super) _slot: Option<OwnedSemaphorePermit>,
+}
+
+impl Reply {
+    /// Returns a reply to no request.
+    pub(super) const fn last(payload: Vec<u8>) -> Self {
+        Self { payload, _at_work: None, _slot: None }
+    }
+}
+
+/// Writes until no more replies can come; cancels `broken` when one cannot be written in time.
+pub(super) async fn write_all<W: AsyncWrite + Unpin>(
+    mut stream: W,
+    mut queue: mpsc::Receiver<Reply>,
+    wait: Duration,
+    broken: CancellationToken,
+) {
+    while let Some(first) = queue.recv().await {
+        let mut together = vec![first];
+        let mut bytes = framed(&together[0].payload);
+        while bytes.len() < TOGETHER_BYTES
+            && let Ok(next) = queue.try_recv()
+        {
+            bytes.extend_from_slice(&framed(&next.payload));
+            together.push(next);
+        }
+        if !written(&mut stream, &bytes, wait).await {
+            broken.cancel();
+            return;
+        }
+    }
+    let _the_peer_may_have_gone = timeout(wait, stream.shutdown()).await;
+}
+
+/// Writes one payload; returns whether it was taken in time.
+pub(super) async fn write_one<W: AsyncWrite + Unpin>(stream: &mut W, payload: &[u8], wait: Duration) -> bool {
+    written(stream, &framed(payload), wait).await
+}
+
+async fn written<W: AsyncWrite + Unpin>(stream: &mut W, bytes: &[u8], wait: Duration) -> bool {
+    let wait = wait + Duration::from_secs((bytes.len() / MIN_BYTES_PER_SECOND) as u64);
+    let writing = async {
+        stream.write_all(bytes).await?;
+        stream.flush().await
+    };
+    matches!(timeout(wait, writing).await, Ok(Ok(())))
+}
+
+/// Puts the length in front; a payload that no length can name is not written at all.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    frame::write(payload).unwrap_or_default()
+}
