@@ -6,6 +6,7 @@ mod dispatch;
 mod reply;
 mod request;
 mod subject;
+pub mod xml;
 
 pub use asked::Asked;
 pub(in crate::face) use dispatch::check_refusal;
