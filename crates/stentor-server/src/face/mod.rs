@@ -2,8 +2,10 @@
 
 mod api;
 mod http;
+mod markup;
 pub mod record;
 pub mod rest;
+pub mod soap;
 pub mod xmlrpc;
 
 pub use api::{Api, ApiParts};
@@ -32,12 +34,18 @@ pub struct FaceDescription {
 }
 
 /// All faces.
-pub const FACES: &[Face] =
-    &[Face { name: "rest", carries: rest::carries }, Face { name: "xmlrpc", carries: xmlrpc::carries }];
+pub const FACES: &[Face] = &[
+    Face { name: "rest", carries: rest::carries },
+    Face { name: "soap", carries: soap::carries },
+    Face { name: "xmlrpc", carries: xmlrpc::carries },
+];
 
 /// All descriptions that are made from the contract.
 pub const DESCRIPTIONS: &[FaceDescription] = &[
     FaceDescription { name: "openapi", about: "REST as OpenAPI 3.1", write: rest::openapi_json },
+    FaceDescription { name: "wadl", about: "REST as WADL", write: rest::wadl },
+    FaceDescription { name: "wsdl2", about: "REST as WSDL 2.0", write: rest::wsdl2 },
+    FaceDescription { name: "wsdl", about: "SOAP as WSDL 1.1, for SOAP 1.1 and 1.2", write: soap::wsdl },
     FaceDescription {
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",
