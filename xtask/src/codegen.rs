@@ -15,6 +15,9 @@ struct Reference {
 
 const REFERENCES: &[Reference] = &[
     Reference { path: "docs/openapi.json", arguments: &["openapi"] },
+    Reference { path: "docs/stentor.wsdl", arguments: &["contract", "wsdl"] },
+    Reference { path: "docs/stentor.wadl", arguments: &["contract", "wadl"] },
+    Reference { path: "docs/stentor-rest.wsdl2", arguments: &["contract", "wsdl2"] },
     Reference { path: "docs/config.default.toml", arguments: &["config", "default"] },
     Reference {
         path: "crates/stentor-server/src/contract/description/numbers.toml",

@@ -62,6 +62,7 @@ fn find<'a>(attributes: &'a [Attribute], namespace: Option<&str>, name: &str) ->
 }
 
 /// Returns whether XML 1.0 allows a character.
-pub(crate) const fn is_allowed(letter: char) -> bool {
+#[must_use]
+pub const fn is_allowed(letter: char) -> bool {
     !matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -54,6 +54,7 @@ impl Api {
         super::rest::router(self)
             .merge(super::xmlrpc::router(self))
             .merge(super::discovery::router())
+            .merge(super::soap::router(self))
             .with_state(self.clone())
     }
 

@@ -3,8 +3,10 @@
 mod api;
 pub(crate) mod discovery;
 mod http;
+mod markup;
 pub mod record;
 pub mod rest;
+pub mod soap;
 pub mod socket;
 pub mod xmlrpc;
 
@@ -44,6 +46,7 @@ pub const FACES: &[Face] = &[
     Face { name: "rest", address: "/v1", description: "openapi", carries: rest::carries },
     Face { name: "xmlrpc", address: "/rpc", description: "xmlrpc", carries: xmlrpc::carries },
     Face { name: "socket", address: "api.socket_listen", description: "socket", carries: socket::carries },
+    Face { name: "soap", address: "/soap", description: "wsdl", carries: soap::carries },
 ];
 
 /// All descriptions that are made from the contract.
@@ -54,6 +57,9 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         media_type: "application/json",
         write: rest::openapi_json,
     },
+    FaceDescription { name: "wadl", about: "REST as WADL", media_type: "application/xml", write: rest::wadl },
+    FaceDescription { name: "wsdl2", about: "REST as WSDL 2.0", media_type: "application/xml", write: rest::wsdl2 },
+    FaceDescription { name: "wsdl", about: "SOAP as WSDL 1.1, for SOAP 1.1 and 1.2", media_type: "application/xml", write: soap::wsdl },
     FaceDescription {
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",

@@ -2,4 +2,5 @@
 
 mod discovery;
 mod socket;
+mod soap;
 mod xmlrpc;

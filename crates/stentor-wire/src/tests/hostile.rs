@@ -75,6 +75,13 @@ fn nodes_and_attributes_are_counted() {
 }
 
 #[test]
+fn a_namespace_is_not_long_enough_to_cost_much_in_each_element() {
+    let long = format!("<x:payload xmlns:x='{}'/>", "n".repeat(501));
+    let error = WireError::TooMany { what: "bytes in a namespace", max: 500 };
+    refused_by_all(long.as_bytes(), &limits(), &error);
+}
+
+#[test]
 fn a_frame_that_promises_too_much_is_refused_at_its_header() {
     let mut frames = frame::Frames::new(limits());
     frames.feed(&[255, 255, 255, 255]);

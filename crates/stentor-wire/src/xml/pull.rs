@@ -10,6 +10,9 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::name::ResolveResult;
 use std::borrow::Cow;
 
+/// Longest namespace: each element in it is told it anew, so that a long one would cost its length again and again.
+const NAMESPACE_MAX_BYTES: usize = 500;
+
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token<'a> {
@@ -196,6 +199,9 @@ fn bound(resolved: ResolveResult) -> Result<Option<String>, WireError> {
 
 /// Reads the value of a declaration, which the tokenizer leaves as it was written.
 fn unescaped(namespace: &str) -> Result<String, WireError> {
+    if namespace.len() > NAMESPACE_MAX_BYTES {
+        return Err(WireError::TooMany { what: "bytes in a namespace", max: NAMESPACE_MAX_BYTES });
+    }
     let spaced = namespace.replace(['\t', '\n', '\r'], " ");
     let text = unescape(&spaced).map_err(|error| WireError::Malformed(error.to_string()))?;
     only_allowed(&text)?;

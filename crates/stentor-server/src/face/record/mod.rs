@@ -7,6 +7,7 @@ pub mod protobuf;
 mod reply;
 mod request;
 mod subject;
+pub mod xml;
 
 pub use asked::Asked;
 pub(in crate::face) use dispatch::check_refusal;

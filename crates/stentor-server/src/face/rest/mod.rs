@@ -1,6 +1,7 @@
 //! The REST face: resources over HTTP, as JSON.
 
 mod asker;
+mod described;
 mod docs;
 mod error;
 mod extract;
@@ -21,6 +22,7 @@ use super::http::refusal::{Refusal, WriteRefusal};
 
 pub use super::http::status_of;
 pub(super) use error::write as write_refusal;
+pub use described::{wadl, wsdl2};
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown};
 pub use openapi::{address_of, openapi_json};
 

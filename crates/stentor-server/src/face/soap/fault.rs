@@ -1,0 +1,132 @@
+//! Refusals as faults.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use stentor_wire::WireError;
+use stentor_wire::soap::{self, Envelope, SoapFault, SoapFaultCode, Version};
+use stentor_wire::xml::dom::Element;
+
+use super::operations;
+use crate::contract::shape::{FieldShape, RecordShape, Shape, Shapes};
+use crate::contract::{ErrorCode, Problem};
+use crate::face::http::refusal::{Refusal, status_of};
+use crate::face::record::Record;
+use crate::face::record::xml::write_record;
+
+/// What a refusal is called in the detail of a fault, and in the reply to one of several operations.
+pub(super) const REFUSAL: &str = "Refusal";
+
+/// The version in which a refusal becomes a fault; it stands in the extensions of the response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FaultIn(pub(super) Version);
+
+/// A refusal with what is known of the fault that it becomes.
+#[derive(Debug)]
+pub(super) struct Refused {
+    problem: Problem,
+    version: Option<Version>,
+    code: Option<SoapFaultCode>,
+}
+
+impl Refused {
+    /// Has it written in a version, whatever the content type says.
+    pub(super) fn told_in(version: Version) -> impl Fn(Problem) -> Self {
+        move |problem| Self { version: Some(version), ..Self::from(problem) }
+    }
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self { problem, version: None, code: None }
+    }
+}
+
+/// An envelope that cannot be read.
+impl From<WireError> for Refused {
+    fn from(error: WireError) -> Self {
+        let code = match error {
+            WireError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
+            _ => ErrorCode::InvalidRequest,
+        };
+        let problem = Problem::new(code, format!("the envelope cannot be read: {error}"));
+        Self { code: Some(SoapFault::of_error(&error).code), ..Self::from(problem) }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = Refusal(self.problem).into_response();
+        let extensions = response.extensions_mut();
+        self.version.map(|version| extensions.insert(FaultIn(version)));
+        self.code.map(|code| extensions.insert(code));
+        response
+    }
+}
+
+/// Describes a refusal.
+pub(super) fn shape() -> RecordShape {
+    let text = |name, about| FieldShape::optional(name, Shape::Text, about);
+    let fields = vec![
+        FieldShape::required("code", Shape::Text, "Stable word for programs."),
+        FieldShape::required("detail", Shape::Text, "Why, for a person."),
+        text("field", "Path of the offending field."),
+        text("hint", "What to do about it."),
+        FieldShape::optional("retry_after_seconds", Shape::Int, "When to come back."),
+        text("request_id", "The request, as in the header `X-Request-Id` and in the log."),
+    ];
+    RecordShape::new(REFUSAL, "Why an operation was refused.", fields)
+}
+
+/// Writes a refusal as an element.
+pub(super) fn refusal(problem: &Problem, request_id: &str) -> Element {
+    let called = |name: &str| {
+        let one = operations().values().find(|one| one.facts.name == name);
+        one.map_or(name, |one| one.facts.type_name).to_owned()
+    };
+    let fields = json!({
+        "code": problem.code.as_str(),
+        "detail": problem.detail,
+        "field": problem.field.as_deref().filter(|field| !field.is_empty()),
+        "hint": problem.hint_with(called),
+        "retry_after_seconds": problem.retry_after_seconds,
+        "request_id": Some(request_id).filter(|id| !id.is_empty()),
+    });
+    let fields: Record = fields.as_object().cloned().unwrap_or_default();
+    write_record(REFUSAL, &fields, &shape(), &Shapes::default())
+}
+
+/// Writes a refusal into a response, with the status that the version's specification wants.
+pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
+    let version = response.extensions().get::<FaultIn>().map_or(Version::V11, |FaultIn(version)| *version);
+    let special = response.extensions().get::<SoapFaultCode>().copied();
+    let code = special.unwrap_or_else(|| code_of(problem.code));
+    let reason = format!("{}: {}", problem.code.as_str(), problem.detail);
+    let fault = SoapFault { code, reason, detail: vec![refusal(problem, request_id)] };
+    let body = soap::write(&Envelope::fault(version, fault)).unwrap_or_default();
+    *response.status_mut() = status(version, code, problem.code);
+    *response.body_mut() = body.into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    if let Ok(kind) = HeaderValue::from_str(&version.content_type("")) {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    if let Some(seconds) = problem.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+}
+
+/// Returns whose fault it is.
+fn code_of(code: ErrorCode) -> SoapFaultCode {
+    if status_of(code).is_server_error() { SoapFaultCode::Receiver } else { SoapFaultCode::Sender }
+}
+
+/// Returns the status: SOAP 1.1 has one for all faults, SOAP 1.2 another for the sender's; what is no envelope at all is told
+/// as HTTP tells it.
+fn status(version: Version, code: SoapFaultCode, problem: ErrorCode) -> StatusCode {
+    match (problem, version, code) {
+        (ErrorCode::MethodNotAllowed | ErrorCode::UnsupportedMediaType, ..) => status_of(problem),
+        (_, Version::V12, SoapFaultCode::Sender) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}

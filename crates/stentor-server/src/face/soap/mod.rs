@@ -1,0 +1,211 @@
+//! The SOAP face at `/soap`, for SOAP 1.1 and 1.2: every operation is an element in the body, and its reply another.
+
+mod fault;
+mod schema;
+mod wsdl;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use stentor_wire::DocumentLimits;
+use stentor_wire::soap::{self, Envelope, SoapBody, Version};
+use stentor_wire::xml::dom::Element;
+
+use super::Api;
+use super::http::auth::asked_of;
+use super::http::headers::header_text;
+use super::http::refusal::{Refusal, WriteRefusal};
+use super::http::{body, middleware};
+use super::record::xml::{NAMESPACE, read_record, write_record};
+use super::record::{Asked, Dispatcher};
+use crate::contract::description::{OperationShape, description};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use fault::{FaultIn, Refused};
+
+pub(super) use schema::{SCHEMA, schema};
+pub use wsdl::wsdl;
+
+/// What the name of a reply adds to the name of its operation.
+const RESPONSE: &str = "Response";
+/// What holds the record of a reply: were its fields in its place, tools would take those for one thing that a request and
+/// its reply both name.
+const RETURN: &str = "return";
+/// The reply to an element that no operation is called, among replies to others.
+const UNKNOWN_RESPONSE: &str = "UnknownResponse";
+/// Most operations in one body.
+const CALLS_MAX_COUNT: usize = 1_000;
+/// Most elements of an envelope: the tree that is made of them takes some 200 bytes each.
+const NODES_MAX_COUNT: usize = 50_000;
+
+/// Returns whether there is an element for the operation of a name.
+#[must_use]
+pub fn carries(operation: &str) -> bool {
+    operations().values().any(|one| one.facts.name == operation) && Dispatcher::get().knows(operation)
+}
+
+/// Builds the routes of this face.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = fault::write;
+    Router::new()
+        .route("/soap", get(describe).post(answer))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn(in_version))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+/// Has refusals answered in the version that the content type names, where the envelope was not read.
+async fn in_version(request: Request, next: Next) -> Response {
+    let version = version_of(request.headers());
+    let mut response = next.run(request).await;
+    let known = response.extensions().get::<FaultIn>().is_some();
+    if let Some(version) = version.filter(|_| !known) {
+        response.extensions_mut().insert(FaultIn(version));
+    }
+    response
+}
+
+/// Returns the version of SOAP that a content type stands for.
+fn version_of(headers: &HeaderMap) -> Option<Version> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let kind = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/xml" | "application/xml" => Some(Version::V11),
+        "application/soap+xml" => Some(Version::V12),
+        _ => None,
+    }
+}
+
+/// Answers `GET /soap?wsdl`, which needs no key.
+async fn describe(request: Request) -> Result<Response, Refusal> {
+    let (parts, _) = request.into_parts();
+    if !parts.uri.query().is_some_and(|query| query.to_ascii_lowercase().starts_with("wsdl")) {
+        let problem = Problem::new(ErrorCode::MethodNotAllowed, "envelopes are posted here");
+        return Err(problem.with_hint("`GET /soap?wsdl` returns the description").into());
+    }
+    let document = wsdl::at(&address(&parts));
+    Ok(([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], document).into_response())
+}
+
+/// Returns where this face is, as the caller has found it.
+fn address(parts: &Parts) -> String {
+    let header = |name: &str| header_text(&parts.headers, name).ok().flatten();
+    let is_plain = |host: &&str| {
+        (1..=255).contains(&host.len())
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
+    };
+    let authority = parts.uri.authority().map(|authority| authority.as_str());
+    let Some(host) = header("host").or(authority).filter(is_plain) else {
+        return wsdl::ADDRESS.to_owned();
+    };
+    let is_https = parts.uri.scheme_str() == Some("https") || header("x-forwarded-proto") == Some("https");
+    format!("{}://{host}/soap", if is_https { "https" } else { "http" })
+}
+
+async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refused> {
+    let (parts, body) = request.into_parts();
+    // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
+    let asked = asked_of(&parts, &api).await?;
+    version_of(&parts.headers).ok_or_else(other_content)?;
+    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let limits = DocumentLimits {
+        document_max_bytes: api.large_body_max_bytes(),
+        nodes_max: NODES_MAX_COUNT,
+        ..DocumentLimits::default()
+    };
+    let Envelope { version, body, .. } = soap::read(&bytes, &limits, &[])?;
+    let refused = Refused::told_in(version);
+    let elements = called(body).map_err(&refused)?;
+    let replies = replies(&api, &asked, elements).await.map_err(&refused)?;
+    written(&Envelope::around(version, replies)).map_err(refused)
+}
+
+fn other_content() -> Problem {
+    Problem::new(ErrorCode::UnsupportedMediaType, "an envelope of SOAP is wanted here")
+        .with_hint("send `Content-Type: text/xml` for SOAP 1.1 or `application/soap+xml` for SOAP 1.2")
+}
+
+/// Returns what is called, at least one operation and not too many.
+fn called(body: SoapBody) -> ServiceResult<Vec<Element>> {
+    let problem = |detail: String| Err(Problem::new(ErrorCode::InvalidRequest, detail));
+    match body {
+        SoapBody::Fault(_) => problem("the body holds a fault where an operation is wanted".into()),
+        SoapBody::Elements(elements) if elements.is_empty() => {
+            problem("the body is empty where an operation is wanted".into())
+        }
+        SoapBody::Elements(elements) if elements.len() > CALLS_MAX_COUNT => Err(Problem::new(
+            ErrorCode::PayloadTooLarge,
+            format!("at most {CALLS_MAX_COUNT} operations in one body"),
+        )),
+        SoapBody::Elements(elements) => Ok(elements),
+    }
+}
+
+/// Serves one after the other. Where several are in one body, what one is refused stands in its reply and does not touch the
+/// next; one alone is refused with a fault.
+async fn replies(api: &Api, asked: &Asked, elements: Vec<Element>) -> ServiceResult<Vec<Element>> {
+    if let [element] = &elements[..] {
+        return Ok(vec![serve(api, asked, element).await?]);
+    }
+    let mut replies = Vec::with_capacity(elements.len());
+    for element in &elements {
+        let reply = serve(api, asked, element).await;
+        replies.push(reply.unwrap_or_else(|problem| refused_reply(element, &problem, asked)));
+    }
+    Ok(replies)
+}
+
+fn refused_reply(element: &Element, problem: &Problem, asked: &Asked) -> Element {
+    let known = operation(element).map(reply_name);
+    let name = known.unwrap_or_else(|_| UNKNOWN_RESPONSE.to_owned());
+    Element::of(NAMESPACE, &name).with(fault::refusal(problem, &asked.origin.request_id))
+}
+
+async fn serve(api: &Api, asked: &Asked, element: &Element) -> ServiceResult<Element> {
+    let one = operation(element)?;
+    let shapes = &description().shapes;
+    let record = read_record(element, &one.request, shapes)?;
+    let served = Dispatcher::get().call(one.facts.name, api, asked.clone(), record);
+    let served = served.ok_or_else(|| Problem::not_found("operation"))?;
+    let reply = Element::of(NAMESPACE, &reply_name(one));
+    let record = served.await?;
+    if one.reply.fields.is_empty() {
+        return Ok(reply);
+    }
+    Ok(reply.with(write_record(RETURN, &record, &one.reply, shapes)))
+}
+
+fn reply_name(one: &OperationShape) -> String {
+    format!("{}{RESPONSE}", one.facts.type_name)
+}
+
+/// All operations by the names of their elements.
+fn operations() -> &'static HashMap<&'static str, &'static OperationShape> {
+    static OPERATIONS: OnceLock<HashMap<&'static str, &'static OperationShape>> = OnceLock::new();
+    OPERATIONS.get_or_init(|| description().operations.iter().map(|one| (one.facts.type_name, one)).collect())
+}
+
+fn operation(element: &Element) -> ServiceResult<&'static OperationShape> {
+    let is_ours = element.namespace.as_deref() == Some(NAMESPACE);
+    let found = operations().get(element.name.as_str()).copied().filter(|_| is_ours);
+    found.ok_or_else(|| {
+        let shown: String = element.name.chars().take(100).collect();
+        let detail = format!("there is no operation `{shown}` in this namespace");
+        Problem::new(ErrorCode::NotFound, detail)
+            .with_hint(format!("the namespace is {NAMESPACE}; `GET /soap?wsdl` lists the operations"))
+    })
+}
+
+fn written(envelope: &Envelope) -> ServiceResult<Response> {
+    let bytes = soap::write(envelope).map_err(|error| {
+        tracing::error!(%error, "a reply cannot be written as SOAP");
+        Problem::new(ErrorCode::Internal, "the reply cannot be written as SOAP")
+    })?;
+    Ok(([(header::CONTENT_TYPE, envelope.version.content_type(""))], bytes).into_response())
+}
