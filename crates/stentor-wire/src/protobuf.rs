@@ -1,5 +1,7 @@
 //! Protocol Buffers: content by the schema in [`SCHEMA`].
 
+pub mod fields;
+
 use crate::{Content, DocumentLimits, Item, Point, WireError};
 use prost::{Message, Oneof};
 

@@ -3,6 +3,7 @@
 
 mod asked;
 mod dispatch;
+pub mod protobuf;
 mod reply;
 mod request;
 mod subject;

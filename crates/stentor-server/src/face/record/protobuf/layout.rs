@@ -1,0 +1,113 @@
+//! What stands under which number in a record.
+
+use std::collections::HashMap;
+
+use crate::contract::description::Numbers;
+use crate::contract::shape::{FieldShape, RecordShape, Shape};
+
+/// All records, and where each stands.
+#[derive(Debug)]
+pub(super) struct Layouts {
+    all: Vec<Layout>,
+    by_name: HashMap<String, usize>,
+}
+
+/// One record.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) is_choice: bool,
+    /// In the order of their numbers.
+    pub(super) fields: Vec<Field>,
+}
+
+/// One field.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) is_required: bool,
+}
+
+/// What stands in a field.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Text,
+    Int,
+    Double,
+    Bool,
+    /// Text of JSON; also a list or a map inside another, which the format cannot say.
+    Json,
+    /// The record at this place.
+    Record(usize),
+    List(Box<Self>),
+    Map(Box<Self>),
+}
+
+impl Layouts {
+    pub(super) fn new<'a>(records: impl Iterator<Item = &'a RecordShape>, numbers: &Numbers) -> Self {
+        let shapes: Vec<&RecordShape> = records.collect();
+        let by_name: HashMap<_, _> =
+            shapes.iter().enumerate().map(|(at, one)| (one.name.clone(), at)).collect();
+        let layout = |shape: &&RecordShape| {
+            let field = |field| field_of(&shape.name, field, numbers, &by_name);
+            let mut fields: Vec<_> = shape.fields.iter().filter_map(field).collect();
+            fields.sort_by_key(|field| field.number);
+            Layout { is_choice: shape.is_choice, fields }
+        };
+        Self { all: shapes.iter().map(layout).collect(), by_name }
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Layout> {
+        self.all.get(*self.by_name.get(name)?)
+    }
+
+    pub(super) fn at(&self, place: usize) -> &Layout {
+        &self.all[place]
+    }
+}
+
+impl Layout {
+    /// Returns the field of a number.
+    pub(super) fn field(&self, number: u32) -> Option<&Field> {
+        let at = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
+        self.fields.get(at)
+    }
+}
+
+impl Kind {
+    /// Returns whether values of this kind stand one behind the other in a list, without their number before each.
+    pub(super) const fn is_packed(&self) -> bool {
+        matches!(self, Self::Int | Self::Double | Self::Bool)
+    }
+}
+
+fn field_of(
+    record: &str,
+    field: &FieldShape,
+    numbers: &Numbers,
+    places: &HashMap<String, usize>,
+) -> Option<Field> {
+    let number = numbers.field(record, &field.name)?;
+    let kind = kind_of(&field.shape, places);
+    Some(Field { number, name: field.name.clone(), kind, is_required: field.is_required })
+}
+
+fn kind_of(shape: &Shape, places: &HashMap<String, usize>) -> Kind {
+    let inner = |shape: &Shape| {
+        Box::new(match shape {
+            Shape::List(_) | Shape::Map(_) => Kind::Json,
+            other => kind_of(other, places),
+        })
+    };
+    match shape {
+        Shape::Text => Kind::Text,
+        Shape::Int => Kind::Int,
+        Shape::Double => Kind::Double,
+        Shape::Bool => Kind::Bool,
+        Shape::Json => Kind::Json,
+        Shape::List(of) => Kind::List(inner(of)),
+        Shape::Map(of) => Kind::Map(inner(of)),
+        Shape::Record(name) => places.get(name).map_or(Kind::Json, |at| Kind::Record(*at)),
+    }
+}

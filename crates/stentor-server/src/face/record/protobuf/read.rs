@@ -1,0 +1,287 @@
+//! Reads records. All that is read is foreign: what it costs is bounded by its bytes, its depth and the values in it.
+
+use serde_json::{Map, Number, Value};
+use stentor_wire::protobuf::fields::{Wire, read_delimited, read_double, read_key, read_varint, skip};
+use stentor_wire::{DocumentLimits, WireError};
+
+use super::layout::{Field, Kind, Layout, Layouts};
+use super::within;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::record::Record;
+
+/// No record goes deeper, whatever the limits say, so that no stack overflows.
+const DEPTH_CEILING: usize = 100;
+/// Numbers of the fields of a map's entry.
+const MAP_KEY: u32 = 1;
+const MAP_VALUE: u32 = 2;
+
+/// Reads a record from all of the bytes.
+pub(super) fn record(
+    layouts: &Layouts,
+    layout: &Layout,
+    bytes: &[u8],
+    limits: &DocumentLimits,
+) -> ServiceResult<Record> {
+    let max_bytes = limits.document_max_bytes;
+    if bytes.len() > max_bytes {
+        return Err(too_much(format!("a record may have at most {max_bytes} bytes")));
+    }
+    let depth_max = limits.depth_max.min(DEPTH_CEILING);
+    let mut reader =
+        Reader { layouts, depth_left: depth_max, nodes_left: limits.nodes_max, nodes_max: limits.nodes_max };
+    let mut record = Record::new();
+    reader.fields(layout, bytes, &mut record)?;
+    Ok(record)
+}
+
+struct Reader<'a> {
+    layouts: &'a Layouts,
+    depth_left: usize,
+    nodes_left: usize,
+    nodes_max: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the fields of a record into it; what is there twice is joined, as the format demands it.
+    fn fields(&mut self, layout: &Layout, mut bytes: &[u8], record: &mut Record) -> ServiceResult<()> {
+        self.depth_left = self.depth_left.checked_sub(1).ok_or_else(too_deep)?;
+        while !bytes.is_empty() {
+            let (number, wire) = read_key(&mut bytes).map_err(malformed)?;
+            match layout.field(number) {
+                None => skip(wire, &mut bytes).map_err(malformed)?,
+                Some(field) => {
+                    if layout.is_choice {
+                        record.retain(|name, _| *name == field.name);
+                    }
+                    let read = self.field(field, wire, &mut bytes, record);
+                    read.map_err(|problem| within(&field.name, problem))?;
+                }
+            }
+        }
+        self.complete(layout, record)?;
+        self.depth_left += 1;
+        Ok(())
+    }
+
+    /// Adds what is absent because it is zero or empty.
+    fn complete(&mut self, layout: &Layout, record: &mut Record) -> ServiceResult<()> {
+        for field in layout.fields.iter().filter(|field| field.is_required) {
+            let Some(value) = zero(&field.kind) else { continue };
+            if !record.contains_key(&field.name) {
+                self.count()?;
+                record.insert(field.name.clone(), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &mut self,
+        field: &Field,
+        wire: Wire,
+        bytes: &mut &[u8],
+        record: &mut Record,
+    ) -> ServiceResult<()> {
+        match &field.kind {
+            Kind::List(inner) => self.list(inner, wire, bytes, slot(record, &field.name)),
+            Kind::Map(inner) => self.entry(inner, wire, bytes, slot(record, &field.name)),
+            kind => {
+                let before = record.remove(&field.name);
+                let value = self.value(kind, wire, bytes, before)?;
+                record.insert(field.name.clone(), value);
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&mut self, inner: &Kind, wire: Wire, bytes: &mut &[u8], list: &mut Value) -> ServiceResult<()> {
+        let mut values = match list.take() {
+            Value::Array(values) => values,
+            _ => Vec::new(),
+        };
+        let at = |values: &[Value], problem| within(&format!("[{}]", values.len()), problem);
+        if wire == Wire::Delimited && inner.is_packed() {
+            let mut packed = delimited(bytes)?;
+            let wire = if matches!(inner, Kind::Double) { Wire::Fixed64 } else { Wire::Varint };
+            while !packed.is_empty() {
+                let value = self.value(inner, wire, &mut packed, None);
+                values.push(value.map_err(|problem| at(&values, problem))?);
+            }
+        } else {
+            let value = self.value(inner, wire, bytes, None);
+            values.push(value.map_err(|problem| at(&values, problem))?);
+        }
+        *list = Value::Array(values);
+        Ok(())
+    }
+
+    /// Reads one entry of a map: a record of a key and a value, either of which may be absent because it is empty.
+    fn entry(&mut self, inner: &Kind, wire: Wire, bytes: &mut &[u8], map: &mut Value) -> ServiceResult<()> {
+        expect(wire, Wire::Delimited)?;
+        let mut entry = delimited(bytes)?;
+        let (mut name, mut value) = (String::new(), None);
+        while !entry.is_empty() {
+            let (number, wire) = read_key(&mut entry).map_err(malformed)?;
+            match number {
+                MAP_KEY => {
+                    expect(wire, Wire::Delimited)?;
+                    name = text(&mut entry)?.to_owned();
+                }
+                MAP_VALUE => {
+                    let read = self.value(inner, wire, &mut entry, value.take());
+                    value = Some(read.map_err(|problem| within(&name, problem))?);
+                }
+                _ => skip(wire, &mut entry).map_err(malformed)?,
+            }
+        }
+        let value =
+            value.or_else(|| default(inner)).ok_or_else(|| Problem::field(name.clone(), "is missing"))?;
+        self.count()?;
+        let mut entries = object(map.take());
+        entries.insert(name, value);
+        *map = Value::Object(entries);
+        Ok(())
+    }
+
+    /// Reads one value; a record that was there before is continued.
+    fn value(
+        &mut self,
+        kind: &Kind,
+        wire: Wire,
+        bytes: &mut &[u8],
+        before: Option<Value>,
+    ) -> ServiceResult<Value> {
+        self.count()?;
+        Ok(match kind {
+            Kind::Int => {
+                expect(wire, Wire::Varint)?;
+                Value::from(varint(bytes)?.cast_signed())
+            }
+            Kind::Bool => {
+                expect(wire, Wire::Varint)?;
+                Value::Bool(varint(bytes)? != 0)
+            }
+            Kind::Double => {
+                expect(wire, Wire::Fixed64)?;
+                double(bytes)?
+            }
+            Kind::Text => {
+                expect(wire, Wire::Delimited)?;
+                Value::from(text(bytes)?)
+            }
+            Kind::Json | Kind::List(_) | Kind::Map(_) => {
+                expect(wire, Wire::Delimited)?;
+                json(text(bytes)?)?
+            }
+            Kind::Record(at) => {
+                expect(wire, Wire::Delimited)?;
+                self.inner(*at, delimited(bytes)?, before)?
+            }
+        })
+    }
+
+    fn inner(&mut self, at: usize, bytes: &[u8], before: Option<Value>) -> ServiceResult<Value> {
+        let layout = self.layouts.at(at);
+        let mut record = match before {
+            Some(Value::String(word)) => Map::from_iter([(word, Value::Bool(true))]),
+            other => object(other.unwrap_or_default()),
+        };
+        self.fields(layout, bytes, &mut record)?;
+        if layout.is_choice { chosen(layout, record) } else { Ok(Value::Object(record)) }
+    }
+
+    fn count(&mut self) -> ServiceResult<()> {
+        let max = self.nodes_max;
+        let left = self.nodes_left.checked_sub(1);
+        self.nodes_left = left.ok_or_else(|| too_much(format!("a record may have at most {max} values")))?;
+        Ok(())
+    }
+}
+
+/// Returns a choice as JSON has it: one without content is its name.
+fn chosen(layout: &Layout, record: Record) -> ServiceResult<Value> {
+    match record.iter().next() {
+        None => {
+            let names: Vec<_> = layout.fields.iter().map(|field| field.name.as_str()).collect();
+            Err(Problem::field("", format!("must have one of {}", names.join(", "))))
+        }
+        Some((name, Value::Bool(true))) => Ok(Value::from(name.as_str())),
+        Some((name, Value::Bool(false))) => Err(Problem::field(name.as_str(), "must be true")),
+        Some(_) => Ok(Value::Object(record)),
+    }
+}
+
+fn slot<'a>(record: &'a mut Record, name: &str) -> &'a mut Value {
+    if !record.contains_key(name) {
+        record.insert(name.to_owned(), Value::Null);
+    }
+    &mut record[name]
+}
+
+fn object(value: Value) -> Record {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Record::new(),
+    }
+}
+
+/// Returns what an absent field means that must be there; `None` where it must be said.
+fn zero(kind: &Kind) -> Option<Value> {
+    match kind {
+        Kind::Int => Some(Value::from(0)),
+        Kind::Double => Some(Value::from(0.0)),
+        Kind::Bool => Some(Value::Bool(false)),
+        Kind::List(_) => Some(Value::Array(Vec::new())),
+        Kind::Map(_) => Some(Value::Object(Map::new())),
+        Kind::Text | Kind::Json | Kind::Record(_) => None,
+    }
+}
+
+/// Returns what an absent value of a map's entry means.
+fn default(kind: &Kind) -> Option<Value> {
+    match kind {
+        Kind::Text => Some(Value::from("")),
+        kind => zero(kind),
+    }
+}
+
+fn varint(bytes: &mut &[u8]) -> ServiceResult<u64> {
+    read_varint(bytes).map_err(malformed)
+}
+
+fn double(bytes: &mut &[u8]) -> ServiceResult<Value> {
+    let number = Number::from_f64(read_double(bytes).map_err(malformed)?);
+    number.map(Value::Number).ok_or_else(|| Problem::field("", "must be a finite number"))
+}
+
+fn delimited<'a>(bytes: &mut &'a [u8]) -> ServiceResult<&'a [u8]> {
+    read_delimited(bytes).map_err(malformed)
+}
+
+fn text<'a>(bytes: &mut &'a [u8]) -> ServiceResult<&'a str> {
+    std::str::from_utf8(delimited(bytes)?).map_err(|_| Problem::field("", "must be text in UTF-8"))
+}
+
+fn json(text: &str) -> ServiceResult<Value> {
+    serde_json::from_str(text).map_err(|error| Problem::field("", format!("must be JSON: {error}")))
+}
+
+fn expect(found: Wire, wanted: Wire) -> ServiceResult<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    let why = format!("the value is laid out as {found:?} where {wanted:?} belongs");
+    Err(Problem::new(ErrorCode::InvalidRequest, why))
+}
+
+fn malformed(error: WireError) -> Problem {
+    Problem::new(ErrorCode::InvalidRequest, error.to_string())
+}
+
+fn too_much(why: String) -> Problem {
+    Problem::new(ErrorCode::PayloadTooLarge, why)
+}
+
+fn too_deep() -> Problem {
+    Problem::new(ErrorCode::InvalidRequest, "records are nested too deep")
+}

@@ -1,0 +1,108 @@
+//! Writes records, fields in the order of their numbers.
+
+use serde_json::Value;
+use stentor_wire::protobuf::fields::{Wire, put_delimited, put_field, put_key, put_varint};
+
+use super::layout::{Field, Kind, Layout, Layouts};
+use super::within;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::record::Record;
+
+/// Writes a record; a field that is null is left out.
+pub(super) fn record(
+    layouts: &Layouts,
+    layout: &Layout,
+    record: &Record,
+    out: &mut Vec<u8>,
+) -> ServiceResult<()> {
+    for field in &layout.fields {
+        let value = record.get(&field.name).filter(|value| !value.is_null());
+        let Some(value) = value else { continue };
+        self::field(layouts, field, value, out).map_err(|problem| within(&field.name, problem))?;
+    }
+    Ok(())
+}
+
+fn field(layouts: &Layouts, field: &Field, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+    match &field.kind {
+        Kind::List(inner) => list(layouts, field.number, inner, value, out),
+        Kind::Map(inner) => map(layouts, field.number, inner, value, out),
+        kind => numbered(layouts, field.number, kind, value, out),
+    }
+}
+
+fn list(layouts: &Layouts, number: u32, inner: &Kind, list: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+    let values = list.as_array().ok_or_else(unfit)?;
+    if !inner.is_packed() {
+        return values.iter().try_for_each(|value| numbered(layouts, number, inner, value, out));
+    }
+    if values.is_empty() {
+        return Ok(());
+    }
+    let mut packed = Vec::new();
+    values.iter().try_for_each(|value| bare(layouts, inner, value, &mut packed))?;
+    put_field(number, &packed, out);
+    Ok(())
+}
+
+fn map(layouts: &Layouts, number: u32, inner: &Kind, map: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+    for (name, value) in map.as_object().ok_or_else(unfit)? {
+        let mut entry = Vec::new();
+        put_field(1, name.as_bytes(), &mut entry);
+        numbered(layouts, 2, inner, value, &mut entry).map_err(|problem| within(name, problem))?;
+        put_field(number, &entry, out);
+    }
+    Ok(())
+}
+
+/// Writes a value with its number before it.
+fn numbered(
+    layouts: &Layouts,
+    number: u32,
+    kind: &Kind,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> ServiceResult<()> {
+    let wire = match kind {
+        Kind::Int | Kind::Bool => Wire::Varint,
+        Kind::Double => Wire::Fixed64,
+        _ => Wire::Delimited,
+    };
+    put_key(number, wire, out);
+    bare(layouts, kind, value, out)
+}
+
+fn bare(layouts: &Layouts, kind: &Kind, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+    match kind {
+        Kind::Int => put_varint(int(value)?.cast_unsigned(), out),
+        Kind::Bool => out.push(u8::from(value.as_bool().ok_or_else(unfit)?)),
+        Kind::Double => out.extend(value.as_f64().ok_or_else(unfit)?.to_le_bytes()),
+        Kind::Text => put_delimited(value.as_str().ok_or_else(unfit)?.as_bytes(), out),
+        Kind::Json | Kind::List(_) | Kind::Map(_) => put_delimited(value.to_string().as_bytes(), out),
+        Kind::Record(at) => put_delimited(&inner(layouts, layouts.at(*at), value)?, out),
+    }
+    Ok(())
+}
+
+fn inner(layouts: &Layouts, layout: &Layout, value: &Value) -> ServiceResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match value {
+        Value::Object(fields) => record(layouts, layout, fields, &mut bytes)?,
+        Value::String(word) if layout.is_choice => {
+            let fields = Record::from_iter([(word.clone(), Value::Bool(true))]);
+            record(layouts, layout, &fields, &mut bytes)?;
+        }
+        _ => return Err(unfit()),
+    }
+    Ok(bytes)
+}
+
+/// Returns a whole number; one beyond the format's largest is its largest.
+fn int(value: &Value) -> ServiceResult<i64> {
+    let beyond = || value.as_u64().map(|_| i64::MAX);
+    value.as_i64().or_else(beyond).ok_or_else(unfit)
+}
+
+fn unfit() -> Problem {
+    Problem::new(ErrorCode::Internal, "the value is not of the kind that the contract describes")
+}
