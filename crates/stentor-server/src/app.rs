@@ -20,7 +20,9 @@ use crate::config::{ApiConfig, Config};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
 use crate::front;
 use crate::keys::{Pepper, ServiceKey, root_key};
-use crate::listen::{Certificate, Connections, Http, Listener, ListenerState, SocketCounts, ConnectionTimeouts};
+use crate::listen::{
+    Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
+};
 pub use crate::node::{
     AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE, Sealing, inspect, queue_file,
     rotate, store_file,
@@ -179,7 +181,8 @@ fn key_files(cause: std::io::Error) -> AppError {
 
 /// Serves all faces until `stop`.
 async fn serve(listener: Listener, socket: Option<Listener>, api: Api, stop: CancellationToken) {
-    let over_http = listener.serve(Http(front::router(&api).merge(api.router())), stop.clone().cancelled_owned());
+    let over_http =
+        listener.serve(Http(front::router(&api).merge(api.router())), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
@@ -298,7 +301,7 @@ async fn open_socket(
 ) -> Result<Option<Listener>, AppError> {
     let Some(address) = config.socket_listen else { return Ok(None) };
     let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
-    let listener = Listener::bind(address, tls, connections.clone(), waits(config)).await;
+    let listener = Listener::bind(address, tls, connections.clone(), timeouts(config)).await;
     let setting = "api.socket_listen";
     let listener = listener.map_err(|cause| AppError::Listen { setting, address, cause })?;
     if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
@@ -310,7 +313,7 @@ async fn open_socket(
     Ok(Some(listener))
 }
 
-const fn waits(config: &ApiConfig) -> ConnectionTimeouts {
+const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
     ConnectionTimeouts {
         header: Duration::from_secs(config.header_timeout_seconds),
         idle: Duration::from_secs(config.connection_idle_timeout_seconds),

@@ -71,7 +71,7 @@ pub(crate) struct ConnectionTimeouts {
 /// A connection that was accepted.
 pub(crate) struct Accepted {
     /// Who is at the other end.
-    pub(crate) peer: Peer,
+    pub(crate) peer: PeerAddress,
     /// Its place among all connections.
     pub(crate) place: Arc<Place>,
     /// Cancelled when the server stops.

@@ -1,8 +1,8 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
 mod api;
-pub(crate) mod discovery;
-mod http;
+mod discovery;
+pub(crate) mod http;
 mod markup;
 pub mod record;
 pub mod rest;
@@ -58,8 +58,18 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         write: rest::openapi_json,
     },
     FaceDescription { name: "wadl", about: "REST as WADL", media_type: "application/xml", write: rest::wadl },
-    FaceDescription { name: "wsdl2", about: "REST as WSDL 2.0", media_type: "application/xml", write: rest::wsdl2 },
-    FaceDescription { name: "wsdl", about: "SOAP as WSDL 1.1, for SOAP 1.1 and 1.2", media_type: "application/xml", write: soap::wsdl },
+    FaceDescription {
+        name: "wsdl2",
+        about: "REST as WSDL 2.0",
+        media_type: "application/xml",
+        write: rest::wsdl2,
+    },
+    FaceDescription {
+        name: "wsdl",
+        about: "SOAP as WSDL 1.1, for SOAP 1.1 and 1.2",
+        media_type: "application/xml",
+        write: soap::wsdl,
+    },
     FaceDescription {
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",

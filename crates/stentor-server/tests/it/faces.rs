@@ -1,6 +1,6 @@
 //! Faces beside REST over the same contract.
 
 mod discovery;
-mod socket;
 mod soap;
+mod socket;
 mod xmlrpc;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::no_room;
-use crate::shares::{Part, Shares};
+use crate::shares::{SharePart, Shares};
 
 /// Most bytes that are read at once.
 const READ_BYTES: usize = 8 << 10;
@@ -34,7 +34,7 @@ pub(super) struct FrameLimits {
 /// A payload, and the room that it takes among all bodies.
 pub(super) struct Framed {
     pub(super) payload: Vec<u8>,
-    pub(super) room: Part,
+    pub(super) room: SharePart,
 }
 
 /// Reads frames from a stream.
@@ -42,7 +42,7 @@ pub(super) struct FrameReader<R> {
     stream: R,
     limits: FrameLimits,
     frames: Frames,
-    room: Part,
+    room: SharePart,
     /// Waiting bytes for which room is taken.
     counted_bytes: usize,
     /// When the frame must be whole whose first bytes are there.
