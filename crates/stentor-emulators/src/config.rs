@@ -9,14 +9,16 @@ use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Dialect, LivePolicy, Policy};
 use crate::service::{EmulatedService, EmulatorContext};
 use crate::tls::{self, TlsConfig};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// The configuration of one emulator. Every field has a default that accepts any well-formed request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, bound(deserialize = "T: VendorOptions + Deserialize<'de>"))]
+#[serde(default, bound(deserialize = "T: VendorOptions + Deserialize<'de>"))]
 pub struct EmulatorConfig<T> {
     /// Where to listen; port 0 takes any free port.
     pub listen: SocketAddr,
@@ -40,10 +42,17 @@ pub struct EmulatorConfig<T> {
     /// What only this push service has; its fields stand beside the others.
     #[serde(flatten)]
     pub vendor: T,
+    /// Refuses any other field. It must stand last: what is left over for it is in no field above.
+    #[serde(flatten, skip_serializing)]
+    pub others: NoOtherField<T>,
 }
 
+/// Reads what the fields of a configuration leave over, which must be nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoOtherField<T>(PhantomData<T>);
+
 /// What only one push service has.
-pub trait VendorOptions: Default {
+pub trait VendorOptions: Default + Serialize {
     /// The limit of streams that it announces by default.
     const MAX_CONCURRENT_STREAMS: u32;
 }
@@ -61,8 +70,45 @@ impl<T: VendorOptions> Default for EmulatorConfig<T> {
             engine: IgnoredAny,
             strict_tokens: false,
             vendor: T::default(),
+            others: NoOtherField::default(),
         }
     }
+}
+
+impl<T> Default for NoOtherField<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, T: VendorOptions> Deserialize<'de> for NoOtherField<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self::default())
+    }
+}
+
+impl<'de, T: VendorOptions> Visitor<'de> for NoOtherField<T> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no other field")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut left: A) -> Result<Self, A::Error> {
+        match left.next_key::<String>()? {
+            None => Ok(self),
+            Some(field) => {
+                let known = known_fields::<T>().join("`, `");
+                Err(A::Error::custom(format_args!("unknown field `{field}`, expected one of `{known}`")))
+            }
+        }
+    }
+}
+
+/// Lists the fields that a configuration may have.
+fn known_fields<T: VendorOptions>() -> Vec<String> {
+    let written = serde_json::to_value(EmulatorConfig::<T>::default()).unwrap_or_default();
+    written.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
 /// What one push service differs in, as far as connections, policy and devices go.

@@ -11,6 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
+use stentor_core::ports::store::StoreFigures;
 
 use crate::pipeline::Failure;
 use crate::pipeline::settle::kind::OutcomeKind;
@@ -35,7 +36,7 @@ pub async fn render(service: &Service, board: &ServerStatus) -> String {
         counts,
         uptime_seconds: board.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, board, now),
-        log_bytes: board.store_figures().await.map(|figures| figures.log_bytes),
+        store: board.store_figures().await,
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -56,7 +57,7 @@ struct Gathered {
     counts: [(&'static str, &'static str, u64); 6],
     uptime_seconds: f64,
     listener: ListenerFacts,
-    log_bytes: Option<u64>,
+    store: Option<StoreFigures>,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -80,7 +81,7 @@ impl Collector for Gathered {
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
         self.listener.encode(to)?;
-        let log = self.log_bytes.map(|bytes| (Labels::new(), bytes as f64));
+        let log = self.store.map(|figures| (Labels::new(), figures.log_bytes as f64));
         gauges(to, "store_wal_bytes", "Size of the store's write-ahead log", log)?;
         self.queue(to)?;
         self.pipeline(to)?;
@@ -125,6 +126,8 @@ impl Gathered {
         self.failures(to)?;
         let aside = total(stats.chunks_set_aside);
         counters(to, "chunks_set_aside", "Damaged chunks given up", aside)?;
+        let rows = self.store.map(|figures| (Labels::new(), figures.damaged_rows));
+        counters(to, "rows_damaged", "Rows that could not be read and are left out of lists", rows)?;
         let recovered = stats.recovery.deliveries;
         counters(
             to,

@@ -100,3 +100,14 @@ fn settings_of_one_push_service_stand_beside_the_common_ones_and_unknown_ones_ar
     let foreign = serde_json::from_str::<crate::ApnsConfig>(r#"{"projects":["p"]}"#).unwrap_err();
     assert!(foreign.to_string().contains("unknown field `projects`"), "{foreign}");
 }
+
+#[test]
+fn a_refused_field_gets_the_fields_that_there_are() {
+    let refused = serde_json::from_str::<crate::FcmConfig>(r#"{"projekts":["p"],"seed":7}"#).unwrap_err();
+    let told = refused.to_string();
+    assert!(told.starts_with("unknown field `projekts`, expected one of `"), "{told}");
+    for field in ["`auth`", "`listen`", "`projects`", "`strict_tokens`", "line 1"] {
+        assert!(told.contains(field), "{told}");
+    }
+    assert!(!told.contains("`sandbox`") && !told.contains("`engine`"), "{told}");
+}

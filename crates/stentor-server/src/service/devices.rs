@@ -176,7 +176,7 @@ pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
 }
 
 /// Checks what the push service takes at most: a longer token would fail at every message instead.
-fn check_length(provider: ProviderKind, token: &PushToken) -> Result<(), Invalid> {
+pub(super) fn check_length(provider: ProviderKind, token: &PushToken) -> Result<(), Invalid> {
     let max_bytes = stentor_providers::descriptor(provider).token_max_bytes;
     if token.expose().len() <= max_bytes {
         return Ok(());

@@ -13,6 +13,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
 
 use super::calendar::instant;
+use super::devices::check_length;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::messages::{
@@ -34,6 +35,7 @@ impl TokenRequest {
             within(Invalid::new("provider", format!("must be given for {}", self.platform)))
         })?;
         let token = PushToken::new(self.token).map_err(within)?;
+        check_length(provider, &token).map_err(within)?;
         Ok(TokenTarget { platform: self.platform, provider, token })
     }
 }

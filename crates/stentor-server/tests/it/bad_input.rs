@@ -214,6 +214,26 @@ async fn what_a_push_service_would_refuse_is_refused_before_it_is_kept() {
 }
 
 #[tokio::test]
+async fn a_token_too_long_for_its_push_service_is_refused_where_it_is_named() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let refused = async |path: &str, body: Value| {
+        let read = server.send(&tenant, Method::POST, path).json(&body).read().await;
+        let (status, code, field) = read.refusal();
+        (status, code, field.unwrap_or_default(), read.text("detail"))
+    };
+    let token = json!({"platform": "apple", "token": "a".repeat(201)});
+    let registered = refused("/v1/devices", token.clone()).await;
+    assert_eq!((registered.0, registered.1.as_str(), registered.2.as_str()), (422, "invalid_field", "token"));
+    let message = json!({"target": {"token": token}, "data": {"k": "v"}});
+    let sent = refused("/v1/messages", message.clone()).await;
+    assert_eq!((sent.0, sent.1.as_str(), sent.2.as_str()), (422, "invalid_field", "target.token.token"));
+    assert_eq!(sent.3, registered.3.replace("token", "target.token.token"), "in the same words");
+    let schedule = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message});
+    assert_eq!(refused("/v1/schedules", schedule).await.2, "message.target.token.token");
+}
+
+#[tokio::test]
 async fn wrong_addresses_methods_types_and_queries_are_refused() {
     let server = server().await;
     let tenant = server.sender().await;

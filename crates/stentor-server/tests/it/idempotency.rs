@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_core::app::App;
-use stentor_core::id::{AppId, MessageId};
+use stentor_core::id::{AppId, MessageId, ScheduleId};
 use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
-use stentor_core::name::{IdempotencyKey, Label};
+use stentor_core::name::{IdempotencyKey, Label, TimeZoneName, TopicName};
 use stentor_core::ports::store::{Idempotent, IdempotentReply, MessageStore, NewMessage, StoredReply};
+use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::app::store_file;
@@ -16,6 +17,18 @@ use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 
 use crate::harness::{Reading, Tenant, durable_server, server};
+
+/// When earlier versions wrote.
+const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+/// The text of a reply as versions before the contract kept it with a schedule.
+const SCHEDULE_REPLY: &str = concat!(
+    r#"{"id":"sch_0000100000000","name":"n","cron":"0 9 * * *","time_zone":"UTC","until":"2099-01-01T00:00:00.000Z","#,
+    r#""catch_up":"skip","exact":false,"state":"active","created_at":"2026-09-21T14:13:20.000Z","#,
+    r#""next_due":"2026-09-22T09:00:00.000Z","message":{"target":{"topic":"news"},"notification":{"title":"t"},"#,
+    r##""data":{"k":"v"},"android":{"notification":{"color":"#ffffff"}},"apns":{"payload":{"aps":{"badge":1}}},"##,
+    r#""priority":"normal","ttl_seconds":60,"collapse_key":"c"},"#,
+    r#""upcoming":["2026-09-22T09:00:00.000Z","2026-09-23T09:00:00.000Z"]}"#
+);
 
 #[tokio::test]
 async fn a_repeat_gets_the_first_reply_again() {
@@ -167,28 +180,36 @@ async fn a_request_that_differs_in_any_field_is_another_one() {
     }
 }
 
-/// Keeps a message as versions before the contract did: with a hash over method, path and body.
-async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> String {
+/// What versions before the contract kept with what was asked for: a hash over method, path and body, and the reply's text.
+fn kept_before(path: &str, body: &str, record: String) -> IdempotentReply {
     let mut hasher = blake3::Hasher::new();
-    for part in ["POST", "/v1/messages", body] {
+    for part in ["POST", path, body] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
-    let now = Timestamp::from_millis(1_790_000_000_000);
+    let key = IdempotencyKey::new("old").expect("fits");
+    IdempotentReply { key, request_hash: *hasher.finalize().as_bytes(), reply: StoredReply { record } }
+}
+
+/// Opens a store as it was before the server starts, with one app.
+async fn store_with(folder: &std::path::Path, app: AppId) -> SqliteStore {
+    let store = SqliteStore::open(store_file(folder), SqliteSettings::store()).expect("opens");
+    let name = Label::new("before").expect("fits");
+    store.create_app(&App { id: app, name, created_at: NOW }).await.expect("kept");
+    store
+}
+
+/// Keeps a message as versions before the contract did.
+async fn keep_as_before(folder: &std::path::Path, app: AppId, body: &str) -> String {
     let id = MessageId::from_raw(1 << 40);
     let content = Content { data: [("k".to_owned(), "v".to_owned())].into(), ..Content::default() };
     let (priority, ttl) = (Priority::High, Ttl::default());
     let spec = MessageSpec { target: Target::Everyone, content, priority, ttl, collapse_key: None };
-    let message = Message { id, app, spec, created_at: now, due_at: now, occurrence: None };
+    let message = Message { id, app, spec, created_at: NOW, due_at: NOW, occurrence: None };
     let record = json!({"id": id, "campaign": "cmp_0000100000000", "state": "running"}).to_string();
-    let key = IdempotencyKey::new("old").expect("fits");
-    let request_hash = *hasher.finalize().as_bytes();
-    let idempotency = Some(IdempotentReply { key, request_hash, reply: StoredReply { record } });
-    let store = SqliteStore::open(store_file(folder), SqliteSettings::store()).expect("opens");
-    let name = Label::new("before").expect("fits");
-    store.create_app(&App { id: app, name, created_at: now }).await.expect("kept");
+    let idempotency = Some(kept_before("/v1/messages", body, record));
     let new = NewMessage { message, idempotency };
-    let kept = store.accept(vec![new]).await.remove(0).expect("kept");
+    let kept = store_with(folder, app).await.accept(vec![new]).await.remove(0).expect("kept");
     assert!(matches!(kept, Idempotent::Done(_)), "{kept:?}");
     id.to_string()
 }
@@ -212,4 +233,52 @@ async fn a_reply_that_an_older_version_kept_is_given_again() {
     assert_eq!(again.body["state"], Value::from("running"));
     let other = ask(json!({"target": "everyone", "data": {"k": "w"}}).to_string()).read().await;
     assert_eq!(other.refusal().1, "idempotency_key_reused");
+}
+
+/// Keeps a schedule as versions before the contract did.
+async fn keep_schedule_as_before(folder: &std::path::Path, app: AppId, body: &str) {
+    let content = Content { data: [("k".to_owned(), "v".to_owned())].into(), ..Content::default() };
+    let target = Target::Topic(TopicName::new("news").expect("fits"));
+    let (priority, ttl) = (Priority::Normal, Ttl::default());
+    let schedule = Schedule {
+        id: ScheduleId::from_raw(1 << 40),
+        app,
+        name: None,
+        spec: MessageSpec { target, content, priority, ttl, collapse_key: None },
+        recurrence: Recurrence {
+            cron: "0 9 * * *".to_owned(),
+            time_zone: TimeZoneName::new("UTC").expect("fits"),
+            until: None,
+            catch_up: CatchUp::Skip,
+            exact: false,
+        },
+        state: ScheduleState::Active,
+        created_at: NOW,
+        next_due: None,
+        last_fired: None,
+    };
+    let idempotency = kept_before("/v1/schedules", body, SCHEDULE_REPLY.to_owned());
+    let kept = store_with(folder, app).await.create_schedule(&schedule, Some(idempotency)).await;
+    assert!(matches!(kept.expect("kept"), Idempotent::Done(())));
+}
+
+#[tokio::test]
+async fn a_schedules_reply_that_an_older_version_kept_is_given_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}});
+    let body = |cron: &str| json!({"cron": cron, "time_zone": "UTC", "message": message}).to_string();
+    let app = AppId::from_raw(7);
+    keep_schedule_as_before(folder.path(), app, &body("0 9 * * *")).await;
+    let server = durable_server(folder).await;
+    let tenant = Tenant { key: server.key(&app.to_string(), &["admin"]).await, id: app.to_string() };
+    let ask = |body: String| {
+        let request = server.send(&tenant, Method::POST, "/v1/schedules").header("Idempotency-Key", "old");
+        request.header("content-type", "application/json").body(body)
+    };
+    let again = ask(body("0 9 * * *")).read().await;
+    let kept: Value = serde_json::from_str(SCHEDULE_REPLY).expect("JSON");
+    assert_eq!((again.status, &again.body), (201, &kept));
+    assert_eq!(again.headers["location"], "/v1/schedules/sch_0000100000000");
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert_eq!(ask(body("0 8 * * *")).read().await.refusal().1, "idempotency_key_reused");
 }

@@ -118,6 +118,7 @@ async fn health_readiness_version_and_metrics_need_no_key() {
         "stentor_messages_accepted_total 0",
         "stentor_queue_oldest_age_seconds",
         "stentor_unsettled_deliveries",
+        "stentor_rows_damaged_total 0",
         "# EOF",
     ] {
         assert!(text.contains(name), "{name} is missing in\n{text}");

@@ -178,22 +178,27 @@ fn queue(ready: &Value) -> ServerFinding {
     ServerFinding::good("queue", detail)
 }
 
-/// Asks for chunks that could not be read or written and were given up; an older server does not tell.
+/// Asks for chunks that could not be read or written and were given up, and for rows that could not be read; an older server does not tell.
 async fn damage(client: &ApiClient) -> Option<ServerFinding> {
     let status = client.get("/v1/status").await.ok()?;
-    Some(damaged(status["damaged_chunks"].as_u64()?))
+    Some(damaged(status["damaged_chunks"].as_u64()?, status["damaged_rows"].as_u64().unwrap_or(0)))
 }
 
-fn damaged(chunks: u64) -> ServerFinding {
-    if chunks == 0 {
-        return ServerFinding::good("kept work", "no chunk is damaged");
-    }
+fn damaged(chunks: u64, rows: u64) -> ServerFinding {
+    let of_chunks = format!("{} damaged chunks were set aside", thousands(chunks));
+    let of_rows = format!("{} damaged rows were left out of lists", thousands(rows));
+    let detail = match (chunks, rows) {
+        (0, 0) => return ServerFinding::good("kept work", "no chunk is damaged"),
+        (_, 0) => of_chunks,
+        (0, _) => of_rows,
+        _ => format!("{of_chunks}, and {of_rows}"),
+    };
     ServerFinding::bad(
         "kept work",
         FindingHealth::Broken,
-        format!("{} damaged chunks were set aside", thousands(chunks)),
-        "see the reason `damaged` in the campaigns' books and the chunks' numbers in the log; check the disk, and restore \
-         the last backup if more than these are hurt",
+        detail,
+        "see the reason `damaged` in the campaigns' books and the numbers of chunks and rows in the log; check the disk, \
+         and restore the last backup if more than these are hurt",
     )
 }
 
@@ -292,9 +297,19 @@ mod tests {
 
     #[test]
     fn damaged_chunks_are_found_and_none_is_in_order() {
-        assert_eq!(damaged(0).health, FindingHealth::Good);
-        let found = damaged(1_234);
+        assert_eq!(damaged(0, 0).health, FindingHealth::Good);
+        let found = damaged(1_234, 0);
         assert_eq!(found.health, FindingHealth::Broken);
         assert!(found.detail.contains("1,234") && found.advice.is_some(), "{}", found.detail);
+        assert!(!found.detail.contains("rows"), "{}", found.detail);
+    }
+
+    #[test]
+    fn damaged_rows_are_found_with_chunks_and_without() {
+        let found = damaged(0, 5_678);
+        assert_eq!(found.health, FindingHealth::Broken);
+        assert_eq!(found.detail, "5,678 damaged rows were left out of lists");
+        let both = damaged(1_234, 5_678).detail;
+        assert!(both.contains("1,234") && both.contains("5,678"), "{both}");
     }
 }
