@@ -7,20 +7,22 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::AppId;
+use stentor_core::name::IdempotencyKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::documents::DocumentFace;
 use super::envelope::{Encoding, Request};
 use super::frames::{FrameLimits, FrameReader, Framed};
 use super::hello::{Greeting, Hello, receive};
 use super::replies::{Reply, write_all, write_one};
 use crate::contract::{ErrorCode, Identity, Origin, Problem, ServiceResult};
+use crate::face::Api;
 use crate::face::http::{RequestPermit, middleware};
 use crate::face::record::{Asked, Dispatcher, Record};
-use crate::face::{Api, xmlrpc};
 use crate::listen::{Accepted, AtWork};
 
 /// How long is read on, and thrown away, behind the last reply.
@@ -66,7 +68,7 @@ where
         }
         Ok(Err(problem)) => {
             tracing::info!(code = problem.code.as_str(), "a hello was refused");
-            let refusal = Encoding::Json.write(0, &Err(problem));
+            let refusal = Encoding::Json.write(0, "", &Err(problem));
             if write_one(&mut write, &refusal, wait).await {
                 leave(read, write).await;
             }
@@ -204,23 +206,26 @@ impl Session {
         queue: &mpsc::Sender<Reply>,
     ) -> ServiceResult<()> {
         self.api.socket_counts().asked();
-        let asked = if self.encoding.is_numbered() {
-            let read = self.encoding.read(&payload);
-            match read {
-                Err(unread) if unread.id == 0 => return Err(unread.problem),
-                Err(unread) => Work::Refused(unread.id, unread.problem),
-                Ok(request) => Work::Request(request),
-            }
-        } else {
-            Work::Document(payload)
-        };
+        let work = self.work(payload)?;
         let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
         tokio::spawn(async move {
-            let payload = session.answer(asked).await;
+            let payload = session.answer(work).await;
             drop(room);
             session.send(payload, at_work, slot, &queue).await;
         });
         Ok(())
+    }
+
+    /// Reads what a frame asks; fails when nobody can say which request it is.
+    fn work(&self, payload: Vec<u8>) -> ServiceResult<Work> {
+        if let Some(face) = self.encoding.documents() {
+            return Ok(Work::Document(face, payload));
+        }
+        match self.encoding.read(&payload) {
+            Err(unread) if unread.id == 0 => Err(unread.problem),
+            Err(unread) => Ok(Work::Refused(unread.id, unread.problem)),
+            Ok(request) => Ok(Work::Request(request)),
+        }
     }
 
     async fn send(
@@ -237,29 +242,27 @@ impl Session {
 
     async fn answer(&self, work: Work) -> Vec<u8> {
         match work {
-            Work::Refused(id, problem) => self.encoding.write(id, &Err(problem)),
+            Work::Refused(id, problem) => self.encoding.write(id, "", &Err(problem)),
             Work::Request(request) => {
                 let id = request.id;
                 let origin = self.origin(id);
                 let span =
                     tracing::info_span!("request", id = %origin.request_id, operation = %request.operation);
+                let operation = request.operation.clone();
                 let reply = self.served(request, origin).instrument(span).await;
-                self.encoding.write(id, &reply)
+                self.encoding.write(id, &operation, &reply)
             }
-            Work::Document(document) => self.document(&document).await,
+            Work::Document(face, document) => self.document(face, &document).await,
         }
     }
 
     /// Has a document of another face answered by that face.
-    async fn document(&self, document: &[u8]) -> Vec<u8> {
+    async fn document(&self, face: DocumentFace, document: &[u8]) -> Vec<u8> {
         let answer = async {
             let asked = self.asked(None, self.origin(0)).await?;
-            xmlrpc::answer_document(&self.api, &asked, document).await
+            (face.answer)(&self.api, &asked, document).await
         };
-        match self.within_limits(answer).await {
-            Ok(answer) => answer,
-            Err(problem) => xmlrpc::fault_document(&problem),
-        }
+        self.within_limits(answer).await.unwrap_or_else(|problem| (face.refuse)(&problem))
     }
 
     async fn served(&self, request: Request, origin: Origin) -> ServiceResult<Record> {
@@ -286,11 +289,7 @@ impl Session {
     }
 
     /// Finds out who asks, for each request anew: a key may have been removed meanwhile.
-    async fn asked(
-        &self,
-        key: Option<stentor_core::name::IdempotencyKey>,
-        origin: Origin,
-    ) -> ServiceResult<Asked> {
+    async fn asked(&self, key: Option<IdempotencyKey>, origin: Origin) -> ServiceResult<Asked> {
         let identity = self.api.service().identify(self.key.expose_secret()).await?;
         let permit = RequestPermit::default();
         permit.take_place(self.api.limits(), identity.app())?;
@@ -303,9 +302,9 @@ impl Session {
     }
 
     fn last_word(&self, problem: &Problem) -> Vec<u8> {
-        match self.encoding {
-            Encoding::Xmlrpc => xmlrpc::fault_document(problem),
-            Encoding::Json => self.encoding.write(0, &Err(problem.clone())),
+        match self.encoding.documents() {
+            Some(face) => (face.refuse)(problem),
+            None => self.encoding.write(0, "", &Err(problem.clone())),
         }
     }
 }
@@ -314,7 +313,7 @@ impl Session {
 enum Work {
     Refused(u64, Problem),
     Request(Request),
-    Document(Vec<u8>),
+    Document(DocumentFace, Vec<u8>),
 }
 
 fn no_such_operation(name: &str) -> Problem {

@@ -1,6 +1,9 @@
 //! What stands in a frame: a numbered request or its reply, or a whole document of another face.
 
 mod json;
+mod protobuf;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use stentor_core::name::IdempotencyKey;
@@ -16,6 +19,8 @@ pub enum Encoding {
     /// Numbered requests in JSON.
     #[default]
     Json,
+    /// Numbered requests in Protocol Buffers.
+    Protobuf,
     /// Documents of XML-RPC, answered in their order.
     Xmlrpc,
 }
@@ -49,6 +54,7 @@ const fn field(
 pub(super) const FIELDS: &[EnvelopeField] = &[
     field("request", "id", 1, "uint64", "the client's number for it, 1 or more"),
     field("request", "operation", 2, "string", "the name of an operation; in JSON also its number"),
+    field("request", "operation_number", 3, "uint64", "its number in place of the name; not in JSON"),
     field("request", "record", 4, "bytes", "what is asked; nothing when it is absent"),
     field("request", "idempotency_key", 5, "string", "optional: makes repeating it harmless"),
     field("reply", "id", 1, "uint64", "the request's number; 0 for the connection's last frame"),
@@ -85,24 +91,21 @@ pub struct Unread {
 }
 
 impl Encoding {
-    /// Returns whether requests have numbers, and are answered as they end.
-    #[must_use]
-    pub const fn is_numbered(self) -> bool {
+    /// Reads a numbered request; a document has no number by which it could be read here.
+    pub fn read(self, frame: &[u8]) -> Result<Request, Unread> {
         match self {
-            Self::Json => true,
-            Self::Xmlrpc => false,
+            Self::Protobuf => protobuf::read(frame),
+            Self::Json | Self::Xmlrpc => json::read(frame),
         }
     }
 
-    /// Reads a numbered request.
-    pub fn read(self, frame: &[u8]) -> Result<Request, Unread> {
-        json::read(frame)
-    }
-
-    /// Writes the reply to a numbered request.
+    /// Writes the reply to a numbered request for the named operation.
     #[must_use]
-    pub fn write(self, id: u64, reply: &Result<Record, Problem>) -> Vec<u8> {
-        json::write(id, reply)
+    pub fn write(self, id: u64, operation: &str, reply: &Result<Record, Problem>) -> Vec<u8> {
+        match self {
+            Self::Protobuf => protobuf::write(id, operation, reply),
+            Self::Json | Self::Xmlrpc => json::write(id, reply),
+        }
     }
 }
 

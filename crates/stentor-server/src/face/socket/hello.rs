@@ -84,7 +84,7 @@ impl<'a> Greeting<'a> {
 impl Encoding {
     /// Returns how many requests of a connection may be at work: documents without numbers are answered in their order.
     pub(super) const fn in_flight_max_count(self) -> usize {
-        if self.is_numbered() { REQUESTS_IN_FLIGHT_MAX_COUNT } else { 1 }
+        if self.documents().is_none() { REQUESTS_IN_FLIGHT_MAX_COUNT } else { 1 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The raw socket: frames with a length in front, a hello, and numbered requests that are answered as they end.
 
 mod connection;
+mod documents;
 mod envelope;
 mod frames;
 mod hello;

@@ -1,0 +1,36 @@
+//! Documents of other faces that travel in frames: the face answers them as it does over HTTP.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Encoding;
+use crate::contract::{Problem, ServiceResult};
+use crate::face::record::Asked;
+use crate::face::{Api, xmlrpc};
+
+/// A document that is being answered.
+type Answer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
+
+/// A face whose requests and replies are whole documents.
+#[derive(Clone, Copy)]
+pub(super) struct DocumentFace {
+    /// Answers a document with a document.
+    pub(super) answer: for<'a> fn(&'a Api, &'a Asked, &'a [u8]) -> Answer<'a>,
+    /// Writes a refusal as a document.
+    pub(super) refuse: fn(&Problem) -> Vec<u8>,
+}
+
+const XMLRPC: DocumentFace = DocumentFace {
+    answer: |api, asked, document| xmlrpc::answer_document(api, asked, document).boxed(),
+    refuse: xmlrpc::fault_document,
+};
+
+impl Encoding {
+    /// Returns the face whose documents are spoken; none where requests have numbers.
+    pub(super) const fn documents(self) -> Option<DocumentFace> {
+        match self {
+            Self::Json | Self::Protobuf => None,
+            Self::Xmlrpc => Some(XMLRPC),
+        }
+    }
+}
