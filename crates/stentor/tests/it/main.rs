@@ -10,6 +10,7 @@ mod demo;
 mod description;
 mod doctor;
 mod energy;
+mod faces;
 mod lab;
 mod link;
 mod logs;

@@ -1,0 +1,99 @@
+//! Unmodified clients of other formats judge our faces: what they read and call without help is close enough.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::server::Server;
+
+#[test]
+fn zeep_uses_the_soap_face_from_its_description_alone() {
+    let Some(home) = home("faces", "requirements.txt") else { return };
+    Shop::open().ask(Command::new(home.join("bin/python")).arg(clients("faces").join("zeep_judge.py")));
+}
+
+#[test]
+fn the_client_of_pythons_library_uses_the_xml_rpc_face() {
+    let Some(home) = home("faces", "requirements.txt") else { return };
+    Shop::open().ask(Command::new(home.join("bin/python")).arg(clients("faces").join("xmlrpc_judge.py")));
+}
+
+#[test]
+fn cxf_uses_the_soap_face_with_what_wsdl2java_made_of_its_description() {
+    let Some(home) = home("java-faces", "pom.xml") else { return };
+    let shop = Shop::open();
+    let (jars, made) = (jars(&home), shop.directory.path().join("made"));
+    let mut tool = Command::new("java");
+    tool.args(["-cp", &jars, "org.apache.cxf.tools.wsdlto.WSDLToJava", "-p", "stentor", "-compile"]);
+    tool.arg("-d").arg(&made).arg("-classdir").arg(&made);
+    ran(tool.arg(format!("{}/soap?wsdl", shop.server.process.url())));
+    shop.ask(&mut java(&format!("{}:{jars}", made.display()), "SoapJudge.java"));
+}
+
+#[test]
+fn apache_xml_rpc_uses_the_xml_rpc_face() {
+    let Some(home) = home("java-faces", "pom.xml") else { return };
+    Shop::open().ask(&mut java(&jars(&home), "RpcJudge.java"));
+}
+
+/// A server with an app, and a key of it.
+struct Shop {
+    directory: TempDir,
+    server: Server,
+    key: String,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let directory = TempDir::new().unwrap();
+        let server = Server::start(directory.path());
+        let made = server.ok(&["app", "create", "shop"]);
+        server.ok(&["app", "credential", "set", "--provider", "null"]);
+        let key = made["key"]["secret"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+        Self { directory, server, key }
+    }
+
+    /// Has a client use the server; it ends well when it is content.
+    fn ask(&self, client: &mut Command) {
+        let client = client.current_dir(self.directory.path());
+        let told = ran(client.args([self.server.process.url(), &self.key]));
+        assert!(told.contains("is content"), "{told}");
+    }
+}
+
+fn ran(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}\n{errors}");
+    told.into_owned()
+}
+
+fn java(classes: &str, source: &str) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-cp", classes]).arg(clients("java-faces").join(source));
+    command
+}
+
+fn jars(home: &Path) -> String {
+    format!("{}/lib/*", home.display())
+}
+
+fn clients(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients").join(name)
+}
+
+/// Finds a client where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+fn home(client: &str, pins: &str) -> Option<PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(client);
+    if std::fs::read(home.join("pins")).ok() == std::fs::read(clients(client).join(pins)).ok() {
+        return Some(home);
+    }
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    let why = format!("{client} is not installed: run tests/judges/install");
+    let is_required = required.split(',').any(|word| word.trim() == "judges");
+    assert!(!is_required, "{why} (STENTOR_TEST_REQUIRE wants it)");
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+    None
+}
