@@ -25,7 +25,7 @@ use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::Heard;
 use crate::face::http::refusal::Refusal;
-use crate::front::sending::{Sender, Standing};
+use crate::front::sending::{Sender, Standing, Usual};
 
 /// Marks refusals of this part, which are JSON.
 pub(super) const FIELD: &str = "notification_key";
@@ -181,20 +181,25 @@ impl Changing<'_> {
         let mut devices = Vec::with_capacity(tokens.len());
         for (token, standing) in tokens.iter().zip(sender.standings(tokens).await?) {
             devices.push(match standing {
-                Standing::Held(device) => device.id,
+                // One that only a message has named is in no wider audience until it is registered.
+                Standing::Held(device) if device.listed => device.id,
                 Standing::Invalid => {
                     return Err(wrong("registration_ids has a token that is none".to_owned()));
                 }
-                Standing::Unknown(_) | Standing::Retired => self.register(token).await?,
+                Standing::Held(device) => {
+                    let known = device.registration;
+                    self.register(token, Usual { platform: known.platform, provider: known.provider }).await?
+                }
+                Standing::Unknown(_) | Standing::Retired => self.register(token, USUAL).await?,
             });
         }
         Ok(devices)
     }
 
-    async fn register(&self, token: &str) -> ServiceResult<DeviceId> {
+    async fn register(&self, token: &str, usual: Usual) -> ServiceResult<DeviceId> {
         let device = DeviceRequest {
-            platform: USUAL.platform,
-            provider: Some(USUAL.provider),
+            platform: usual.platform,
+            provider: Some(usual.provider),
             token: token.to_owned(),
             user: None,
             locale: None,
