@@ -20,6 +20,7 @@ const REFERENCES: &[Reference] = &[
         path: "crates/stentor-server/src/contract/description/numbers.toml",
         arguments: &["contract", "numbers"],
     },
+    Reference { path: "docs/stentor.proto", arguments: &["contract", "proto"] },
     Reference { path: "docs/errors.md", arguments: &["errors", "--markdown"] },
     Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
 ];

@@ -44,7 +44,10 @@ impl Api {
 
     /// Builds the router of all faces over HTTP.
     pub fn router(&self) -> Router {
-        super::rest::router(self).merge(super::xmlrpc::router(self)).with_state(self.clone())
+        super::rest::router(self)
+            .merge(super::xmlrpc::router(self))
+            .merge(super::grpc::router(self))
+            .with_state(self.clone())
     }
 
     pub(super) fn service(&self) -> &Service {

@@ -1,6 +1,7 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
 mod api;
+pub mod grpc;
 mod http;
 pub mod record;
 pub mod rest;
@@ -32,8 +33,11 @@ pub struct FaceDescription {
 }
 
 /// All faces.
-pub const FACES: &[Face] =
-    &[Face { name: "rest", carries: rest::carries }, Face { name: "xmlrpc", carries: xmlrpc::carries }];
+pub const FACES: &[Face] = &[
+    Face { name: "rest", carries: rest::carries },
+    Face { name: "xmlrpc", carries: xmlrpc::carries },
+    Face { name: "grpc", carries: grpc::carries },
+];
 
 /// All descriptions that are made from the contract.
 pub const DESCRIPTIONS: &[FaceDescription] = &[
@@ -42,6 +46,11 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         name: "xmlrpc",
         about: "Methods of XML-RPC, as their introspection tells them",
         write: xmlrpc::introspection,
+    },
+    FaceDescription {
+        name: "proto",
+        about: "gRPC and Protocol Buffers as a .proto file",
+        write: grpc::proto,
     },
     FaceDescription {
         name: "numbers",

@@ -1,3 +1,4 @@
 //! Faces beside REST over the same contract.
 
+mod grpc;
 mod xmlrpc;
