@@ -24,6 +24,7 @@ const REFERENCES: &[Reference] = &[
         arguments: &["contract", "numbers"],
     },
     Reference { path: "docs/faces/socket.md", arguments: &["contract", "socket"] },
+    Reference { path: "docs/stentor.proto", arguments: &["contract", "proto"] },
     Reference { path: "docs/errors.md", arguments: &["errors", "--markdown"] },
     Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
 ];

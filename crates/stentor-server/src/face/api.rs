@@ -55,6 +55,7 @@ impl Api {
             .merge(super::xmlrpc::router(self))
             .merge(super::discovery::router())
             .merge(super::soap::router(self))
+            .merge(super::grpc::router(self))
             .with_state(self.clone())
     }
 

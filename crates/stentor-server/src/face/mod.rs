@@ -4,6 +4,7 @@ mod api;
 mod discovery;
 pub(crate) mod http;
 mod markup;
+pub mod grpc;
 pub mod record;
 pub mod rest;
 pub mod soap;
@@ -47,6 +48,7 @@ pub const FACES: &[Face] = &[
     Face { name: "xmlrpc", address: "/rpc", description: "xmlrpc", carries: xmlrpc::carries },
     Face { name: "socket", address: "api.socket_listen", description: "socket", carries: socket::carries },
     Face { name: "soap", address: "/soap", description: "wsdl", carries: soap::carries },
+    Face { name: "grpc", address: "/stentor.v1", description: "proto", carries: grpc::carries },
 ];
 
 /// All descriptions that are made from the contract.
@@ -81,6 +83,12 @@ pub const DESCRIPTIONS: &[FaceDescription] = &[
         about: "The page from which a client of the raw socket is written",
         media_type: "text/markdown; charset=utf-8",
         write: socket::page,
+    },
+    FaceDescription {
+        name: "proto",
+        about: "gRPC and Protocol Buffers as a .proto file",
+        media_type: "text/plain; charset=utf-8",
+        write: grpc::proto,
     },
     FaceDescription {
         name: "numbers",

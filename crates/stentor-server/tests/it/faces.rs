@@ -3,4 +3,5 @@
 mod discovery;
 mod soap;
 mod socket;
+mod grpc;
 mod xmlrpc;

@@ -1,0 +1,121 @@
+//! Reflection: which services there are and how they are described, for clients that have no file of ours. It needs no key,
+//! because the same is printed by `stentor contract proto`.
+
+use std::sync::OnceLock;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http_body_util::BodyExt as _;
+use stentor_wire::WireError;
+use stentor_wire::protobuf::fields::{Wire, put_field, put_number, read_delimited, read_key, skip};
+
+use super::methods::{FILE, PACKAGE, services};
+use super::stream::Messages;
+use super::{GRPC, descriptor, frame, status};
+use crate::contract::description::{OperationShape, description};
+use crate::face::Api;
+use crate::face::http::refusal::Refusal;
+
+/// The versions of the service; both have the same messages.
+pub(super) const PATHS: &[&str] = &[
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+/// Longest question: a name.
+const QUESTION_MAX_BYTES: usize = 4_096;
+/// Most questions of one call.
+const QUESTIONS_MAX_COUNT: usize = 10_000;
+
+/// What a client asks.
+enum Question<'a> {
+    File(&'a str),
+    Symbol(&'a str),
+    Services,
+    Other,
+}
+
+/// Answers questions until the client has no more.
+pub(super) async fn answer(State(_): State<Api>, request: Request) -> Result<Response, Refusal> {
+    super::check_type(request.headers())?;
+    let messages = Messages::of(request.into_body(), QUESTION_MAX_BYTES);
+    let answers = unfold((messages, QUESTIONS_MAX_COUNT), async |(mut messages, left)| {
+        let left = left.checked_sub(1)?;
+        let question = messages.next().await?.ok()?;
+        let answer = reply(&question).ok()?;
+        Some((Ok::<_, std::convert::Infallible>(frame::of(&answer)), (messages, left)))
+    });
+    let body = Body::from_stream(answers).with_trailers(async { Some(Ok(status::served())) });
+    Ok(([(header::CONTENT_TYPE, GRPC)], Body::new(body)).into_response())
+}
+
+fn reply(message: &Bytes) -> Result<Vec<u8>, WireError> {
+    let mut out = Vec::new();
+    put_field(2, message, &mut out);
+    let (number, answer) = match question(message)? {
+        Question::File(FILE) => (4, file()),
+        Question::Symbol(name) if is_known(name) => (4, file()),
+        Question::Services => (6, service_list()),
+        Question::File(_) | Question::Symbol(_) => (7, error(5, "there is no such name")),
+        Question::Other => (7, error(12, "that is not told")),
+    };
+    put_field(number, &answer, &mut out);
+    Ok(out)
+}
+
+fn question(mut message: &[u8]) -> Result<Question<'_>, WireError> {
+    let mut found = Question::Other;
+    while !message.is_empty() {
+        let (number, wire) = read_key(&mut message)?;
+        if wire != Wire::Delimited {
+            skip(wire, &mut message)?;
+            continue;
+        }
+        let text = std::str::from_utf8(read_delimited(&mut message)?).unwrap_or_default();
+        match number {
+            3 => found = Question::File(text),
+            4 => found = Question::Symbol(text),
+            7 => found = Question::Services,
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns whether a full name is one of a record, a service or a method.
+fn is_known(name: &str) -> bool {
+    let Some(name) = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.')) else { return false };
+    let (first, method) = name.split_once('.').unwrap_or((name, ""));
+    let has = |operations: &[&OperationShape]| {
+        method.is_empty() || operations.iter().any(|one| one.facts.type_name == method)
+    };
+    description().record(name).is_some()
+        || services().iter().any(|service| service.name == first && has(&service.operations))
+}
+
+fn file() -> Vec<u8> {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    let mut out = Vec::new();
+    put_field(1, FILE.get_or_init(descriptor::file), &mut out);
+    out
+}
+
+fn service_list() -> Vec<u8> {
+    let mut out = Vec::new();
+    for service in services() {
+        let mut one = Vec::new();
+        put_field(1, format!("{PACKAGE}.{}", service.name).as_bytes(), &mut one);
+        put_field(1, &one, &mut out);
+    }
+    out
+}
+
+fn error(code: u64, why: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(1, code, &mut out);
+    put_field(2, why.as_bytes(), &mut out);
+    out
+}

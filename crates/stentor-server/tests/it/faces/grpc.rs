@@ -1,0 +1,160 @@
+//! The gRPC face.
+
+use http_body_util::BodyExt as _;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+use stentor_server::face::record::protobuf::Schema;
+use stentor_wire::DocumentLimits;
+
+use crate::harness::{Reading as _, Server, Tenant, server};
+
+/// What a call came to: messages, and the trailers or, without messages, the headers.
+struct Outcome {
+    messages: Vec<Vec<u8>>,
+    ending: HeaderMap,
+}
+
+impl Outcome {
+    fn status(&self) -> &str {
+        self.text("grpc-status")
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.ending.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    fn record(&self, name: &str) -> Map<String, Value> {
+        assert_eq!(self.status(), "0", "{}", self.text("grpc-message"));
+        read(name, &self.messages[0])
+    }
+}
+
+fn read(name: &str, message: &[u8]) -> Map<String, Value> {
+    Schema::get().read(name, message, &DocumentLimits::default()).expect("a record")
+}
+
+fn frame(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("short");
+    [&[0][..], &length.to_be_bytes(), message].concat()
+}
+
+fn frames(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<5>() {
+        assert_eq!(head[0], 0);
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        messages.push(rest[..length].to_vec());
+        bytes = &rest[length..];
+    }
+    messages
+}
+
+/// Sends a body as HTTP/2 without TLS and without asking first, as clients of gRPC do.
+async fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Outcome {
+    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let mut request = client.post(format!("{}{path}", server.url)).header("te", "trailers").body(body);
+    request = request.header("content-type", "application/grpc+proto");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await.expect("an answer");
+    assert_eq!(response.status().as_u16(), 200);
+    assert_eq!(response.headers()["content-type"], "application/grpc");
+    let headers = response.headers().clone();
+    let body = reqwest::Body::from(response).collect().await.expect("a body");
+    let ending = body.trailers().cloned().unwrap_or(headers);
+    Outcome { messages: frames(&body.to_bytes()), ending }
+}
+
+async fn ask(server: &Server, key: &str, method: &str, record: Value) -> Outcome {
+    let name = format!("{}Request", method.rsplit('/').next().unwrap_or_default());
+    let message = Schema::get().write(&name, record.as_object().expect("an object")).expect("written");
+    let key = format!("Bearer {key}");
+    post(server, &format!("/stentor.v1.{method}"), &[("authorization", &key)], frame(&message)).await
+}
+
+async fn register(server: &Server, tenant: &Tenant) -> Map<String, Value> {
+    let device = json!({"platform": "android", "token": "token-of-a-phone-1", "topics": ["news"]});
+    ask(server, &tenant.key, "Devices/RegisterDevice", device).await.record("Registered")
+}
+
+#[tokio::test]
+async fn a_device_is_registered_and_reached_and_the_ledger_is_read() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    assert_eq!(register(&server, &tenant).await["created"], true);
+    let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}, "ttl_seconds": 60, "idempotency_key": "once"});
+    let sent = ask(&server, &tenant.key, "Messages/SendMessage", message.clone()).await.record("Sent");
+    let again = ask(&server, &tenant.key, "Messages/SendMessage", message).await.record("Sent");
+    assert_eq!((&sent["accepted"]["id"], &again["replayed"]), (&again["accepted"]["id"], &json!(true)));
+    let asked = json!({"message": sent["accepted"]["id"]});
+    let ledger = ask(&server, &tenant.key, "Messages/ShowMessageLedger", asked).await.record("Ledger");
+    assert_eq!(ledger["message"], sent["accepted"]["id"]);
+    assert!(ledger["totals"].is_object());
+}
+
+#[tokio::test]
+async fn a_message_sent_through_rest_is_recognised_when_it_is_repeated_here() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let body = json!({"target": "everyone", "data": {"k": "v"}});
+    let first = server.send(&tenant, reqwest::Method::POST, "/v1/messages").header("idempotency-key", "same");
+    let first = first.json(&body).read().await;
+    let message = Schema::get().write("SendMessageRequest", body.as_object().expect("an object"));
+    let key = format!("Bearer {}", tenant.key);
+    let headers = [("authorization", key.as_str()), ("idempotency-key", "same")];
+    let body = frame(&message.expect("written"));
+    let again = post(&server, "/stentor.v1.Messages/SendMessage", &headers, body).await.record("Sent");
+    assert_eq!(again["accepted"]["id"], first.body["id"]);
+    assert_eq!(again["replayed"], true);
+}
+
+#[tokio::test]
+async fn refusals_have_a_status_and_details_that_name_code_and_field() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let wrong_key = ask(&server, "sk_wrong", "Topics/ListTopics", json!({})).await;
+    assert_eq!(wrong_key.status(), "16");
+    let bad = json!({"platform": "android", "token": ""});
+    let bad = ask(&server, &tenant.key, "Devices/RegisterDevice", bad).await;
+    assert_eq!(bad.status(), "3");
+    let details = details(&bad);
+    for word in ["google.rpc.ErrorInfo", "invalid_field", "google.rpc.BadRequest", "token"] {
+        assert!(details.contains(word), "{word} in {details}");
+    }
+    let missing = json!({"device": "dev_0000000000001"});
+    assert_eq!(ask(&server, &tenant.key, "Devices/ShowDevice", missing).await.status(), "5");
+    let unnamed = ask(&server, &server.root, "Devices/ListDevices", json!({})).await;
+    assert_eq!(unnamed.status(), "3");
+    let nothing = ask(&server, &tenant.key, "Messages/ListMessages", json!({})).await;
+    assert_eq!(nothing.status(), "0");
+}
+
+fn details(outcome: &Outcome) -> String {
+    use base64::Engine as _;
+    let bytes = base64::prelude::BASE64_STANDARD_NO_PAD.decode(outcome.text("grpc-status-details-bin"));
+    String::from_utf8_lossy(&bytes.expect("base64")).into_owned()
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_refused() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let key = format!("Bearer {}", tenant.key);
+    let path = "/stentor.v1.Topics/ListTopics";
+    let authorized = ("authorization", key.as_str());
+    for (headers, body, status) in [
+        (&[authorized][..], vec![], "3"),
+        (&[authorized], vec![0, 0xff, 0xff, 0xff, 0xff], "3"),
+        (&[authorized], [frame(b""), frame(b"")].concat(), "3"),
+        (&[authorized], frame(&[0xff; 11]), "3"),
+        (&[authorized], vec![1, 0, 0, 0, 0], "12"),
+        (&[authorized, ("grpc-timeout", "soon")], frame(b""), "3"),
+        (&[authorized, ("grpc-timeout", "0n")], frame(b""), "4"),
+        (&[], vec![], "16"),
+    ] {
+        assert_eq!(post(&server, path, headers, body.clone()).await.status(), status, "{headers:?} {body:?}");
+    }
+    let unknown = post(&server, "/stentor.v1.Topics/Nothing", &[authorized], frame(b"")).await;
+    assert_eq!(unknown.status(), "12");
+}
