@@ -81,7 +81,7 @@ pub(crate) struct Accepted {
 }
 
 /// What is spoken on the connections of a listener.
-pub(crate) trait Protocol: Clone + Send + Sync + 'static {
+pub(crate) trait ConnectionProtocol: Clone + Send + Sync + 'static {
     /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
     fn serve_connection<S>(self, stream: S, accepted: Accepted) -> impl Future<Output = ()> + Send
     where
@@ -123,7 +123,7 @@ impl Listener {
     }
 
     /// Serves until `stop`, then lets every connection finish what it is at.
-    pub(crate) async fn serve<P: Protocol>(self, protocol: P, stop: impl Future<Output = ()>) {
+    pub(crate) async fn serve<P: ConnectionProtocol>(self, protocol: P, stop: impl Future<Output = ()>) {
         let (served, stopping) = (TaskTracker::new(), CancellationToken::new());
         tokio::pin!(stop);
         loop {
@@ -152,7 +152,7 @@ impl Listener {
         served.wait().await;
     }
 
-    fn accept<P: Protocol>(
+    fn accept<P: ConnectionProtocol>(
         &self,
         (stream, peer): (TcpStream, PeerAddress),
         place: Place,
@@ -176,7 +176,7 @@ impl Listener {
     }
 }
 
-impl Protocol for Http {
+impl ConnectionProtocol for Http {
     async fn serve_connection<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

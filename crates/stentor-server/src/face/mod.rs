@@ -2,9 +2,9 @@
 
 mod api;
 mod discovery;
+pub mod grpc;
 pub(crate) mod http;
 mod markup;
-pub mod grpc;
 pub mod record;
 pub mod rest;
 pub mod soap;

@@ -28,7 +28,7 @@ pub(super) struct Sender<'a> {
 }
 
 /// What is known of a token.
-pub(super) enum Standing {
+pub(super) enum TokenStanding {
     /// No push token at all.
     Invalid,
     /// Nobody has registered it, and no message has named it.
@@ -48,7 +48,7 @@ pub(super) struct Usual {
     pub(super) provider: ProviderKind,
 }
 
-impl Standing {
+impl TokenStanding {
     /// Returns the target that reaches it; `None` for what cannot be reached.
     pub(super) fn target(self, usual: Usual) -> Option<TargetRequest> {
         let (platform, provider, token) = match self {
@@ -66,16 +66,16 @@ impl Standing {
 
 impl Sender<'_> {
     /// Finds out what is known of each token, in order.
-    pub(super) async fn standings(&self, tokens: &[String]) -> ServiceResult<Vec<Standing>> {
+    pub(super) async fn standings(&self, tokens: &[String]) -> ServiceResult<Vec<TokenStanding>> {
         let read: Vec<_> = tokens.iter().map(|token| PushToken::new(token.as_str()).ok()).collect();
         let fitting: Vec<_> = read.iter().flatten().cloned().collect();
         let mut held = self.api.service().holders(self.caller, &fitting).await?.into_iter();
         let standing = |token: Option<PushToken>| match token {
-            None => Standing::Invalid,
+            None => TokenStanding::Invalid,
             Some(token) => match held.next().flatten() {
-                None => Standing::Unknown(token),
-                Some(device) if device.retired.is_some() => Standing::Retired,
-                Some(device) => Standing::Held(Box::new(device)),
+                None => TokenStanding::Unknown(token),
+                Some(device) if device.retired.is_some() => TokenStanding::Retired,
+                Some(device) => TokenStanding::Held(Box::new(device)),
             },
         };
         Ok(read.into_iter().map(standing).collect())

@@ -1,7 +1,7 @@
 //! Faces beside REST over the same contract.
 
 mod discovery;
+mod grpc;
 mod soap;
 mod socket;
-mod grpc;
 mod xmlrpc;

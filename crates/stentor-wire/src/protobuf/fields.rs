@@ -6,7 +6,7 @@ use crate::WireError;
 
 /// How the bytes of a value are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum WireValue {
     /// A whole number in as few bytes as it needs.
     Varint,
     /// Eight bytes.
@@ -17,7 +17,7 @@ pub enum Wire {
     Fixed32,
 }
 
-impl Wire {
+impl WireValue {
     const fn of(wire: WireType) -> Option<Self> {
         match wire {
             WireType::Varint => Some(Self::Varint),
@@ -39,9 +39,9 @@ impl Wire {
 }
 
 /// Reads the number of the next field, and how its value is laid out; groups are refused.
-pub fn read_key(bytes: &mut &[u8]) -> Result<(u32, Wire), WireError> {
+pub fn read_key(bytes: &mut &[u8]) -> Result<(u32, WireValue), WireError> {
     let (number, wire) = decode_key(bytes).map_err(malformed)?;
-    Ok((number, Wire::of(wire).ok_or(WireError::Forbidden("groups"))?))
+    Ok((number, WireValue::of(wire).ok_or(WireError::Forbidden("groups"))?))
 }
 
 /// Reads a whole number.
@@ -65,19 +65,19 @@ pub fn read_delimited<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], WireError> {
 }
 
 /// Passes over a value.
-pub fn skip(wire: Wire, bytes: &mut &[u8]) -> Result<(), WireError> {
+pub fn skip(wire: WireValue, bytes: &mut &[u8]) -> Result<(), WireError> {
     let fixed = match wire {
-        Wire::Varint => return read_varint(bytes).map(drop),
-        Wire::Delimited => return read_delimited(bytes).map(drop),
-        Wire::Fixed64 => 8,
-        Wire::Fixed32 => 4,
+        WireValue::Varint => return read_varint(bytes).map(drop),
+        WireValue::Delimited => return read_delimited(bytes).map(drop),
+        WireValue::Fixed64 => 8,
+        WireValue::Fixed32 => 4,
     };
     *bytes = bytes.get(fixed..).ok_or_else(broken_off)?;
     Ok(())
 }
 
 /// Writes the number of a field, and how its value is laid out.
-pub fn put_key(number: u32, wire: Wire, out: &mut Vec<u8>) {
+pub fn put_key(number: u32, wire: WireValue, out: &mut Vec<u8>) {
     encode_key(number, wire.as_prost(), out);
 }
 
@@ -94,13 +94,13 @@ pub fn put_delimited(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Writes a field of bytes.
 pub fn put_field(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    put_key(number, Wire::Delimited, out);
+    put_key(number, WireValue::Delimited, out);
     put_delimited(bytes, out);
 }
 
 /// Writes a field that is a whole number.
 pub fn put_number(number: u32, value: u64, out: &mut Vec<u8>) {
-    put_key(number, Wire::Varint, out);
+    put_key(number, WireValue::Varint, out);
     put_varint(value, out);
 }
 
@@ -122,9 +122,9 @@ mod tests {
         put_number(1, u64::MAX, &mut out);
         put_field(536_870_911, b"text", &mut out);
         let mut bytes = &out[..];
-        assert_eq!(read_key(&mut bytes), Ok((1, Wire::Varint)));
+        assert_eq!(read_key(&mut bytes), Ok((1, WireValue::Varint)));
         assert_eq!(read_varint(&mut bytes), Ok(u64::MAX));
-        assert_eq!(read_key(&mut bytes), Ok((536_870_911, Wire::Delimited)));
+        assert_eq!(read_key(&mut bytes), Ok((536_870_911, WireValue::Delimited)));
         assert_eq!(read_delimited(&mut bytes), Ok(&b"text"[..]));
         assert!(bytes.is_empty());
     }
@@ -133,7 +133,7 @@ mod tests {
     fn groups_and_lengths_beyond_the_end_are_refused() {
         assert_eq!(read_key(&mut &[0x0b][..]), Err(WireError::Forbidden("groups")));
         assert!(read_delimited(&mut &[0xff, 0xff, 0xff, 0xff, 0x0f, 1][..]).is_err());
-        assert!(skip(Wire::Fixed64, &mut &[0; 7][..]).is_err());
+        assert!(skip(WireValue::Fixed64, &mut &[0; 7][..]).is_err());
         assert!(read_double(&mut &[0; 7][..]).is_err());
     }
 }

@@ -6,7 +6,7 @@ use reqwest::Client as Http;
 use serde_json::{Value, json};
 use stentor_emulators::policy::ServiceError;
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
-use stentor_server::app::App;
+use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,7 +34,7 @@ impl Served {
         config.queue.engine = Engine::Memory;
         config.outbound.allow("loopback").map_err(|invalid| anyhow::anyhow!("{invalid:?}"))?;
         let data = config.data_dir.clone();
-        let app = App::build(config).await?;
+        let app = BuiltServer::build(config).await?;
         let url = format!("http://{}", app.local_addr());
         let root = std::fs::read_to_string(data.join("root.key"))?.trim().to_owned();
         let ((_stop, stopped), (_reload, reloads)) = (oneshot::channel::<()>(), mpsc::channel(1));

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http_body_util::BodyExt as _;
 use stentor_wire::WireError;
-use stentor_wire::protobuf::fields::{Wire, put_field, put_number, read_delimited, read_key, skip};
+use stentor_wire::protobuf::fields::{WireValue, put_field, put_number, read_delimited, read_key, skip};
 
 use super::methods::{FILE, PACKAGE, services};
 use super::stream::Messages;
@@ -31,7 +31,7 @@ const QUESTION_MAX_BYTES: usize = 4_096;
 const QUESTIONS_MAX_COUNT: usize = 10_000;
 
 /// What a client asks.
-enum Question<'a> {
+enum ReflectionQuestion<'a> {
     File(&'a str),
     Symbol(&'a str),
     Services,
@@ -56,29 +56,29 @@ fn reply(message: &Bytes) -> Result<Vec<u8>, WireError> {
     let mut out = Vec::new();
     put_field(2, message, &mut out);
     let (number, answer) = match question(message)? {
-        Question::File(FILE) => (4, file()),
-        Question::Symbol(name) if is_known(name) => (4, file()),
-        Question::Services => (6, service_list()),
-        Question::File(_) | Question::Symbol(_) => (7, error(5, "there is no such name")),
-        Question::Other => (7, error(12, "that is not told")),
+        ReflectionQuestion::File(FILE) => (4, file()),
+        ReflectionQuestion::Symbol(name) if is_known(name) => (4, file()),
+        ReflectionQuestion::Services => (6, service_list()),
+        ReflectionQuestion::File(_) | ReflectionQuestion::Symbol(_) => (7, error(5, "there is no such name")),
+        ReflectionQuestion::Other => (7, error(12, "that is not told")),
     };
     put_field(number, &answer, &mut out);
     Ok(out)
 }
 
-fn question(mut message: &[u8]) -> Result<Question<'_>, WireError> {
-    let mut found = Question::Other;
+fn question(mut message: &[u8]) -> Result<ReflectionQuestion<'_>, WireError> {
+    let mut found = ReflectionQuestion::Other;
     while !message.is_empty() {
         let (number, wire) = read_key(&mut message)?;
-        if wire != Wire::Delimited {
+        if wire != WireValue::Delimited {
             skip(wire, &mut message)?;
             continue;
         }
         let text = std::str::from_utf8(read_delimited(&mut message)?).unwrap_or_default();
         match number {
-            3 => found = Question::File(text),
-            4 => found = Question::Symbol(text),
-            7 => found = Question::Services,
+            3 => found = ReflectionQuestion::File(text),
+            4 => found = ReflectionQuestion::Symbol(text),
+            7 => found = ReflectionQuestion::Services,
             _ => {}
         }
     }

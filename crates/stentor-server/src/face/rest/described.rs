@@ -61,7 +61,7 @@ pub fn wsdl2() -> String {
 }
 
 /// An operation with its address.
-struct Told<'a> {
+struct DescribedRow<'a> {
     name: &'static str,
     method: String,
     path: &'a str,
@@ -138,16 +138,16 @@ fn response(status: &str, about: &Value) -> Markup {
 }
 
 /// Lists the operations of the contract at a path; what needs no key is none.
-fn rows<'a>(path: &'a str, item: &'a Value) -> Vec<Told<'a>> {
+fn rows<'a>(path: &'a str, item: &'a Value) -> Vec<DescribedRow<'a>> {
     let one = |(method, about): (&'a String, &'a Value)| {
         let id = text(about, "operationId");
         let facts = OPERATIONS.iter().find(|facts| facts.name.replacen('.', "_", 1) == id)?;
-        Some(Told { name: facts.type_name, method: method.to_uppercase(), path, about })
+        Some(DescribedRow { name: facts.type_name, method: method.to_uppercase(), path, about })
     };
     methods(item).filter_map(one).collect()
 }
 
-fn operation(row: &Told) -> Markup {
+fn operation(row: &DescribedRow) -> Markup {
     let operation = markup("operation").set("name", row.name).set("pattern", IN_OUT);
     let is_safe = if row.method == "GET" { "true" } else { "false" };
     let output = if row.about["responses"]["204"].is_object() { "#none" } else { "#other" };
@@ -159,7 +159,7 @@ fn operation(row: &Told) -> Markup {
         .with(markup("outfault").set("ref", format!("tns:{PROBLEM}")))
 }
 
-fn bound(row: &Told) -> Markup {
+fn bound(row: &DescribedRow) -> Markup {
     let operation = markup("operation").set("ref", format!("tns:{}", row.name));
     let operation = operation.set("whttp:method", &row.method).set("whttp:location", row.path);
     match media(&row.about["requestBody"]).next() {

@@ -23,27 +23,27 @@ pub(super) struct FaultIn(pub(super) Version);
 
 /// A refusal with what is known of the fault that it becomes.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct SoapRefusal {
     problem: Problem,
     version: Option<Version>,
     code: Option<SoapFaultCode>,
 }
 
-impl Refused {
+impl SoapRefusal {
     /// Has it written in a version, whatever the content type says.
     pub(super) fn told_in(version: Version) -> impl Fn(Problem) -> Self {
         move |problem| Self { version: Some(version), ..Self::from(problem) }
     }
 }
 
-impl From<Problem> for Refused {
+impl From<Problem> for SoapRefusal {
     fn from(problem: Problem) -> Self {
         Self { problem, version: None, code: None }
     }
 }
 
 /// An envelope that cannot be read.
-impl From<WireError> for Refused {
+impl From<WireError> for SoapRefusal {
     fn from(error: WireError) -> Self {
         let code = match error {
             WireError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
@@ -54,7 +54,7 @@ impl From<WireError> for Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for SoapRefusal {
     fn into_response(self) -> Response {
         let mut response = Refusal(self.problem).into_response();
         let extensions = response.extensions_mut();

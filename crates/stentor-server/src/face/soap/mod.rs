@@ -27,7 +27,7 @@ use super::record::xml::{NAMESPACE, read_record, write_record};
 use super::record::{Asked, Dispatcher};
 use crate::contract::description::{OperationShape, description};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use fault::{FaultIn, Refused};
+use fault::{FaultIn, SoapRefusal};
 
 pub(super) use schema::{SCHEMA, schema};
 pub use wsdl::wsdl;
@@ -108,7 +108,7 @@ fn address(parts: &Parts) -> String {
     format!("{}://{host}/soap", if is_https { "https" } else { "http" })
 }
 
-async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refused> {
+async fn answer(State(api): State<Api>, request: Request) -> Result<Response, SoapRefusal> {
     let (parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let asked = asked_of(&parts, &api).await?;
@@ -120,7 +120,7 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
         ..DocumentLimits::default()
     };
     let Envelope { version, body, .. } = soap::read(&bytes, &limits, &[])?;
-    let refused = Refused::told_in(version);
+    let refused = SoapRefusal::told_in(version);
     let elements = called(body).map_err(&refused)?;
     let replies = replies(&api, &asked, elements).await.map_err(&refused)?;
     written(&Envelope::around(version, replies)).map_err(refused)

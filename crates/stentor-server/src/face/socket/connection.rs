@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::documents::DocumentFace;
-use super::envelope::{Encoding, Request};
+use super::envelope::{FrameEncoding, SocketRequest};
 use super::frames::{FrameLimits, FrameReader, Framed};
-use super::hello::{Greeting, Hello, receive};
-use super::replies::{Reply, write_all, write_one};
+use super::hello::{Hello, ServerGreeting, receive};
+use super::replies::{SocketReply, write_all, write_one};
 use crate::contract::{ErrorCode, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::{RequestPermit, middleware};
@@ -29,17 +29,17 @@ use crate::listen::{Accepted, AtWork};
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What all requests of a connection have in common.
-struct Session {
+struct SocketSession {
     api: Api,
     name: String,
     key: SecretString,
     app: Option<AppId>,
-    encoding: Encoding,
+    encoding: FrameEncoding,
     accepted: Accepted,
 }
 
 /// Why no more requests are read.
-enum End {
+enum SessionEnd {
     /// Nobody is to be told any more.
     Gone,
     /// The peer is told why.
@@ -60,7 +60,7 @@ where
     };
     match greeted {
         Ok(Ok(Some((hello, identity)))) => {
-            let session = Session::new(api, hello, accepted);
+            let session = SocketSession::new(api, hello, accepted);
             let greeting = session.greeting();
             if write_one(&mut write, &greeting, wait).await {
                 Arc::new(session).serve(read, write, identity).await;
@@ -68,7 +68,7 @@ where
         }
         Ok(Err(problem)) => {
             tracing::info!(code = problem.code.as_str(), "a hello was refused");
-            let refusal = Encoding::Json.write(0, "", &Err(problem));
+            let refusal = FrameEncoding::Json.write(0, "", &Err(problem));
             if write_one(&mut write, &refusal, wait).await {
                 leave(read, write).await;
             }
@@ -96,7 +96,7 @@ async fn leave<S: AsyncRead + AsyncWrite + Unpin>(mut read: ReadHalf<S>, mut wri
     let _the_peer_may_have_gone = timeout(FAREWELL, ending).await;
 }
 
-impl Session {
+impl SocketSession {
     fn new(api: Api, hello: Hello, accepted: Accepted) -> Self {
         let name = format!("con_{:016x}", rand::random::<u64>());
         let Hello { key, app, encoding } = hello;
@@ -106,7 +106,7 @@ impl Session {
     fn greeting(&self) -> Vec<u8> {
         let idle_seconds = self.accepted.timeouts.idle.as_secs();
         let max_bytes = self.api.large_body_max_bytes();
-        let greeting = Greeting::new(&self.name, self.encoding, max_bytes, idle_seconds);
+        let greeting = ServerGreeting::new(&self.name, self.encoding, max_bytes, idle_seconds);
         serde_json::to_vec(&greeting).unwrap_or_default()
     }
 
@@ -139,7 +139,7 @@ impl Session {
     async fn read<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         frames: &mut FrameReader<R>,
-        queue: mpsc::Sender<Reply>,
+        queue: mpsc::Sender<SocketReply>,
         broken: &CancellationToken,
     ) -> bool {
         let places = self.encoding.in_flight_max_count();
@@ -152,48 +152,48 @@ impl Session {
         // A slot is given back when its reply is written.
         let _all_are_answered = slots.acquire_many(places as u32).await;
         match end {
-            End::Because(problem) => {
-                let last = Reply::last(self.last_word(&problem));
+            SessionEnd::Because(problem) => {
+                let last = SocketReply::last(self.last_word(&problem));
                 queue.send(last).await.is_ok()
             }
-            End::Gone => false,
+            SessionEnd::Gone => false,
         }
     }
 
     /// ConnectionTimeouts for a reason to read no more.
-    async fn end(&self, broken: &CancellationToken) -> End {
+    async fn end(&self, broken: &CancellationToken) -> SessionEnd {
         let Accepted { place, stopping, timeouts, .. } = &self.accepted;
         tokio::select! {
             () = stopping.cancelled() => {
                 let detail = "the server stops; what is not answered was not begun";
-                End::Because(Problem::new(ErrorCode::Unavailable, detail))
+                SessionEnd::Because(Problem::new(ErrorCode::Unavailable, detail))
             }
             () = place.idle(timeouts.idle, timeouts.idle) => {
                 let detail = format!("nothing was asked for {} seconds", timeouts.idle.as_secs());
-                End::Because(Problem::new(ErrorCode::RequestTimeout, detail))
+                SessionEnd::Because(Problem::new(ErrorCode::RequestTimeout, detail))
             }
-            () = place.replaced() => End::Gone,
-            () = broken.cancelled() => End::Gone,
+            () = place.replaced() => SessionEnd::Gone,
+            () = broken.cancelled() => SessionEnd::Gone,
         }
     }
 
     async fn take_requests<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         frames: &mut FrameReader<R>,
-        queue: &mpsc::Sender<Reply>,
+        queue: &mpsc::Sender<SocketReply>,
         slots: &Arc<Semaphore>,
-    ) -> End {
+    ) -> SessionEnd {
         loop {
             // First the slot, then the frame: as long as too much is in flight, nothing is read.
-            let Ok(slot) = slots.clone().acquire_owned().await else { return End::Gone };
+            let Ok(slot) = slots.clone().acquire_owned().await else { return SessionEnd::Gone };
             match frames.next().await {
                 Ok(Some(frame)) => {
                     if let Err(problem) = self.begin(frame, slot, queue) {
-                        return End::Because(problem);
+                        return SessionEnd::Because(problem);
                     }
                 }
-                Ok(None) => return End::Gone,
-                Err(problem) => return End::Because(problem),
+                Ok(None) => return SessionEnd::Gone,
+                Err(problem) => return SessionEnd::Because(problem),
             }
         }
     }
@@ -203,7 +203,7 @@ impl Session {
         self: &Arc<Self>,
         Framed { payload, room }: Framed,
         slot: OwnedSemaphorePermit,
-        queue: &mpsc::Sender<Reply>,
+        queue: &mpsc::Sender<SocketReply>,
     ) -> ServiceResult<()> {
         self.api.socket_counts().asked();
         let work = self.work(payload)?;
@@ -217,14 +217,14 @@ impl Session {
     }
 
     /// Reads what a frame asks; fails when nobody can say which request it is.
-    fn work(&self, payload: Vec<u8>) -> ServiceResult<Work> {
+    fn work(&self, payload: Vec<u8>) -> ServiceResult<SocketWork> {
         if let Some(face) = self.encoding.documents() {
-            return Ok(Work::Document(face, payload));
+            return Ok(SocketWork::Document(face, payload));
         }
         match self.encoding.read(&payload) {
             Err(unread) if unread.id == 0 => Err(unread.problem),
-            Err(unread) => Ok(Work::Refused(unread.id, unread.problem)),
-            Ok(request) => Ok(Work::Request(request)),
+            Err(unread) => Ok(SocketWork::Refused(unread.id, unread.problem)),
+            Ok(request) => Ok(SocketWork::SocketRequest(request)),
         }
     }
 
@@ -233,17 +233,17 @@ impl Session {
         payload: Vec<u8>,
         mut at_work: AtWork,
         slot: OwnedSemaphorePermit,
-        queue: &mpsc::Sender<Reply>,
+        queue: &mpsc::Sender<SocketReply>,
     ) {
         at_work.answered(payload.len() as u64);
-        let reply = Reply { payload, _at_work: Some(at_work), _slot: Some(slot) };
+        let reply = SocketReply { payload, _at_work: Some(at_work), _slot: Some(slot) };
         let _the_peer_may_have_gone = queue.send(reply).await;
     }
 
-    async fn answer(&self, work: Work) -> Vec<u8> {
+    async fn answer(&self, work: SocketWork) -> Vec<u8> {
         match work {
-            Work::Refused(id, problem) => self.encoding.write(id, "", &Err(problem)),
-            Work::Request(request) => {
+            SocketWork::Refused(id, problem) => self.encoding.write(id, "", &Err(problem)),
+            SocketWork::SocketRequest(request) => {
                 let id = request.id;
                 let origin = self.origin(id);
                 let span =
@@ -252,7 +252,7 @@ impl Session {
                 let reply = self.served(request, origin).instrument(span).await;
                 self.encoding.write(id, &operation, &reply)
             }
-            Work::Document(face, document) => self.document(face, &document).await,
+            SocketWork::Document(face, document) => self.document(face, &document).await,
         }
     }
 
@@ -265,9 +265,9 @@ impl Session {
         self.within_limits(answer).await.unwrap_or_else(|problem| (face.refuse)(&problem))
     }
 
-    async fn served(&self, request: Request, origin: Origin) -> ServiceResult<Record> {
+    async fn served(&self, request: SocketRequest, origin: Origin) -> ServiceResult<Record> {
         let began = Instant::now();
-        let Request { operation, record, key, .. } = request;
+        let SocketRequest { operation, record, key, .. } = request;
         let work = async {
             let asked = self.asked(key, origin).await?;
             let served = Dispatcher::get().call(&operation, &self.api, asked, record);
@@ -310,9 +310,9 @@ impl Session {
 }
 
 /// What one frame asks.
-enum Work {
+enum SocketWork {
     Refused(u64, Problem),
-    Request(Request),
+    SocketRequest(SocketRequest),
     Document(DocumentFace, Vec<u8>),
 }
 

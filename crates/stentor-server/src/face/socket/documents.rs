@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Encoding;
+use super::FrameEncoding;
 use crate::contract::{Problem, ServiceResult};
 use crate::face::record::Asked;
 use crate::face::{Api, xmlrpc};
@@ -25,7 +25,7 @@ const XMLRPC: DocumentFace = DocumentFace {
     refuse: xmlrpc::fault_document,
 };
 
-impl Encoding {
+impl FrameEncoding {
     /// Returns the face whose documents are spoken; none where requests have numbers.
     pub(super) const fn documents(self) -> Option<DocumentFace> {
         match self {

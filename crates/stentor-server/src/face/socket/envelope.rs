@@ -15,7 +15,7 @@ use crate::face::record::Record;
 /// How requests and replies are written; a hello chooses it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Encoding {
+pub enum FrameEncoding {
     /// Numbered requests in JSON.
     #[default]
     Json,
@@ -70,7 +70,7 @@ pub(super) const FIELDS: &[EnvelopeField] = &[
 
 /// A request as its frame has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct SocketRequest {
     /// The client's number for it.
     pub id: u64,
     /// Which operation is asked.
@@ -90,9 +90,9 @@ pub struct Unread {
     pub problem: Problem,
 }
 
-impl Encoding {
+impl FrameEncoding {
     /// Reads a numbered request; a document has no number by which it could be read here.
-    pub fn read(self, frame: &[u8]) -> Result<Request, Unread> {
+    pub fn read(self, frame: &[u8]) -> Result<SocketRequest, Unread> {
         match self {
             Self::Protobuf => protobuf::read(frame),
             Self::Json | Self::Xmlrpc => json::read(frame),

@@ -6,7 +6,7 @@ use stentor_core::id::AppId;
 use stentor_wire::frame;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::envelope::Encoding;
+use super::envelope::FrameEncoding;
 use super::{REQUESTS_IN_FLIGHT_MAX_COUNT, VERSION};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
@@ -22,7 +22,7 @@ pub struct Hello {
     /// The app that it speaks for; the operator's key belongs to none.
     pub app: Option<AppId>,
     /// How its requests are written.
-    pub encoding: Encoding,
+    pub encoding: FrameEncoding,
 }
 
 /// The hello as it is written.
@@ -33,16 +33,16 @@ struct HelloFrame {
     key: SecretString,
     app: Option<String>,
     #[serde(default)]
-    encoding: Encoding,
+    encoding: FrameEncoding,
 }
 
 /// What the server says to a hello that it takes.
 #[derive(Debug, Serialize)]
-pub(super) struct Greeting<'a> {
+pub(super) struct ServerGreeting<'a> {
     stentor: u32,
     server: &'static str,
     connection: &'a str,
-    encoding: Encoding,
+    encoding: FrameEncoding,
     limits: GreetingLimits,
 }
 
@@ -67,11 +67,11 @@ impl Hello {
     }
 }
 
-impl<'a> Greeting<'a> {
+impl<'a> ServerGreeting<'a> {
     /// Greets the connection of a name.
     pub(super) fn new(
         connection: &'a str,
-        encoding: Encoding,
+        encoding: FrameEncoding,
         frame_max_bytes: usize,
         idle_timeout_seconds: u64,
     ) -> Self {
@@ -81,7 +81,7 @@ impl<'a> Greeting<'a> {
     }
 }
 
-impl Encoding {
+impl FrameEncoding {
     /// Returns how many requests of a connection may be at work: documents without numbers are answered in their order.
     pub(super) const fn in_flight_max_count(self) -> usize {
         if self.documents().is_none() { REQUESTS_IN_FLIGHT_MAX_COUNT } else { 1 }
@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn a_hello_names_version_key_app_and_encoding() {
         let hello = Hello::read(br#"{"stentor":1,"key":"sk_x"}"#).expect("a hello");
-        assert_eq!((hello.app, hello.encoding), (None, Encoding::Json));
+        assert_eq!((hello.app, hello.encoding), (None, FrameEncoding::Json));
         let hello = br#"{"stentor":1,"key":"sk_x","app":"app_0000000000001","encoding":"xmlrpc"}"#;
         let hello = Hello::read(hello).expect("a hello");
-        assert!(hello.app.is_some() && hello.encoding == Encoding::Xmlrpc);
+        assert!(hello.app.is_some() && hello.encoding == FrameEncoding::Xmlrpc);
     }
 
     #[test]

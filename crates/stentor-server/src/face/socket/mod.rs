@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Api;
 use super::record::Dispatcher;
 use crate::contract::description::description;
-use crate::listen::{Accepted, Protocol};
+use crate::listen::{Accepted, ConnectionProtocol};
 
-pub use envelope::{Encoding, Request, Unread};
+pub use envelope::{FrameEncoding, SocketRequest, Unread};
 pub use hello::{HELLO_MAX_BYTES, Hello};
 pub use page::page;
 
@@ -43,7 +43,7 @@ impl SocketFace {
     }
 }
 
-impl Protocol for SocketFace {
+impl ConnectionProtocol for SocketFace {
     async fn serve_connection<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

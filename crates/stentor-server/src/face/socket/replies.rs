@@ -16,13 +16,13 @@ const TOGETHER_BYTES: usize = 64 << 10;
 const MIN_BYTES_PER_SECOND: usize = 16 << 10;
 
 /// A reply on its way out, and what its request holds until it is written.
-pub(super) struct Reply {
+pub(super) struct SocketReply {
     pub(super) payload: Vec<u8>,
     pub(super) _at_work: Option<AtWork>,
     pub(super) _slot: Option<OwnedSemaphorePermit>,
 }
 
-impl Reply {
+impl SocketReply {
     /// Returns a reply to no request.
     pub(super) const fn last(payload: Vec<u8>) -> Self {
         Self { payload, _at_work: None, _slot: None }
@@ -32,7 +32,7 @@ impl Reply {
 /// Writes until no more replies can come; cancels `broken` when one cannot be written in time.
 pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     mut stream: W,
-    mut queue: mpsc::Receiver<Reply>,
+    mut queue: mpsc::Receiver<SocketReply>,
     wait: Duration,
     broken: CancellationToken,
 ) {

@@ -8,7 +8,7 @@ use stentor_core::limits::COLLAPSE_KEY_MAX_CHARS;
 use stentor_core::message::Priority;
 
 use super::reply::GcmError;
-use super::request::SendRequest;
+use super::request::LegacySendRequest;
 use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
 
 /// Fields of a notification that only Android knows, and what they are called today.
@@ -29,7 +29,7 @@ const RESERVED_KEYS: &[&str] = &["from", "message_type"];
 const RESERVED_PREFIXES: &[&str] = &["google", "gcm"];
 
 /// Makes the message that is the same for each token, or says which error each of them gets.
-pub(super) fn draft(request: &SendRequest) -> Result<MessageRequest, GcmError> {
+pub(super) fn draft(request: &LegacySendRequest) -> Result<MessageRequest, GcmError> {
     let ttl = request.ttl().ok_or(GcmError::InvalidTtl)?;
     if request.data.keys().any(|key| is_reserved(key)) {
         return Err(GcmError::InvalidDataKey);
@@ -73,7 +73,7 @@ fn visible(given: &Map<String, Value>) -> Option<NotificationRequest> {
     (!is_empty).then_some(NotificationRequest { title, body, image })
 }
 
-fn overrides(request: &SendRequest, is_high: bool) -> BTreeMap<ProviderKind, Map<String, Value>> {
+fn overrides(request: &LegacySendRequest, is_high: bool) -> BTreeMap<ProviderKind, Map<String, Value>> {
     let mut found = BTreeMap::new();
     let mut android = Map::new();
     let notification = android_notification(&request.notification);
@@ -111,7 +111,7 @@ fn list_of(value: &Value) -> Value {
     }
 }
 
-fn aps(request: &SendRequest) -> Map<String, Value> {
+fn aps(request: &LegacySendRequest) -> Map<String, Value> {
     let mut aps = Map::new();
     for (name, is_set) in
         [("content-available", request.content_available), ("mutable-content", request.mutable_content)]

@@ -25,7 +25,7 @@ use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::Heard;
 use crate::face::http::refusal::Refusal;
-use crate::front::sending::{Sender, Standing, Usual};
+use crate::front::sending::{Sender, TokenStanding, Usual};
 
 /// Marks refusals of this part, which are JSON.
 pub(super) const FIELD: &str = "notification_key";
@@ -105,7 +105,7 @@ pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) 
         members => members?,
     };
     let standings = sender.standings(&members).await?;
-    let dead = |(token, standing): (String, Standing)| standing.target(USUAL).is_none().then_some(token);
+    let dead = |(token, standing): (String, TokenStanding)| standing.target(USUAL).is_none().then_some(token);
     let count = members.len();
     let failed: Vec<_> = members.into_iter().zip(standings).filter_map(dead).collect();
     let target = TargetRequest::Group(group.into());
@@ -182,15 +182,15 @@ impl Changing<'_> {
         for (token, standing) in tokens.iter().zip(sender.standings(tokens).await?) {
             devices.push(match standing {
                 // One that only a message has named is in no wider audience until it is registered.
-                Standing::Held(device) if device.listed => device.id,
-                Standing::Invalid => {
+                TokenStanding::Held(device) if device.listed => device.id,
+                TokenStanding::Invalid => {
                     return Err(wrong("registration_ids has a token that is none".to_owned()));
                 }
-                Standing::Held(device) => {
+                TokenStanding::Held(device) => {
                     let known = device.registration;
                     self.register(token, Usual { platform: known.platform, provider: known.provider }).await?
                 }
-                Standing::Unknown(_) | Standing::Retired => self.register(token, USUAL).await?,
+                TokenStanding::Unknown(_) | TokenStanding::Retired => self.register(token, USUAL).await?,
             });
         }
         Ok(devices)

@@ -5,16 +5,16 @@ use stentor_core::device::{Platform, ProviderKind};
 use super::content;
 use super::groups;
 use super::reply::{GcmError, SendReply, TokenResult, id_number, id_text, of_tokens};
-use super::request::{SendRequest, SendTarget};
+use super::request::{LegacySendRequest, SendTarget};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{Problem, ServiceResult};
-use crate::front::sending::{Sender, Standing, Usual, is_of_server};
+use crate::front::sending::{Sender, TokenStanding, Usual, is_of_server};
 
 /// How a token is reached that nobody has registered.
 pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: ProviderKind::Fcm };
 
 /// Sends what a request asks for.
-pub(super) async fn send(sender: &Sender<'_>, mut request: SendRequest) -> ServiceResult<SendReply> {
+pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) -> ServiceResult<SendReply> {
     let send_target = request.send_target()?;
     let draft = content::draft(&request);
     match (send_target, draft) {
@@ -60,10 +60,12 @@ fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> 
     }
 }
 
-const fn unreachable(standing: &Standing) -> GcmError {
+const fn unreachable(standing: &TokenStanding) -> GcmError {
     match standing {
-        Standing::Retired => GcmError::NotRegistered,
-        Standing::Invalid | Standing::Unknown(_) | Standing::Held(_) => GcmError::InvalidRegistration,
+        TokenStanding::Retired => GcmError::NotRegistered,
+        TokenStanding::Invalid | TokenStanding::Unknown(_) | TokenStanding::Held(_) => {
+            GcmError::InvalidRegistration
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::multicast;
 use super::reply::{GcmError, SendReply, TokenResult};
-use super::request::{SendRequest, unreadable};
+use super::request::{LegacySendRequest, unreadable};
 use crate::contract::ServiceResult;
 use crate::front::sending::Sender;
 
@@ -32,8 +32,8 @@ fn line(result: &TokenResult) -> String {
     }
 }
 
-fn read(form: &[u8]) -> ServiceResult<SendRequest> {
-    let mut request = SendRequest::default();
+fn read(form: &[u8]) -> ServiceResult<LegacySendRequest> {
+    let mut request = LegacySendRequest::default();
     for (name, value) in pairs(form)? {
         match (name.as_str(), name.strip_prefix("data.")) {
             ("registration_id", _) if value.is_empty() => {}

@@ -13,7 +13,7 @@ const TOPIC_PREFIX: &str = "/topics/";
 /// A request in JSON; what it does not know is left aside, as there.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct SendRequest {
+pub(super) struct LegacySendRequest {
     registration_ids: Option<Vec<String>>,
     to: Option<String>,
     notification_key: Option<String>,
@@ -44,7 +44,7 @@ pub(super) enum SendTarget {
     Group(String),
 }
 
-impl SendRequest {
+impl LegacySendRequest {
     /// Names the one token of a plain text.
     pub(super) fn set_token(&mut self, token: String) {
         self.registration_ids = Some(vec![token]);

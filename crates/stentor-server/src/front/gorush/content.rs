@@ -9,12 +9,12 @@ use stentor_core::message::Priority;
 use stentor_core::time::Timestamp;
 
 use super::empty;
-use super::request::Notification;
+use super::request::GorushNotification;
 use crate::contract::messages::{MessageRequest, NotificationRequest};
 use crate::contract::{Problem, ServiceResult};
 
 /// Makes the message that is the same for each token.
-pub(super) fn draft(of: &mut Notification, now: Timestamp) -> ServiceResult<MessageRequest> {
+pub(super) fn draft(of: &mut GorushNotification, now: Timestamp) -> ServiceResult<MessageRequest> {
     let (data, custom) = data(std::mem::take(&mut of.data), of.is_ios());
     let overrides = if of.is_ios() { for_ios(of, custom) } else { for_android(of)? };
     let overrides: BTreeMap<_, _> = overrides.into_iter().filter(|(_, fields)| !fields.is_empty()).collect();
@@ -43,7 +43,7 @@ fn data(given: Map<String, Value>, is_ios: bool) -> (BTreeMap<String, String>, M
     (texts, custom)
 }
 
-fn visible(of: &Notification) -> Option<NotificationRequest> {
+fn visible(of: &GorushNotification) -> Option<NotificationRequest> {
     let text = |own: &str, name: &str| {
         let inner = of.notification.get(name).and_then(Value::as_str).unwrap_or_default();
         let alert =
@@ -58,7 +58,7 @@ fn visible(of: &Notification) -> Option<NotificationRequest> {
 }
 
 /// Returns how long it may wait: so many seconds, or until an instant of Unix time, where 0 is one attempt.
-fn ttl(of: &Notification, now: Timestamp) -> Option<u64> {
+fn ttl(of: &GorushNotification, now: Timestamp) -> Option<u64> {
     let until = |instant: i64| {
         let left = instant.saturating_sub(now.as_millis().div_euclid(1_000));
         u64::try_from(left).unwrap_or(0).min(TTL_MAX_SECONDS)
@@ -66,7 +66,10 @@ fn ttl(of: &Notification, now: Timestamp) -> Option<u64> {
     of.time_to_live.or(of.expiration.map(until))
 }
 
-fn for_ios(of: &Notification, mut payload: Map<String, Value>) -> BTreeMap<ProviderKind, Map<String, Value>> {
+fn for_ios(
+    of: &GorushNotification,
+    mut payload: Map<String, Value>,
+) -> BTreeMap<ProviderKind, Map<String, Value>> {
     let aps = aps(of);
     if !aps.is_empty() {
         payload.insert("aps".into(), Value::Object(aps));
@@ -83,7 +86,7 @@ fn for_ios(of: &Notification, mut payload: Map<String, Value>) -> BTreeMap<Provi
     BTreeMap::from([(ProviderKind::Apns, fields)])
 }
 
-fn aps(of: &Notification) -> Map<String, Value> {
+fn aps(of: &GorushNotification) -> Map<String, Value> {
     let mut aps = Map::new();
     if !of.alert.is_empty() {
         aps.insert("alert".into(), Value::Object(of.alert.clone()));
@@ -118,7 +121,7 @@ fn aps(of: &Notification) -> Map<String, Value> {
     aps
 }
 
-fn for_android(of: &mut Notification) -> ServiceResult<BTreeMap<ProviderKind, Map<String, Value>>> {
+fn for_android(of: &mut GorushNotification) -> ServiceResult<BTreeMap<ProviderKind, Map<String, Value>>> {
     let mut android = std::mem::take(&mut of.android);
     put_text(&mut android, "restrictedPackageName", &of.restricted_package_name);
     if let Some(sound) = of.sound.as_str().filter(|sound| !sound.is_empty()) {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::refused::{self, line};
-use super::sending::{Sender, Standing, is_of_server};
+use super::sending::{Sender, TokenStanding, is_of_server};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
@@ -21,7 +21,7 @@ use crate::face::Api;
 use crate::face::http::auth::{Heard, heard};
 use crate::face::http::refusal::{Refusal, WriteRefusal, status_of};
 use crate::face::http::{body, middleware};
-use request::{Notification, PushRequest};
+use request::{GorushNotification, PushRequest};
 
 /// Builds the routes of this front.
 pub(super) fn router(api: &Api) -> Router<Api> {
@@ -61,7 +61,7 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
     let notifications = request.checked()?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat };
-    let mut run = Run { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
+    let mut run = GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
     for notification in notifications {
         run.send(notification).await?;
     }
@@ -69,7 +69,7 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
 }
 
 /// A request on its way through its notifications.
-struct Run<'a> {
+struct GorushRun<'a> {
     sender: Sender<'a>,
     /// Messages so far.
     count: usize,
@@ -80,8 +80,8 @@ struct Run<'a> {
     logs: Vec<FailedPush>,
 }
 
-impl Run<'_> {
-    async fn send(&mut self, mut notification: Notification) -> ServiceResult<()> {
+impl GorushRun<'_> {
+    async fn send(&mut self, mut notification: GorushNotification) -> ServiceResult<()> {
         let usual = notification.usual()?;
         let tokens = notification.all_tokens();
         let standings = self.sender.standings(&tokens).await?;
@@ -103,7 +103,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn note(&mut self, of: &Notification, token: String, why: &str, sent: Option<ServiceResult<Sent>>) {
+    fn note(&mut self, of: &GorushNotification, token: String, why: &str, sent: Option<ServiceResult<Sent>>) {
         let error = match sent {
             Some(Ok(_)) => {
                 self.accepted = true;
@@ -138,13 +138,13 @@ impl Run<'_> {
 }
 
 /// Returns why a token is not sent to, in the words in which gorush logs its push service's answer.
-const fn unreachable(standing: &Standing, notification: &Notification) -> &'static str {
+const fn unreachable(standing: &TokenStanding, notification: &GorushNotification) -> &'static str {
     match (standing, notification.is_ios()) {
-        (Standing::Invalid, true) => "BadDeviceToken",
-        (Standing::Retired, true) => "Unregistered",
-        (Standing::Invalid, false) => "The registration token is not a valid FCM registration token",
-        (Standing::Retired, false) => "Requested entity was not found.",
-        (Standing::Unknown(_) | Standing::Held(_), _) => "",
+        (TokenStanding::Invalid, true) => "BadDeviceToken",
+        (TokenStanding::Retired, true) => "Unregistered",
+        (TokenStanding::Invalid, false) => "The registration token is not a valid FCM registration token",
+        (TokenStanding::Retired, false) => "Requested entity was not found.",
+        (TokenStanding::Unknown(_) | TokenStanding::Held(_), _) => "",
     }
 }
 

@@ -21,13 +21,13 @@ const ANDROID: u8 = 2;
 #[derive(Deserialize)]
 pub(super) struct PushRequest {
     #[serde(default)]
-    notifications: Option<Vec<Notification>>,
+    notifications: Option<Vec<GorushNotification>>,
 }
 
 /// What one notification says. Fields of Huawei's service and of browsers are left aside.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Notification {
+pub(super) struct GorushNotification {
     pub(super) notif_id: String,
     to: String,
     topic: String,
@@ -70,7 +70,7 @@ pub(super) struct Notification {
 
 impl PushRequest {
     /// Checks what concerns the whole request.
-    pub(super) fn checked(self) -> ServiceResult<Vec<Notification>> {
+    pub(super) fn checked(self) -> ServiceResult<Vec<GorushNotification>> {
         let notifications = self.notifications.ok_or_else(|| refused("Missing notifications field."))?;
         let count = notifications.len();
         if count == 0 {
@@ -80,7 +80,7 @@ impl PushRequest {
             let text = format!("Number of notifications({count}) over limit({NOTIFICATIONS_MAX_COUNT})");
             return Err(refused(&text));
         }
-        let tokens: usize = notifications.iter().map(Notification::token_count).sum();
+        let tokens: usize = notifications.iter().map(GorushNotification::token_count).sum();
         if tokens > ALL_TOKENS_MAX_COUNT {
             return Err(refused(&format!("Number of tokens({tokens}) over limit({ALL_TOKENS_MAX_COUNT})")));
         }
@@ -89,7 +89,7 @@ impl PushRequest {
     }
 }
 
-impl Notification {
+impl GorushNotification {
     fn check(&self, index: usize) -> ServiceResult<()> {
         let at = |problem: Problem| problem.at(format!("notifications[{index}]"));
         self.usual().map_err(at)?;

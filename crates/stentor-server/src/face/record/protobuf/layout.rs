@@ -17,21 +17,21 @@ pub(super) struct Layouts {
 pub(super) struct Layout {
     pub(super) is_choice: bool,
     /// In the order of their numbers.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<MessageField>,
 }
 
 /// One field.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     pub(super) number: u32,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: MessageFieldKind,
     pub(super) is_required: bool,
 }
 
 /// What stands in a field.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum MessageFieldKind {
     Text,
     Int,
     Double,
@@ -69,13 +69,13 @@ impl Layouts {
 
 impl Layout {
     /// Returns the field of a number.
-    pub(super) fn field(&self, number: u32) -> Option<&Field> {
+    pub(super) fn field(&self, number: u32) -> Option<&MessageField> {
         let at = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
         self.fields.get(at)
     }
 }
 
-impl Kind {
+impl MessageFieldKind {
     /// Returns whether values of this kind stand one behind the other in a list, without their number before each.
     pub(super) const fn is_packed(&self) -> bool {
         matches!(self, Self::Int | Self::Double | Self::Bool)
@@ -87,27 +87,29 @@ fn field_of(
     field: &FieldShape,
     numbers: &Numbers,
     places: &HashMap<String, usize>,
-) -> Option<Field> {
+) -> Option<MessageField> {
     let number = numbers.field(record, &field.name)?;
     let kind = kind_of(&field.shape, places);
-    Some(Field { number, name: field.name.clone(), kind, is_required: field.is_required })
+    Some(MessageField { number, name: field.name.clone(), kind, is_required: field.is_required })
 }
 
-fn kind_of(shape: &Shape, places: &HashMap<String, usize>) -> Kind {
+fn kind_of(shape: &Shape, places: &HashMap<String, usize>) -> MessageFieldKind {
     let inner = |shape: &Shape| {
         Box::new(match shape {
-            Shape::List(_) | Shape::Map(_) => Kind::Json,
+            Shape::List(_) | Shape::Map(_) => MessageFieldKind::Json,
             other => kind_of(other, places),
         })
     };
     match shape {
-        Shape::Text => Kind::Text,
-        Shape::Int => Kind::Int,
-        Shape::Double => Kind::Double,
-        Shape::Bool => Kind::Bool,
-        Shape::Json => Kind::Json,
-        Shape::List(of) => Kind::List(inner(of)),
-        Shape::Map(of) => Kind::Map(inner(of)),
-        Shape::Record(name) => places.get(name).map_or(Kind::Json, |at| Kind::Record(*at)),
+        Shape::Text => MessageFieldKind::Text,
+        Shape::Int => MessageFieldKind::Int,
+        Shape::Double => MessageFieldKind::Double,
+        Shape::Bool => MessageFieldKind::Bool,
+        Shape::Json => MessageFieldKind::Json,
+        Shape::List(of) => MessageFieldKind::List(inner(of)),
+        Shape::Map(of) => MessageFieldKind::Map(inner(of)),
+        Shape::Record(name) => {
+            places.get(name).map_or(MessageFieldKind::Json, |at| MessageFieldKind::Record(*at))
+        }
     }
 }

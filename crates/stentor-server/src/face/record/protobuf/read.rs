@@ -1,10 +1,10 @@
 //! Reads records. All that is read is foreign: what it costs is bounded by its bytes, its depth and the values in it.
 
 use serde_json::{Map, Number, Value};
-use stentor_wire::protobuf::fields::{Wire, read_delimited, read_double, read_key, read_varint, skip};
+use stentor_wire::protobuf::fields::{WireValue, read_delimited, read_double, read_key, read_varint, skip};
 use stentor_wire::{DocumentLimits, WireError};
 
-use super::layout::{Field, Kind, Layout, Layouts};
+use super::layout::{Layout, Layouts, MessageField, MessageFieldKind};
 use super::within;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
@@ -27,21 +27,25 @@ pub(super) fn record(
         return Err(too_much(format!("a record may have at most {max_bytes} bytes")));
     }
     let depth_max = limits.depth_max.min(DEPTH_CEILING);
-    let mut reader =
-        Reader { layouts, depth_left: depth_max, nodes_left: limits.nodes_max, nodes_max: limits.nodes_max };
+    let mut reader = MessageReader {
+        layouts,
+        depth_left: depth_max,
+        nodes_left: limits.nodes_max,
+        nodes_max: limits.nodes_max,
+    };
     let mut record = Record::new();
     reader.fields(layout, bytes, &mut record)?;
     Ok(record)
 }
 
-struct Reader<'a> {
+struct MessageReader<'a> {
     layouts: &'a Layouts,
     depth_left: usize,
     nodes_left: usize,
     nodes_max: usize,
 }
 
-impl Reader<'_> {
+impl MessageReader<'_> {
     /// Reads the fields of a record into it; what is there twice is joined, as the format demands it.
     fn fields(&mut self, layout: &Layout, mut bytes: &[u8], record: &mut Record) -> ServiceResult<()> {
         self.depth_left = self.depth_left.checked_sub(1).ok_or_else(too_deep)?;
@@ -77,14 +81,14 @@ impl Reader<'_> {
 
     fn field(
         &mut self,
-        field: &Field,
-        wire: Wire,
+        field: &MessageField,
+        wire: WireValue,
         bytes: &mut &[u8],
         record: &mut Record,
     ) -> ServiceResult<()> {
         match &field.kind {
-            Kind::List(inner) => self.list(inner, wire, bytes, slot(record, &field.name)),
-            Kind::Map(inner) => self.entry(inner, wire, bytes, slot(record, &field.name)),
+            MessageFieldKind::List(inner) => self.list(inner, wire, bytes, slot(record, &field.name)),
+            MessageFieldKind::Map(inner) => self.entry(inner, wire, bytes, slot(record, &field.name)),
             kind => {
                 let before = record.remove(&field.name);
                 let value = self.value(kind, wire, bytes, before)?;
@@ -94,15 +98,25 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, inner: &Kind, wire: Wire, bytes: &mut &[u8], list: &mut Value) -> ServiceResult<()> {
+    fn list(
+        &mut self,
+        inner: &MessageFieldKind,
+        wire: WireValue,
+        bytes: &mut &[u8],
+        list: &mut Value,
+    ) -> ServiceResult<()> {
         let mut values = match list.take() {
             Value::Array(values) => values,
             _ => Vec::new(),
         };
         let at = |values: &[Value], problem| within(&format!("[{}]", values.len()), problem);
-        if wire == Wire::Delimited && inner.is_packed() {
+        if wire == WireValue::Delimited && inner.is_packed() {
             let mut packed = delimited(bytes)?;
-            let wire = if matches!(inner, Kind::Double) { Wire::Fixed64 } else { Wire::Varint };
+            let wire = if matches!(inner, MessageFieldKind::Double) {
+                WireValue::Fixed64
+            } else {
+                WireValue::Varint
+            };
             while !packed.is_empty() {
                 let value = self.value(inner, wire, &mut packed, None);
                 values.push(value.map_err(|problem| at(&values, problem))?);
@@ -116,15 +130,21 @@ impl Reader<'_> {
     }
 
     /// Reads one entry of a map: a record of a key and a value, either of which may be absent because it is empty.
-    fn entry(&mut self, inner: &Kind, wire: Wire, bytes: &mut &[u8], map: &mut Value) -> ServiceResult<()> {
-        expect(wire, Wire::Delimited)?;
+    fn entry(
+        &mut self,
+        inner: &MessageFieldKind,
+        wire: WireValue,
+        bytes: &mut &[u8],
+        map: &mut Value,
+    ) -> ServiceResult<()> {
+        expect(wire, WireValue::Delimited)?;
         let mut entry = delimited(bytes)?;
         let (mut name, mut value) = (String::new(), None);
         while !entry.is_empty() {
             let (number, wire) = read_key(&mut entry).map_err(malformed)?;
             match number {
                 MAP_KEY => {
-                    expect(wire, Wire::Delimited)?;
+                    expect(wire, WireValue::Delimited)?;
                     name = text(&mut entry)?.to_owned();
                 }
                 MAP_VALUE => {
@@ -146,35 +166,35 @@ impl Reader<'_> {
     /// Reads one value; a record that was there before is continued.
     fn value(
         &mut self,
-        kind: &Kind,
-        wire: Wire,
+        kind: &MessageFieldKind,
+        wire: WireValue,
         bytes: &mut &[u8],
         before: Option<Value>,
     ) -> ServiceResult<Value> {
         self.count()?;
         Ok(match kind {
-            Kind::Int => {
-                expect(wire, Wire::Varint)?;
+            MessageFieldKind::Int => {
+                expect(wire, WireValue::Varint)?;
                 Value::from(varint(bytes)?.cast_signed())
             }
-            Kind::Bool => {
-                expect(wire, Wire::Varint)?;
+            MessageFieldKind::Bool => {
+                expect(wire, WireValue::Varint)?;
                 Value::Bool(varint(bytes)? != 0)
             }
-            Kind::Double => {
-                expect(wire, Wire::Fixed64)?;
+            MessageFieldKind::Double => {
+                expect(wire, WireValue::Fixed64)?;
                 double(bytes)?
             }
-            Kind::Text => {
-                expect(wire, Wire::Delimited)?;
+            MessageFieldKind::Text => {
+                expect(wire, WireValue::Delimited)?;
                 Value::from(text(bytes)?)
             }
-            Kind::Json | Kind::List(_) | Kind::Map(_) => {
-                expect(wire, Wire::Delimited)?;
+            MessageFieldKind::Json | MessageFieldKind::List(_) | MessageFieldKind::Map(_) => {
+                expect(wire, WireValue::Delimited)?;
                 json(text(bytes)?)?
             }
-            Kind::Record(at) => {
-                expect(wire, Wire::Delimited)?;
+            MessageFieldKind::Record(at) => {
+                expect(wire, WireValue::Delimited)?;
                 self.inner(*at, delimited(bytes)?, before)?
             }
         })
@@ -226,21 +246,21 @@ fn object(value: Value) -> Record {
 }
 
 /// Returns what an absent field means that must be there; `None` where it must be said.
-fn zero(kind: &Kind) -> Option<Value> {
+fn zero(kind: &MessageFieldKind) -> Option<Value> {
     match kind {
-        Kind::Int => Some(Value::from(0)),
-        Kind::Double => Some(Value::from(0.0)),
-        Kind::Bool => Some(Value::Bool(false)),
-        Kind::List(_) => Some(Value::Array(Vec::new())),
-        Kind::Map(_) => Some(Value::Object(Map::new())),
-        Kind::Text | Kind::Json | Kind::Record(_) => None,
+        MessageFieldKind::Int => Some(Value::from(0)),
+        MessageFieldKind::Double => Some(Value::from(0.0)),
+        MessageFieldKind::Bool => Some(Value::Bool(false)),
+        MessageFieldKind::List(_) => Some(Value::Array(Vec::new())),
+        MessageFieldKind::Map(_) => Some(Value::Object(Map::new())),
+        MessageFieldKind::Text | MessageFieldKind::Json | MessageFieldKind::Record(_) => None,
     }
 }
 
 /// Returns what an absent value of a map's entry means.
-fn default(kind: &Kind) -> Option<Value> {
+fn default(kind: &MessageFieldKind) -> Option<Value> {
     match kind {
-        Kind::Text => Some(Value::from("")),
+        MessageFieldKind::Text => Some(Value::from("")),
         kind => zero(kind),
     }
 }
@@ -266,7 +286,7 @@ fn json(text: &str) -> ServiceResult<Value> {
     serde_json::from_str(text).map_err(|error| Problem::field("", format!("must be JSON: {error}")))
 }
 
-fn expect(found: Wire, wanted: Wire) -> ServiceResult<()> {
+fn expect(found: WireValue, wanted: WireValue) -> ServiceResult<()> {
     if found == wanted {
         return Ok(());
     }

@@ -1,9 +1,9 @@
 //! Writes records, fields in the order of their numbers.
 
 use serde_json::Value;
-use stentor_wire::protobuf::fields::{Wire, put_delimited, put_field, put_key, put_varint};
+use stentor_wire::protobuf::fields::{WireValue, put_delimited, put_field, put_key, put_varint};
 
-use super::layout::{Field, Kind, Layout, Layouts};
+use super::layout::{Layout, Layouts, MessageField, MessageFieldKind};
 use super::within;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
@@ -23,15 +23,21 @@ pub(super) fn record(
     Ok(())
 }
 
-fn field(layouts: &Layouts, field: &Field, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+fn field(layouts: &Layouts, field: &MessageField, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
     match &field.kind {
-        Kind::List(inner) => list(layouts, field.number, inner, value, out),
-        Kind::Map(inner) => map(layouts, field.number, inner, value, out),
+        MessageFieldKind::List(inner) => list(layouts, field.number, inner, value, out),
+        MessageFieldKind::Map(inner) => map(layouts, field.number, inner, value, out),
         kind => numbered(layouts, field.number, kind, value, out),
     }
 }
 
-fn list(layouts: &Layouts, number: u32, inner: &Kind, list: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+fn list(
+    layouts: &Layouts,
+    number: u32,
+    inner: &MessageFieldKind,
+    list: &Value,
+    out: &mut Vec<u8>,
+) -> ServiceResult<()> {
     let values = list.as_array().ok_or_else(unfit)?;
     if !inner.is_packed() {
         return values.iter().try_for_each(|value| numbered(layouts, number, inner, value, out));
@@ -45,7 +51,13 @@ fn list(layouts: &Layouts, number: u32, inner: &Kind, list: &Value, out: &mut Ve
     Ok(())
 }
 
-fn map(layouts: &Layouts, number: u32, inner: &Kind, map: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+fn map(
+    layouts: &Layouts,
+    number: u32,
+    inner: &MessageFieldKind,
+    map: &Value,
+    out: &mut Vec<u8>,
+) -> ServiceResult<()> {
     for (name, value) in map.as_object().ok_or_else(unfit)? {
         let mut entry = Vec::new();
         put_field(1, name.as_bytes(), &mut entry);
@@ -59,27 +71,29 @@ fn map(layouts: &Layouts, number: u32, inner: &Kind, map: &Value, out: &mut Vec<
 fn numbered(
     layouts: &Layouts,
     number: u32,
-    kind: &Kind,
+    kind: &MessageFieldKind,
     value: &Value,
     out: &mut Vec<u8>,
 ) -> ServiceResult<()> {
     let wire = match kind {
-        Kind::Int | Kind::Bool => Wire::Varint,
-        Kind::Double => Wire::Fixed64,
-        _ => Wire::Delimited,
+        MessageFieldKind::Int | MessageFieldKind::Bool => WireValue::Varint,
+        MessageFieldKind::Double => WireValue::Fixed64,
+        _ => WireValue::Delimited,
     };
     put_key(number, wire, out);
     bare(layouts, kind, value, out)
 }
 
-fn bare(layouts: &Layouts, kind: &Kind, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
+fn bare(layouts: &Layouts, kind: &MessageFieldKind, value: &Value, out: &mut Vec<u8>) -> ServiceResult<()> {
     match kind {
-        Kind::Int => put_varint(int(value)?.cast_unsigned(), out),
-        Kind::Bool => out.push(u8::from(value.as_bool().ok_or_else(unfit)?)),
-        Kind::Double => out.extend(value.as_f64().ok_or_else(unfit)?.to_le_bytes()),
-        Kind::Text => put_delimited(value.as_str().ok_or_else(unfit)?.as_bytes(), out),
-        Kind::Json | Kind::List(_) | Kind::Map(_) => put_delimited(value.to_string().as_bytes(), out),
-        Kind::Record(at) => put_delimited(&inner(layouts, layouts.at(*at), value)?, out),
+        MessageFieldKind::Int => put_varint(int(value)?.cast_unsigned(), out),
+        MessageFieldKind::Bool => out.push(u8::from(value.as_bool().ok_or_else(unfit)?)),
+        MessageFieldKind::Double => out.extend(value.as_f64().ok_or_else(unfit)?.to_le_bytes()),
+        MessageFieldKind::Text => put_delimited(value.as_str().ok_or_else(unfit)?.as_bytes(), out),
+        MessageFieldKind::Json | MessageFieldKind::List(_) | MessageFieldKind::Map(_) => {
+            put_delimited(value.to_string().as_bytes(), out)
+        }
+        MessageFieldKind::Record(at) => put_delimited(&inner(layouts, layouts.at(*at), value)?, out),
     }
     Ok(())
 }

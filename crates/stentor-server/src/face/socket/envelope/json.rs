@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stentor_core::name::IdempotencyKey;
 
-use super::{Request, Unread, operation_of};
+use super::{SocketRequest, Unread, operation_of};
 use crate::contract::{Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::record::Record;
@@ -19,7 +19,7 @@ struct RequestFrame {
     id: u64,
     operation: Value,
     #[serde(default)]
-    record: Fields,
+    record: RecordFields,
     idempotency_key: Option<String>,
 }
 
@@ -31,7 +31,7 @@ struct Number {
 
 /// A record, in which no field may stand twice.
 #[derive(Default)]
-struct Fields(Record);
+struct RecordFields(Record);
 
 #[derive(Serialize)]
 struct ReplyFrame<'a> {
@@ -56,7 +56,7 @@ pub(super) struct ErrorFrame<'a> {
 }
 
 /// Reads a request.
-pub(super) fn read(frame: &[u8]) -> Result<Request, Unread> {
+pub(super) fn read(frame: &[u8]) -> Result<SocketRequest, Unread> {
     let number = || serde_json::from_slice::<Number>(frame).map_or(0, |Number { id }| id);
     let request = decode::<RequestFrame>(frame).map_err(in_record).and_then(RequestFrame::request);
     request.map_err(|problem| Unread { id: number(), problem })
@@ -92,8 +92,8 @@ fn in_record(mut problem: Problem) -> Problem {
 }
 
 impl RequestFrame {
-    fn request(self) -> ServiceResult<Request> {
-        let Self { id, operation, record: Fields(record), idempotency_key } = self;
+    fn request(self) -> ServiceResult<SocketRequest> {
+        let Self { id, operation, record: RecordFields(record), idempotency_key } = self;
         if id == 0 {
             return Err(Problem::field("id", "must be at least 1"));
         }
@@ -102,7 +102,7 @@ impl RequestFrame {
             number => named(&number)?,
         };
         let key = idempotency_key.filter(|key| !key.is_empty()).map(IdempotencyKey::new).transpose()?;
-        Ok(Request { id, operation, record, key })
+        Ok(SocketRequest { id, operation, record, key })
     }
 }
 
@@ -112,7 +112,7 @@ fn named(number: &Value) -> ServiceResult<String> {
     operation_of(number.as_u64().ok_or_else(wrong)?).map(str::to_owned).ok_or_else(wrong)
 }
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for RecordFields {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(FieldsVisitor)
     }
@@ -121,19 +121,19 @@ impl<'de> Deserialize<'de> for Fields {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields;
+    type Value = RecordFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RecordFields, A::Error> {
         let mut record = Record::new();
         while let Some((name, value)) = map.next_entry::<String, Value>()? {
             if record.insert(name.clone(), value).is_some() {
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }
         }
-        Ok(Fields(record))
+        Ok(RecordFields(record))
     }
 }

@@ -2,11 +2,11 @@
 
 use stentor_core::name::IdempotencyKey;
 use stentor_wire::protobuf::fields::{
-    Wire, put_field, put_number, read_delimited, read_key, read_varint, skip,
+    WireValue, put_field, put_number, read_delimited, read_key, read_varint, skip,
 };
 use stentor_wire::{DocumentLimits, WireError};
 
-use super::{Request, Unread, operation_of};
+use super::{SocketRequest, Unread, operation_of};
 use crate::contract::description::{OperationShape, description};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
@@ -40,7 +40,7 @@ mod error {
 
 /// A request as its bytes have it; of what is there twice, the last counts.
 #[derive(Default)]
-struct RequestFrame<'a> {
+struct ProtobufRequestFrame<'a> {
     id: u64,
     operation: &'a [u8],
     number: u64,
@@ -49,8 +49,8 @@ struct RequestFrame<'a> {
 }
 
 /// Reads a request.
-pub(super) fn read(frame: &[u8]) -> Result<Request, Unread> {
-    let mut read = RequestFrame::default();
+pub(super) fn read(frame: &[u8]) -> Result<SocketRequest, Unread> {
+    let mut read = ProtobufRequestFrame::default();
     let request = read.fill(frame).map_err(malformed).and_then(|()| read.request());
     request.map_err(|problem| Unread { id: read.id, problem })
 }
@@ -96,23 +96,23 @@ fn error_of(problem: &Problem) -> Vec<u8> {
     out
 }
 
-impl<'a> RequestFrame<'a> {
+impl<'a> ProtobufRequestFrame<'a> {
     /// Takes the fields out of the bytes; those that are not known are passed over, as the format demands it.
     fn fill(&mut self, mut bytes: &'a [u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
             match read_key(&mut bytes)? {
-                (request::ID, Wire::Varint) => self.id = read_varint(&mut bytes)?,
-                (request::OPERATION, Wire::Delimited) => self.operation = read_delimited(&mut bytes)?,
-                (request::OPERATION_NUMBER, Wire::Varint) => self.number = read_varint(&mut bytes)?,
-                (request::RECORD, Wire::Delimited) => self.record = read_delimited(&mut bytes)?,
-                (request::IDEMPOTENCY_KEY, Wire::Delimited) => self.key = read_delimited(&mut bytes)?,
+                (request::ID, WireValue::Varint) => self.id = read_varint(&mut bytes)?,
+                (request::OPERATION, WireValue::Delimited) => self.operation = read_delimited(&mut bytes)?,
+                (request::OPERATION_NUMBER, WireValue::Varint) => self.number = read_varint(&mut bytes)?,
+                (request::RECORD, WireValue::Delimited) => self.record = read_delimited(&mut bytes)?,
+                (request::IDEMPOTENCY_KEY, WireValue::Delimited) => self.key = read_delimited(&mut bytes)?,
                 (_, wire) => skip(wire, &mut bytes)?,
             }
         }
         Ok(())
     }
 
-    fn request(&self) -> ServiceResult<Request> {
+    fn request(&self) -> ServiceResult<SocketRequest> {
         let Self { id, record, .. } = *self;
         if id == 0 {
             return Err(Problem::field("id", "must be at least 1"));
@@ -124,7 +124,7 @@ impl<'a> RequestFrame<'a> {
         // Who asks for what does not exist is told so later, as in every encoding.
         let read = |shape: &OperationShape| Schema::get().read(&shape.request.name, record, &limits);
         let record = shape(&operation).map(read).transpose()?.unwrap_or_default();
-        Ok(Request { id, operation, record, key })
+        Ok(SocketRequest { id, operation, record, key })
     }
 
     fn operation(&self) -> ServiceResult<String> {

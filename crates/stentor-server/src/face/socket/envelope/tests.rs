@@ -37,8 +37,8 @@ proptest! {
         if !topics.is_empty() {
             record["topics"] = json!(topics);
         }
-        let as_json = Encoding::Json.read(&json_of(id, "devices.register", &record, &key));
-        let as_protobuf = Encoding::Protobuf.read(&protobuf(id, "devices.register", &record, &key));
+        let as_json = FrameEncoding::Json.read(&json_of(id, "devices.register", &record, &key));
+        let as_protobuf = FrameEncoding::Protobuf.read(&protobuf(id, "devices.register", &record, &key));
         prop_assert_eq!(&as_json, &as_protobuf);
         let request = as_json.expect("a request");
         prop_assert_eq!(Value::Object(request.record), record);
@@ -47,7 +47,7 @@ proptest! {
 
     #[test]
     fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for encoding in [Encoding::Json, Encoding::Protobuf] {
+        for encoding in [FrameEncoding::Json, FrameEncoding::Protobuf] {
             if let Err(unread) = encoding.read(&bytes) {
                 prop_assert!(!encoding.write(unread.id, "", &Err(unread.problem)).is_empty());
             }
@@ -58,8 +58,8 @@ proptest! {
     fn a_request_that_was_cut_or_changed_does_no_harm(at in 0_usize..100, byte: u8) {
         let record = json!({"platform": "android", "token": "t", "topics": ["a", "b"]});
         for (encoding, mut bytes) in [
-            (Encoding::Json, json_of(7, "devices.register", &record, "k")),
-            (Encoding::Protobuf, protobuf(7, "devices.register", &record, "k")),
+            (FrameEncoding::Json, json_of(7, "devices.register", &record, "k")),
+            (FrameEncoding::Protobuf, protobuf(7, "devices.register", &record, "k")),
         ] {
             let at = at % bytes.len();
             let _refused_or_not = encoding.read(&bytes[..at]);
@@ -74,27 +74,27 @@ fn an_operation_is_named_or_numbered() {
     let mut bytes = Vec::new();
     put_number(1, 3, &mut bytes);
     put_number(3, 11, &mut bytes);
-    let numbered = Encoding::Protobuf.read(&bytes).expect("a request");
+    let numbered = FrameEncoding::Protobuf.read(&bytes).expect("a request");
     assert_eq!((numbered.id, numbered.operation.as_str()), (3, "devices.register"));
-    let numbered = Encoding::Json.read(br#"{"id":3,"operation":11}"#).expect("a request");
+    let numbered = FrameEncoding::Json.read(br#"{"id":3,"operation":11}"#).expect("a request");
     assert_eq!(numbered.operation, "devices.register");
     bytes.clear();
     put_number(1, 3, &mut bytes);
     put_number(3, 4_711, &mut bytes);
-    assert_eq!(Encoding::Protobuf.read(&bytes).expect_err("unknown").id, 3);
+    assert_eq!(FrameEncoding::Protobuf.read(&bytes).expect_err("unknown").id, 3);
 }
 
 #[test]
 fn replies_and_errors_have_their_numbers() {
     let reply = json!({"id": "dev_0000000000001", "created": true});
     let reply = reply.as_object().expect("an object").clone();
-    let bytes = Encoding::Protobuf.write(300, "devices.register", &Ok(reply));
+    let bytes = FrameEncoding::Protobuf.write(300, "devices.register", &Ok(reply));
     let mut rest = &bytes[..];
     assert_eq!((read_key(&mut rest).expect("a key").0, read_varint(&mut rest)), (1, Ok(300)));
     assert_eq!(read_key(&mut rest).expect("a key").0, 2);
     assert!(!read_delimited(&mut rest).expect("a record").is_empty() && rest.is_empty());
     let problem = Problem::field("token", "is wrong").with_hint("mend it");
-    let bytes = Encoding::Protobuf.write(1, "devices.register", &Err(problem));
+    let bytes = FrameEncoding::Protobuf.write(1, "devices.register", &Err(problem));
     let mut rest = &bytes[2..];
     assert_eq!(read_key(&mut rest).expect("a key").0, 3);
     let mut error = read_delimited(&mut rest).expect("an error");
@@ -111,11 +111,11 @@ fn replies_and_errors_have_their_numbers() {
 #[test]
 fn a_request_without_a_number_is_known_as_such() {
     for (encoding, bytes) in
-        [(Encoding::Json, &br#"{"operation":"topics.list"}"#[..]), (Encoding::Protobuf, &[][..])]
+        [(FrameEncoding::Json, &br#"{"operation":"topics.list"}"#[..]), (FrameEncoding::Protobuf, &[][..])]
     {
         let unread = encoding.read(bytes).expect_err("no number");
         assert_eq!((unread.id, unread.problem.code), (0, ErrorCode::InvalidField));
     }
-    let group = Encoding::Protobuf.read(&[0x0b]).expect_err("a group");
+    let group = FrameEncoding::Protobuf.read(&[0x0b]).expect_err("a group");
     assert_eq!((group.id, group.problem.code), (0, ErrorCode::InvalidRequest));
 }
