@@ -16,8 +16,18 @@ const EVERYBODY: u32 = 0o007;
 /// Bit of a directory that many share, such as /tmp.
 const SHARED: u32 = 0o1000;
 /// How the names of our files begin; the databases have companions (-wal, -shm, .lock, .damaged).
-const OURS: &[&str] =
-    &["stentor.db", "queue.db", "stentor.lock", "quotas", "root.", "key.", "seal.", "listen."];
+const OURS: &[&str] = &[
+    "stentor.db",
+    "queue.db",
+    "stentor.lock",
+    "quotas",
+    "root.",
+    "key.",
+    "seal.",
+    "service.",
+    "listen.",
+    "socket.",
+];
 
 /// Makes a directory that only its owner may enter, with the folders above it as is usual; one that is there stays as it is.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
