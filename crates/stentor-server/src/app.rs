@@ -104,7 +104,9 @@ impl BuiltServer {
         let counts = Arc::new(SocketCounts::default());
         let state = ListenerState { certificate, connections, requests, bodies, socket: counts.clone() };
         let board = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
-        let api = Api::new(parts(&parts_of, service_key, limits, service, Arc::new(board), counts));
+        let parts = parts(&parts_of, service_key, limits, service, Arc::new(board), counts);
+        let socket_port = socket_address.map(|address| address.port());
+        let api = Api::new(ApiParts { socket_port, ..parts });
         Ok(Self {
             listener,
             address,
@@ -269,6 +271,7 @@ fn parts(
         trusted_proxies,
         docs,
         socket,
+        socket_port: None,
     }
 }
 

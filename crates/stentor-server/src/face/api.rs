@@ -40,6 +40,8 @@ pub struct ApiParts {
     pub docs: bool,
     /// What goes through the raw socket.
     pub(crate) socket: Arc<SocketCounts>,
+    /// Port of the raw socket, where it is open.
+    pub(crate) socket_port: Option<u16>,
 }
 
 impl Api {
@@ -62,6 +64,10 @@ impl Api {
     /// Returns what speaks to connections of the raw socket.
     pub(crate) fn socket(&self) -> SocketFace {
         SocketFace::new(self.clone())
+    }
+
+    pub(super) fn socket_port(&self) -> Option<u16> {
+        self.0.socket_port
     }
 
     pub(super) fn socket_counts(&self) -> &Arc<SocketCounts> {

@@ -47,14 +47,18 @@ fn text_of(api: &Api) -> String {
     let document = json!({
         "service": "stentor",
         "version": env!("CARGO_PKG_VERSION"),
-        "faces": FACES.iter().map(face).collect::<Vec<_>>(),
+        "faces": FACES.iter().filter_map(|face| shown(face, api)).collect::<Vec<_>>(),
         "keys": [api.service_key().jwk()],
         "signed": SIGNED,
     });
     format!("{document:#}\n")
 }
 
-fn face(face: &Face) -> Value {
+/// Shows where a face is: its path, or its port beside the API's; nothing of one that is not open.
+fn shown(face: &Face, api: &Api) -> Option<Value> {
     let described = DESCRIPTION.replace("{description}", face.description);
-    json!({"name": face.name, "address": face.address, "description": described})
+    Some(match face.path {
+        Some(path) => json!({"name": face.name, "address": path, "description": described}),
+        None => json!({"name": face.name, "port": api.socket_port()?, "description": described}),
+    })
 }

@@ -21,8 +21,8 @@ use crate::contract::description::{appended, description};
 pub struct Face {
     /// What it is called.
     pub name: &'static str,
-    /// Where it is, as a path of the API's address.
-    pub address: &'static str,
+    /// Where it is, as a path of the API's address; none for what listens at an address of its own.
+    pub path: Option<&'static str>,
     /// The description that tells a client what it needs.
     pub description: &'static str,
     /// Returns whether it carries the operation of a name.
@@ -44,11 +44,11 @@ pub struct FaceDescription {
 
 /// All faces.
 pub const FACES: &[Face] = &[
-    Face { name: "rest", address: "/v1", description: "openapi", carries: rest::carries },
-    Face { name: "xmlrpc", address: "/rpc", description: "xmlrpc", carries: xmlrpc::carries },
-    Face { name: "socket", address: "api.socket_listen", description: "socket", carries: socket::carries },
-    Face { name: "soap", address: "/soap", description: "wsdl", carries: soap::carries },
-    Face { name: "grpc", address: "/stentor.v1", description: "proto", carries: grpc::carries },
+    Face { name: "rest", path: Some("/v1"), description: "openapi", carries: rest::carries },
+    Face { name: "xmlrpc", path: Some("/rpc"), description: "xmlrpc", carries: xmlrpc::carries },
+    Face { name: "socket", path: None, description: "socket", carries: socket::carries },
+    Face { name: "soap", path: Some("/soap"), description: "wsdl", carries: soap::carries },
+    Face { name: "grpc", path: Some("/stentor.v1"), description: "proto", carries: grpc::carries },
 ];
 
 /// All descriptions that are made from the contract.

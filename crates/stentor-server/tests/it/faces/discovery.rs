@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::harness::{Server, server};
+use crate::harness::{Server, server, server_with};
 
 async fn text(server: &Server, path: &str) -> String {
     let response = server.client.get(format!("{}{path}", server.url)).send().await.expect("an answer");
@@ -19,10 +19,20 @@ async fn faces_are_found_and_each_description_is_there() {
     let document: Value = serde_json::from_str(&text(&server, "/.well-known/stentor").await).expect("JSON");
     let faces = document["faces"].as_array().expect("faces");
     assert!(faces.iter().any(|face| face["name"] == "xmlrpc" && face["address"] == "/rpc"));
+    assert!(faces.iter().all(|face| face["name"] != "socket"), "it is not open");
     for face in faces {
         let description = face["description"].as_str().expect("an address");
         assert!(text(&server, description).await.len() > 1_000, "{face}");
     }
+}
+
+#[tokio::test]
+async fn a_raw_socket_that_is_open_is_found_by_its_port() {
+    let server = server_with(|config| config.api.socket_listen = "127.0.0.1:0".parse().ok()).await;
+    let document: Value = serde_json::from_str(&text(&server, "/.well-known/stentor").await).expect("JSON");
+    let mut faces = document["faces"].as_array().expect("faces").iter();
+    let socket = faces.find(|face| face["name"] == "socket").expect("the socket");
+    assert_eq!(socket["port"], server.socket.expect("it is open").port());
 }
 
 #[tokio::test]
