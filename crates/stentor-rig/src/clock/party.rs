@@ -18,6 +18,8 @@ const END: u8 = b'E';
 const ASK_EVERY: Duration = Duration::from_millis(500);
 const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 const GIVE_UP: Duration = Duration::from_secs(60);
+/// Nothing answers the last datagram, so it is sent more than once.
+const END_TIMES: usize = 3;
 /// The smallest payload of albertengo-2020.
 const MESSAGE_BYTES: usize = 64;
 
@@ -157,7 +159,11 @@ impl<W: Write> Party<W> {
             }
             self.compare(socket, &mut round)?;
         }
-        socket.send(&[END])?;
+        for _ in 0..END_TIMES {
+            // The server that has ended refuses the others, which is what they are for.
+            let _ = socket.send(&[END]);
+            std::thread::sleep(REFUSED_PAUSE);
+        }
         self.out.flush()
     }
 

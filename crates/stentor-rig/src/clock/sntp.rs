@@ -14,8 +14,9 @@ const SERVER: u8 = 4;
 const BILLION: u64 = 1_000_000_000;
 /// How often a server looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a client waits for an answer before it asks again, and before it gives up.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The four time stamps of a query, in nanoseconds: the outer two by the asker's clock, the inner two by the answerer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,21 +135,32 @@ pub fn serve(socket: &UdpSocket, clock: Drifting, stop: &AtomicBool) -> io::Resu
     Ok(())
 }
 
-/// Asks once. Fails when no answer comes.
+/// Asks until an answer comes, with new time stamps each time. Fails when none comes for a minute.
 pub fn ask(socket: &UdpSocket, server: SocketAddr, clock: Drifting) -> io::Result<Stamps> {
     let started = Instant::now();
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(ASK_AGAIN))?;
+    while started.elapsed() < PATIENCE {
+        match ask_once(socket, server, clock) {
+            // A datagram may be lost, or either side may not run for a while on a busy machine.
+            Err(error) if is_silence(&error) => {}
+            outcome => return outcome,
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the time server does not answer"))
+}
+
+fn ask_once(socket: &UdpSocket, server: SocketAddr, clock: Drifting) -> io::Result<Stamps> {
     let asked_ns = clock.now();
     socket.send_to(&query(asked_ns), server)?;
     let mut buffer = [0; 512];
-    while started.elapsed() < PATIENCE {
+    loop {
         let (length, _) = socket.recv_from(&mut buffer)?;
         let known_ns = clock.now();
+        // A late answer to an earlier query has other stamps.
         if let Some(stamps) = read(&buffer[..length], asked_ns, known_ns) {
             return Ok(stamps);
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the time server does not answer"))
 }
 
 pub(super) fn is_silence(error: &io::Error) -> bool {
