@@ -30,6 +30,13 @@ pub(super) struct SoapRefusal {
 }
 
 impl SoapRefusal {
+    /// Writes it as an envelope of its version, SOAP 1.1 where none is known.
+    pub(super) fn document(&self, request_id: &str) -> Vec<u8> {
+        let version = self.version.unwrap_or(Version::V11);
+        let code = self.code.unwrap_or_else(|| code_of(self.problem.code));
+        document(version, code, &self.problem, request_id)
+    }
+
     /// Has it written in a version, whatever the content type says.
     pub(super) fn told_in(version: Version) -> impl Fn(Problem) -> Self {
         move |problem| Self { version: Some(version), ..Self::from(problem) }
@@ -101,11 +108,8 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     let version = response.extensions().get::<FaultIn>().map_or(Version::V11, |FaultIn(version)| *version);
     let special = response.extensions().get::<SoapFaultCode>().copied();
     let code = special.unwrap_or_else(|| code_of(problem.code));
-    let reason = format!("{}: {}", problem.code.as_str(), problem.detail);
-    let fault = SoapFault { code, reason, detail: vec![refusal(problem, request_id)] };
-    let body = soap::write(&Envelope::fault(version, fault)).unwrap_or_default();
     *response.status_mut() = status(version, code, problem.code);
-    *response.body_mut() = body.into();
+    *response.body_mut() = document(version, code, problem, request_id).into();
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
     if let Ok(kind) = HeaderValue::from_str(&version.content_type("")) {
@@ -114,6 +118,12 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     if let Some(seconds) = problem.retry_after_seconds {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+}
+
+fn document(version: Version, code: SoapFaultCode, problem: &Problem, request_id: &str) -> Vec<u8> {
+    let reason = format!("{}: {}", problem.code.as_str(), problem.detail);
+    let fault = SoapFault { code, reason, detail: vec![refusal(problem, request_id)] };
+    soap::write(&Envelope::fault(version, fault)).unwrap_or_default()
 }
 
 /// Returns whose fault it is.

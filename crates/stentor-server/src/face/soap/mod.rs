@@ -114,16 +114,34 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, So
     let asked = asked_of(&parts, &api).await?;
     version_of(&parts.headers).ok_or_else(other_content)?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let (version, document) = answered(&api, &asked, &bytes).await?;
+    Ok(([(header::CONTENT_TYPE, version.content_type(""))], document).into_response())
+}
+
+/// Answers an envelope that did not come by HTTP with another; what is refused is a fault in the version of the envelope.
+pub(super) async fn answer_document(api: &Api, asked: &Asked, document: &[u8]) -> ServiceResult<Vec<u8>> {
+    let answered = answered(api, asked, document).await;
+    Ok(answered.map_or_else(|refused| refused.document(&asked.origin.request_id), |(_, reply)| reply))
+}
+
+/// Writes a refusal as an envelope of SOAP 1.1, where no envelope says which version is spoken.
+pub(super) fn fault_document(problem: &Problem) -> Vec<u8> {
+    SoapRefusal::from(problem.clone()).document("")
+}
+
+/// Returns the version that an envelope speaks, and the envelope that answers it.
+async fn answered(api: &Api, asked: &Asked, document: &[u8]) -> Result<(Version, Vec<u8>), SoapRefusal> {
     let limits = DocumentLimits {
         document_max_bytes: api.large_body_max_bytes(),
         nodes_max: NODES_MAX_COUNT,
         ..DocumentLimits::default()
     };
-    let Envelope { version, body, .. } = soap::read(&bytes, &limits, &[])?;
+    let Envelope { version, body, .. } = soap::read(document, &limits, &[])?;
     let refused = SoapRefusal::told_in(version);
     let elements = called(body).map_err(&refused)?;
-    let replies = replies(&api, &asked, elements).await.map_err(&refused)?;
-    written(&Envelope::around(version, replies)).map_err(refused)
+    let replies = replies(api, asked, elements).await.map_err(&refused)?;
+    let reply = written(&Envelope::around(version, replies)).map_err(refused)?;
+    Ok((version, reply))
 }
 
 fn other_content() -> Problem {
@@ -202,10 +220,9 @@ fn operation(element: &Element) -> ServiceResult<&'static OperationShape> {
     })
 }
 
-fn written(envelope: &Envelope) -> ServiceResult<Response> {
-    let bytes = soap::write(envelope).map_err(|error| {
+fn written(envelope: &Envelope) -> ServiceResult<Vec<u8>> {
+    soap::write(envelope).map_err(|error| {
         tracing::error!(%error, "a reply cannot be written as SOAP");
         Problem::new(ErrorCode::Internal, "the reply cannot be written as SOAP")
-    })?;
-    Ok(([(header::CONTENT_TYPE, envelope.version.content_type(""))], bytes).into_response())
+    })
 }

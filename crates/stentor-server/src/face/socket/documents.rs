@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use super::FrameEncoding;
 use crate::contract::{Problem, ServiceResult};
 use crate::face::record::Asked;
-use crate::face::{Api, xmlrpc};
+use crate::face::{Api, soap, xmlrpc};
 
 /// A document that is being answered.
 type Answer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
@@ -25,12 +25,18 @@ const XMLRPC: DocumentFace = DocumentFace {
     refuse: xmlrpc::fault_document,
 };
 
+const SOAP: DocumentFace = DocumentFace {
+    answer: |api, asked, document| soap::answer_document(api, asked, document).boxed(),
+    refuse: soap::fault_document,
+};
+
 impl FrameEncoding {
     /// Returns the face whose documents are spoken; none where requests have numbers.
     pub(super) const fn documents(self) -> Option<DocumentFace> {
         match self {
             Self::Json | Self::Protobuf => None,
             Self::Xmlrpc => Some(XMLRPC),
+            Self::Soap => Some(SOAP),
         }
     }
 }

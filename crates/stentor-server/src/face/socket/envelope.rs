@@ -23,11 +23,20 @@ pub enum FrameEncoding {
     Protobuf,
     /// Documents of XML-RPC, answered in their order.
     Xmlrpc,
+    /// Envelopes of SOAP 1.1 or 1.2, answered in their order.
+    Soap,
 }
 
 /// What each encoding is.
-pub(super) const ENCODINGS: &[(&str, &str)] =
-    &[("json", "one request or reply as a JSON object"), ("xmlrpc", "one document of XML-RPC")];
+pub(super) const ENCODINGS: &[(&str, &str)] = &[
+    ("json", "one request or reply as a JSON object"),
+    ("protobuf", "one request or reply as a message of Protocol Buffers"),
+    ("xmlrpc", "one document of XML-RPC, without a number; replies come in order"),
+    (
+        "soap",
+        "one envelope of SOAP 1.1 or 1.2, without a number; replies come in order, in the request's version",
+    ),
+];
 
 /// A field of a message that stands in a frame.
 pub(super) struct EnvelopeField {
@@ -95,7 +104,7 @@ impl FrameEncoding {
     pub fn read(self, frame: &[u8]) -> Result<SocketRequest, Unread> {
         match self {
             Self::Protobuf => protobuf::read(frame),
-            Self::Json | Self::Xmlrpc => json::read(frame),
+            Self::Json | Self::Xmlrpc | Self::Soap => json::read(frame),
         }
     }
 
@@ -104,7 +113,7 @@ impl FrameEncoding {
     pub fn write(self, id: u64, operation: &str, reply: &Result<Record, Problem>) -> Vec<u8> {
         match self {
             Self::Protobuf => protobuf::write(id, operation, reply),
-            Self::Json | Self::Xmlrpc => json::write(id, reply),
+            Self::Json | Self::Xmlrpc | Self::Soap => json::write(id, reply),
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::json;
+use stentor_wire::soap::{self, Envelope, SoapBody};
+use stentor_wire::xml::dom::Element;
 use stentor_wire::{DocumentLimits, xmlrpc};
 use tokio::io::AsyncWriteExt;
 
@@ -227,6 +229,50 @@ async fn documents_of_xmlrpc_travel_in_frames() {
     assert_eq!(read(client.frame().await).expect_err("a fault").code, 8);
     client.write(b"<methodCall>").await;
     assert_eq!(read(client.frame().await).expect_err("a fault").code, 1);
+}
+
+#[tokio::test]
+async fn envelopes_of_soap_travel_in_frames_and_are_answered_in_their_version() {
+    let server = socket_server(|_| {}).await;
+    let tenant = server.sender().await;
+    let hello = json!({"stentor": 1, "key": tenant.key, "encoding": "soap"});
+    let mut client = said_hello(connect(&server).await, &hello).await;
+    assert_eq!(client.greeting["limits"]["requests_in_flight_max"], 1);
+    for version in [soap::Version::V11, soap::Version::V12] {
+        let called = |name: &str| {
+            let record =
+                Element::of(NAMESPACE, name).with(Element::of(NAMESPACE, "external_id").with_text("anna"));
+            soap::write(&Envelope::around(version, vec![record])).expect("an envelope")
+        };
+        // Two at once: they are answered in their order.
+        client.write(&called("PutUser")).await;
+        client.write(&called("FlyUser")).await;
+        let done = envelope(client.frame().await);
+        assert_eq!((done.version, body_name(&done).as_deref()), (version, Some("PutUserResponse")));
+        assert_eq!(refused_code(envelope(client.frame().await), version), "not_found");
+    }
+    client.write(b"<Envelope>").await;
+    assert_eq!(refused_code(envelope(client.frame().await), soap::Version::V11), "invalid_request");
+}
+
+const NAMESPACE: &str = stentor_server::face::record::xml::NAMESPACE;
+
+fn envelope(frame: Option<Vec<u8>>) -> Envelope {
+    soap::read(&frame.expect("an envelope"), &DocumentLimits::default(), &[]).expect("an envelope")
+}
+
+fn body_name(envelope: &Envelope) -> Option<String> {
+    match &envelope.body {
+        SoapBody::Elements(elements) => elements.first().map(|element| element.name.clone()),
+        SoapBody::Fault(_) => None,
+    }
+}
+
+/// Returns the code that a fault of this version tells.
+fn refused_code(envelope: Envelope, version: soap::Version) -> String {
+    let SoapBody::Fault(fault) = &envelope.body else { panic!("a fault: {envelope:?}") };
+    assert_eq!(envelope.version, version);
+    fault.reason.split(':').next().unwrap_or_default().to_owned()
 }
 
 /// The example, as its page has it.
