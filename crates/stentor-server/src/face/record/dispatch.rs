@@ -63,7 +63,8 @@ where
     Box::pin(async move {
         let by = O::By::find(&api, &asked, &mut record).await?;
         let names = subject_of(&O::FACTS, &mut record)?;
-        let subject = O::Subject::read(&mut names.iter().map(String::as_str))?;
+        let mut named = O::FACTS.subject.iter().copied().zip(names.iter().map(String::as_str));
+        let subject = O::Subject::read(&mut named)?;
         let request = O::Request::from_record(record, &asked, O::FACTS.name)?;
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);

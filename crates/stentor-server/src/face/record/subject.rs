@@ -11,26 +11,31 @@ pub(in crate::face) trait Segment: Sized {
     fn read(text: &str) -> ServiceResult<Self>;
 }
 
-/// All names of what an operation is about, in order.
+/// All names of what an operation is about, in order; each comes with what the table calls it.
 pub(in crate::face) trait Segments: Sized {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self>;
+    fn read<'a>(named: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self>;
 }
 
 impl Segments for () {
-    fn read<'a>(_: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
+    fn read<'a>(_: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self> {
         Ok(())
     }
 }
 
 impl<T: Segment> Segments for T {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
-        <T as Segment>::read(values.next().unwrap_or_default())
+    fn read<'a>(named: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self> {
+        let (name, text) = named.next().unwrap_or_default();
+        <T as Segment>::read(text).map_err(|mut problem| {
+            // The caller knows it by the table's word, not by that of its type.
+            problem.field = problem.field.map(|_| name.to_owned());
+            problem
+        })
     }
 }
 
 impl<A: Segment, B: Segment> Segments for (A, B) {
-    fn read<'a>(values: &mut impl Iterator<Item = &'a str>) -> ServiceResult<Self> {
-        Ok((<A as Segments>::read(values)?, <B as Segments>::read(values)?))
+    fn read<'a>(named: &mut impl Iterator<Item = (&'a str, &'a str)>) -> ServiceResult<Self> {
+        Ok((<A as Segments>::read(named)?, <B as Segments>::read(named)?))
     }
 }
 

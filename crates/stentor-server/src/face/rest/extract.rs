@@ -86,8 +86,7 @@ impl<T: Segments> FromRequestParts<Api> for PathParams<T> {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let unreadable = |_| Problem::new(ErrorCode::InvalidRequest, "the path is not UTF-8");
         let params = RawPathParams::from_request_parts(parts, api).await.map_err(unreadable)?;
-        let mut values = params.iter().map(|(_, value)| value);
-        Ok(Self(T::read(&mut values)?))
+        Ok(Self(T::read(&mut params.iter())?))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::harness::{Server, Tenant, server_with};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a server with a raw socket.
-async fn socket_server(change: impl FnOnce(&mut Config)) -> Server {
+pub(super) async fn socket_server(change: impl FnOnce(&mut Config)) -> Server {
     server_with(|config| {
         config.api.socket_listen = Some("127.0.0.1:0".parse().expect("an address"));
         change(config);
@@ -26,18 +26,18 @@ async fn socket_server(change: impl FnOnce(&mut Config)) -> Server {
 }
 
 /// A client that speaks frames.
-struct Client<S> {
-    stream: S,
-    greeting: Value,
+pub(super) struct Client<S> {
+    pub(super) stream: S,
+    pub(super) greeting: Value,
     next: u64,
 }
 
-async fn connect(server: &Server) -> TcpStream {
+pub(super) async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.socket.expect("a raw socket")).await.expect("connected")
 }
 
 /// Connects with a key, in JSON.
-async fn client(server: &Server, key: &str) -> Client<TcpStream> {
+pub(super) async fn client(server: &Server, key: &str) -> Client<TcpStream> {
     said_hello(connect(server).await, &json!({"stentor": 1, "key": key})).await
 }
 
@@ -45,7 +45,7 @@ async fn of(server: &Server, tenant: &Tenant) -> Client<TcpStream> {
     client(server, &tenant.key).await
 }
 
-async fn said_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: S, hello: &Value) -> Client<S> {
+pub(super) async fn said_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: S, hello: &Value) -> Client<S> {
     let mut client = Client { stream, greeting: Value::Null, next: 1 };
     client.write(hello.to_string().as_bytes()).await;
     client.greeting = client.reply().await;
@@ -69,13 +69,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         timeout(PATIENCE, reading).await.expect("in time")
     }
 
-    async fn reply(&mut self) -> Value {
+    pub(super) async fn reply(&mut self) -> Value {
         let frame = self.frame().await.expect("a reply");
         serde_json::from_slice(&frame).expect("JSON")
     }
 
     /// Sends a request and returns its number.
-    async fn send(&mut self, operation: &str, record: Value) -> u64 {
+    pub(super) async fn send(&mut self, operation: &str, record: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         let request = json!({"id": id, "operation": operation, "record": record});
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Reads the last frame, which is about the connection, and its end.
-    async fn ended(&mut self) -> String {
+    pub(super) async fn ended(&mut self) -> String {
         let last = self.reply().await;
         assert_eq!(last["id"], 0, "{last}");
         assert_eq!(self.frame().await, None);
@@ -113,7 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 }
 
 /// Returns code and field of a refusal, and checks that it is well-formed.
-fn refusal(reply: &Value) -> (String, Option<String>) {
+pub(super) fn refusal(reply: &Value) -> (String, Option<String>) {
     let error = &reply["error"];
     assert!(error["number"].as_i64().is_some_and(|number| number > 0), "{reply}");
     assert!(error["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{reply}");

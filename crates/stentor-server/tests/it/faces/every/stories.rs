@@ -1,0 +1,145 @@
+//! What callers do, and what they are refused.
+
+use serde_json::{Value, json};
+
+use super::{EVERY_FACE, Refused, Through, ask, done, server};
+use crate::harness::{Server, Tenant};
+
+const LINES: &str = "{\"platform\":\"android\",\"provider\":\"null\",\"token\":\"of-a-line\"}\n\
+                     {\"platform\":\"vms\",\"token\":\"of-a-bad-line\"}\n";
+
+#[tokio::test]
+async fn a_device_is_registered_others_imported_all_reached_and_the_ledger_says_the_same() {
+    let server = server().await;
+    for through in EVERY_FACE {
+        let tenant = server.sender().await;
+        let key = &tenant.key;
+        let device =
+            json!({"platform": "android", "provider": "null", "token": "a-phone", "topics": ["news"]});
+        let registered = done(through, &server, key, "devices.register", device.clone()).await;
+        assert_eq!(registered["created"], true, "{through:?}");
+        let again = done(through, &server, key, "devices.register", device).await;
+        assert_eq!((&again["id"], &again["created"]), (&registered["id"], &json!(false)), "{through:?}");
+        let lines = json!({"format": "ndjson", "lines": LINES});
+        let imported = done(through, &server, key, "devices.import", lines).await;
+        let of_line = &imported["errors"][0];
+        assert_eq!((&imported["created"], &imported["failed"]), (&json!(1), &json!(1)), "{through:?}");
+        assert_eq!((&of_line["line"], &of_line["code"]), (&json!(2), &json!("invalid_field")), "{through:?}");
+        let message = json!({"target": everyone(through), "data": {"k": "v"}, "ttl_seconds": 60});
+        let sent = sent_id(&done(through, &server, key, "messages.send", message).await);
+        server.ended(&tenant, &sent).await;
+        let ledger = done(through, &server, key, "messages.ledger", json!({"message": sent})).await;
+        assert_eq!(
+            (&ledger["balanced"], &ledger["audience"]),
+            (&json!(true), &json!(2)),
+            "{through:?}: {ledger}"
+        );
+        assert_eq!(ledger["totals"]["accepted"], 2, "{through:?}: {ledger}");
+    }
+}
+
+/// REST's short form of a target is a word; a format whose fields have kinds has a field for it.
+fn everyone(through: Through) -> Value {
+    if matches!(through, Through::Soap | Through::Grpc) {
+        json!({"everyone": true})
+    } else {
+        json!("everyone")
+    }
+}
+
+/// Returns the id of a message: REST replies it alone.
+fn sent_id(reply: &Value) -> String {
+    let id = reply["accepted"]["id"].as_str().or_else(|| reply["id"].as_str());
+    id.unwrap_or_else(|| panic!("no id: {reply}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_message_that_is_repeated_through_another_face_is_sent_once() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for first in EVERY_FACE {
+        let key = format!("from-{first:?}");
+        let id = sent_id(&sent_with(&server, &tenant, first, &key).await);
+        for other in EVERY_FACE {
+            let again = sent_with(&server, &tenant, other, &key).await;
+            assert_eq!(sent_id(&again), id, "{first:?}, then {other:?}");
+        }
+    }
+    let all = server.get(&tenant, "/v1/messages").await;
+    assert_eq!(all["messages"].as_array().map(Vec::len), Some(EVERY_FACE.len()), "{all}");
+}
+
+async fn sent_with(server: &Server, tenant: &Tenant, through: Through, key: &str) -> Value {
+    let message = json!({"target": everyone(through), "data": {"k": "v"}});
+    if through == Through::Rest {
+        // REST has the key in a header.
+        let request =
+            server.send(tenant, reqwest::Method::POST, "/v1/messages").header("idempotency-key", key);
+        return request.json(&message).send().await.expect("an answer").json().await.expect("JSON");
+    }
+    let mut message = message;
+    message["idempotency_key"] = json!(key);
+    done(through, server, &tenant.key, "messages.send", message).await
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_with_the_same_code_and_field_everywhere() {
+    let server = server().await;
+    let (tenant, other) = (server.sender().await, server.sender().await);
+    let foreign = server.device(&other, "of-another-app").await;
+    let only_send = server.key(&tenant.id, &["send"]).await;
+    let key = tenant.key.as_str();
+    for (key, operation, record, code, field) in [
+        ("sk_wrong", "topics.list", json!({}), "unauthorized", None),
+        (only_send.as_str(), "devices.register", device("android", "t"), "forbidden", None),
+        (key, "apps.list_apps", json!({}), "forbidden", None),
+        (server.root.as_str(), "devices.list", json!({}), "invalid_request", None),
+        (key, "devices.show", json!({"device": foreign}), "not_found", None),
+        (key, "devices.show", json!({"device": "mine"}), "not_found", None),
+        (key, "devices.remove", json!({"device": foreign}), "not_found", None),
+        (key, "messages.ledger", json!({"message": "msg_0000000000001"}), "not_found", None),
+        (key, "devices.register", device("vms", "t"), "invalid_field", Some("platform")),
+        (key, "devices.register", device("android", ""), "invalid_field", Some("token")),
+        (key, "devices.register", device("android", &"t".repeat(5_000)), "invalid_field", Some("token")),
+        (key, "devices.register", json!({"platform": "android"}), "invalid_field", Some("token")),
+        (
+            key,
+            "topics.subscribe",
+            json!({"topic": "a topic!", "devices": []}),
+            "invalid_field",
+            Some("topic"),
+        ),
+        (key, "devices.list", json!({"limit": 0}), "invalid_field", Some("limit")),
+        (key, "devices.list", json!({"after": "nonsense"}), "invalid_field", Some("after")),
+        (key, "messages.send", late(-1), "invalid_field", Some("ttl_seconds")),
+        (key, "messages.send", late(i64::MAX), "invalid_field", Some("ttl_seconds")),
+        (key, "users.put", json!({"external_id": "with\ttab"}), "invalid_field", Some("external_id")),
+    ] {
+        for through in EVERY_FACE {
+            let refused = ask(through, &server, key, operation, &record).await;
+            let wanted: Refused = (code.to_owned(), field.map(str::to_owned));
+            assert_eq!(refused.expect_err("a refusal"), wanted, "{through:?} {operation} {record}");
+        }
+    }
+}
+
+fn device(platform: &str, token: &str) -> Value {
+    json!({"platform": platform, "token": token})
+}
+
+fn late(ttl_seconds: i64) -> Value {
+    json!({"target": {"topic": "news"}, "data": {"k": "v"}, "ttl_seconds": ttl_seconds})
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_everywhere_and_nothing_of_it_is_kept() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let large = json!({"target": {"topic": "news"}, "data": {"k": "v".repeat(300_000)}});
+    for through in EVERY_FACE {
+        let refused = ask(through, &server, &tenant.key, "messages.send", &large).await;
+        assert_eq!(refused.expect_err("a refusal").0, "payload_too_large", "{through:?}");
+    }
+    let all = server.get(&tenant, "/v1/messages").await;
+    assert_eq!(all["messages"], json!([]));
+}
