@@ -1,7 +1,7 @@
 //! What comes over the raw socket: frames in pieces, the hello, and requests in both encodings.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_server::face::socket::{Encoding, Hello};
+use stentor_server::face::socket::{FrameEncoding, Hello};
 use stentor_wire::DocumentLimits;
 use stentor_wire::frame::{self, Frames};
 
@@ -26,7 +26,7 @@ fuzz_target!(|input: (u8, &[u8])| {
 
 fn read(payload: &[u8]) {
     let _ = Hello::read(payload);
-    for encoding in [Encoding::Json, Encoding::Protobuf] {
+    for encoding in [FrameEncoding::Json, FrameEncoding::Protobuf] {
         if let Err(unread) = encoding.read(payload) {
             let refusal = encoding.write(unread.id, "", &Err(unread.problem));
             assert!(frame::write(&refusal).is_ok());
