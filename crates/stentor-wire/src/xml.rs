@@ -61,6 +61,16 @@ fn find<'a>(attributes: &'a [Attribute], namespace: Option<&str>, name: &str) ->
     attributes.iter().find(fits).map(|one| one.value.as_str())
 }
 
+/// Returns a text as XML 1.0 can carry it: characters that it does not allow become U+FFFD.
+#[must_use]
+pub fn allowed(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_allowed) {
+        return Cow::Borrowed(text);
+    }
+    let letter = |letter| if is_allowed(letter) { letter } else { char::REPLACEMENT_CHARACTER };
+    Cow::Owned(text.chars().map(letter).collect())
+}
+
 /// Returns whether XML 1.0 allows a character.
 #[must_use]
 pub const fn is_allowed(letter: char) -> bool {

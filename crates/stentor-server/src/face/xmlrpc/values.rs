@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value as Json};
 use stentor_wire::Value;
+use stentor_wire::xml::allowed;
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
@@ -40,7 +41,8 @@ fn json(value: Value) -> ServiceResult<Json> {
     })
 }
 
-/// Writes a reply; a field without a value is left out, because the format has no usual way to say it.
+/// Writes a reply; a field without a value is left out, because the format has no usual way to say it, and characters that XML
+/// cannot carry become U+FFFD.
 pub(super) fn value(json: Json) -> Value {
     match json {
         Json::Null => Value::Nil,
@@ -49,12 +51,15 @@ pub(super) fn value(json: Json) -> Value {
             Some(number) => Value::Int(number),
             None => Value::Double(number.as_f64().unwrap_or_default()),
         },
-        Json::String(text) => Value::Text(text),
+        Json::String(text) => Value::Text(allowed(&text).into_owned()),
         Json::Array(values) => Value::List(values.into_iter().map(value).collect()),
         Json::Object(fields) => Value::Record(present(fields).collect()),
     }
 }
 
 fn present(fields: Map<String, Json>) -> impl Iterator<Item = (String, Value)> {
-    fields.into_iter().filter(|(_, json)| !json.is_null()).map(|(name, json)| (name, value(json)))
+    fields
+        .into_iter()
+        .filter(|(_, json)| !json.is_null())
+        .map(|(name, json)| (allowed(&name).into_owned(), value(json)))
 }

@@ -1,10 +1,8 @@
 //! From records to elements.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
+use stentor_wire::xml::allowed;
 use stentor_wire::xml::dom::{Element, Node};
-use stentor_wire::xml::is_allowed;
 
 use super::{ENTRY, KEY, NAMESPACE, VALUE};
 use crate::contract::shape::{FieldShape, RecordShape, Shape, Shapes};
@@ -72,12 +70,4 @@ fn map(name: &str, entries: &Record, inner: &Shape, shapes: &Shapes) -> Element 
 
 fn leaf(name: &str, text: &str) -> Element {
     Element::of(NAMESPACE, name).with_text(&allowed(text))
-}
-
-fn allowed(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_allowed) {
-        return Cow::Borrowed(text);
-    }
-    let letter = |letter| if is_allowed(letter) { letter } else { char::REPLACEMENT_CHARACTER };
-    Cow::Owned(text.chars().map(letter).collect())
 }
