@@ -35,11 +35,15 @@ const REGISTER: Access = Access::Scopes(&[Register]);
 const READ: Access = Access::Scopes(&[Register, Send]);
 
 const NEVER: &[ErrorCode] = &[];
-/// What a registration may run into: a token or a name that is in use, too many devices, topics or people.
-const REGISTRATION: &[ErrorCode] = &[Conflict, LimitReached];
+/// What a subscription or a membership may run into: more of them than one device or person may have.
+const MORE: &[ErrorCode] = &[LimitReached];
+/// What new facts about a device may run into: a token that another device holds, too many topics.
+const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached];
 const STATE: &[ErrorCode] = &[Conflict];
-/// What a message, or a schedule of messages, may run into.
+/// What a message may run into.
 const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
+/// What a schedule of messages may run into: its messages queue later.
+const SCHEDULING: &[ErrorCode] = &[Conflict, LimitReached, IdempotencyKeyReused];
 
 /// What a credential may run into.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
@@ -119,7 +123,7 @@ const fn is_repeatable(errors: &[ErrorCode]) -> bool {
 
 operations! { ($)
     /// Makes an app (root key).
-    "apps.create_app" CreateApp: Author { ; AppRequest } -> AppView, ROOT, STATE;
+    "apps.create_app" CreateApp: Author { ; AppRequest } -> AppView, ROOT, NEVER;
     /// Lists all apps (root key).
     "apps.list_apps" ListApps: Identity { ; () } -> AppList, ROOT, NEVER;
     /// Shows an app.
@@ -127,7 +131,7 @@ operations! { ($)
     /// Removes an app with all that belongs to it (root key).
     "apps.delete_app" DeleteApp: Author { app: AppId; () } -> (), ROOT, NEVER;
     /// Makes a key; its secret is shown this once.
-    "apps.create_key" CreateKey: Author { app: AppId; KeyRequest } -> NewKey, ADMIN, STATE;
+    "apps.create_key" CreateKey: Author { app: AppId; KeyRequest } -> NewKey, ADMIN, NEVER;
     /// Lists an app's keys.
     "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
     /// Removes a key.
@@ -141,33 +145,33 @@ operations! { ($)
     "apps.delete_credential" DeleteCredential: Author { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
-    "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> RegisteredView, REGISTER, REGISTRATION;
+    "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> RegisteredView, REGISTER, MORE;
     /// Lists devices in order of id.
     "devices.list" ListDevices: Caller { ; DeviceQuery } -> DeviceList, READ, NEVER;
     /// Shows a device.
     "devices.show" ShowDevice: Caller { device: DeviceId; () } -> DeviceView, READ, NEVER;
     /// Replaces what is known of a device; a new token takes the place of the old.
-    "devices.replace" ReplaceDevice: Caller { device: DeviceId; DeviceRequest } -> DeviceView, REGISTER, REGISTRATION;
+    "devices.replace" ReplaceDevice: Caller { device: DeviceId; DeviceRequest } -> DeviceView, REGISTER, REPLACEMENT;
     /// Changes some fields of a device.
-    "devices.change" ChangeDevice: Caller { device: DeviceId; DeviceChange } -> DeviceView, REGISTER, REGISTRATION;
+    "devices.change" ChangeDevice: Caller { device: DeviceId; DeviceChange } -> DeviceView, REGISTER, STATE;
     /// Removes a device with its subscriptions and memberships.
     "devices.remove" RemoveDevice: Caller { device: DeviceId; () } -> (), REGISTER, NEVER;
     /// Lists a device's topics.
     "devices.topics" ListDeviceTopics: Caller { device: DeviceId; () } -> DeviceTopics, READ, NEVER;
     /// Subscribes a device to a topic.
-    "devices.subscribe" SubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, REGISTRATION;
+    "devices.subscribe" SubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, MORE;
     /// Takes a device's subscription away.
     "devices.unsubscribe" UnsubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Returns every attempt to reach a device, newest message first.
     "devices.history" ShowHistory: Caller { device: DeviceId; Before } -> History, READ, NEVER;
     /// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
     /// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
-    "devices.import" ImportDevices: Caller { ; ImportRequest } -> ImportResult, REGISTER, REGISTRATION;
+    "devices.import" ImportDevices: Caller { ; ImportRequest } -> ImportResult, REGISTER, NEVER;
 
     /// Lists people by external id, without devices.
     "users.list" ListUsers: Caller { ; After } -> UserList, READ, NEVER;
     /// Makes a person known; harmless when known.
-    "users.put" PutUser: Caller { external_id: ExternalId; () } -> UserView, REGISTER, REGISTRATION;
+    "users.put" PutUser: Caller { external_id: ExternalId; () } -> UserView, REGISTER, NEVER;
     /// Shows a person with devices.
     "users.show" ShowUser: Caller { external_id: ExternalId; () } -> UserView, READ, NEVER;
     /// Forgets a person; the devices stay, without owner.
@@ -176,7 +180,7 @@ operations! { ($)
     /// Lists groups by name.
     "groups.list" ListGroups: Caller { ; After } -> GroupList, READ, NEVER;
     /// Makes a group; harmless when it exists.
-    "groups.put" PutGroup: Caller { group: GroupName; () } -> GroupView, REGISTER, REGISTRATION;
+    "groups.put" PutGroup: Caller { group: GroupName; () } -> GroupView, REGISTER, NEVER;
     /// Shows a group.
     "groups.show" ShowGroup: Caller { group: GroupName; () } -> GroupView, READ, NEVER;
     /// Removes a group; its members stay.
@@ -184,7 +188,7 @@ operations! { ($)
     /// Lists a group's members.
     "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
     /// Adds members; unknown people are made known, unknown devices are counted.
-    "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, REGISTRATION;
+    "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, MORE;
     /// Takes members out.
     "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
@@ -195,7 +199,7 @@ operations! { ($)
     /// Removes a topic with its subscriptions.
     "topics.remove" RemoveTopic: Caller { topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Subscribes devices; the topic exists from then on.
-    "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, REGISTRATION;
+    "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, MORE;
     /// Takes subscriptions away.
     "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
@@ -222,13 +226,13 @@ operations! { ($)
     "campaigns.resume" ResumeCampaign: AppAuthor { campaign: CampaignId; () } -> LedgerView, SEND, STATE;
 
     /// Makes a schedule.
-    "schedules.create" CreateSchedule: AppAuthor { ; Repeatable<ScheduleRequest> } -> Kept<ScheduleView>, SEND, SENDING;
+    "schedules.create" CreateSchedule: AppAuthor { ; Repeatable<ScheduleRequest> } -> Kept<ScheduleView>, SEND, SCHEDULING;
     /// Lists schedules in order of id.
     "schedules.list" ListSchedules: Caller { ; After } -> ScheduleList, SEND, NEVER;
     /// Shows a schedule with its next five occurrences.
     "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, SEND, NEVER;
     /// Ends a schedule and removes it, also one that cannot be read; what it has sent stays.
-    "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; () } -> (), SEND, STATE;
+    "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; () } -> (), SEND, NEVER;
     /// Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown.
     "schedules.cancel" CancelSchedule: AppAuthor { schedule: ScheduleId; () } -> Option<ScheduleView>, SEND, STATE;
     /// Holds a schedule; occurrences of that time are not made up for.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Read, Reading, Server, Tenant, server_with};
 
-const ROOM: u64 = 20;
+/// Chunks that may wait.
+pub(crate) const ROOM: u64 = 20;
 
 async fn send(server: &Server, tenant: &Tenant, target: &Value) -> Read {
     let body = json!({"target": target, "data": {"k": "v"}});
@@ -14,13 +15,13 @@ async fn send(server: &Server, tenant: &Tenant, target: &Value) -> Read {
 }
 
 /// Registers a device at FCM, for which the app has no credential.
-async fn stranded(server: &Server, tenant: &Tenant) -> Value {
+pub(crate) async fn stranded(server: &Server, tenant: &Tenant) -> Value {
     let body = json!({"platform": "android", "token": "stranded"});
     json!({"device": server.post(tenant, "/v1/devices", body).await["id"]})
 }
 
 /// Sends until the refusal names the push service; counts what was kept until then.
-async fn fill(server: &Server, tenant: &Tenant, target: &Value) -> (u64, Read) {
+pub(crate) async fn fill(server: &Server, tenant: &Tenant, target: &Value) -> (u64, Read) {
     let mut kept = 0;
     for _ in 0..10_000 {
         let answer = send(server, tenant, target).await;

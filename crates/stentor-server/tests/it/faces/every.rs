@@ -1,6 +1,7 @@
 //! The same stories through every face: what goes out is a record, what comes back is a record or a refusal.
 
 mod encodings;
+mod listed;
 mod rest;
 mod stories;
 mod trouble;
@@ -35,6 +36,8 @@ struct HttpRequest {
     method: Method,
     path: String,
     content_type: &'static str,
+    /// What makes repeating it harmless, where it stands in a header.
+    repeat: Option<String>,
     body: Vec<u8>,
 }
 
@@ -105,7 +108,10 @@ fn start(through: Through, server: &Server, key: &str, request: &HttpRequest, bo
         _ => server.client.clone(),
     };
     let started = client.request(request.method.clone(), format!("{}{}", server.url, request.path));
-    let started = started.bearer_auth(key).header("te", "trailers");
+    let mut started = started.bearer_auth(key).header("te", "trailers");
+    if let Some(repeat) = &request.repeat {
+        started = started.header("idempotency-key", repeat);
+    }
     // What has no body says no type of it either.
     if request.content_type.is_empty() {
         return started;

@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Asks for what is not refused.
-    async fn done(&mut self, operation: &str, record: Value) -> Value {
+    pub(super) async fn done(&mut self, operation: &str, record: Value) -> Value {
         let reply = self.ask(operation, record).await;
         assert!(reply.get("error").is_none(), "{operation}: {reply}");
         reply["reply"].clone()

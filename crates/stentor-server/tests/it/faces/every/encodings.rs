@@ -12,7 +12,7 @@ use stentor_wire::{DocumentLimits, Value, xmlrpc};
 use super::{HttpReply, HttpRequest, Refused};
 
 fn posted(path: String, content_type: &'static str, body: Vec<u8>) -> HttpRequest {
-    HttpRequest { method: Method::POST, path, content_type, body }
+    HttpRequest { method: Method::POST, path, content_type, repeat: None, body }
 }
 
 pub(super) fn soap_request(one: &OperationShape, record: &Json) -> HttpRequest {

@@ -9,8 +9,12 @@ use super::{HttpReply, HttpRequest, Refused};
 
 /// Turns a record into a request: names of the path, names of the query, and the rest as the body.
 pub(super) fn request(operation: &str, record: &Value) -> HttpRequest {
+    if operation == "apps.put_credential" {
+        return credential(record);
+    }
     let (path, method, described) = found(operation);
     let mut record = record.as_object().cloned().unwrap_or_default();
+    let repeat = record.remove("idempotency_key").map(|key| text(&key));
     let mut target = path.to_owned();
     let mut query = Vec::new();
     for parameter in described["parameters"].as_array().into_iter().flatten() {
@@ -26,7 +30,14 @@ pub(super) fn request(operation: &str, record: &Value) -> HttpRequest {
     }
     let (content_type, body) = body(operation, record, described.get("requestBody").is_some());
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
-    HttpRequest { method, path: target, content_type, body }
+    HttpRequest { method, path: target, content_type, repeat, body }
+}
+
+/// The credential itself is the body, and each push service has an address of its own.
+fn credential(record: &Value) -> HttpRequest {
+    let path = format!("/v1/apps/{}/credentials/{}", text(&record["app"]), text(&record["provider"]));
+    let body = record["credential"].to_string().into_bytes();
+    HttpRequest { method: Method::PUT, path, content_type: "application/json", repeat: None, body }
 }
 
 fn body(operation: &str, mut record: Map<String, Value>, has_body: bool) -> (&'static str, Vec<u8>) {

@@ -1,0 +1,198 @@
+//! What the table says an operation may be refused with: each can be had, and is told the same through every face.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use stentor_server::contract::table::OPERATIONS;
+
+use super::super::socket;
+use super::{EVERY_FACE, Through, ask, done};
+use crate::harness::{Server, Tenant};
+use crate::room;
+
+const APPLE: &str = "https://api.push.apple.com";
+/// One thing more than may be, and it is refused.
+const SCHEDULES_MAX_COUNT: usize = 2;
+const TOPICS_PER_DEVICE: usize = 2_000;
+const GROUPS_PER_MEMBER: usize = 1_000;
+
+/// A request that is refused with a code.
+struct ListedRefusal {
+    operation: &'static str,
+    code: &'static str,
+    record: Value,
+}
+
+fn refusal(operation: &'static str, code: &'static str, record: Value) -> ListedRefusal {
+    ListedRefusal { operation, code, record }
+}
+
+#[tokio::test]
+async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywhere() {
+    let server = socket::socket_server(|config| {
+        config.api.schedules_max_count = SCHEDULES_MAX_COUNT;
+        config.pipeline.max_queued_chunks = room::ROOM;
+    })
+    .await;
+    let mut had = BTreeSet::new();
+    for (tenant, refusals) in [
+        of_credentials(&server).await,
+        of_devices(&server).await,
+        of_members(&server).await,
+        of_campaigns(&server).await,
+        of_schedules(&server).await,
+        of_messages(&server).await,
+        of_an_app_without_credential(&server).await,
+        of_a_full_queue(&server).await,
+    ] {
+        for ListedRefusal { operation, code, record } in refusals {
+            for through in EVERY_FACE {
+                let refused = ask(through, &server, &tenant.key, operation, &record).await;
+                let refused = refused.expect_err("a refusal");
+                assert_eq!(refused.0, code, "{through:?} {operation} {record}: {refused:?}");
+            }
+            had.insert((operation, code));
+        }
+    }
+    let listed: BTreeSet<_> = OPERATIONS
+        .iter()
+        .flat_map(|facts| facts.errors.iter().map(move |code| (facts.name, code.as_str())))
+        .collect();
+    // A schedule ends by itself at the next full minute at the soonest.
+    had.insert(("schedules.cancel", "conflict"));
+    assert_eq!(had, listed);
+}
+
+type Refusals = (Tenant, Vec<ListedRefusal>);
+
+async fn of_credentials(server: &Server) -> Refusals {
+    let tenant = server.tenant().await;
+    let named = |secret: Value| json!({"app": tenant.id, "provider": "apns", "credential": secret});
+    let good = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
+    let key = |endpoint: &str, key_p8: &str| {
+        json!({"key_p8": key_p8, "key_id": "KEY0123456", "team_id": "TEAM012345",
+            "bundle_id": "com.example.app", "endpoint": endpoint})
+    };
+    let refusals = vec![
+        refusal("apps.put_credential", "address_refused", named(key("https://10.0.0.1", &good))),
+        refusal("apps.put_credential", "credential_unusable", named(key(APPLE, "no key"))),
+    ];
+    (tenant, refusals)
+}
+
+async fn of_devices(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    server.device(&tenant, "of-another").await;
+    let topics: Vec<_> = (0..TOPICS_PER_DEVICE).map(|topic| format!("topic-{topic}")).collect();
+    let full = json!({"platform": "android", "provider": "null", "token": "full", "topics": topics});
+    let full = done(Through::Socket, server, &tenant.key, "devices.register", full).await["id"].clone();
+    let more = |token: &str, extra: Value| {
+        let mut record = json!({"platform": "android", "provider": "null", "token": token});
+        record.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        record
+    };
+    let refusals = vec![
+        refusal("devices.register", "limit_reached", more("full", json!({"topics": ["one-more"]}))),
+        refusal(
+            "devices.replace",
+            "limit_reached",
+            more("full", json!({"device": full, "topics": ["one-more"]})),
+        ),
+        refusal("devices.replace", "conflict", more("of-another", json!({"device": full}))),
+        refusal("devices.change", "conflict", json!({"device": full, "token": "of-another"})),
+        refusal("devices.subscribe", "limit_reached", json!({"device": full, "topic": "one-more"})),
+        refusal("topics.subscribe", "limit_reached", json!({"topic": "one-more", "devices": [full]})),
+    ];
+    (tenant, refusals)
+}
+
+async fn of_members(server: &Server) -> Refusals {
+    let tenant = server.tenant().await;
+    let mut client = socket::client(server, &tenant.key).await;
+    client.done("groups.put", json!({"group": "one-more"})).await;
+    for group in 0..GROUPS_PER_MEMBER {
+        let record = json!({"group": format!("group-{group}"), "users": ["anna"]});
+        client.done("groups.put", json!({"group": record["group"]})).await;
+        client.done("groups.add", record).await;
+    }
+    let more = json!({"group": "one-more", "users": ["anna"]});
+    (tenant, vec![refusal("groups.add", "limit_reached", more)])
+}
+
+async fn of_campaigns(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    let message = json!({"target": "everyone", "data": {"k": "v"}});
+    let sent = done(Through::Socket, server, &tenant.key, "messages.send", message).await;
+    let id = sent["accepted"]["id"].as_str().expect("an id").to_owned();
+    server.ended(&tenant, &id).await;
+    let refusals = ["campaigns.cancel", "campaigns.pause", "campaigns.resume"];
+    let refusals = refusals.map(|operation| refusal(operation, "conflict", json!({"campaign": id})));
+    (tenant, refusals.into())
+}
+
+async fn of_schedules(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    let schedule = |more: Value| {
+        let mut record = json!({"cron": "0 9 * * *", "time_zone": "Europe/Rome",
+            "message": {"target": {"topic": "news"}, "data": {"k": "v"}}});
+        record.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        record
+    };
+    subscribed(server, &tenant).await;
+    let mut client = socket::client(server, &tenant.key).await;
+    let canceled = client.done("schedules.create", schedule(json!({}))).await["schedule"]["id"].clone();
+    client.done("schedules.cancel", json!({"schedule": canceled})).await;
+    for number in 0..SCHEDULES_MAX_COUNT {
+        let key = format!("kept-{number}");
+        client.done("schedules.create", schedule(json!({"idempotency_key": key}))).await;
+    }
+    let reused = json!({"idempotency_key": "kept-0", "name": "another"});
+    let mut refusals = vec![
+        refusal("schedules.create", "limit_reached", schedule(json!({}))),
+        refusal("schedules.create", "idempotency_key_reused", schedule(reused)),
+        refusal("schedules.create", "conflict", schedule(json!({"until": "2001-01-01T00:00:00Z"}))),
+    ];
+    let asked = ["schedules.pause", "schedules.resume"];
+    refusals.extend(asked.map(|operation| refusal(operation, "conflict", json!({"schedule": canceled}))));
+    (tenant, refusals)
+}
+
+/// Registers a device that listens to a topic.
+async fn subscribed(server: &Server, tenant: &Tenant) {
+    let device = json!({"platform": "android", "provider": "null", "token": "listens", "topics": ["news"]});
+    done(Through::Socket, server, &tenant.key, "devices.register", device).await;
+}
+
+async fn of_messages(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    subscribed(server, &tenant).await;
+    let message = |more: Value| {
+        let mut record = json!({"target": {"topic": "news"}, "data": {"k": "v"}});
+        record.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        record
+    };
+    let kept = message(json!({"idempotency_key": "kept"}));
+    done(Through::Socket, server, &tenant.key, "messages.send", kept).await;
+    let reused = message(json!({"idempotency_key": "kept", "ttl_seconds": 9}));
+    let late = message(json!({"send_at": "2199-01-01T00:00:00Z"}));
+    let refusals = vec![
+        refusal("messages.send", "idempotency_key_reused", reused),
+        refusal("messages.send", "limit_reached", late),
+    ];
+    (tenant, refusals)
+}
+
+async fn of_an_app_without_credential(server: &Server) -> Refusals {
+    let tenant = server.tenant().await;
+    subscribed(server, &tenant).await;
+    let message = json!({"target": {"topic": "news"}, "data": {"k": "v"}});
+    (tenant, vec![refusal("messages.send", "conflict", message)])
+}
+
+async fn of_a_full_queue(server: &Server) -> Refusals {
+    let tenant = server.sender().await;
+    let target = room::stranded(server, &tenant).await;
+    room::fill(server, &tenant, &target).await;
+    let message = json!({"target": target, "data": {"k": "v"}});
+    (tenant, vec![refusal("messages.send", "queue_full", message)])
+}
