@@ -4,6 +4,7 @@
 mod abilities;
 mod bench;
 mod claims;
+mod clients;
 mod clock;
 mod commands;
 mod demo;
