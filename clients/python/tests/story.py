@@ -25,6 +25,9 @@ def told_twice() -> None:
         ledger = client.messages.ledger(sent["id"])
         assert ledger["balanced"] and ledger["message"] == sent["id"], ledger
         client.devices.remove(ids[4])
+        client.services.publish("printer", kind="ipp", address="ipp://127.0.0.1/print", ttl_seconds=60)
+        assert [one["address"] for one in client.services.iterate(kind="ipp")] == ["ipp://127.0.0.1/print"]
+        client.services.remove("printer")
         try:
             client.devices.register(platform="vms", token="t")  # type: ignore[arg-type]
         except Problem as problem:

@@ -523,6 +523,52 @@ export class SchedulesCalls {
   }
 }
 
+/** What `services.list` may be asked beside. */
+export interface ServicesListQuery {
+  /** What comes after this; `next` of the piece before. */
+  after?: string;
+  /** At most this many, 1 to 1,000; 100 when absent. */
+  limit?: number;
+  /** Only those that speak this. */
+  kind?: string;
+}
+
+/** A registry in which other services are published and found. */
+export class ServicesCalls {
+  constructor(private readonly transport: Transport) {}
+
+  /** Lists the services of the app by name, of one kind or of all. */
+  list(query: ServicesListQuery = {}, options: CallOptions = {}): Promise<types.ServiceList> {
+    return this.transport.call<types.ServiceList>({ method: "GET", path: "/v1/services", query: { ...query } }, options);
+  }
+
+  /** Goes through all pieces of `list`, each asked for when it is needed. */
+  async *iterate(query: ServicesListQuery = {}, options: CallOptions = {}): AsyncGenerator<types.PublishedService, void, undefined> {
+    const asked = { ...query };
+    for (;;) {
+      const piece = await this.list(asked, options);
+      yield* piece.services;
+      if (piece.next === undefined || piece.next === null) return;
+      asked.after = piece.next;
+    }
+  }
+
+  /** Shows a service. */
+  show(service: string, options: CallOptions = {}): Promise<types.PublishedService> {
+    return this.transport.call<types.PublishedService>({ method: "GET", path: address("/v1/services/{service}", { service: service }) }, options);
+  }
+
+  /** Publishes a service, or says anew that it is there: it is found until its time is over. */
+  publish(service: string, body: types.ServiceRequest, options: CallOptions = {}): Promise<types.PublishedService> {
+    return this.transport.call<types.PublishedService>({ method: "PUT", path: address("/v1/services/{service}", { service: service }), body }, options);
+  }
+
+  /** Removes a service; it is not found from then on. */
+  remove(service: string, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "DELETE", path: address("/v1/services/{service}", { service: service }) }, options);
+  }
+}
+
 /** What `audit.list` may be asked beside. */
 export interface AuditListQuery {
   /** In this app only; the header `X-Stentor-App` says the same. */
@@ -611,6 +657,8 @@ export class Operations {
   readonly campaigns: CampaignsCalls;
   /** Messages that are sent again and again. */
   readonly schedules: SchedulesCalls;
+  /** A registry in which other services are published and found. */
+  readonly services: ServicesCalls;
   /** Who changed what, for the operator. */
   readonly audit: AuditCalls;
   /** What the server is doing. */
@@ -627,6 +675,7 @@ export class Operations {
     this.messages = new MessagesCalls(transport);
     this.campaigns = new CampaignsCalls(transport);
     this.schedules = new SchedulesCalls(transport);
+    this.services = new ServicesCalls(transport);
     this.audit = new AuditCalls(transport);
     this.status = new StatusCalls(transport);
     this.health = new HealthCalls(transport);

@@ -570,6 +570,21 @@ export interface ProviderStatus {
   unsettled_limit: number;
 }
 
+/** A service that is published. */
+export interface PublishedService {
+  /** Where it is. */
+  address: string;
+  /** From when on it is not found, unless it is published again. */
+  expires_at: string;
+  /** What it speaks. */
+  kind: string;
+  name: string;
+  /** When it was published first. */
+  published_at: string;
+  /** What it does, for people. */
+  description?: string | null;
+}
+
 /** How much may be sent: messages per minute, or the word `none`. */
 export type Quota = number | "none";
 
@@ -675,6 +690,25 @@ export interface ScheduleRequest {
 
 /** What a key may do. Capitals do not matter. */
 export type Scope = "send" | "register" | "admin";
+
+/** A piece of the services. */
+export interface ServiceList {
+  services: Array<PublishedService>;
+  /** Cursor of the next page; absent on the last one. */
+  next?: string | null;
+}
+
+/** What is said of a service that is published. */
+export interface ServiceRequest {
+  /** Where it is: visible ASCII, such as a URL. Nothing connects there; who finds it does. */
+  address: string;
+  /** What it speaks, such as `http` or `grpc`. */
+  kind: string;
+  /** What it does, for people. */
+  description?: string | null;
+  /** For how long it is found unless it is published again: 1 to 604,800; 300 when absent. */
+  ttl_seconds?: number | null;
+}
 
 /** What the server is doing. */
 export interface Status {

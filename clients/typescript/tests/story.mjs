@@ -23,6 +23,9 @@ const sent = await busy.messages.send({ target: { topic: "news" }, data: { k: "v
 const ledger = await client.messages.ledger(sent.id);
 assert.ok(ledger.balanced && ledger.message === sent.id, JSON.stringify(ledger));
 await client.devices.remove(ids[4]);
+await client.services.publish("printer", { kind: "ipp", address: "ipp://127.0.0.1/print", ttl_seconds: 60 });
+assert.equal((await client.services.list({ kind: "ipp" })).services[0].address, "ipp://127.0.0.1/print");
+await client.services.remove("printer");
 
 await assert.rejects(client.devices.register({ platform: "vms", token: "t" }), (problem) => {
   assert.ok(problem instanceof Problem);

@@ -536,6 +536,51 @@ class SchedulesCalls:
         return cast("_types.Schedule", self._transport.call(Call("POST", address("/v1/schedules/{schedule}/resume", schedule=schedule))))
 
 
+class ServicesCalls:
+    """A registry in which other services are published and found."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> _types.ServiceList:
+        """Lists the services of the app by name, of one kind or of all.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        kind: Only those that speak this.
+        """
+        return cast("_types.ServiceList", self._transport.call(Call("GET", address("/v1/services"), query=given({"after": after, "limit": limit, "kind": kind}))))
+
+    def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> Iterator[_types.PublishedService]:
+        """Goes through all pieces of `list`, each asked for when it is needed."""
+        while True:
+            piece = self.list(after=after, limit=limit, kind=kind)
+            for item in piece["services"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+    def show(self, service: str) -> _types.PublishedService:
+        """Shows a service."""
+        return cast("_types.PublishedService", self._transport.call(Call("GET", address("/v1/services/{service}", service=service))))
+
+    def publish(self, service: str, *, address: str, kind: str, description: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.PublishedService:
+        """Publishes a service, or says anew that it is there: it is found until its time is over.
+
+        address: Where it is: visible ASCII, such as a URL. Nothing connects there; who finds it does.
+        kind: What it speaks, such as `http` or `grpc`.
+        description: What it does, for people.
+        ttl_seconds: For how long it is found unless it is published again: 1 to 604,800; 300 when absent.
+        """
+        return cast("_types.PublishedService", self._transport.call(Call("PUT", address("/v1/services/{service}", service=service), body=given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
+
+    def remove(self, service: str) -> None:
+        """Removes a service; it is not found from then on."""
+        self._transport.call(Call("DELETE", address("/v1/services/{service}", service=service)))
+
+
 class AuditCalls:
     """Who changed what, for the operator."""
 
@@ -611,6 +656,7 @@ class Operations:
         self.messages = MessagesCalls(transport)
         self.campaigns = CampaignsCalls(transport)
         self.schedules = SchedulesCalls(transport)
+        self.services = ServicesCalls(transport)
         self.audit = AuditCalls(transport)
         self.status = StatusCalls(transport)
         self.health = HealthCalls(transport)
@@ -1142,6 +1188,51 @@ class AsyncSchedulesCalls:
         return cast("_types.Schedule", await self._transport.call(Call("POST", address("/v1/schedules/{schedule}/resume", schedule=schedule))))
 
 
+class AsyncServicesCalls:
+    """A registry in which other services are published and found."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> _types.ServiceList:
+        """Lists the services of the app by name, of one kind or of all.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        kind: Only those that speak this.
+        """
+        return cast("_types.ServiceList", await self._transport.call(Call("GET", address("/v1/services"), query=given({"after": after, "limit": limit, "kind": kind}))))
+
+    async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> AsyncIterator[_types.PublishedService]:
+        """Goes through all pieces of `list`, each asked for when it is needed."""
+        while True:
+            piece = await self.list(after=after, limit=limit, kind=kind)
+            for item in piece["services"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+    async def show(self, service: str) -> _types.PublishedService:
+        """Shows a service."""
+        return cast("_types.PublishedService", await self._transport.call(Call("GET", address("/v1/services/{service}", service=service))))
+
+    async def publish(self, service: str, *, address: str, kind: str, description: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.PublishedService:
+        """Publishes a service, or says anew that it is there: it is found until its time is over.
+
+        address: Where it is: visible ASCII, such as a URL. Nothing connects there; who finds it does.
+        kind: What it speaks, such as `http` or `grpc`.
+        description: What it does, for people.
+        ttl_seconds: For how long it is found unless it is published again: 1 to 604,800; 300 when absent.
+        """
+        return cast("_types.PublishedService", await self._transport.call(Call("PUT", address("/v1/services/{service}", service=service), body=given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
+
+    async def remove(self, service: str) -> None:
+        """Removes a service; it is not found from then on."""
+        await self._transport.call(Call("DELETE", address("/v1/services/{service}", service=service)))
+
+
 class AsyncAuditCalls:
     """Who changed what, for the operator."""
 
@@ -1217,6 +1308,7 @@ class AsyncOperations:
         self.messages = AsyncMessagesCalls(transport)
         self.campaigns = AsyncCampaignsCalls(transport)
         self.schedules = AsyncSchedulesCalls(transport)
+        self.services = AsyncServicesCalls(transport)
         self.audit = AsyncAuditCalls(transport)
         self.status = AsyncStatusCalls(transport)
         self.health = AsyncHealthCalls(transport)

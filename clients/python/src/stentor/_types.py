@@ -857,6 +857,31 @@ class ProviderStatus(TypedDict):
     """Most deliveries of audiences it would have unsettled now."""
 
 
+class _PublishedServiceRequired(TypedDict):
+    """What must be there."""
+
+    address: str
+    """Where it is."""
+
+    expires_at: str
+    """From when on it is not found, unless it is published again."""
+
+    kind: str
+    """What it speaks."""
+
+    name: str
+
+    published_at: str
+    """When it was published first."""
+
+
+class PublishedService(_PublishedServiceRequired, total=False):
+    """A service that is published."""
+
+    description: Optional[str]
+    """What it does, for people."""
+
+
 class QuotaStatus(TypedDict):
     """How a quota stands."""
 
@@ -1013,6 +1038,39 @@ class ScheduleRequest(_ScheduleRequestRequired, total=False):
 
     until: Optional[str]
     """No occurrence after this instant."""
+
+
+class _ServiceListRequired(TypedDict):
+    """What must be there."""
+
+    services: List[PublishedService]
+
+
+class ServiceList(_ServiceListRequired, total=False):
+    """A piece of the services."""
+
+    next: Optional[str]
+    """Cursor of the next page; absent on the last one."""
+
+
+class _ServiceRequestRequired(TypedDict):
+    """What must be there."""
+
+    address: str
+    """Where it is: visible ASCII, such as a URL. Nothing connects there; who finds it does."""
+
+    kind: str
+    """What it speaks, such as `http` or `grpc`."""
+
+
+class ServiceRequest(_ServiceRequestRequired, total=False):
+    """What is said of a service that is published."""
+
+    description: Optional[str]
+    """What it does, for people."""
+
+    ttl_seconds: Optional[int]
+    """For how long it is found unless it is published again: 1 to 604,800; 300 when absent."""
 
 
 class _StatusRequired(TypedDict):
