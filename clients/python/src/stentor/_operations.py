@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Dict, Iterator, List, Literal, Optional, Union, cast
+from typing import Any, AsyncIterator, Dict, Iterator, List, Literal, Optional, Union
+from typing import cast as _cast
 
 from . import _types
-from ._runtime import UNSET, AsyncTransport, Call, Transport, Unset, address, given
+from ._runtime import UNSET, AsyncTransport, Call, Transport, Unset
+from ._runtime import address as _address
+from ._runtime import given as _given
 
 
 class AppsCalls:
@@ -18,26 +21,26 @@ class AppsCalls:
 
     def list_apps(self) -> _types.AppList:
         """Lists all apps (root key)."""
-        return cast("_types.AppList", self._transport.call(Call("GET", address("/v1/apps"))))
+        return _cast("_types.AppList", self._transport.call(Call("GET", _address("/v1/apps"))))
 
     def create_app(self, *, name: str) -> _types.App:
         """Makes an app (root key).
 
         name: What people call it.
         """
-        return cast("_types.App", self._transport.call(Call("POST", address("/v1/apps"), body=given({"name": name}))))
+        return _cast("_types.App", self._transport.call(Call("POST", _address("/v1/apps"), body=_given({"name": name}))))
 
     def show_app(self, app: str) -> _types.App:
         """Shows an app."""
-        return cast("_types.App", self._transport.call(Call("GET", address("/v1/apps/{app}", app=app))))
+        return _cast("_types.App", self._transport.call(Call("GET", _address("/v1/apps/{app}", app=app))))
 
     def delete_app(self, app: str) -> None:
         """Removes an app with all that belongs to it (root key)."""
-        self._transport.call(Call("DELETE", address("/v1/apps/{app}", app=app)))
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}", app=app)))
 
     def list_credentials(self, app: str) -> _types.CredentialList:
         """Lists an app's credentials, without their secrets."""
-        return cast("_types.CredentialList", self._transport.call(Call("GET", address("/v1/apps/{app}/credentials", app=app))))
+        return _cast("_types.CredentialList", self._transport.call(Call("GET", _address("/v1/apps/{app}/credentials", app=app))))
 
     def put_apns(self, app: str, *, bundle_id: str, key_id: str, key_p8: str, team_id: str, ca_pem: Union[Optional[str], Unset] = UNSET, endpoint: Union[Optional[str], Unset] = UNSET, environment: Union[Optional[_types.ApnsEnvironment], Unset] = UNSET, max_connections: Union[Optional[int], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, server_name: Union[Optional[str], Unset] = UNSET) -> None:
         """Puts the credential for the Apple Push Notification service.
@@ -53,11 +56,11 @@ class AppsCalls:
         quota: Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent.
         server_name: Name that the endpoint's certificate must bear, if it is not its host's.
         """
-        self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/apns", app=app), body=given({"bundle_id": bundle_id, "key_id": key_id, "key_p8": key_p8, "team_id": team_id, "ca_pem": ca_pem, "endpoint": endpoint, "environment": environment, "max_connections": max_connections, "quota": quota, "server_name": server_name})))
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/apns", app=app), body=_given({"bundle_id": bundle_id, "key_id": key_id, "key_p8": key_p8, "team_id": team_id, "ca_pem": ca_pem, "endpoint": endpoint, "environment": environment, "max_connections": max_connections, "quota": quota, "server_name": server_name})))
 
     def delete_apns(self, app: str) -> None:
         """Removes the credential for the Apple Push Notification service; what is queued for it waits."""
-        self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/apns", app=app)))
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/apns", app=app)))
 
     def put_fcm(self, app: str, *, service_account: Dict[str, Any], ca_pem: Union[Optional[str], Unset] = UNSET, endpoint: Union[Optional[str], Unset] = UNSET, max_connections: Union[Optional[int], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, server_name: Union[Optional[str], Unset] = UNSET, token_endpoint: Union[Optional[str], Unset] = UNSET) -> None:
         """Puts the credential for Firebase Cloud Messaging.
@@ -70,23 +73,23 @@ class AppsCalls:
         server_name: Name that the endpoint's certificate must bear, if it is not its host's.
         token_endpoint: Another address of the token endpoint than the service account's `token_uri`.
         """
-        self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/fcm", app=app), body=given({"service_account": service_account, "ca_pem": ca_pem, "endpoint": endpoint, "max_connections": max_connections, "quota": quota, "server_name": server_name, "token_endpoint": token_endpoint})))
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/fcm", app=app), body=_given({"service_account": service_account, "ca_pem": ca_pem, "endpoint": endpoint, "max_connections": max_connections, "quota": quota, "server_name": server_name, "token_endpoint": token_endpoint})))
 
     def delete_fcm(self, app: str) -> None:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
-        self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/fcm", app=app)))
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
     def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
-        self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/null", app=app), body=given({})))
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/null", app=app), body=_given({})))
 
     def delete_null(self, app: str) -> None:
         """Removes the credential for the provider that sends nothing; what is queued for it waits."""
-        self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/null", app=app)))
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/null", app=app)))
 
     def list_keys(self, app: str) -> _types.KeyList:
         """Lists an app's keys."""
-        return cast("_types.KeyList", self._transport.call(Call("GET", address("/v1/apps/{app}/keys", app=app))))
+        return _cast("_types.KeyList", self._transport.call(Call("GET", _address("/v1/apps/{app}/keys", app=app))))
 
     def create_key(self, app: str, *, name: str, scopes: List[_types.Scope]) -> _types.NewKey:
         """Makes a key; its secret is shown this once.
@@ -94,11 +97,11 @@ class AppsCalls:
         name: What people call it.
         scopes: `send`, `register`, `admin`.
         """
-        return cast("_types.NewKey", self._transport.call(Call("POST", address("/v1/apps/{app}/keys", app=app), body=given({"name": name, "scopes": scopes}))))
+        return _cast("_types.NewKey", self._transport.call(Call("POST", _address("/v1/apps/{app}/keys", app=app), body=_given({"name": name, "scopes": scopes}))))
 
     def delete_key(self, app: str, key: str) -> None:
         """Removes a key."""
-        self._transport.call(Call("DELETE", address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
 
 
 class DevicesCalls:
@@ -116,7 +119,7 @@ class DevicesCalls:
         user: Only this person's.
         tag: Only with this mark.
         """
-        return cast("_types.DeviceList", self._transport.call(Call("GET", address("/v1/devices"), query=given({"after": after, "limit": limit, "provider": provider, "user": user, "tag": tag}))))
+        return _cast("_types.DeviceList", self._transport.call(Call("GET", _address("/v1/devices"), query=_given({"after": after, "limit": limit, "provider": provider, "user": user, "tag": tag}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, provider: Union[_types.Provider, Unset] = UNSET, user: Union[str, Unset] = UNSET, tag: Union[str, Unset] = UNSET) -> Iterator[_types.Device]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -141,7 +144,7 @@ class DevicesCalls:
         topics: Topics to subscribe to; others are kept.
         user: Whose device it is, by the app's own id.
         """
-        return cast("_types.Registered", self._transport.call(Call("POST", address("/v1/devices"), body=given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
+        return _cast("_types.Registered", self._transport.call(Call("POST", _address("/v1/devices"), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
     def import_(self, lines: Union[str, bytes], *, format: Union[Literal['ndjson', 'csv'], Unset] = UNSET, dry_run: Union[bool, Unset] = UNSET, content_type: Literal['application/x-ndjson', 'text/csv'] = "application/x-ndjson") -> _types.ImportResult:
         """Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
@@ -149,11 +152,11 @@ class DevicesCalls:
         format: `ndjson` or `csv`; decided by the content type when absent.
         dry_run: Check everything, keep nothing.
         """
-        return cast("_types.ImportResult", self._transport.call(Call("POST", address("/v1/devices/import"), query=given({"format": format, "dry_run": dry_run}), lines=lines, content_type=content_type)))
+        return _cast("_types.ImportResult", self._transport.call(Call("POST", _address("/v1/devices/import"), query=_given({"format": format, "dry_run": dry_run}), lines=lines, content_type=content_type)))
 
     def show(self, device: str) -> _types.Device:
         """Shows a device."""
-        return cast("_types.Device", self._transport.call(Call("GET", address("/v1/devices/{device}", device=device))))
+        return _cast("_types.Device", self._transport.call(Call("GET", _address("/v1/devices/{device}", device=device))))
 
     def replace(self, device: str, *, platform: _types.Platform, token: str, locale: Union[Optional[str], Unset] = UNSET, provider: Union[Optional[_types.Provider], Unset] = UNSET, tags: Union[List[str], Unset] = UNSET, time_zone: Union[Optional[str], Unset] = UNSET, topics: Union[List[str], Unset] = UNSET, user: Union[Optional[str], Unset] = UNSET) -> _types.Device:
         """Replaces what is known of a device; a new token takes the place of the old.
@@ -167,7 +170,7 @@ class DevicesCalls:
         topics: Topics to subscribe to; others are kept.
         user: Whose device it is, by the app's own id.
         """
-        return cast("_types.Device", self._transport.call(Call("PUT", address("/v1/devices/{device}", device=device), body=given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
+        return _cast("_types.Device", self._transport.call(Call("PUT", _address("/v1/devices/{device}", device=device), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
     def change(self, device: str, *, locale: Union[Optional[str], Unset] = UNSET, tags: Union[Optional[List[str]], Unset] = UNSET, time_zone: Union[Optional[str], Unset] = UNSET, token: Union[Optional[str], Unset] = UNSET, user: Union[Optional[str], Unset] = UNSET) -> _types.Device:
         """Changes some fields of a device.
@@ -178,11 +181,11 @@ class DevicesCalls:
         token: New address; also revives a retired device.
         user: New owner.
         """
-        return cast("_types.Device", self._transport.call(Call("PATCH", address("/v1/devices/{device}", device=device), body=given({"locale": locale, "tags": tags, "time_zone": time_zone, "token": token, "user": user}))))
+        return _cast("_types.Device", self._transport.call(Call("PATCH", _address("/v1/devices/{device}", device=device), body=_given({"locale": locale, "tags": tags, "time_zone": time_zone, "token": token, "user": user}))))
 
     def remove(self, device: str) -> None:
         """Removes a device with its subscriptions and memberships."""
-        self._transport.call(Call("DELETE", address("/v1/devices/{device}", device=device)))
+        self._transport.call(Call("DELETE", _address("/v1/devices/{device}", device=device)))
 
     def history(self, device: str, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.History:
         """Returns every attempt to reach a device, newest message first.
@@ -190,7 +193,7 @@ class DevicesCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.History", self._transport.call(Call("GET", address("/v1/devices/{device}/deliveries", device=device), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.History", self._transport.call(Call("GET", _address("/v1/devices/{device}/deliveries", device=device), query=_given({"before": before, "limit": limit}))))
 
     def iterate_history(self, device: str, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.Attempt]:
         """Goes through all pieces of `history`, each asked for when it is needed."""
@@ -205,15 +208,15 @@ class DevicesCalls:
 
     def topics(self, device: str) -> _types.DeviceTopics:
         """Lists a device's topics."""
-        return cast("_types.DeviceTopics", self._transport.call(Call("GET", address("/v1/devices/{device}/topics", device=device))))
+        return _cast("_types.DeviceTopics", self._transport.call(Call("GET", _address("/v1/devices/{device}/topics", device=device))))
 
     def subscribe(self, device: str, topic: str) -> None:
         """Subscribes a device to a topic."""
-        self._transport.call(Call("PUT", address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
+        self._transport.call(Call("PUT", _address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
 
     def unsubscribe(self, device: str, topic: str) -> None:
         """Takes a device's subscription away."""
-        self._transport.call(Call("DELETE", address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
+        self._transport.call(Call("DELETE", _address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
 
 
 class UsersCalls:
@@ -228,7 +231,7 @@ class UsersCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.UserList", self._transport.call(Call("GET", address("/v1/users"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.UserList", self._transport.call(Call("GET", _address("/v1/users"), query=_given({"after": after, "limit": limit}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.User]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -243,15 +246,15 @@ class UsersCalls:
 
     def show(self, external_id: str) -> _types.User:
         """Shows a person with devices."""
-        return cast("_types.User", self._transport.call(Call("GET", address("/v1/users/{external_id}", external_id=external_id))))
+        return _cast("_types.User", self._transport.call(Call("GET", _address("/v1/users/{external_id}", external_id=external_id))))
 
     def put(self, external_id: str) -> _types.User:
         """Makes a person known; harmless when known."""
-        return cast("_types.User", self._transport.call(Call("PUT", address("/v1/users/{external_id}", external_id=external_id))))
+        return _cast("_types.User", self._transport.call(Call("PUT", _address("/v1/users/{external_id}", external_id=external_id))))
 
     def remove(self, external_id: str) -> None:
         """Forgets a person; the devices stay, without owner."""
-        self._transport.call(Call("DELETE", address("/v1/users/{external_id}", external_id=external_id)))
+        self._transport.call(Call("DELETE", _address("/v1/users/{external_id}", external_id=external_id)))
 
 
 class GroupsCalls:
@@ -266,7 +269,7 @@ class GroupsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.GroupList", self._transport.call(Call("GET", address("/v1/groups"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.GroupList", self._transport.call(Call("GET", _address("/v1/groups"), query=_given({"after": after, "limit": limit}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.Group]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -281,15 +284,15 @@ class GroupsCalls:
 
     def show(self, group: str) -> _types.Group:
         """Shows a group."""
-        return cast("_types.Group", self._transport.call(Call("GET", address("/v1/groups/{group}", group=group))))
+        return _cast("_types.Group", self._transport.call(Call("GET", _address("/v1/groups/{group}", group=group))))
 
     def put(self, group: str) -> _types.Group:
         """Makes a group; harmless when it exists."""
-        return cast("_types.Group", self._transport.call(Call("PUT", address("/v1/groups/{group}", group=group))))
+        return _cast("_types.Group", self._transport.call(Call("PUT", _address("/v1/groups/{group}", group=group))))
 
     def remove(self, group: str) -> None:
         """Removes a group; its members stay."""
-        self._transport.call(Call("DELETE", address("/v1/groups/{group}", group=group)))
+        self._transport.call(Call("DELETE", _address("/v1/groups/{group}", group=group)))
 
     def members(self, group: str, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.MemberList:
         """Lists a group's members.
@@ -297,7 +300,7 @@ class GroupsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.MemberList", self._transport.call(Call("GET", address("/v1/groups/{group}/members", group=group), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.MemberList", self._transport.call(Call("GET", _address("/v1/groups/{group}/members", group=group), query=_given({"after": after, "limit": limit}))))
 
     def iterate_members(self, group: str, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.MemberList]:
         """Goes through all pieces of `members`, each asked for when it is needed."""
@@ -315,7 +318,7 @@ class GroupsCalls:
         devices: Single devices.
         users: People, with all their devices.
         """
-        return cast("_types.Change", self._transport.call(Call("POST", address("/v1/groups/{group}/members", group=group), body=given({"devices": devices, "users": users}))))
+        return _cast("_types.Change", self._transport.call(Call("POST", _address("/v1/groups/{group}/members", group=group), body=_given({"devices": devices, "users": users}))))
 
     def take_out(self, group: str, *, devices: Union[List[str], Unset] = UNSET, users: Union[List[str], Unset] = UNSET) -> _types.Change:
         """Takes members out.
@@ -323,7 +326,7 @@ class GroupsCalls:
         devices: Single devices.
         users: People, with all their devices.
         """
-        return cast("_types.Change", self._transport.call(Call("POST", address("/v1/groups/{group}/members/remove", group=group), body=given({"devices": devices, "users": users}))))
+        return _cast("_types.Change", self._transport.call(Call("POST", _address("/v1/groups/{group}/members/remove", group=group), body=_given({"devices": devices, "users": users}))))
 
 
 class TopicsCalls:
@@ -338,7 +341,7 @@ class TopicsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.TopicList", self._transport.call(Call("GET", address("/v1/topics"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.TopicList", self._transport.call(Call("GET", _address("/v1/topics"), query=_given({"after": after, "limit": limit}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.Topic]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -353,19 +356,19 @@ class TopicsCalls:
 
     def show(self, topic: str) -> _types.Topic:
         """Shows a topic."""
-        return cast("_types.Topic", self._transport.call(Call("GET", address("/v1/topics/{topic}", topic=topic))))
+        return _cast("_types.Topic", self._transport.call(Call("GET", _address("/v1/topics/{topic}", topic=topic))))
 
     def remove(self, topic: str) -> None:
         """Removes a topic with its subscriptions."""
-        self._transport.call(Call("DELETE", address("/v1/topics/{topic}", topic=topic)))
+        self._transport.call(Call("DELETE", _address("/v1/topics/{topic}", topic=topic)))
 
     def subscribe(self, topic: str, *, devices: List[str]) -> _types.Change:
         """Subscribes devices; the topic exists from then on."""
-        return cast("_types.Change", self._transport.call(Call("POST", address("/v1/topics/{topic}/subscriptions", topic=topic), body=given({"devices": devices}))))
+        return _cast("_types.Change", self._transport.call(Call("POST", _address("/v1/topics/{topic}/subscriptions", topic=topic), body=_given({"devices": devices}))))
 
     def unsubscribe(self, topic: str, *, devices: List[str]) -> _types.Change:
         """Takes subscriptions away."""
-        return cast("_types.Change", self._transport.call(Call("POST", address("/v1/topics/{topic}/subscriptions/remove", topic=topic), body=given({"devices": devices}))))
+        return _cast("_types.Change", self._transport.call(Call("POST", _address("/v1/topics/{topic}/subscriptions/remove", topic=topic), body=_given({"devices": devices}))))
 
 
 class MessagesCalls:
@@ -380,7 +383,7 @@ class MessagesCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.MessageList", self._transport.call(Call("GET", address("/v1/messages"), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.MessageList", self._transport.call(Call("GET", _address("/v1/messages"), query=_given({"before": before, "limit": limit}))))
 
     def iterate(self, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.MessageSummary]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -406,7 +409,7 @@ class MessagesCalls:
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return cast("_types.MessageAccepted", self._transport.call(Call("POST", address("/v1/messages"), body=given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
     def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
@@ -421,19 +424,19 @@ class MessagesCalls:
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return cast("_types.DryRun", self._transport.call(Call("POST", address("/v1/messages"), body=given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     def show(self, message: str) -> _types.Message:
         """Shows a message as it was asked for."""
-        return cast("_types.Message", self._transport.call(Call("GET", address("/v1/messages/{message}", message=message))))
+        return _cast("_types.Message", self._transport.call(Call("GET", _address("/v1/messages/{message}", message=message))))
 
     def deliveries(self, message: str, device: str) -> _types.Deliveries:
         """Returns every attempt of one message at one device."""
-        return cast("_types.Deliveries", self._transport.call(Call("GET", address("/v1/messages/{message}/deliveries/{device}", message=message, device=device))))
+        return _cast("_types.Deliveries", self._transport.call(Call("GET", _address("/v1/messages/{message}/deliveries/{device}", message=message, device=device))))
 
     def ledger(self, message: str) -> _types.Ledger:
         """Returns the books of a message's campaign."""
-        return cast("_types.Ledger", self._transport.call(Call("GET", address("/v1/messages/{message}/ledger", message=message))))
+        return _cast("_types.Ledger", self._transport.call(Call("GET", _address("/v1/messages/{message}/ledger", message=message))))
 
 
 class CampaignsCalls:
@@ -448,7 +451,7 @@ class CampaignsCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.CampaignList", self._transport.call(Call("GET", address("/v1/campaigns"), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.CampaignList", self._transport.call(Call("GET", _address("/v1/campaigns"), query=_given({"before": before, "limit": limit}))))
 
     def iterate(self, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.CampaignSummary]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -463,19 +466,19 @@ class CampaignsCalls:
 
     def show(self, campaign: str) -> _types.Ledger:
         """Returns the books of a campaign; the id of its message does as well."""
-        return cast("_types.Ledger", self._transport.call(Call("GET", address("/v1/campaigns/{campaign}", campaign=campaign))))
+        return _cast("_types.Ledger", self._transport.call(Call("GET", _address("/v1/campaigns/{campaign}", campaign=campaign))))
 
     def cancel(self, campaign: str) -> _types.Ledger:
         """Ends a campaign for good: what is queued is canceled, what is in flight settles."""
-        return cast("_types.Ledger", self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/cancel", campaign=campaign))))
+        return _cast("_types.Ledger", self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/cancel", campaign=campaign))))
 
     def pause(self, campaign: str) -> _types.Ledger:
         """Holds a campaign; its time to live runs on."""
-        return cast("_types.Ledger", self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/pause", campaign=campaign))))
+        return _cast("_types.Ledger", self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/pause", campaign=campaign))))
 
     def resume(self, campaign: str) -> _types.Ledger:
         """Lets a paused campaign go on."""
-        return cast("_types.Ledger", self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/resume", campaign=campaign))))
+        return _cast("_types.Ledger", self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/resume", campaign=campaign))))
 
 
 class SchedulesCalls:
@@ -490,7 +493,7 @@ class SchedulesCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.ScheduleList", self._transport.call(Call("GET", address("/v1/schedules"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.ScheduleList", self._transport.call(Call("GET", _address("/v1/schedules"), query=_given({"after": after, "limit": limit}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.Schedule]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -513,27 +516,27 @@ class SchedulesCalls:
         name: What people call it.
         until: No occurrence after this instant.
         """
-        return cast("_types.Schedule", self._transport.call(Call("POST", address("/v1/schedules"), body=given({"cron": cron, "message": message, "time_zone": time_zone, "catch_up": catch_up, "name": name, "until": until}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.Schedule", self._transport.call(Call("POST", _address("/v1/schedules"), body=_given({"cron": cron, "message": message, "time_zone": time_zone, "catch_up": catch_up, "name": name, "until": until}), has_key=True, idempotency_key=idempotency_key)))
 
     def show(self, schedule: str) -> _types.Schedule:
         """Shows a schedule with its next five occurrences."""
-        return cast("_types.Schedule", self._transport.call(Call("GET", address("/v1/schedules/{schedule}", schedule=schedule))))
+        return _cast("_types.Schedule", self._transport.call(Call("GET", _address("/v1/schedules/{schedule}", schedule=schedule))))
 
     def remove(self, schedule: str) -> None:
         """Ends a schedule and removes it, also one that cannot be read; what it has sent stays."""
-        self._transport.call(Call("DELETE", address("/v1/schedules/{schedule}", schedule=schedule)))
+        self._transport.call(Call("DELETE", _address("/v1/schedules/{schedule}", schedule=schedule)))
 
     def cancel(self, schedule: str) -> Optional[_types.Schedule]:
         """Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown."""
-        return cast("Optional[_types.Schedule]", self._transport.call(Call("POST", address("/v1/schedules/{schedule}/cancel", schedule=schedule))))
+        return _cast("Optional[_types.Schedule]", self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/cancel", schedule=schedule))))
 
     def pause(self, schedule: str) -> _types.Schedule:
         """Holds a schedule; occurrences of that time are not made up for."""
-        return cast("_types.Schedule", self._transport.call(Call("POST", address("/v1/schedules/{schedule}/pause", schedule=schedule))))
+        return _cast("_types.Schedule", self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/pause", schedule=schedule))))
 
     def resume(self, schedule: str) -> _types.Schedule:
         """Lets a paused schedule go on with its next occurrence."""
-        return cast("_types.Schedule", self._transport.call(Call("POST", address("/v1/schedules/{schedule}/resume", schedule=schedule))))
+        return _cast("_types.Schedule", self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/resume", schedule=schedule))))
 
 
 class ServicesCalls:
@@ -549,7 +552,7 @@ class ServicesCalls:
         limit: At most this many, 1 to 1,000; 100 when absent.
         kind: Only those that speak this.
         """
-        return cast("_types.ServiceList", self._transport.call(Call("GET", address("/v1/services"), query=given({"after": after, "limit": limit, "kind": kind}))))
+        return _cast("_types.ServiceList", self._transport.call(Call("GET", _address("/v1/services"), query=_given({"after": after, "limit": limit, "kind": kind}))))
 
     def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> Iterator[_types.PublishedService]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -564,7 +567,7 @@ class ServicesCalls:
 
     def show(self, service: str) -> _types.PublishedService:
         """Shows a service."""
-        return cast("_types.PublishedService", self._transport.call(Call("GET", address("/v1/services/{service}", service=service))))
+        return _cast("_types.PublishedService", self._transport.call(Call("GET", _address("/v1/services/{service}", service=service))))
 
     def publish(self, service: str, *, address: str, kind: str, description: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.PublishedService:
         """Publishes a service, or says anew that it is there: it is found until its time is over.
@@ -574,11 +577,11 @@ class ServicesCalls:
         description: What it does, for people.
         ttl_seconds: For how long it is found unless it is published again: 1 to 604,800; 300 when absent.
         """
-        return cast("_types.PublishedService", self._transport.call(Call("PUT", address("/v1/services/{service}", service=service), body=given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.PublishedService", self._transport.call(Call("PUT", _address("/v1/services/{service}", service=service), body=_given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
 
     def remove(self, service: str) -> None:
         """Removes a service; it is not found from then on."""
-        self._transport.call(Call("DELETE", address("/v1/services/{service}", service=service)))
+        self._transport.call(Call("DELETE", _address("/v1/services/{service}", service=service)))
 
 
 class AuditCalls:
@@ -596,7 +599,7 @@ class AuditCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.AuditList", self._transport.call(Call("GET", address("/v1/audit"), query=given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
+        return _cast("_types.AuditList", self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
     def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -618,7 +621,7 @@ class StatusCalls:
 
     def status(self) -> _types.Status:
         """Returns what every part is doing (root key)."""
-        return cast("_types.Status", self._transport.call(Call("GET", address("/v1/status"))))
+        return _cast("_types.Status", self._transport.call(Call("GET", _address("/v1/status"))))
 
 
 class HealthCalls:
@@ -629,19 +632,19 @@ class HealthCalls:
 
     def alive(self) -> _types.Alive:
         """Tells that the process is alive."""
-        return cast("_types.Alive", self._transport.call(Call("GET", address("/healthz"))))
+        return _cast("_types.Alive", self._transport.call(Call("GET", _address("/healthz"))))
 
     def metrics(self) -> str:
         """Returns all metrics as Prometheus reads them."""
-        return cast("str", self._transport.call(Call("GET", address("/metrics"))))
+        return _cast("str", self._transport.call(Call("GET", _address("/metrics"))))
 
     def ready(self) -> _types.Ready:
         """Returns whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is."""
-        return cast("_types.Ready", self._transport.call(Call("GET", address("/readyz"))))
+        return _cast("_types.Ready", self._transport.call(Call("GET", _address("/readyz"))))
 
     def version(self) -> _types.Version:
         """Returns which version runs."""
-        return cast("_types.Version", self._transport.call(Call("GET", address("/version"))))
+        return _cast("_types.Version", self._transport.call(Call("GET", _address("/version"))))
 
 
 class Operations:
@@ -670,26 +673,26 @@ class AsyncAppsCalls:
 
     async def list_apps(self) -> _types.AppList:
         """Lists all apps (root key)."""
-        return cast("_types.AppList", await self._transport.call(Call("GET", address("/v1/apps"))))
+        return _cast("_types.AppList", await self._transport.call(Call("GET", _address("/v1/apps"))))
 
     async def create_app(self, *, name: str) -> _types.App:
         """Makes an app (root key).
 
         name: What people call it.
         """
-        return cast("_types.App", await self._transport.call(Call("POST", address("/v1/apps"), body=given({"name": name}))))
+        return _cast("_types.App", await self._transport.call(Call("POST", _address("/v1/apps"), body=_given({"name": name}))))
 
     async def show_app(self, app: str) -> _types.App:
         """Shows an app."""
-        return cast("_types.App", await self._transport.call(Call("GET", address("/v1/apps/{app}", app=app))))
+        return _cast("_types.App", await self._transport.call(Call("GET", _address("/v1/apps/{app}", app=app))))
 
     async def delete_app(self, app: str) -> None:
         """Removes an app with all that belongs to it (root key)."""
-        await self._transport.call(Call("DELETE", address("/v1/apps/{app}", app=app)))
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}", app=app)))
 
     async def list_credentials(self, app: str) -> _types.CredentialList:
         """Lists an app's credentials, without their secrets."""
-        return cast("_types.CredentialList", await self._transport.call(Call("GET", address("/v1/apps/{app}/credentials", app=app))))
+        return _cast("_types.CredentialList", await self._transport.call(Call("GET", _address("/v1/apps/{app}/credentials", app=app))))
 
     async def put_apns(self, app: str, *, bundle_id: str, key_id: str, key_p8: str, team_id: str, ca_pem: Union[Optional[str], Unset] = UNSET, endpoint: Union[Optional[str], Unset] = UNSET, environment: Union[Optional[_types.ApnsEnvironment], Unset] = UNSET, max_connections: Union[Optional[int], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, server_name: Union[Optional[str], Unset] = UNSET) -> None:
         """Puts the credential for the Apple Push Notification service.
@@ -705,11 +708,11 @@ class AsyncAppsCalls:
         quota: Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent.
         server_name: Name that the endpoint's certificate must bear, if it is not its host's.
         """
-        await self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/apns", app=app), body=given({"bundle_id": bundle_id, "key_id": key_id, "key_p8": key_p8, "team_id": team_id, "ca_pem": ca_pem, "endpoint": endpoint, "environment": environment, "max_connections": max_connections, "quota": quota, "server_name": server_name})))
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/apns", app=app), body=_given({"bundle_id": bundle_id, "key_id": key_id, "key_p8": key_p8, "team_id": team_id, "ca_pem": ca_pem, "endpoint": endpoint, "environment": environment, "max_connections": max_connections, "quota": quota, "server_name": server_name})))
 
     async def delete_apns(self, app: str) -> None:
         """Removes the credential for the Apple Push Notification service; what is queued for it waits."""
-        await self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/apns", app=app)))
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/apns", app=app)))
 
     async def put_fcm(self, app: str, *, service_account: Dict[str, Any], ca_pem: Union[Optional[str], Unset] = UNSET, endpoint: Union[Optional[str], Unset] = UNSET, max_connections: Union[Optional[int], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, server_name: Union[Optional[str], Unset] = UNSET, token_endpoint: Union[Optional[str], Unset] = UNSET) -> None:
         """Puts the credential for Firebase Cloud Messaging.
@@ -722,23 +725,23 @@ class AsyncAppsCalls:
         server_name: Name that the endpoint's certificate must bear, if it is not its host's.
         token_endpoint: Another address of the token endpoint than the service account's `token_uri`.
         """
-        await self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/fcm", app=app), body=given({"service_account": service_account, "ca_pem": ca_pem, "endpoint": endpoint, "max_connections": max_connections, "quota": quota, "server_name": server_name, "token_endpoint": token_endpoint})))
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/fcm", app=app), body=_given({"service_account": service_account, "ca_pem": ca_pem, "endpoint": endpoint, "max_connections": max_connections, "quota": quota, "server_name": server_name, "token_endpoint": token_endpoint})))
 
     async def delete_fcm(self, app: str) -> None:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
-        await self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/fcm", app=app)))
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
     async def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
-        await self._transport.call(Call("PUT", address("/v1/apps/{app}/credentials/null", app=app), body=given({})))
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/null", app=app), body=_given({})))
 
     async def delete_null(self, app: str) -> None:
         """Removes the credential for the provider that sends nothing; what is queued for it waits."""
-        await self._transport.call(Call("DELETE", address("/v1/apps/{app}/credentials/null", app=app)))
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/null", app=app)))
 
     async def list_keys(self, app: str) -> _types.KeyList:
         """Lists an app's keys."""
-        return cast("_types.KeyList", await self._transport.call(Call("GET", address("/v1/apps/{app}/keys", app=app))))
+        return _cast("_types.KeyList", await self._transport.call(Call("GET", _address("/v1/apps/{app}/keys", app=app))))
 
     async def create_key(self, app: str, *, name: str, scopes: List[_types.Scope]) -> _types.NewKey:
         """Makes a key; its secret is shown this once.
@@ -746,11 +749,11 @@ class AsyncAppsCalls:
         name: What people call it.
         scopes: `send`, `register`, `admin`.
         """
-        return cast("_types.NewKey", await self._transport.call(Call("POST", address("/v1/apps/{app}/keys", app=app), body=given({"name": name, "scopes": scopes}))))
+        return _cast("_types.NewKey", await self._transport.call(Call("POST", _address("/v1/apps/{app}/keys", app=app), body=_given({"name": name, "scopes": scopes}))))
 
     async def delete_key(self, app: str, key: str) -> None:
         """Removes a key."""
-        await self._transport.call(Call("DELETE", address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
 
 
 class AsyncDevicesCalls:
@@ -768,7 +771,7 @@ class AsyncDevicesCalls:
         user: Only this person's.
         tag: Only with this mark.
         """
-        return cast("_types.DeviceList", await self._transport.call(Call("GET", address("/v1/devices"), query=given({"after": after, "limit": limit, "provider": provider, "user": user, "tag": tag}))))
+        return _cast("_types.DeviceList", await self._transport.call(Call("GET", _address("/v1/devices"), query=_given({"after": after, "limit": limit, "provider": provider, "user": user, "tag": tag}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, provider: Union[_types.Provider, Unset] = UNSET, user: Union[str, Unset] = UNSET, tag: Union[str, Unset] = UNSET) -> AsyncIterator[_types.Device]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -793,7 +796,7 @@ class AsyncDevicesCalls:
         topics: Topics to subscribe to; others are kept.
         user: Whose device it is, by the app's own id.
         """
-        return cast("_types.Registered", await self._transport.call(Call("POST", address("/v1/devices"), body=given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
+        return _cast("_types.Registered", await self._transport.call(Call("POST", _address("/v1/devices"), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
     async def import_(self, lines: Union[str, bytes], *, format: Union[Literal['ndjson', 'csv'], Unset] = UNSET, dry_run: Union[bool, Unset] = UNSET, content_type: Literal['application/x-ndjson', 'text/csv'] = "application/x-ndjson") -> _types.ImportResult:
         """Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
@@ -801,11 +804,11 @@ class AsyncDevicesCalls:
         format: `ndjson` or `csv`; decided by the content type when absent.
         dry_run: Check everything, keep nothing.
         """
-        return cast("_types.ImportResult", await self._transport.call(Call("POST", address("/v1/devices/import"), query=given({"format": format, "dry_run": dry_run}), lines=lines, content_type=content_type)))
+        return _cast("_types.ImportResult", await self._transport.call(Call("POST", _address("/v1/devices/import"), query=_given({"format": format, "dry_run": dry_run}), lines=lines, content_type=content_type)))
 
     async def show(self, device: str) -> _types.Device:
         """Shows a device."""
-        return cast("_types.Device", await self._transport.call(Call("GET", address("/v1/devices/{device}", device=device))))
+        return _cast("_types.Device", await self._transport.call(Call("GET", _address("/v1/devices/{device}", device=device))))
 
     async def replace(self, device: str, *, platform: _types.Platform, token: str, locale: Union[Optional[str], Unset] = UNSET, provider: Union[Optional[_types.Provider], Unset] = UNSET, tags: Union[List[str], Unset] = UNSET, time_zone: Union[Optional[str], Unset] = UNSET, topics: Union[List[str], Unset] = UNSET, user: Union[Optional[str], Unset] = UNSET) -> _types.Device:
         """Replaces what is known of a device; a new token takes the place of the old.
@@ -819,7 +822,7 @@ class AsyncDevicesCalls:
         topics: Topics to subscribe to; others are kept.
         user: Whose device it is, by the app's own id.
         """
-        return cast("_types.Device", await self._transport.call(Call("PUT", address("/v1/devices/{device}", device=device), body=given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
+        return _cast("_types.Device", await self._transport.call(Call("PUT", _address("/v1/devices/{device}", device=device), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
     async def change(self, device: str, *, locale: Union[Optional[str], Unset] = UNSET, tags: Union[Optional[List[str]], Unset] = UNSET, time_zone: Union[Optional[str], Unset] = UNSET, token: Union[Optional[str], Unset] = UNSET, user: Union[Optional[str], Unset] = UNSET) -> _types.Device:
         """Changes some fields of a device.
@@ -830,11 +833,11 @@ class AsyncDevicesCalls:
         token: New address; also revives a retired device.
         user: New owner.
         """
-        return cast("_types.Device", await self._transport.call(Call("PATCH", address("/v1/devices/{device}", device=device), body=given({"locale": locale, "tags": tags, "time_zone": time_zone, "token": token, "user": user}))))
+        return _cast("_types.Device", await self._transport.call(Call("PATCH", _address("/v1/devices/{device}", device=device), body=_given({"locale": locale, "tags": tags, "time_zone": time_zone, "token": token, "user": user}))))
 
     async def remove(self, device: str) -> None:
         """Removes a device with its subscriptions and memberships."""
-        await self._transport.call(Call("DELETE", address("/v1/devices/{device}", device=device)))
+        await self._transport.call(Call("DELETE", _address("/v1/devices/{device}", device=device)))
 
     async def history(self, device: str, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.History:
         """Returns every attempt to reach a device, newest message first.
@@ -842,7 +845,7 @@ class AsyncDevicesCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.History", await self._transport.call(Call("GET", address("/v1/devices/{device}/deliveries", device=device), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.History", await self._transport.call(Call("GET", _address("/v1/devices/{device}/deliveries", device=device), query=_given({"before": before, "limit": limit}))))
 
     async def iterate_history(self, device: str, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.Attempt]:
         """Goes through all pieces of `history`, each asked for when it is needed."""
@@ -857,15 +860,15 @@ class AsyncDevicesCalls:
 
     async def topics(self, device: str) -> _types.DeviceTopics:
         """Lists a device's topics."""
-        return cast("_types.DeviceTopics", await self._transport.call(Call("GET", address("/v1/devices/{device}/topics", device=device))))
+        return _cast("_types.DeviceTopics", await self._transport.call(Call("GET", _address("/v1/devices/{device}/topics", device=device))))
 
     async def subscribe(self, device: str, topic: str) -> None:
         """Subscribes a device to a topic."""
-        await self._transport.call(Call("PUT", address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
+        await self._transport.call(Call("PUT", _address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
 
     async def unsubscribe(self, device: str, topic: str) -> None:
         """Takes a device's subscription away."""
-        await self._transport.call(Call("DELETE", address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
+        await self._transport.call(Call("DELETE", _address("/v1/devices/{device}/topics/{topic}", device=device, topic=topic)))
 
 
 class AsyncUsersCalls:
@@ -880,7 +883,7 @@ class AsyncUsersCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.UserList", await self._transport.call(Call("GET", address("/v1/users"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.UserList", await self._transport.call(Call("GET", _address("/v1/users"), query=_given({"after": after, "limit": limit}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.User]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -895,15 +898,15 @@ class AsyncUsersCalls:
 
     async def show(self, external_id: str) -> _types.User:
         """Shows a person with devices."""
-        return cast("_types.User", await self._transport.call(Call("GET", address("/v1/users/{external_id}", external_id=external_id))))
+        return _cast("_types.User", await self._transport.call(Call("GET", _address("/v1/users/{external_id}", external_id=external_id))))
 
     async def put(self, external_id: str) -> _types.User:
         """Makes a person known; harmless when known."""
-        return cast("_types.User", await self._transport.call(Call("PUT", address("/v1/users/{external_id}", external_id=external_id))))
+        return _cast("_types.User", await self._transport.call(Call("PUT", _address("/v1/users/{external_id}", external_id=external_id))))
 
     async def remove(self, external_id: str) -> None:
         """Forgets a person; the devices stay, without owner."""
-        await self._transport.call(Call("DELETE", address("/v1/users/{external_id}", external_id=external_id)))
+        await self._transport.call(Call("DELETE", _address("/v1/users/{external_id}", external_id=external_id)))
 
 
 class AsyncGroupsCalls:
@@ -918,7 +921,7 @@ class AsyncGroupsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.GroupList", await self._transport.call(Call("GET", address("/v1/groups"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.GroupList", await self._transport.call(Call("GET", _address("/v1/groups"), query=_given({"after": after, "limit": limit}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.Group]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -933,15 +936,15 @@ class AsyncGroupsCalls:
 
     async def show(self, group: str) -> _types.Group:
         """Shows a group."""
-        return cast("_types.Group", await self._transport.call(Call("GET", address("/v1/groups/{group}", group=group))))
+        return _cast("_types.Group", await self._transport.call(Call("GET", _address("/v1/groups/{group}", group=group))))
 
     async def put(self, group: str) -> _types.Group:
         """Makes a group; harmless when it exists."""
-        return cast("_types.Group", await self._transport.call(Call("PUT", address("/v1/groups/{group}", group=group))))
+        return _cast("_types.Group", await self._transport.call(Call("PUT", _address("/v1/groups/{group}", group=group))))
 
     async def remove(self, group: str) -> None:
         """Removes a group; its members stay."""
-        await self._transport.call(Call("DELETE", address("/v1/groups/{group}", group=group)))
+        await self._transport.call(Call("DELETE", _address("/v1/groups/{group}", group=group)))
 
     async def members(self, group: str, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.MemberList:
         """Lists a group's members.
@@ -949,7 +952,7 @@ class AsyncGroupsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.MemberList", await self._transport.call(Call("GET", address("/v1/groups/{group}/members", group=group), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.MemberList", await self._transport.call(Call("GET", _address("/v1/groups/{group}/members", group=group), query=_given({"after": after, "limit": limit}))))
 
     async def iterate_members(self, group: str, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.MemberList]:
         """Goes through all pieces of `members`, each asked for when it is needed."""
@@ -967,7 +970,7 @@ class AsyncGroupsCalls:
         devices: Single devices.
         users: People, with all their devices.
         """
-        return cast("_types.Change", await self._transport.call(Call("POST", address("/v1/groups/{group}/members", group=group), body=given({"devices": devices, "users": users}))))
+        return _cast("_types.Change", await self._transport.call(Call("POST", _address("/v1/groups/{group}/members", group=group), body=_given({"devices": devices, "users": users}))))
 
     async def take_out(self, group: str, *, devices: Union[List[str], Unset] = UNSET, users: Union[List[str], Unset] = UNSET) -> _types.Change:
         """Takes members out.
@@ -975,7 +978,7 @@ class AsyncGroupsCalls:
         devices: Single devices.
         users: People, with all their devices.
         """
-        return cast("_types.Change", await self._transport.call(Call("POST", address("/v1/groups/{group}/members/remove", group=group), body=given({"devices": devices, "users": users}))))
+        return _cast("_types.Change", await self._transport.call(Call("POST", _address("/v1/groups/{group}/members/remove", group=group), body=_given({"devices": devices, "users": users}))))
 
 
 class AsyncTopicsCalls:
@@ -990,7 +993,7 @@ class AsyncTopicsCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.TopicList", await self._transport.call(Call("GET", address("/v1/topics"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.TopicList", await self._transport.call(Call("GET", _address("/v1/topics"), query=_given({"after": after, "limit": limit}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.Topic]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1005,19 +1008,19 @@ class AsyncTopicsCalls:
 
     async def show(self, topic: str) -> _types.Topic:
         """Shows a topic."""
-        return cast("_types.Topic", await self._transport.call(Call("GET", address("/v1/topics/{topic}", topic=topic))))
+        return _cast("_types.Topic", await self._transport.call(Call("GET", _address("/v1/topics/{topic}", topic=topic))))
 
     async def remove(self, topic: str) -> None:
         """Removes a topic with its subscriptions."""
-        await self._transport.call(Call("DELETE", address("/v1/topics/{topic}", topic=topic)))
+        await self._transport.call(Call("DELETE", _address("/v1/topics/{topic}", topic=topic)))
 
     async def subscribe(self, topic: str, *, devices: List[str]) -> _types.Change:
         """Subscribes devices; the topic exists from then on."""
-        return cast("_types.Change", await self._transport.call(Call("POST", address("/v1/topics/{topic}/subscriptions", topic=topic), body=given({"devices": devices}))))
+        return _cast("_types.Change", await self._transport.call(Call("POST", _address("/v1/topics/{topic}/subscriptions", topic=topic), body=_given({"devices": devices}))))
 
     async def unsubscribe(self, topic: str, *, devices: List[str]) -> _types.Change:
         """Takes subscriptions away."""
-        return cast("_types.Change", await self._transport.call(Call("POST", address("/v1/topics/{topic}/subscriptions/remove", topic=topic), body=given({"devices": devices}))))
+        return _cast("_types.Change", await self._transport.call(Call("POST", _address("/v1/topics/{topic}/subscriptions/remove", topic=topic), body=_given({"devices": devices}))))
 
 
 class AsyncMessagesCalls:
@@ -1032,7 +1035,7 @@ class AsyncMessagesCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.MessageList", await self._transport.call(Call("GET", address("/v1/messages"), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.MessageList", await self._transport.call(Call("GET", _address("/v1/messages"), query=_given({"before": before, "limit": limit}))))
 
     async def iterate(self, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.MessageSummary]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1058,7 +1061,7 @@ class AsyncMessagesCalls:
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return cast("_types.MessageAccepted", await self._transport.call(Call("POST", address("/v1/messages"), body=given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
     async def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
@@ -1073,19 +1076,19 @@ class AsyncMessagesCalls:
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return cast("_types.DryRun", await self._transport.call(Call("POST", address("/v1/messages"), body=given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     async def show(self, message: str) -> _types.Message:
         """Shows a message as it was asked for."""
-        return cast("_types.Message", await self._transport.call(Call("GET", address("/v1/messages/{message}", message=message))))
+        return _cast("_types.Message", await self._transport.call(Call("GET", _address("/v1/messages/{message}", message=message))))
 
     async def deliveries(self, message: str, device: str) -> _types.Deliveries:
         """Returns every attempt of one message at one device."""
-        return cast("_types.Deliveries", await self._transport.call(Call("GET", address("/v1/messages/{message}/deliveries/{device}", message=message, device=device))))
+        return _cast("_types.Deliveries", await self._transport.call(Call("GET", _address("/v1/messages/{message}/deliveries/{device}", message=message, device=device))))
 
     async def ledger(self, message: str) -> _types.Ledger:
         """Returns the books of a message's campaign."""
-        return cast("_types.Ledger", await self._transport.call(Call("GET", address("/v1/messages/{message}/ledger", message=message))))
+        return _cast("_types.Ledger", await self._transport.call(Call("GET", _address("/v1/messages/{message}/ledger", message=message))))
 
 
 class AsyncCampaignsCalls:
@@ -1100,7 +1103,7 @@ class AsyncCampaignsCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.CampaignList", await self._transport.call(Call("GET", address("/v1/campaigns"), query=given({"before": before, "limit": limit}))))
+        return _cast("_types.CampaignList", await self._transport.call(Call("GET", _address("/v1/campaigns"), query=_given({"before": before, "limit": limit}))))
 
     async def iterate(self, *, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.CampaignSummary]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1115,19 +1118,19 @@ class AsyncCampaignsCalls:
 
     async def show(self, campaign: str) -> _types.Ledger:
         """Returns the books of a campaign; the id of its message does as well."""
-        return cast("_types.Ledger", await self._transport.call(Call("GET", address("/v1/campaigns/{campaign}", campaign=campaign))))
+        return _cast("_types.Ledger", await self._transport.call(Call("GET", _address("/v1/campaigns/{campaign}", campaign=campaign))))
 
     async def cancel(self, campaign: str) -> _types.Ledger:
         """Ends a campaign for good: what is queued is canceled, what is in flight settles."""
-        return cast("_types.Ledger", await self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/cancel", campaign=campaign))))
+        return _cast("_types.Ledger", await self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/cancel", campaign=campaign))))
 
     async def pause(self, campaign: str) -> _types.Ledger:
         """Holds a campaign; its time to live runs on."""
-        return cast("_types.Ledger", await self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/pause", campaign=campaign))))
+        return _cast("_types.Ledger", await self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/pause", campaign=campaign))))
 
     async def resume(self, campaign: str) -> _types.Ledger:
         """Lets a paused campaign go on."""
-        return cast("_types.Ledger", await self._transport.call(Call("POST", address("/v1/campaigns/{campaign}/resume", campaign=campaign))))
+        return _cast("_types.Ledger", await self._transport.call(Call("POST", _address("/v1/campaigns/{campaign}/resume", campaign=campaign))))
 
 
 class AsyncSchedulesCalls:
@@ -1142,7 +1145,7 @@ class AsyncSchedulesCalls:
         after: What comes after this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.ScheduleList", await self._transport.call(Call("GET", address("/v1/schedules"), query=given({"after": after, "limit": limit}))))
+        return _cast("_types.ScheduleList", await self._transport.call(Call("GET", _address("/v1/schedules"), query=_given({"after": after, "limit": limit}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.Schedule]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1165,27 +1168,27 @@ class AsyncSchedulesCalls:
         name: What people call it.
         until: No occurrence after this instant.
         """
-        return cast("_types.Schedule", await self._transport.call(Call("POST", address("/v1/schedules"), body=given({"cron": cron, "message": message, "time_zone": time_zone, "catch_up": catch_up, "name": name, "until": until}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.Schedule", await self._transport.call(Call("POST", _address("/v1/schedules"), body=_given({"cron": cron, "message": message, "time_zone": time_zone, "catch_up": catch_up, "name": name, "until": until}), has_key=True, idempotency_key=idempotency_key)))
 
     async def show(self, schedule: str) -> _types.Schedule:
         """Shows a schedule with its next five occurrences."""
-        return cast("_types.Schedule", await self._transport.call(Call("GET", address("/v1/schedules/{schedule}", schedule=schedule))))
+        return _cast("_types.Schedule", await self._transport.call(Call("GET", _address("/v1/schedules/{schedule}", schedule=schedule))))
 
     async def remove(self, schedule: str) -> None:
         """Ends a schedule and removes it, also one that cannot be read; what it has sent stays."""
-        await self._transport.call(Call("DELETE", address("/v1/schedules/{schedule}", schedule=schedule)))
+        await self._transport.call(Call("DELETE", _address("/v1/schedules/{schedule}", schedule=schedule)))
 
     async def cancel(self, schedule: str) -> Optional[_types.Schedule]:
         """Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown."""
-        return cast("Optional[_types.Schedule]", await self._transport.call(Call("POST", address("/v1/schedules/{schedule}/cancel", schedule=schedule))))
+        return _cast("Optional[_types.Schedule]", await self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/cancel", schedule=schedule))))
 
     async def pause(self, schedule: str) -> _types.Schedule:
         """Holds a schedule; occurrences of that time are not made up for."""
-        return cast("_types.Schedule", await self._transport.call(Call("POST", address("/v1/schedules/{schedule}/pause", schedule=schedule))))
+        return _cast("_types.Schedule", await self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/pause", schedule=schedule))))
 
     async def resume(self, schedule: str) -> _types.Schedule:
         """Lets a paused schedule go on with its next occurrence."""
-        return cast("_types.Schedule", await self._transport.call(Call("POST", address("/v1/schedules/{schedule}/resume", schedule=schedule))))
+        return _cast("_types.Schedule", await self._transport.call(Call("POST", _address("/v1/schedules/{schedule}/resume", schedule=schedule))))
 
 
 class AsyncServicesCalls:
@@ -1201,7 +1204,7 @@ class AsyncServicesCalls:
         limit: At most this many, 1 to 1,000; 100 when absent.
         kind: Only those that speak this.
         """
-        return cast("_types.ServiceList", await self._transport.call(Call("GET", address("/v1/services"), query=given({"after": after, "limit": limit, "kind": kind}))))
+        return _cast("_types.ServiceList", await self._transport.call(Call("GET", _address("/v1/services"), query=_given({"after": after, "limit": limit, "kind": kind}))))
 
     async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET, kind: Union[str, Unset] = UNSET) -> AsyncIterator[_types.PublishedService]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1216,7 +1219,7 @@ class AsyncServicesCalls:
 
     async def show(self, service: str) -> _types.PublishedService:
         """Shows a service."""
-        return cast("_types.PublishedService", await self._transport.call(Call("GET", address("/v1/services/{service}", service=service))))
+        return _cast("_types.PublishedService", await self._transport.call(Call("GET", _address("/v1/services/{service}", service=service))))
 
     async def publish(self, service: str, *, address: str, kind: str, description: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.PublishedService:
         """Publishes a service, or says anew that it is there: it is found until its time is over.
@@ -1226,11 +1229,11 @@ class AsyncServicesCalls:
         description: What it does, for people.
         ttl_seconds: For how long it is found unless it is published again: 1 to 604,800; 300 when absent.
         """
-        return cast("_types.PublishedService", await self._transport.call(Call("PUT", address("/v1/services/{service}", service=service), body=given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.PublishedService", await self._transport.call(Call("PUT", _address("/v1/services/{service}", service=service), body=_given({"address": address, "kind": kind, "description": description, "ttl_seconds": ttl_seconds}))))
 
     async def remove(self, service: str) -> None:
         """Removes a service; it is not found from then on."""
-        await self._transport.call(Call("DELETE", address("/v1/services/{service}", service=service)))
+        await self._transport.call(Call("DELETE", _address("/v1/services/{service}", service=service)))
 
 
 class AsyncAuditCalls:
@@ -1248,7 +1251,7 @@ class AsyncAuditCalls:
         before: What is older than this; `next` of the piece before.
         limit: At most this many, 1 to 1,000; 100 when absent.
         """
-        return cast("_types.AuditList", await self._transport.call(Call("GET", address("/v1/audit"), query=given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
+        return _cast("_types.AuditList", await self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
     async def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
@@ -1270,7 +1273,7 @@ class AsyncStatusCalls:
 
     async def status(self) -> _types.Status:
         """Returns what every part is doing (root key)."""
-        return cast("_types.Status", await self._transport.call(Call("GET", address("/v1/status"))))
+        return _cast("_types.Status", await self._transport.call(Call("GET", _address("/v1/status"))))
 
 
 class AsyncHealthCalls:
@@ -1281,19 +1284,19 @@ class AsyncHealthCalls:
 
     async def alive(self) -> _types.Alive:
         """Tells that the process is alive."""
-        return cast("_types.Alive", await self._transport.call(Call("GET", address("/healthz"))))
+        return _cast("_types.Alive", await self._transport.call(Call("GET", _address("/healthz"))))
 
     async def metrics(self) -> str:
         """Returns all metrics as Prometheus reads them."""
-        return cast("str", await self._transport.call(Call("GET", address("/metrics"))))
+        return _cast("str", await self._transport.call(Call("GET", _address("/metrics"))))
 
     async def ready(self) -> _types.Ready:
         """Returns whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is."""
-        return cast("_types.Ready", await self._transport.call(Call("GET", address("/readyz"))))
+        return _cast("_types.Ready", await self._transport.call(Call("GET", _address("/readyz"))))
 
     async def version(self) -> _types.Version:
         """Returns which version runs."""
-        return cast("_types.Version", await self._transport.call(Call("GET", address("/version"))))
+        return _cast("_types.Version", await self._transport.call(Call("GET", _address("/version"))))
 
 
 class AsyncOperations:
