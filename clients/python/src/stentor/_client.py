@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import Optional, Type
 
@@ -40,13 +41,19 @@ class Client(Operations):
 
     @classmethod
     def discover(
-        cls, key: Optional[str] = None, *, app: Optional[str] = None, timeout_seconds: float = 3.0
+        cls,
+        key: Optional[str] = None,
+        *,
+        app: Optional[str] = None,
+        fingerprint: Optional[str] = None,
+        timeout_seconds: float = 3.0,
     ) -> "Client":
         """Finds a server on the local network and makes a client of it; see `stentor.discover`.
 
+        With a fingerprint it is that server or none: without one, whoever announces a server of his own gets the key.
         Raises NotFound when there is none, or more than one.
         """
-        return cls(bind(timeout_seconds).url, key, app=app)
+        return cls(bind(timeout_seconds, fingerprint).url, key, app=app)
 
     def close(self) -> None:
         """Closes all connections."""
@@ -78,6 +85,19 @@ class AsyncClient(AsyncOperations):
         http = http or httpx.AsyncClient(timeout=timeout_seconds)
         self._transport = AsyncTransport(url, key, app, retries, http)
         super().__init__(self._transport)
+
+    @classmethod
+    async def discover(
+        cls,
+        key: Optional[str] = None,
+        *,
+        app: Optional[str] = None,
+        fingerprint: Optional[str] = None,
+        timeout_seconds: float = 3.0,
+    ) -> "AsyncClient":
+        """Finds a server on the local network and makes a client of it, as `Client.discover` does."""
+        found = await asyncio.to_thread(bind, timeout_seconds, fingerprint)
+        return cls(found.url, key, app=app)
 
     async def close(self) -> None:
         """Closes all connections."""

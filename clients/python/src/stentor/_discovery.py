@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Dict, List, Optional
 
 import httpx
@@ -43,6 +44,8 @@ def discover(timeout_seconds: float = 3.0, fingerprint: Optional[str] = None) ->
     Needs ``stentor[discover]``. It looks for `timeout_seconds`; with a fingerprint it returns as soon as that server is there,
     and no other. The signature shows that the document is of the key's holder, not who that is: keep the fingerprint.
     """
+    if find_spec("zeroconf") is None or find_spec("cryptography") is None:
+        raise StentorError("finding servers needs more libraries: pip install 'stentor[discover]'")
     found: List[Found] = []
     for url, announced in _announced(timeout_seconds, fingerprint):
         if fingerprint not in (None, announced):
@@ -54,9 +57,9 @@ def discover(timeout_seconds: float = 3.0, fingerprint: Optional[str] = None) ->
     return found
 
 
-def bind(timeout_seconds: float) -> Found:
-    """Returns the one server that there is."""
-    found = discover(timeout_seconds)
+def bind(timeout_seconds: float, fingerprint: Optional[str] = None) -> Found:
+    """Returns the one server that there is, or the one whose key has the fingerprint."""
+    found = discover(timeout_seconds, fingerprint)
     if len(found) != 1:
         names = ", ".join(f"{one.url} ({one.fingerprint})" for one in found) or "none"
         raise NotFound(f"exactly one server is needed, found: {names}")

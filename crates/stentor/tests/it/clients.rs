@@ -171,17 +171,26 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 }
 
 /// A Python with what our client needs.
-struct Python(PathBuf);
+pub(crate) struct Python(PathBuf);
 
 impl Python {
-    fn installed() -> Option<Self> {
+    pub(crate) fn installed() -> Option<Self> {
         let pins = client("python").join("requirements.txt");
         home("client-python", &pins).map(Self)
     }
 
+    pub(crate) fn program(&self) -> PathBuf {
+        self.0.join("bin/python")
+    }
+
+    /// Where it finds the client.
+    pub(crate) fn path() -> PathBuf {
+        client("python").join("src")
+    }
+
     fn command(&self) -> Command {
-        let mut command = Command::new(self.0.join("bin/python"));
-        command.env("PYTHONPATH", client("python").join("src"));
+        let mut command = Command::new(self.program());
+        command.env("PYTHONPATH", Self::path());
         command
     }
 }

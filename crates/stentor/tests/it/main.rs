@@ -9,6 +9,7 @@ mod clock;
 mod commands;
 mod demo;
 mod description;
+mod discovery;
 mod doctor;
 mod energy;
 mod faces;
