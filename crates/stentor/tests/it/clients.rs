@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -12,8 +13,8 @@ use crate::server::Server;
 
 /// How many answers of 503 a client meets before its request reaches the server.
 const REFUSALS: usize = 2;
-const BUSY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// How long the first of them asks to wait; longer than any wait of the clients' own in these tests.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[test]
 fn the_examples_of_the_python_client_run() {
@@ -112,17 +113,31 @@ impl Shop {
 /// Refuses some requests, hands one to the server and breaks off without its answer, and hands the next one through; returns the
 /// idempotency keys in order.
 fn stand_between(stub: &TcpListener, server: &str) -> Vec<String> {
-    let mut keys = Vec::new();
+    let (mut keys, mut refused) = (Vec::new(), None);
     for number in 0..REFUSALS + 2 {
         let (mut caller, _) = stub.accept().unwrap();
+        let waited = refused.take().map(|at: Instant| at.elapsed());
+        // A timer of Node may be a millisecond early.
+        let enough = RETRY_AFTER.saturating_sub(Duration::from_millis(20));
+        assert!(waited.is_none_or(|waited| waited >= enough), "again after {waited:?}");
         let (request, key) = read_request(&caller);
         keys.push(key);
-        let answer = if number < REFUSALS { BUSY.to_vec() } else { asked(server, &request) };
+        if number == 0 {
+            refused = Some(Instant::now());
+        }
+        let answer = if number < REFUSALS { busy(number == 0) } else { asked(server, &request) };
         if number != REFUSALS {
             caller.write_all(&answer).unwrap();
         }
     }
     keys
+}
+
+/// Writes the answer of a server that has no time now.
+fn busy(says_when: bool) -> Vec<u8> {
+    let seconds = RETRY_AFTER.as_secs();
+    let when = if says_when { format!("retry-after: {seconds}\r\n") } else { String::new() };
+    format!("HTTP/1.1 503 Busy\r\n{when}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
 }
 
 /// Reads a request with its body, and its idempotency key.
