@@ -1,4 +1,6 @@
-//! `cargo xtask codegen`: the references under docs/ that the binary itself writes.
+//! `cargo xtask codegen`: the references under docs/ that the binary itself writes, and the clients made from one of them.
+
+mod clients;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,6 +46,27 @@ pub(crate) fn run(workspace: &Workspace, check: bool, binary: Option<PathBuf>) -
         } else {
             write(&path, &generated).with_context(|| reference.path)?;
             println!("wrote {}", reference.path);
+        }
+    }
+    Ok(run_clients(workspace, check, &generate(&binary, &["openapi"])?)? && current)
+}
+
+/// Writes the generated files of the clients, or with `check` compares them; returns whether all is well.
+fn run_clients(workspace: &Workspace, check: bool, openapi: &str) -> anyhow::Result<bool> {
+    let mut current = true;
+    for (name, generated) in clients::texts(openapi)? {
+        let path = workspace.root.join(name);
+        if !check {
+            write(&path, &generated).context(name)?;
+            println!("wrote {name}");
+            continue;
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        if let Some(line) = first_difference(&written, &generated) {
+            println!(
+                "{name}:{line}: does not follow the OpenAPI description: run `cargo xtask codegen` and commit"
+            );
+            current = false;
         }
     }
     Ok(current)

@@ -22,6 +22,7 @@ pub mod outbound;
 pub mod outcome;
 pub mod ports;
 pub mod provider;
+pub mod published;
 pub mod quota;
 pub mod retry;
 pub mod schedule;

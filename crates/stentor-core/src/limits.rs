@@ -10,6 +10,18 @@ pub const TOPIC_NAME_MAX_BYTES: usize = 900;
 pub const TOPICS_PER_DEVICE_MAX_COUNT: usize = 2_000;
 /// Most groups that one person or device is in: whatever happens to a device happens in each of its groups.
 pub const GROUPS_PER_MEMBER_MAX_COUNT: usize = 1_000;
+/// Most services in the registry of one app.
+pub const SERVICES_PER_APP_MAX_COUNT: usize = 1_000;
+/// Longest name of a published service (as a label of DNS, RFC 1035).
+pub const SERVICE_NAME_MAX_CHARS: usize = 63;
+/// Longest kind of a published service.
+pub const SERVICE_KIND_MAX_CHARS: usize = 63;
+/// Longest address of a published service.
+pub const SERVICE_ADDRESS_MAX_BYTES: usize = 2_048;
+/// Longest description of a published service.
+pub const SERVICE_DESCRIPTION_MAX_CHARS: usize = 1_024;
+/// Longest time for which a service is found without being published again: a week.
+pub const SERVICE_TTL_MAX_SECONDS: u64 = 7 * 24 * 3_600;
 /// Most tags on one device.
 pub const TAGS_PER_DEVICE_MAX_COUNT: usize = 32;
 /// Longest tag.

@@ -77,6 +77,14 @@ names! {
     CollapseKey("collapse_key", limits::COLLAPSE_KEY_MAX_CHARS, |c| !c.is_control(), "must be printable text");
     /// A caller's name for one request, so that repeating it is harmless.
     IdempotencyKey("Idempotency-Key", limits::IDEMPOTENCY_KEY_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
+    /// What a published service is called: a name that is also a label of DNS, but for capitals and underscores.
+    ServiceName("service", limits::SERVICE_NAME_MAX_CHARS, |c| c.is_ascii_alphanumeric() || "-_".contains(c), "must be letters, digits or -_");
+    /// What a published service speaks.
+    ServiceKind("kind", limits::SERVICE_KIND_MAX_CHARS, |c| c.is_ascii_alphanumeric() || "-_.+".contains(c), "must be letters, digits or -_.+");
+    /// Where a published service is.
+    ServiceAddress("address", limits::SERVICE_ADDRESS_MAX_BYTES, |c| c.is_ascii_graphic(), "must be visible ASCII without spaces");
+    /// What a published service does.
+    ServiceText("description", limits::SERVICE_DESCRIPTION_MAX_CHARS, |c| !c.is_control(), "must be printable text");
     /// A label people give to an app or key.
     Label("name", limits::NAME_MAX_CHARS, |c| !c.is_control(), "must be printable text");
 }

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
-use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits};
+use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
+use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
@@ -130,6 +131,13 @@ impl BuiltServer {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Announces the server on the networks it listens on, for as long as the announcement lives.
+    pub fn announce(&self) -> Result<Announcement, DnsSdError> {
+        let (address, is_encrypted) = (self.address, self.is_encrypted());
+        let fingerprint = self.api.service_key().id();
+        Announcement::begin(&AnnouncedAddress { address, is_encrypted, fingerprint }, discovery::DOCUMENT)
     }
 
     /// Returns the address of the raw socket, when there is one.

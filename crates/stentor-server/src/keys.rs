@@ -1,6 +1,7 @@
 //! API keys: how they are made, hashed and compared, and the two files that hold this installation's secrets.
 
 mod service_key;
+mod signed;
 
 use std::fmt;
 use std::io;
@@ -13,6 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
 pub use service_key::ServiceKey;
+pub use signed::{SignatureError, SignedDocument};
 
 const PREFIX: &str = "sk_";
 const SECRET_BYTES: usize = 32;

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod contract;
 mod decode;
+pub mod dns_sd;
 pub mod face;
 mod front;
 pub mod keys;

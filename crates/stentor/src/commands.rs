@@ -9,6 +9,7 @@ mod contract;
 mod credential;
 mod demo;
 mod device;
+mod discover;
 mod doctor;
 mod emulate;
 mod lab;
@@ -49,6 +50,7 @@ enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Secret(secret::SecretArgs),
+    Discover(discover::DiscoverArgs),
     Doctor(doctor::DoctorArgs),
     Lab(lab::LabArgs),
     Completions(completions::CompletionsArgs),
@@ -101,6 +103,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Audit(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
         Command::Secret(command) => command.run(output)?,
+        Command::Discover(command) => command.run(output).await?,
         Command::Doctor(command) => return command.run(output).await,
         Command::Lab(command) => return command.run(output).await,
         Command::Completions(command) => command.run()?,

@@ -115,6 +115,12 @@ const OWNED: &[Owned] = &[
         why: "signing and checking provider tokens is a matter of the two sides of a push service",
     },
     Owned {
+        library: "mdns-sd",
+        by: &["stentor-server"],
+        tests_of: &[],
+        why: "what is announced and what is found are the two ends of one agreement",
+    },
+    Owned {
         library: "clap",
         by: &["stentor", "xtask"],
         tests_of: &[],

@@ -10,6 +10,7 @@ mod audit;
 mod devices;
 mod messages;
 mod pipeline;
+mod registry;
 mod schedules;
 
 pub use apps::AppStore;
@@ -24,6 +25,7 @@ pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
     Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
 };
+pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
 
 /// Why a store could not do as asked.
@@ -63,6 +65,7 @@ pub trait Store:
     + TopicStore
     + UserStore
     + GroupStore
+    + RegistryStore
     + MessageStore
     + ScheduleStore
     + PipelineStore
@@ -76,6 +79,7 @@ impl<T> Store for T where
         + TopicStore
         + UserStore
         + GroupStore
+        + RegistryStore
         + MessageStore
         + ScheduleStore
         + PipelineStore

@@ -12,6 +12,7 @@ use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportQuery, ImportRequest, ImportResult};
 use super::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
@@ -32,7 +33,7 @@ by_its_schema! {
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
-    ScheduleRequest ScheduleView StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
+    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
 }
 
 impl<T: Described> Described for Repeatable<T> {

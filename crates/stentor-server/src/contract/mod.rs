@@ -18,6 +18,7 @@ mod operation;
 mod problem;
 mod repeat;
 pub mod schedules;
+pub mod services;
 pub mod shape;
 pub mod status;
 pub mod table;

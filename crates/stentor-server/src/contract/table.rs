@@ -3,7 +3,7 @@
 use stentor_core::app::Scope::{Admin, Register, Send};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId};
-use stentor_core::name::{ExternalId, GroupName, TopicName};
+use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
 
 use super::ErrorCode::{
     AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, QueueFull,
@@ -21,6 +21,7 @@ use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportRequest, ImportResult};
 use super::messages::{MessageList, MessageRequest, MessageView, Sent};
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use super::shape::Shapes;
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
@@ -35,7 +36,7 @@ const REGISTER: Access = Access::Scopes(&[Register]);
 const READ: Access = Access::Scopes(&[Register, Send]);
 
 const NEVER: &[ErrorCode] = &[];
-/// What a subscription or a membership may run into: more of them than one device or person may have.
+/// What a subscription, a membership or a service may run into: more of them than one device, person or app may have.
 const MORE: &[ErrorCode] = &[LimitReached];
 /// What new facts about a device may run into: a token that another device holds, too many topics.
 const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached];
@@ -239,6 +240,15 @@ operations! { ($)
     "schedules.pause" PauseSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
     /// Lets a paused schedule go on with its next occurrence.
     "schedules.resume" ResumeSchedule: AppAuthor { schedule: ScheduleId; () } -> ScheduleView, SEND, STATE;
+
+    /// Publishes a service, or says anew that it is there: it is found until its time is over.
+    "services.publish" PublishService: Caller { service: ServiceName; ServiceRequest } -> PublishedServiceView, REGISTER, MORE;
+    /// Lists the services of the app by name, of one kind or of all.
+    "services.list" ListServices: Caller { ; ServiceQuery } -> ServiceList, READ, NEVER;
+    /// Shows a service.
+    "services.show" ShowService: Caller { service: ServiceName; () } -> PublishedServiceView, READ, NEVER;
+    /// Removes a service; it is not found from then on.
+    "services.remove" RemoveService: Caller { service: ServiceName; () } -> (), REGISTER, NEVER;
 
     /// Lists who changed what, newest first (root key).
     "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;

@@ -82,7 +82,7 @@ impl Api {
         &self.0.board
     }
 
-    pub(super) fn service_key(&self) -> &ServiceKey {
+    pub(crate) fn service_key(&self) -> &ServiceKey {
         &self.0.service_key
     }
 

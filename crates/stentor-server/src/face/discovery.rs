@@ -14,8 +14,9 @@ use super::http::refusal::{Refusal, WriteRefusal};
 use super::{Api, DESCRIPTIONS, FACES, Face};
 
 /// Where the document is (RFC 8615).
-const DOCUMENT: &str = "/.well-known/stentor";
-const SIGNED: &str = "/.well-known/stentor.jws";
+pub const DOCUMENT: &str = "/.well-known/stentor";
+/// Where its signed form is (RFC 7515).
+pub const SIGNED: &str = "/.well-known/stentor.jws";
 const DESCRIPTION: &str = "/.well-known/stentor/{description}";
 
 /// Builds the routes.

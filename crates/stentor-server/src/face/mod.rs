@@ -1,7 +1,7 @@
 //! The faces: encodings of the contract. A face translates between its format and the operations, and holds no rule.
 
 mod api;
-mod discovery;
+pub mod discovery;
 pub mod grpc;
 pub(crate) mod http;
 mod markup;

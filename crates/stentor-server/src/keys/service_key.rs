@@ -52,12 +52,18 @@ impl ServiceKey {
         URL_SAFE_NO_PAD.encode(self.0.public_key())
     }
 
-    /// The thumbprint is a hash over the members that a key must have, in the order of their names, without spaces.
-    fn id(&self) -> String {
-        let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, self.public());
-        let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, members.as_bytes());
-        URL_SAFE_NO_PAD.encode(hash)
+    /// Returns its thumbprint (RFC 7638), by which the key is known.
+    #[must_use]
+    pub fn id(&self) -> String {
+        thumbprint(&self.public())
     }
+}
+
+/// Returns the hash over the members that a key must have, in the order of their names, without spaces.
+pub(super) fn thumbprint(x: &str) -> String {
+    let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, members.as_bytes());
+    URL_SAFE_NO_PAD.encode(hash)
 }
 
 impl fmt::Debug for ServiceKey {

@@ -12,6 +12,7 @@ mod groups;
 mod import;
 mod keyring;
 mod messages;
+mod registry;
 mod repeat;
 mod schedules;
 mod tokens;

@@ -28,6 +28,7 @@ fn filled(path: &str, app: &str) -> String {
         ("{external_id}", "anna"),
         ("{group}", "team"),
         ("{topic}", "news"),
+        ("{service}", "printer"),
         ("{provider}", "null"),
     ] {
         path = path.replace(part, name);
@@ -46,6 +47,7 @@ fn record(name: &str) -> Option<Value> {
         "devices.change" => Some(json!({})),
         "groups.add" | "groups.take_out" => Some(json!({"users": ["anna"]})),
         "topics.subscribe" | "topics.unsubscribe" => Some(json!({"devices": ["dev_0000000000001"]})),
+        "services.publish" => Some(json!({"kind": "ipp", "address": "ipp://127.0.0.1/print"})),
         "messages.send" => Some(message),
         "schedules.create" => Some(json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message})),
         _ => None,

@@ -21,6 +21,7 @@ mod pipeline;
 mod problems;
 mod regressions;
 mod room;
+mod services;
 mod tenants;
 mod tls;
 mod trap;

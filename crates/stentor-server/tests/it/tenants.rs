@@ -30,6 +30,8 @@ fn routes([app, key, device, message, campaign, schedule]: &[String; 6]) -> Vec<
         (Method::GET, "/v1/groups/team".to_owned()),
         (Method::GET, "/v1/groups/team/members".to_owned()),
         (Method::GET, "/v1/topics/news".to_owned()),
+        (Method::GET, "/v1/services/printer".to_owned()),
+        (Method::DELETE, "/v1/services/printer".to_owned()),
         (Method::GET, format!("/v1/messages/{message}")),
         (Method::GET, format!("/v1/messages/{message}/ledger")),
         (Method::GET, format!("/v1/messages/{message}/deliveries/{device}")),
@@ -59,6 +61,9 @@ async fn another_apps_ids_are_never_visible_on_any_route() {
     let device = server.device(&owner, "token-of-the-owner").await;
     server.send(&owner, Method::PUT, "/v1/users/anna").read().await;
     server.send(&owner, Method::PUT, "/v1/groups/team").read().await;
+    let printer = json!({"kind": "ipp", "address": "ipp://owner.example/print"});
+    let put = server.send(&owner, Method::PUT, "/v1/services/printer").json(&printer).read().await;
+    assert_eq!(put.status, 200, "{put:?}");
     server.post(&owner, "/v1/topics/news/subscriptions", json!({"devices": [device]})).await;
     let sent =
         server.post(&owner, "/v1/messages", json!({"target": {"device": device}, "data": {"k": "v"}})).await;
@@ -82,6 +87,7 @@ async fn another_apps_ids_are_never_visible_on_any_route() {
         "/v1/users",
         "/v1/groups",
         "/v1/topics",
+        "/v1/services",
         "/v1/messages",
         "/v1/campaigns",
         "/v1/schedules",

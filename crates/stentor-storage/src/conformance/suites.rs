@@ -204,6 +204,12 @@ macro_rules! store_suite {
                     a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it
                     an_unlisted_device_goes_when_nothing_counts_it_and_a_listed_one_stays
                 }
+                registry {
+                    a_service_is_found_by_name_and_by_kind
+                    a_service_published_again_keeps_its_first_time_and_lives_on
+                    what_has_expired_is_not_found_and_makes_room
+                    a_removed_service_is_gone_and_another_apps_stays
+                }
                 recover {
                     leases_of_a_dead_process_are_released_and_counted
                     what_was_sent_before_a_crash_is_marked_ambiguous

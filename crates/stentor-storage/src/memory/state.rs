@@ -13,8 +13,9 @@ use stentor_core::group::Member;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, ScheduleId};
 use stentor_core::ledger::{Books, Chunk};
 use stentor_core::message::Message;
-use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, TopicName};
+use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, ServiceName, TopicName};
 use stentor_core::ports::store::{StoreError, StoredReply};
+use stentor_core::published::PublishedService;
 use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
 
@@ -51,6 +52,7 @@ pub(super) struct AppRow {
     pub(super) subscriptions: HashMap<DeviceId, BTreeSet<TopicName>>,
     pub(super) users: BTreeMap<ExternalId, UserRow>,
     pub(super) groups: BTreeMap<GroupName, GroupRow>,
+    pub(super) services: BTreeMap<ServiceName, PublishedService>,
     pub(super) replies: BTreeMap<IdempotencyKey, ReplyRow>,
 }
 
@@ -137,6 +139,7 @@ impl AppRow {
             subscriptions: HashMap::new(),
             users: BTreeMap::new(),
             groups: BTreeMap::new(),
+            services: BTreeMap::new(),
             replies: BTreeMap::new(),
         }
     }

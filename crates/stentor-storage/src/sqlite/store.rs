@@ -30,6 +30,7 @@ mod prefetch;
 mod producers;
 mod register;
 mod registrar;
+mod registry;
 mod removal;
 mod rows;
 mod schedules;

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_server::app;
 use stentor_server::config::{Config, ConfigError};
+use stentor_server::dns_sd::Announcement;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Run the server; it needs no configuration to start
@@ -19,6 +20,7 @@ Examples:
   stentor serve --config stentor.toml
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
   stentor serve --socket-listen 127.0.0.1:8687     # the raw socket too
+  stentor serve --announce                         # so that stentor discover finds it
   stentor serve --allow-network loopback           # for emulators on this machine
 
 SIGTERM and SIGINT finish the requests in flight and stop the server. SIGHUP reloads the credentials and the certificate.")]
@@ -40,6 +42,9 @@ pub(crate) struct ServeArgs {
     /// outbound.allowed_networks, and may be repeated
     #[arg(long, value_name = "NETWORK")]
     allow_network: Vec<String>,
+    /// Announce the server by DNS-SD (_stentor._tcp) on the networks it listens on, so that `stentor discover` finds it
+    #[arg(long)]
+    announce: bool,
     #[arg(long, hide = true)]
     end_with_parent: bool,
 }
@@ -69,6 +74,7 @@ impl ServeArgs {
         if let Some(socket) = server.socket_addr() {
             facts["socket"] = json!(socket);
         }
+        let _announcement = self.announce.then(|| announced(&server)).flatten();
         if let Err(error) = output.result(&facts, || describe(&facts)) {
             // A full disk under standard output is no reason not to serve.
             note(&format!("stentor: standard output cannot be written: {error}"));
@@ -96,6 +102,12 @@ impl ServeArgs {
         }
         Ok(config)
     }
+}
+
+/// Announces the server; one that cannot be announced serves all the same.
+fn announced(server: &app::BuiltServer) -> Option<Announcement> {
+    let announcement = server.announce();
+    announcement.inspect_err(|error| note(&format!("stentor: the server is not announced: {error}"))).ok()
 }
 
 fn reloads() -> anyhow::Result<tokio::sync::mpsc::Receiver<()>> {

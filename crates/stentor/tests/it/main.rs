@@ -4,10 +4,12 @@
 mod abilities;
 mod bench;
 mod claims;
+mod clients;
 mod clock;
 mod commands;
 mod demo;
 mod description;
+mod discovery;
 mod doctor;
 mod energy;
 mod faces;

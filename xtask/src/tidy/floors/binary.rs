@@ -25,6 +25,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "completions",
             "contract",
             "device",
+            "discover",
             "doctor",
             "emulate",
             "lab",

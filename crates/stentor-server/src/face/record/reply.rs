@@ -13,6 +13,7 @@ use crate::contract::groups::{GroupList, GroupView, MemberList};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{MessageList, MessageView, Sent};
 use crate::contract::schedules::{ScheduleList, ScheduleView};
+use crate::contract::services::{PublishedServiceView, ServiceList};
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, TopicList, TopicView};
 use crate::contract::users::{UserList, UserView};
@@ -37,7 +38,7 @@ macro_rules! by_writing {
 by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
-    ScheduleView StatusView SubscriptionChangeView TopicList TopicView UserList UserView
+    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
 impl IntoRecord for () {

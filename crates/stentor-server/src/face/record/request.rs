@@ -17,6 +17,7 @@ use crate::contract::groups::MembersRequest;
 use crate::contract::import::{ImportQuery, ImportRequest};
 use crate::contract::messages::MessageRequest;
 use crate::contract::schedules::ScheduleRequest;
+use crate::contract::services::{ServiceQuery, ServiceRequest};
 use crate::contract::topics::SubscriptionRequest;
 use crate::contract::{After, Before, Problem, Repeat, Repeatable, ServiceResult};
 use crate::decode::decode_value;
@@ -38,7 +39,8 @@ macro_rules! by_decoding {
 }
 
 by_decoding! {
-    After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest SubscriptionRequest
+    After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
+    SubscriptionRequest
 }
 
 /// Nothing is asked beside what the operation is about.

@@ -35,6 +35,7 @@ const TAGS: &[(&str, &str)] = &[
     ("messages", "What is sent."),
     ("campaigns", "The sending of a message, and the books that prove it."),
     ("schedules", "Messages that are sent again and again."),
+    ("services", "A registry in which other services are published and found."),
     ("audit", "Who changed what, for the operator."),
     ("status", "What the server is doing."),
     ("health", "Without a key."),

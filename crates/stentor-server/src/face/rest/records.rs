@@ -24,6 +24,7 @@ use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
 use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
+use crate::contract::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::users::{UserList, UserView};
@@ -85,7 +86,7 @@ macro_rules! in_query {
     )*};
 }
 
-in_query! { After Before DeviceQuery AuditQuery }
+in_query! { After Before DeviceQuery AuditQuery ServiceQuery }
 
 macro_rules! in_body {
     ($body:ident: $($record:ty)*) => {$(
@@ -101,7 +102,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody: AppRequest KeyRequest SubscriptionRequest }
+in_body! { JsonBody: AppRequest KeyRequest ServiceRequest SubscriptionRequest }
 in_body! { LargeBody: DeviceRequest DeviceChange MembersRequest }
 
 impl RequestRecord for CredentialRequest {
@@ -148,8 +149,8 @@ macro_rules! as_json {
 
 as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey ScheduleList ScheduleView StatusView
-    SubscriptionChangeView TopicList TopicView UserList UserView
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
+    ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
 impl ReplyRecord for () {

@@ -59,6 +59,10 @@ pub(super) fn limited() -> Vec<Row> {
         post::<CancelSchedule>("/v1/schedules/{schedule}/cancel"),
         post::<PauseSchedule>("/v1/schedules/{schedule}/pause"),
         post::<ResumeSchedule>("/v1/schedules/{schedule}/resume"),
+        put::<PublishService>("/v1/services/{service}"),
+        get::<ListServices>("/v1/services"),
+        get::<ShowService>("/v1/services/{service}"),
+        delete::<RemoveService>("/v1/services/{service}"),
         get::<ListAudit>("/v1/audit"),
         get::<ShowStatus>("/v1/status"),
     ]

@@ -15,6 +15,7 @@ pub mod messages;
 pub mod producers;
 pub mod prune;
 pub mod recover;
+pub mod registry;
 pub mod restart;
 pub mod schedules;
 pub mod tokens;

@@ -246,6 +246,16 @@ CREATE TABLE sequences (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE services (
+    app INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    address TEXT NOT NULL,
+    description TEXT,
+    published_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (app, name)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE subscriptions (
     topic INTEGER NOT NULL,
     key INTEGER NOT NULL,

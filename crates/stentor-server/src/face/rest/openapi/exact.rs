@@ -10,7 +10,7 @@ use stentor_providers::Descriptor;
 use super::{credentials, words};
 
 /// Parameters in paths, and what each is.
-const PATH_PARAMETERS: [(&str, &str); 9] = [
+const PATH_PARAMETERS: [(&str, &str); 10] = [
     ("app", "AppId"),
     ("key", "KeyId"),
     ("device", "DeviceId"),
@@ -20,16 +20,18 @@ const PATH_PARAMETERS: [(&str, &str); 9] = [
     ("topic", "TopicName"),
     ("group", "GroupName"),
     ("external_id", "ExternalId"),
+    ("service", "ServiceName"),
 ];
 
 /// Cursors by path, and what each is.
-const CURSORS: [(&str, &str); 10] = [
+const CURSORS: [(&str, &str); 11] = [
     ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
     ("/v1/users", "ExternalId"),
     ("/v1/groups", "GroupName"),
     ("/v1/groups/{group}/members", "MemberCursor"),
     ("/v1/topics", "TopicName"),
+    ("/v1/services", "ServiceName"),
     ("/v1/schedules", "ScheduleId"),
     ("/v1/messages", "MessageId"),
     ("/v1/campaigns", "CampaignOrMessageId"),
@@ -116,6 +118,15 @@ fn fields() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
+        (
+            "ServiceRequest",
+            json!({
+                "kind": reference("ServiceKind"), "address": reference("ServiceAddress"),
+                "description": nullable("ServiceText"), "ttl_seconds": {
+                    "type": ["integer", "null"], "minimum": 1, "maximum": limits::SERVICE_TTL_MAX_SECONDS,
+                },
+            }),
+        ),
         ("SubscriptionRequest", json!({"devices": some("DeviceId", 1)})),
         (
             "MessageRequest",
@@ -264,6 +275,7 @@ fn tell_parameters(path: &str, operation: &mut Value) {
             (None, "since") => json!({"type": "string", "format": "date-time"}),
             (None, "provider") => reference("Provider"),
             (None, "user") => reference("ExternalId"),
+            (None, "kind") => reference("ServiceKind"),
             (None, "tag") => reference("Tag"),
             (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),

@@ -88,6 +88,12 @@ const LINKS: &[ResponseLink] = &[
         to: &["topics_show"],
     },
     ResponseLink {
+        from: "services_publish",
+        statuses: &["200"],
+        values: &[("service", "$response.body#/name")],
+        to: &["services_show", "services_remove"],
+    },
+    ResponseLink {
         from: "messages_send",
         statuses: &["202"],
         values: &[("message", ID), ("campaign", "$response.body#/campaign")],

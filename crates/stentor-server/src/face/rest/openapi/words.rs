@@ -75,7 +75,7 @@ fn id(prefix: &str) -> Value {
     })
 }
 
-fn names() -> [(String, Value); 8] {
+fn names() -> [(String, Value); 12] {
     let name = |name: &str, pattern: &str, longest: usize, description: &str| {
         let schema = json!({
             "type": "string", "pattern": pattern, "minLength": 1, "maxLength": longest, "description": description,
@@ -105,6 +105,15 @@ fn names() -> [(String, Value); 8] {
             limits::COLLAPSE_KEY_MAX_CHARS,
             "Newer replaces older with the same key.",
         ),
+        name("ServiceName", "^[A-Za-z0-9_-]+$", limits::SERVICE_NAME_MAX_CHARS, "What a service is called."),
+        name("ServiceKind", "^[A-Za-z0-9_.+-]+$", limits::SERVICE_KIND_MAX_CHARS, "What a service speaks."),
+        name(
+            "ServiceAddress",
+            "^[!-~]+$",
+            limits::SERVICE_ADDRESS_MAX_BYTES,
+            "Where a service is: visible ASCII.",
+        ),
+        name("ServiceText", PRINTABLE, limits::SERVICE_DESCRIPTION_MAX_CHARS, "What a service does."),
         name(
             "PushToken",
             "^[!-~]+$",

@@ -1,0 +1,3 @@
+"""The version of this package, which is that of the API it was generated from."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,249 @@
+//! The clients of our own, in other languages: what their pages say runs, and a repeat makes nothing twice.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::server::Server;
+
+/// How many answers of 503 a client meets before its request reaches the server.
+const REFUSALS: usize = 2;
+/// How long the first of them asks to wait; longer than any wait of the clients' own in these tests.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_examples_of_the_python_client_run() {
+    let Some(python) = Python::installed() else { return };
+    let shop = Shop::open();
+    let page = std::fs::read_to_string(client("python").join("README.md")).unwrap();
+    let told: String =
+        blocks(&page, "python").iter().map(|code| shop.ran(python.command().args(["-c", code]))).collect();
+    assert!(told.contains("balanced: True") && told.contains("refused: not_found (404)"), "{told}");
+    assert_eq!(told.matches("dev_").count(), 3, "{told}");
+}
+
+#[test]
+fn the_python_client_and_what_uses_it_are_typed() {
+    let Some(python) = Python::installed() else { return };
+    let directory = TempDir::new().unwrap();
+    let page = std::fs::read_to_string(client("python").join("README.md")).unwrap();
+    let mut mypy = python.command();
+    mypy.args(["-m", "mypy", "--strict", "--cache-dir"]).arg(directory.path().join("cache"));
+    mypy.arg(client("python").join("src/stentor")).arg(client("python").join("tests/story.py"));
+    for (number, code) in blocks(&page, "python").iter().enumerate() {
+        let file = directory.path().join(format!("example_{number}.py"));
+        std::fs::write(&file, code).unwrap();
+        mypy.arg(file);
+    }
+    ran(mypy.env("MYPYPATH", client("python").join("src")));
+}
+
+#[test]
+fn the_python_client_repeats_under_one_key_and_one_campaign_is_made() {
+    let Some(python) = Python::installed() else { return };
+    for manner in ["sync", "async"] {
+        let shop = Shop::open();
+        shop.repeats(python.command().arg(client("python").join("tests/story.py")).arg(manner));
+    }
+}
+
+#[test]
+fn the_example_of_the_typescript_client_runs() {
+    let Some(package) = built_package() else { return };
+    let shop = Shop::open();
+    let page = std::fs::read_to_string(client("typescript").join("README.md")).unwrap();
+    let file = package.path().join("example.mjs");
+    std::fs::write(&file, &blocks(&page, "js")[0]).unwrap();
+    let told = shop.ran(Command::new("node").arg(file));
+    assert!(told.contains("balanced: true") && told.contains("refused: not_found (404)"), "{told}");
+    assert_eq!(told.matches("dev_").count(), 1, "{told}");
+}
+
+#[test]
+fn the_typescript_client_repeats_under_one_key_and_one_campaign_is_made() {
+    let Some(package) = built_package() else { return };
+    let file = package.path().join("story.mjs");
+    std::fs::copy(client("typescript").join("tests/story.mjs"), &file).unwrap();
+    Shop::open().repeats(Command::new("node").arg(file));
+}
+
+/// A server with an app, and a key of it.
+struct Shop {
+    directory: TempDir,
+    server: Server,
+    key: String,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let directory = TempDir::new().unwrap();
+        let server = Server::start(directory.path());
+        let made = server.ok(&["app", "create", "shop"]);
+        server.ok(&["app", "credential", "set", "--provider", "null"]);
+        let key = made["key"]["secret"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+        Self { directory, server, key }
+    }
+
+    fn ran(&self, command: &mut Command) -> String {
+        let url = self.server.process.url();
+        ran(command.current_dir(self.directory.path()).env("STENTOR_URL", url).env("STENTOR_KEY", &self.key))
+    }
+
+    /// Has a client send one message through a server that has no time at first and then breaks off after it was asked.
+    fn repeats(&self, client: &mut Command) {
+        let stub = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", stub.local_addr().unwrap());
+        let behind = self.server.process.url().trim_start_matches("http://").to_owned();
+        let seen = std::thread::spawn(move || stand_between(&stub, &behind));
+        let told = self.ran(client.env("STENTOR_BUSY_URL", url));
+        let keys = finished(seen);
+        assert!(told.contains("is content"), "{told}");
+        assert_eq!(keys.len(), REFUSALS + 2, "{keys:?}");
+        assert!(keys[0].len() > 8 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+        let campaigns = self.server.ok(&["campaign", "list"]);
+        assert_eq!(campaigns["campaigns"].as_array().map(Vec::len), Some(1), "{campaigns}");
+    }
+}
+
+/// Refuses some requests, hands one to the server and breaks off without its answer, and hands the next one through; returns the
+/// idempotency keys in order.
+fn stand_between(stub: &TcpListener, server: &str) -> Vec<String> {
+    let (mut keys, mut refused) = (Vec::new(), None);
+    for number in 0..REFUSALS + 2 {
+        let (mut caller, _) = stub.accept().unwrap();
+        let waited = refused.take().map(|at: Instant| at.elapsed());
+        // A timer of Node may be a millisecond early.
+        let enough = RETRY_AFTER.saturating_sub(Duration::from_millis(20));
+        assert!(waited.is_none_or(|waited| waited >= enough), "again after {waited:?}");
+        let (request, key) = read_request(&caller);
+        keys.push(key);
+        if number == 0 {
+            refused = Some(Instant::now());
+        }
+        let answer = if number < REFUSALS { busy(number == 0) } else { asked(server, &request) };
+        if number != REFUSALS {
+            caller.write_all(&answer).unwrap();
+        }
+    }
+    keys
+}
+
+/// Writes the answer of a server that has no time now.
+fn busy(says_when: bool) -> Vec<u8> {
+    let seconds = RETRY_AFTER.as_secs();
+    let when = if says_when { format!("retry-after: {seconds}\r\n") } else { String::new() };
+    format!("HTTP/1.1 503 Busy\r\n{when}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+/// Reads a request with its body, and its idempotency key.
+fn read_request(caller: &TcpStream) -> (Vec<u8>, String) {
+    let mut reader = BufReader::new(caller);
+    let (mut head, mut key, mut length) = (String::new(), String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let (name, value) = line.trim().split_once(": ").unwrap_or_default();
+        match name.to_ascii_lowercase().as_str() {
+            "idempotency-key" => value.clone_into(&mut key),
+            "content-length" => length = value.parse().unwrap(),
+            "connection" => continue,
+            _ => {}
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut request = format!("{head}connection: close\r\n\r\n").into_bytes();
+    let start = request.len();
+    request.resize(start + length, 0);
+    reader.read_exact(&mut request[start..]).unwrap();
+    (request, key)
+}
+
+fn asked(server: &str, request: &[u8]) -> Vec<u8> {
+    let mut server = TcpStream::connect(server).unwrap();
+    server.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+fn finished<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Lists the blocks of code of a language in a page.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let start = format!("```{language}\n");
+    let pieces = page.split(&start).skip(1);
+    pieces.map(|piece| piece.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// A Python with what our client needs.
+pub(crate) struct Python(PathBuf);
+
+impl Python {
+    pub(crate) fn installed() -> Option<Self> {
+        let pins = client("python").join("requirements.txt");
+        home("client-python", &pins).map(Self)
+    }
+
+    pub(crate) fn program(&self) -> PathBuf {
+        self.0.join("bin/python")
+    }
+
+    /// Where it finds the client.
+    pub(crate) fn path() -> PathBuf {
+        client("python").join("src")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.program());
+        command.env("PYTHONPATH", Self::path());
+        command
+    }
+}
+
+/// Builds the TypeScript client with its compiler and puts it where Node finds it by its name.
+fn built_package() -> Option<TempDir> {
+    let source = client("typescript");
+    let home = home("client-typescript", &source.join("package-lock.json"))?;
+    let package = TempDir::new().unwrap();
+    let inside = package.path().join("node_modules/stentor-client");
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::copy(source.join("package.json"), inside.join("package.json")).unwrap();
+    let tsc = home.join("node_modules/.bin/tsc");
+    ran(Command::new(tsc).arg("--project").arg(&source).arg("--outDir").arg(inside.join("dist")));
+    Some(package)
+}
+
+fn ran(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}\n{errors}");
+    told.into_owned()
+}
+
+fn client(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients").join(name)
+}
+
+/// Finds what a client is tested with where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
+fn home(name: &str, pins: &Path) -> Option<PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(name);
+    if std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok() {
+        return Some(home);
+    }
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    let why = format!("{name} is not installed: run tests/judges/install");
+    let is_required = required.split(',').any(|word| word.trim() == "judges");
+    assert!(!is_required, "{why} (STENTOR_TEST_REQUIRE wants it)");
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+    None
+}
