@@ -11,6 +11,7 @@ mod description;
 mod doctor;
 mod energy;
 mod faces;
+mod faces_grpc;
 mod lab;
 mod link;
 mod logs;

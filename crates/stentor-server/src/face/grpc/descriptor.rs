@@ -45,7 +45,9 @@ fn message(record: &RecordShape) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, record.name.as_bytes(), &mut out);
     let mut oneofs: Vec<String> = record.is_choice.then(|| "choice".to_owned()).into_iter().collect();
-    for one in &record.fields {
+    // Go's reader wants the fields of a choice one behind the other.
+    let (chosen, beside): (Vec<_>, Vec<_>) = record.fields.iter().partition(|one| is_in_choice(record, one));
+    for one in chosen.into_iter().chain(beside) {
         let Some(number) = description().numbers.field(&record.name, &one.name) else { continue };
         let mut written = field(&one.name, number, &one.shape, &record.name);
         if is_in_choice(record, one) {
