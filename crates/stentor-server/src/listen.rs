@@ -28,6 +28,7 @@ use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
+pub(crate) use counted::RequestConnection;
 pub(crate) use socket_counts::SocketCounts;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
@@ -182,8 +183,8 @@ impl ConnectionProtocol for Http {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self(router) = self;
-        let Accepted { peer, place, stopping, timeouts } = accepted;
-        let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
+        let service = TowerToHyperService::new(Counted::new(router, &accepted));
+        let Accepted { place, stopping, timeouts, .. } = accepted;
         let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
         let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));

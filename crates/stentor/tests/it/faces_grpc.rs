@@ -14,6 +14,13 @@ fn a_client_made_from_the_description_uses_the_grpc_face() {
 }
 
 #[test]
+fn the_health_and_reflection_clients_of_grpcio_are_answered() {
+    let Some(home) = home("grpc", "requirements.txt") else { return };
+    let shop = Shop::open();
+    shop.ask(&mut made_client(&home, &shop, "health_judge.py"));
+}
+
+#[test]
 fn grpcurl_lists_describes_and_calls_without_a_file_of_ours() {
     let Some(home) = home_wanted_by(&["judges", "go"], "grpcurl", "version") else { return };
     let shop = Shop::open();
@@ -26,6 +33,8 @@ fn grpcurl_lists_describes_and_calls_without_a_file_of_ours() {
     };
     let listed = asked("", &["list"]);
     assert!(listed.lines().any(|line| line == "stentor.v1.Messages"), "{listed}");
+    let health = asked("", &["grpc.health.v1.Health/Check"]);
+    assert!(health.contains("SERVING"), "{health}");
     let methods = asked("", &["list", "stentor.v1.Devices"]);
     assert!(methods.lines().any(|line| line == "stentor.v1.Devices.RegisterDevice"), "{methods}");
     let described = asked("", &["describe", "stentor.v1.Target"]);

@@ -1,23 +1,29 @@
 //! Messages that come one after the other.
 
-use axum::body::{Body, BodyDataStream};
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 
-use super::frame::{HEAD_BYTES, check_mark};
+use super::encoding::Encoding;
+use super::frame::HEAD_BYTES;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 /// The messages of a body, of which no more is held than one message and a piece.
 pub(super) struct Messages {
-    pieces: BodyDataStream,
+    pieces: BoxStream<'static, ServiceResult<Bytes>>,
     held: BytesMut,
+    encoding: Encoding,
     max_bytes: usize,
 }
 
 impl Messages {
-    /// Reads messages of so many bytes at most.
-    pub(super) fn of(body: Body, max_bytes: usize) -> Self {
-        Self { pieces: body.into_data_stream(), held: BytesMut::new(), max_bytes }
+    /// Reads messages of so many bytes at most, unpacked.
+    pub(super) fn of(
+        pieces: BoxStream<'static, ServiceResult<Bytes>>,
+        encoding: Encoding,
+        max_bytes: usize,
+    ) -> Self {
+        Self { pieces, held: BytesMut::new(), encoding, max_bytes }
     }
 
     /// Returns the next message; `None` when the caller has sent all.
@@ -30,7 +36,7 @@ impl Messages {
             }
             match self.pieces.next().await {
                 Some(Ok(piece)) => self.held.extend_from_slice(&piece),
-                Some(Err(_)) => return Some(Err(broken_off())),
+                Some(Err(problem)) => return Some(Err(problem)),
                 None if self.held.is_empty() => return None,
                 None => return Some(Err(broken_off())),
             }
@@ -39,7 +45,6 @@ impl Messages {
 
     fn take(&mut self) -> ServiceResult<Option<Bytes>> {
         let Some(&[mark, ref length @ ..]) = self.held.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
-        check_mark(mark)?;
         let length = u32::from_be_bytes(*length) as usize;
         if length > self.max_bytes {
             let why = format!("a message may have at most {} bytes", self.max_bytes);
@@ -49,10 +54,48 @@ impl Messages {
             return Ok(None);
         }
         self.held.advance(HEAD_BYTES);
-        Ok(Some(self.held.split_to(length).freeze()))
+        let message = self.held.split_to(length).freeze();
+        self.encoding.read(mark, message, self.max_bytes, |_| Ok(())).map(Some)
     }
 }
 
 fn broken_off() -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, "the body broke off")
+    Problem::new(ErrorCode::InvalidRequest, "the body ends within a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream::iter;
+
+    use super::*;
+
+    async fn all(pieces: &[&'static [u8]]) -> ServiceResult<Vec<Bytes>> {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece))).collect();
+        let mut messages = Messages::of(iter(pieces).boxed(), Encoding::Identity, 8);
+        let mut found = Vec::new();
+        while let Some(message) = messages.next().await {
+            found.push(message?);
+        }
+        Ok(found)
+    }
+
+    #[tokio::test]
+    async fn messages_are_found_wherever_the_pieces_are_cut() {
+        let expected = Ok(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]);
+        let whole = b"\0\0\0\0\x02ab\0\0\0\0\0\0\0\0\0\x01c";
+        for cut in 0..whole.len() {
+            let (first, second) = whole.split_at(cut);
+            assert_eq!(all(&[first, second]).await, expected, "{cut}");
+        }
+        assert_eq!(all(&[]).await, Ok(Vec::new()));
+    }
+
+    #[tokio::test]
+    async fn a_length_that_lies_is_refused() {
+        let code = async |bytes| all(&[bytes]).await.map_err(|problem| problem.code);
+        assert_eq!(code(b"\0\xff\xff\xff\xffa").await, Err(ErrorCode::PayloadTooLarge));
+        assert_eq!(code(b"\0\0\0\0\x03ab").await, Err(ErrorCode::InvalidRequest));
+        assert_eq!(code(b"\0\0\0").await, Err(ErrorCode::InvalidRequest));
+        assert_eq!(code(b"\x02\0\0\0\0").await, Err(ErrorCode::InvalidRequest));
+    }
 }
