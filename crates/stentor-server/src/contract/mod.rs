@@ -20,6 +20,7 @@ mod repeat;
 pub mod schedules;
 pub mod shape;
 pub mod status;
+pub mod streams;
 pub mod table;
 pub mod topics;
 pub mod users;

@@ -14,6 +14,13 @@ fn a_client_made_from_the_description_uses_the_grpc_face() {
 }
 
 #[test]
+fn devices_are_imported_and_a_ledger_is_watched_as_streams() {
+    let Some(home) = home("grpc", "requirements.txt") else { return };
+    let shop = Shop::open();
+    shop.ask(&mut made_client(&home, &shop, "stream_judge.py"));
+}
+
+#[test]
 fn the_health_and_reflection_clients_of_grpcio_are_answered() {
     let Some(home) = home("grpc", "requirements.txt") else { return };
     let shop = Shop::open();

@@ -21,6 +21,19 @@ assert (shown.platform, shown.state, shown.HasField("user")) == ("android", "act
 topics = devices.ListDeviceTopics(pb.ListDeviceTopicsRequest(device=device.id), **asked)
 assert list(topics.topics) == ["news", "sport"], topics
 
+
+def change(**what):
+    return devices.ChangeDevice(pb.ChangeDeviceRequest(device=device.id, **what), **asked)
+
+
+changed = change(user="anna", locale="de-CH", tags=["vip", "beta"])
+assert (changed.user, changed.locale, sorted(changed.tags)) == ("anna", "de-CH", ["beta", "vip"]), changed
+changed = change(clear=["user", "tags"])
+assert not changed.HasField("user") and not changed.tags and changed.locale == "de-CH", changed
+code, details = refused(lambda: change(user="anna", clear=["user"]))
+assert code == grpc.StatusCode.INVALID_ARGUMENT, code
+assert [one.field for one in details["BadRequest"].field_violations] == ["clear[0]"], details
+
 message = pb.SendMessageRequest(
     target=pb.Target(topic="news"), data={"k": "v & <w> größer"}, ttl_seconds=60, idempotency_key="once-grpc"
 )

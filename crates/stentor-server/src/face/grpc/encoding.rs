@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
 use super::frame;

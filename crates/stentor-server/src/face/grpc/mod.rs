@@ -5,6 +5,8 @@ mod descriptor;
 mod encoding;
 mod frame;
 mod health;
+mod import;
+mod ledger;
 mod methods;
 mod proto;
 mod reflection;
@@ -32,6 +34,7 @@ use super::http::{RequestPermit, body, middleware};
 use super::record::Dispatcher;
 use super::record::protobuf::Schema;
 use crate::contract::description::OperationShape;
+use crate::contract::streams::{IMPORT_STREAM, STREAMS, StreamFacts, WATCH};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use encoding::Encoding;
 
@@ -39,11 +42,12 @@ pub use proto::proto;
 
 const GRPC: &str = "application/grpc";
 
-/// Returns whether there is a method for the operation of a name.
+/// Returns whether there is a method for the operation, or for the stream, of a name.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
-    let mut all = methods::services().into_iter().flat_map(|service| service.operations);
-    Dispatcher::get().knows(operation) && all.any(|one| one.facts.name == operation)
+    let behind = STREAMS.iter().find(|one| one.name == operation).map_or(operation, |one| one.operation);
+    let mut all = methods::services().into_iter().flat_map(|service| service.methods);
+    Dispatcher::get().knows(behind) && all.any(|one| one.operation == operation)
 }
 
 /// Builds the routes of this face.
@@ -52,13 +56,23 @@ pub(super) fn router(api: &Api) -> Router<Api> {
     let path = |service: &methods::Service| format!("/{}.{}/{{method}}", methods::PACKAGE, service.name);
     let told = reflection::PATHS.iter();
     let told = told.fold(Router::new(), |router, path| router.route(path, any(reflection::answer)));
-    let told = told.route(health::CHECK, any(health::check)).route(health::WATCH, any(health::watch));
+    let told = told.route(health::CHECK, any(health::check));
     let services = methods::services();
     services
         .iter()
         .fold(told, |router, service| router.route(&path(service), any(answer)))
         .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .merge(lasting())
         .layer(from_fn_with_state(write, middleware::outer))
+}
+
+/// Routes of what lasts as long as there is something to read or to tell: it has limits of its own.
+fn lasting() -> Router<Api> {
+    let path = |stream: &StreamFacts| methods::path_of(stream.name, stream.type_name);
+    Router::new()
+        .route(&path(&IMPORT_STREAM), any(import::answer))
+        .route(&path(&WATCH), any(ledger::answer))
+        .route(health::WATCH, any(health::watch))
 }
 
 /// Returns whether a request is a call, wherever it goes.

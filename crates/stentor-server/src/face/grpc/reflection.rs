@@ -13,10 +13,10 @@ use stentor_wire::WireError;
 use stentor_wire::protobuf::fields::{WireValue, put_field, put_number, read_delimited, read_key, skip};
 
 use super::encoding::Encoding;
-use super::methods::{FILE, PACKAGE, services};
+use super::methods::{FILE, Method, PACKAGE, services};
 use super::stream::Messages;
 use super::{descriptor, health, pieces, refused_type, status};
-use crate::contract::description::{OperationShape, description};
+use crate::contract::description::description;
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
 
@@ -95,11 +95,9 @@ fn question(mut message: &[u8]) -> Result<ReflectionQuestion<'_>, WireError> {
 fn is_known(name: &str) -> bool {
     let Some(name) = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.')) else { return false };
     let (first, method) = name.split_once('.').unwrap_or((name, ""));
-    let has = |operations: &[&OperationShape]| {
-        method.is_empty() || operations.iter().any(|one| one.facts.type_name == method)
-    };
+    let has = |methods: &[Method]| method.is_empty() || methods.iter().any(|one| one.name == method);
     description().record(name).is_some()
-        || services().iter().any(|service| service.name == first && has(&service.operations))
+        || services().iter().any(|service| service.name == first && has(&service.methods))
 }
 
 /// Returns whether a full name is one of the health service, its methods or its messages.

@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, Fuse};
 
 use super::encoding::Encoding;
 use super::frame::HEAD_BYTES;
@@ -10,7 +10,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 /// The messages of a body, of which no more is held than one message and a piece.
 pub(super) struct Messages {
-    pieces: BoxStream<'static, ServiceResult<Bytes>>,
+    pieces: Fuse<BoxStream<'static, ServiceResult<Bytes>>>,
     held: BytesMut,
     encoding: Encoding,
     max_bytes: usize,
@@ -23,7 +23,7 @@ impl Messages {
         encoding: Encoding,
         max_bytes: usize,
     ) -> Self {
-        Self { pieces, held: BytesMut::new(), encoding, max_bytes }
+        Self { pieces: pieces.fuse(), held: BytesMut::new(), encoding, max_bytes }
     }
 
     /// Returns the next message; `None` when the caller has sent all.
@@ -88,6 +88,9 @@ mod tests {
             assert_eq!(all(&[first, second]).await, expected, "{cut}");
         }
         assert_eq!(all(&[]).await, Ok(Vec::new()));
+        let nothing = futures_util::stream::unfold((), async |()| None);
+        let mut messages = Messages::of(nothing.boxed(), Encoding::Identity, 8);
+        assert!(messages.next().await.is_none() && messages.next().await.is_none());
     }
 
     #[tokio::test]
