@@ -25,12 +25,12 @@ const STEP_BYTES: usize = 16 * 1_024;
 
 /// How messages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum MessageEncoding {
     Identity,
     Gzip,
 }
 
-impl Encoding {
+impl MessageEncoding {
     /// Returns what a request says of its messages.
     pub(super) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
         match header_text(headers, ENCODING)?.unwrap_or("identity") {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn read(packed: &[u8]) -> Result<Bytes, ErrorCode> {
-        let read = Encoding::Gzip.read(1, Bytes::copy_from_slice(packed), 100_000, |_| Ok(()));
+        let read = MessageEncoding::Gzip.read(1, Bytes::copy_from_slice(packed), 100_000, |_| Ok(()));
         read.map_err(|problem| problem.code)
     }
 
@@ -136,7 +136,7 @@ mod tests {
         let message = b"text ".repeat(1_000);
         assert_eq!(read(&packed(&message)).as_deref(), Ok(&message[..]));
         assert_eq!(read(&packed(b"")), Ok(Bytes::new()));
-        let framed = Encoding::Gzip.framed(&message);
+        let framed = MessageEncoding::Gzip.framed(&message);
         assert!(framed[0] == 1 && framed.len() < 200, "{framed:?}");
         assert_eq!(read(&framed[frame::HEAD_BYTES..]).as_deref(), Ok(&message[..]));
         let whole = packed(&message);
@@ -159,22 +159,22 @@ mod tests {
             asked_for += bytes;
             Ok(())
         };
-        let read = Encoding::Gzip.read(1, bomb.clone().into(), 100_000, grow);
+        let read = MessageEncoding::Gzip.read(1, bomb.clone().into(), 100_000, grow);
         assert_eq!(read.map_err(|problem| problem.code), Err(ErrorCode::PayloadTooLarge));
         assert!(asked_for <= 100_000);
         let no_room = |_| Err(Problem::new(ErrorCode::Unavailable, "no room"));
-        let read = Encoding::Gzip.read(1, bomb.into(), usize::MAX, no_room);
+        let read = MessageEncoding::Gzip.read(1, bomb.into(), usize::MAX, no_room);
         assert_eq!(read.map_err(|problem| problem.code), Err(ErrorCode::Unavailable));
     }
 
     #[test]
     fn a_mark_must_fit_the_header() {
-        let mark = |mark, encoding: Encoding| {
+        let mark = |mark, encoding: MessageEncoding| {
             encoding.read(mark, Bytes::from_static(b"a"), 10, |_| Ok(())).map_err(|problem| problem.code)
         };
-        assert_eq!(mark(0, Encoding::Gzip), Ok(Bytes::from_static(b"a")));
-        assert_eq!(mark(1, Encoding::Identity), Err(ErrorCode::InvalidRequest));
-        assert_eq!(mark(2, Encoding::Identity), Err(ErrorCode::InvalidRequest));
+        assert_eq!(mark(0, MessageEncoding::Gzip), Ok(Bytes::from_static(b"a")));
+        assert_eq!(mark(1, MessageEncoding::Identity), Err(ErrorCode::InvalidRequest));
+        assert_eq!(mark(2, MessageEncoding::Identity), Err(ErrorCode::InvalidRequest));
     }
 
     #[test]
@@ -185,11 +185,15 @@ mod tests {
                 HeaderValue::from_static(value),
             )])
         };
-        assert_eq!(Encoding::of_request(&headers(ENCODING, "gzip")), Ok(Encoding::Gzip));
-        assert_eq!(Encoding::of_request(&HeaderMap::new()), Ok(Encoding::Identity));
-        let unknown = Encoding::of_request(&headers(ENCODING, "snappy")).map_err(|problem| problem.code);
+        assert_eq!(MessageEncoding::of_request(&headers(ENCODING, "gzip")), Ok(MessageEncoding::Gzip));
+        assert_eq!(MessageEncoding::of_request(&HeaderMap::new()), Ok(MessageEncoding::Identity));
+        let unknown =
+            MessageEncoding::of_request(&headers(ENCODING, "snappy")).map_err(|problem| problem.code);
         assert_eq!(unknown, Err(ErrorCode::UnsupportedMediaType));
-        assert_eq!(Encoding::of_reply(&headers(ACCEPTED, "identity, deflate, gzip")), Encoding::Gzip);
-        assert_eq!(Encoding::of_reply(&headers(ACCEPTED, "gzipped")), Encoding::Identity);
+        assert_eq!(
+            MessageEncoding::of_reply(&headers(ACCEPTED, "identity, deflate, gzip")),
+            MessageEncoding::Gzip
+        );
+        assert_eq!(MessageEncoding::of_reply(&headers(ACCEPTED, "gzipped")), MessageEncoding::Identity);
     }
 }

@@ -5,9 +5,9 @@ use axum::response::Response;
 use stentor_wire::WireError;
 use stentor_wire::protobuf::fields::{WireValue, put_field, put_number, read_delimited, read_key, skip};
 
-use super::encoding::Encoding;
+use super::encoding::MessageEncoding;
 use super::methods::{PACKAGE, services};
-use super::watch::{Look, Watch, Watched};
+use super::watch::{RunningWatch, WatchSubject, WatchedState};
 use super::{only_message, refused_type, written};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
@@ -39,7 +39,7 @@ pub(super) async fn check(State(api): State<Api>, request: Request) -> Result<Re
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
-    let encoding = Encoding::of_reply(request.headers());
+    let encoding = MessageEncoding::of_reply(request.headers());
     if !is_known(&asked(request, &api).await?) {
         return Err(Problem::not_found("service").into());
     }
@@ -57,7 +57,7 @@ pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Re
     let (parts, body) = request.into_parts();
     let head = Request::from_parts(parts.clone(), body);
     let is_known = is_known(&asked(head, &api).await?);
-    Ok(Watch::new(WatchedHealth { api, is_known }, &parts, place)?.answer().await?)
+    Ok(RunningWatch::new(WatchedHealth { api, is_known }, &parts, place)?.answer().await?)
 }
 
 /// The server's health, for a caller who asks for one service.
@@ -66,10 +66,10 @@ struct WatchedHealth {
     is_known: bool,
 }
 
-impl Watched for WatchedHealth {
-    async fn look(&mut self) -> ServiceResult<Look> {
+impl WatchSubject for WatchedHealth {
+    async fn look(&mut self) -> ServiceResult<WatchedState> {
         let state = if self.is_known { state(&self.api).await } else { SERVICE_UNKNOWN };
-        Ok(Look { message: message(state), is_last: false })
+        Ok(WatchedState { message: message(state), is_last: false })
     }
 }
 

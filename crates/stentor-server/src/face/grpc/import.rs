@@ -8,7 +8,7 @@ use futures_util::stream::unfold;
 use serde_json::Value;
 use stentor_wire::DocumentLimits;
 
-use super::encoding::Encoding;
+use super::encoding::MessageEncoding;
 use super::stream::Messages;
 use super::{deadline, refused_type, written};
 use crate::contract::import::Lines;
@@ -29,7 +29,7 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
-    let wanted = Encoding::of_reply(request.headers());
+    let wanted = MessageEncoding::of_reply(request.headers());
     let wait = deadline::deadline(request.headers())?;
     let message = deadline::within(wait, serve(&api, request)).await?;
     Ok(written(&message, wanted))
@@ -38,7 +38,7 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
 async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
     let asked = asked_of(&parts, api).await?;
-    let encoding = Encoding::of_request(&parts.headers)?;
+    let encoding = MessageEncoding::of_request(&parts.headers)?;
     let pieces = with_timeout(body.into_data_stream(), *api.import_timeout()).boxed();
     let max_bytes = api.body_max_bytes();
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use stentor_wire::DocumentLimits;
 
-use super::watch::{Look, Watch, Watched};
+use super::watch::{RunningWatch, WatchSubject, WatchedState};
 use super::{only_message, refused_type};
 use crate::contract::streams::WATCH;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
@@ -33,7 +33,7 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
     let record = format!("{}Request", WATCH.type_name);
     let record = Schema::get().read(&record, &message, &DocumentLimits::default())?;
     let watched = WatchedLedger { api, parts: parts.clone(), record };
-    Ok(Watch::new(watched, &parts, place)?.answer().await?)
+    Ok(RunningWatch::new(watched, &parts, place)?.answer().await?)
 }
 
 fn no_place(spent: Spent) -> Problem {
@@ -53,12 +53,12 @@ struct WatchedLedger {
     record: Record,
 }
 
-impl Watched for WatchedLedger {
-    async fn look(&mut self) -> ServiceResult<Look> {
+impl WatchSubject for WatchedLedger {
+    async fn look(&mut self) -> ServiceResult<WatchedState> {
         let asked = asked_of(&self.parts, &self.api).await?;
         let served = Dispatcher::get().call(WATCH.operation, &self.api, asked, self.record.clone());
         let ledger = served.ok_or_else(|| Problem::not_found("method"))?.await?;
         let is_last = ledger.get("ended_at").is_some_and(|ended_at| !ended_at.is_null());
-        Ok(Look { message: Schema::get().write("Ledger", &ledger)?, is_last })
+        Ok(WatchedState { message: Schema::get().write("Ledger", &ledger)?, is_last })
     }
 }

@@ -17,7 +17,7 @@ mod watch;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
@@ -29,6 +29,7 @@ use stentor_wire::DocumentLimits;
 
 use super::Api;
 use super::http::auth::asked_of;
+use super::http::middleware::RequestId;
 use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{RequestPermit, body, middleware};
 use super::record::Dispatcher;
@@ -36,7 +37,7 @@ use super::record::protobuf::Schema;
 use crate::contract::description::OperationShape;
 use crate::contract::streams::{IMPORT_STREAM, STREAMS, StreamFacts, WATCH};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use encoding::Encoding;
+use encoding::MessageEncoding;
 
 pub use proto::proto;
 
@@ -94,7 +95,7 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
     let Some(operation) = methods::operation(request.uri().path()) else {
         return Err(Problem::new(ErrorCode::MethodNotAllowed, "there is no such method").into());
     };
-    let wanted = Encoding::of_reply(request.headers());
+    let wanted = MessageEncoding::of_reply(request.headers());
     let wait = deadline::deadline(request.headers())?;
     let message = deadline::within(wait, serve(&api, operation, request)).await?;
     Ok(written(&message, wanted))
@@ -116,10 +117,14 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
 
 /// Reads the body of a call that has one message of so many bytes at most, and returns this message unpacked.
 async fn only_message(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
-    let encoding = Encoding::of_request(request.headers())?;
+    let encoding = MessageEncoding::of_request(request.headers())?;
     let permit = request.extensions().get::<RequestPermit>().cloned().unwrap_or_default();
     let (mark, message) = frame::only(&body::read(request, api, max_bytes + frame::HEAD_BYTES).await?)?;
     encoding.read(mark, message, max_bytes, |bytes| permit.take_room(api.limits(), bytes))
+}
+
+fn request_id(extensions: &Extensions) -> String {
+    extensions.get::<RequestId>().map(|id| id.0.to_string()).unwrap_or_default()
 }
 
 /// Returns the pieces of a body as they come.
@@ -143,14 +148,14 @@ fn refused_type(headers: &HeaderMap) -> Option<Response> {
     Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response())
 }
 
-fn written(message: &[u8], encoding: Encoding) -> Response {
+fn written(message: &[u8], encoding: MessageEncoding) -> Response {
     let trailers = async { Some(Ok(status::served())) };
     let body = Full::<Bytes>::new(encoding.framed(message)).with_trailers(trailers);
     reply(Body::new(body), encoding)
 }
 
 /// Returns the response whose body has the messages and the trailers.
-fn reply(body: Body, encoding: Encoding) -> Response {
+fn reply(body: Body, encoding: MessageEncoding) -> Response {
     let name = |name| HeaderName::from_static(name);
     let kind = (header::CONTENT_TYPE, GRPC);
     ([kind, (name(encoding::ENCODING), encoding.name()), (name(encoding::ACCEPTED), encoding::KNOWN)], body)

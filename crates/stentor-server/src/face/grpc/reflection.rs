@@ -3,20 +3,20 @@
 
 use std::sync::OnceLock;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
-use http_body_util::BodyExt as _;
 use stentor_wire::WireError;
 use stentor_wire::protobuf::fields::{WireValue, put_field, put_number, read_delimited, read_key, skip};
 
-use super::encoding::Encoding;
+use super::encoding::MessageEncoding;
 use super::methods::{FILE, Method, PACKAGE, services};
-use super::stream::Messages;
-use super::{descriptor, health, pieces, refused_type, status};
+use super::stream::{Messages, streamed};
+use super::{descriptor, health, pieces, refused_type, request_id};
 use crate::contract::description::description;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
 
@@ -44,22 +44,23 @@ pub(super) async fn answer(State(_): State<Api>, request: Request) -> Result<Res
         return Ok(refused);
     }
     let (encoding, wanted) =
-        (Encoding::of_request(request.headers())?, Encoding::of_reply(request.headers()));
+        (MessageEncoding::of_request(request.headers())?, MessageEncoding::of_reply(request.headers()));
+    let request_id = request_id(request.extensions());
     let messages = Messages::of(pieces(request.into_body()), encoding, QUESTION_MAX_BYTES);
-    let answers = unfold((messages, wanted, QUESTIONS_MAX_COUNT), async |(mut messages, wanted, left)| {
-        let left = left.checked_sub(1)?;
-        let question = messages.next().await?.ok()?;
-        let answer = reply(&question).ok()?;
-        Some((Ok::<_, std::convert::Infallible>(wanted.framed(&answer)), (messages, wanted, left)))
+    let answers = unfold(Some((messages, QUESTIONS_MAX_COUNT)), async |state| {
+        let (mut messages, left) = state?;
+        let answer = messages.next().await?.and_then(|question| reply(&question));
+        let left = left.checked_sub(1).filter(|_| answer.is_ok());
+        Some((answer, left.map(|left| (messages, left))))
     });
-    let body = Body::from_stream(answers).with_trailers(async { Some(Ok(status::served())) });
-    Ok(super::reply(Body::new(body), wanted))
+    Ok(streamed(answers.boxed(), wanted, request_id))
 }
 
-fn reply(message: &Bytes) -> Result<Vec<u8>, WireError> {
+fn reply(message: &Bytes) -> ServiceResult<Vec<u8>> {
+    let unreadable = |error: WireError| Problem::new(ErrorCode::InvalidRequest, error.to_string());
     let mut out = Vec::new();
     put_field(2, message, &mut out);
-    let (number, answer) = match question(message)? {
+    let (number, answer) = match question(message).map_err(unreadable)? {
         ReflectionQuestion::File(FILE) => (4, file()),
         ReflectionQuestion::Symbol(name) if is_known(name) => (4, file()),
         ReflectionQuestion::File(health::FILE) => (4, one(&health::file())),

@@ -1,18 +1,48 @@
-//! Messages that come one after the other.
+//! Messages that come, or go, one after the other.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::Response;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, Fuse};
+use futures_util::stream::{BoxStream, Fuse, unfold};
+use http_body_util::BodyExt as _;
+use tokio::sync::oneshot;
 
-use super::encoding::Encoding;
+use super::encoding::MessageEncoding;
 use super::frame::HEAD_BYTES;
+use super::{reply, status};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+
+/// Answers with messages until there is no more of them, or one is refused; the trailers tell which.
+pub(super) fn streamed(
+    messages: BoxStream<'static, ServiceResult<Vec<u8>>>,
+    encoding: MessageEncoding,
+    request_id: String,
+) -> Response {
+    let (tell_ending, ending) = oneshot::channel();
+    let told = unfold((messages, Some((tell_ending, request_id))), async |(mut messages, teller)| {
+        match messages.next().await? {
+            Ok(message) => Some((message, (messages, teller))),
+            Err(problem) => {
+                if let Some((tell_ending, request_id)) = teller {
+                    let _nobody_may_listen = tell_ending.send(status::refused(&problem, &request_id));
+                }
+                None
+            }
+        }
+    });
+    let frames = told.map(move |message| Ok::<_, Infallible>(encoding.framed(&message)));
+    let trailers = async { Some(Ok(ending.await.unwrap_or_else(|_| status::served()))) };
+    reply(Body::new(Body::from_stream(frames).with_trailers(trailers)), encoding)
+}
 
 /// The messages of a body, of which no more is held than one message and a piece.
 pub(super) struct Messages {
     pieces: Fuse<BoxStream<'static, ServiceResult<Bytes>>>,
     held: BytesMut,
-    encoding: Encoding,
+    encoding: MessageEncoding,
     max_bytes: usize,
 }
 
@@ -20,7 +50,7 @@ impl Messages {
     /// Reads messages of so many bytes at most, unpacked.
     pub(super) fn of(
         pieces: BoxStream<'static, ServiceResult<Bytes>>,
-        encoding: Encoding,
+        encoding: MessageEncoding,
         max_bytes: usize,
     ) -> Self {
         Self { pieces: pieces.fuse(), held: BytesMut::new(), encoding, max_bytes }
@@ -71,7 +101,7 @@ mod tests {
 
     async fn all(pieces: &[&'static [u8]]) -> ServiceResult<Vec<Bytes>> {
         let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece))).collect();
-        let mut messages = Messages::of(iter(pieces).boxed(), Encoding::Identity, 8);
+        let mut messages = Messages::of(iter(pieces).boxed(), MessageEncoding::Identity, 8);
         let mut found = Vec::new();
         while let Some(message) = messages.next().await {
             found.push(message?);
@@ -89,7 +119,7 @@ mod tests {
         }
         assert_eq!(all(&[]).await, Ok(Vec::new()));
         let nothing = futures_util::stream::unfold((), async |()| None);
-        let mut messages = Messages::of(nothing.boxed(), Encoding::Identity, 8);
+        let mut messages = Messages::of(nothing.boxed(), MessageEncoding::Identity, 8);
         assert!(messages.next().await.is_none() && messages.next().await.is_none());
     }
 

@@ -168,6 +168,9 @@ async fn what_is_no_call_is_refused() {
         (&[authorized], vec![0, 0xff, 0xff, 0xff, 0xff], "3"),
         (&[authorized], [frame(b""), frame(b"")].concat(), "3"),
         (&[authorized], frame(&[0xff; 11]), "3"),
+        (&[authorized], frame(&[0x0b].repeat(100_000)), "3"),
+        (&[authorized], frame(&[0x0b, 0x0c]), "3"),
+        (&[authorized], frame(&[0x7a, 0xff, 0xff, 0xff, 0xff, 0x0f]), "3"),
         (&[authorized], vec![1, 0, 0, 0, 0], "3"),
         (&[authorized], vec![2, 0, 0, 0, 0], "3"),
         (&[authorized, ("grpc-encoding", "snappy")], frame(b""), "12"),
@@ -182,6 +185,39 @@ async fn what_is_no_call_is_refused() {
     }
     let snappy = post(&server, path, &[authorized, ("grpc-encoding", "snappy")], frame(b"")).await;
     assert_eq!(snappy.text("grpc-accept-encoding"), "identity,gzip");
+}
+
+#[tokio::test]
+async fn a_question_of_reflection_that_cannot_be_read_ends_it_with_a_refusal() {
+    let server = server().await;
+    let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    let services = frame(&[0x3a, 0]);
+    let told = post(&server, path, &[], [services.clone(), services.clone()].concat()).await;
+    assert_eq!((told.status(), told.messages.len()), ("0", 2));
+    let lying = frame(&[0x1a, 0xff, 0x0f]);
+    let told = post(&server, path, &[], [services.clone(), lying, services].concat()).await;
+    assert_eq!((told.status(), told.messages.len()), ("3", 1));
+    let long = post(&server, path, &[], vec![0, 0, 1, 0, 0]).await;
+    assert_eq!((long.status(), long.messages.len()), ("8", 0));
+}
+
+#[tokio::test]
+async fn a_flood_of_metadata_is_refused_and_the_next_call_is_served() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let long = "x".repeat(1_000);
+    for count in [30, 3_000] {
+        let mut call = client.post(format!("{}/stentor.v1.Topics/ListTopics", server.url));
+        call = call.header("content-type", "application/grpc").bearer_auth(&tenant.key).body(frame(b""));
+        for number in 0..count {
+            call = call.header(format!("x-{number}"), &long);
+        }
+        // A moderate flood gets an answer, a large one ends the connection.
+        let status = call.send().await.map(|answer| answer.status().as_u16());
+        assert!(status.as_ref().map_or(count > 30, |status| *status == 431), "{count}: {status:?}");
+    }
+    assert_eq!(ask(&server, &tenant.key, "Topics/ListTopics", json!({})).await.status(), "0");
 }
 
 #[tokio::test]
