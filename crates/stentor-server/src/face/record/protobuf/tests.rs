@@ -69,8 +69,9 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again_whatever_the_record(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        for shape in description().records().filter(|shape| !shape.is_choice) {
-            let Value::Object(record) = Source(&bytes).record(shape) else { unreachable!("no choice") };
+        for shape in description().records() {
+            // A choice without content is a word in JSON, and no record of its own.
+            let Value::Object(record) = Source(&bytes).record(shape) else { continue };
             let written = Schema::get().write(&shape.name, &record).expect("written");
             let read = Schema::get().read(&shape.name, &written, &limits());
             prop_assert_eq!(read.as_ref(), Ok(&record), "{}", shape.name);
@@ -79,8 +80,8 @@ proptest! {
 
     #[test]
     fn bytes_of_any_kind_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let streamed = ["ChangeDeviceRequest", "ImportDeviceStreamRequest"];
-        for name in ["SendMessageRequest", "RegisterDeviceRequest", "Status"].into_iter().chain(streamed) {
+        for shape in description().records() {
+            let name = &shape.name;
             if let Ok(record) = Schema::get().read(name, &bytes, &limits()) {
                 let again = Schema::get().write(name, &record).expect("written");
                 prop_assert_eq!(Schema::get().read(name, &again, &limits()), Ok(record));
