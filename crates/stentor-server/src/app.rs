@@ -36,6 +36,9 @@ use crate::shares::Shares;
 use crate::status::ServerStatus;
 use reload::Reloads;
 
+/// Most ledgers, and most states of health, that are watched at once: each is read once a second.
+const WATCHES_MAX_COUNT: usize = 256;
+
 /// A server that is built and not yet serving.
 pub struct BuiltServer {
     listener: Listener,
@@ -246,6 +249,8 @@ fn request_limits(config: &ApiConfig) -> RequestLimits {
     RequestLimits {
         places: Shares::new(config.requests_max_count, share, 1),
         bodies: Shares::new(config.bodies_max_bytes, share, largest),
+        watches: Shares::new(WATCHES_MAX_COUNT, share, 1),
+        health_watches: Shares::new(WATCHES_MAX_COUNT, share, 1),
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
     }

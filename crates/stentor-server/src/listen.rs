@@ -28,11 +28,18 @@ use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
+pub(crate) use counted::RequestConnection;
 pub(crate) use socket_counts::SocketCounts;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 const STREAMS_MAX_COUNT: u32 = 256;
+/// What comes of a body before it is read.
+const STREAM_WINDOW_BYTES: u32 = 128 * 1_024;
+/// What comes of all bodies of a connection before it is read. h2 ends a connection with ENHANCE_YOUR_CALM whose frames, not
+/// read yet, take half of this beside their bytes: 256 bytes each, less what they carry. A stream of small messages must
+/// stay below that when it fills its own window with frames of 28 bytes, which is sixteen times smaller for this reason.
+const CONNECTION_WINDOW_BYTES: u32 = 2 * 1_024 * 1_024;
 /// What an HTTP/1.1 connection holds of a request before it is worked on: the headers at most.
 const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
 /// Time that a connection without requests has to end when it is told to.
@@ -182,8 +189,8 @@ impl ConnectionProtocol for Http {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self(router) = self;
-        let Accepted { peer, place, stopping, timeouts } = accepted;
-        let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
+        let service = TowerToHyperService::new(Counted::new(router, &accepted));
+        let Accepted { place, stopping, timeouts, .. } = accepted;
         let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
         let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
@@ -222,6 +229,7 @@ fn builder(header_wait: Duration) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX_COUNT)
         .keep_alive_interval(PING_INTERVAL)
-        .adaptive_window(true);
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     builder
 }

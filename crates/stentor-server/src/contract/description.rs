@@ -5,6 +5,7 @@ mod numbers;
 use std::sync::OnceLock;
 
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes};
+use super::streams::{self, StreamShape};
 use super::{Asking, Facts, Operation};
 pub use numbers::{Numbers, appended};
 
@@ -26,6 +27,10 @@ pub struct Description {
     pub operations: Vec<OperationShape>,
     /// Records by name.
     pub shapes: Shapes,
+    /// Operations in pieces.
+    pub streams: Vec<StreamShape>,
+    /// Records that only these have, by name.
+    pub streamed: Shapes,
     /// Numbers of operations and fields.
     pub numbers: Numbers,
 }
@@ -37,13 +42,17 @@ pub fn description() -> &'static Description {
     DESCRIPTION.get_or_init(|| {
         let mut shapes = Shapes::default();
         let mut operations = super::table::describe(&mut shapes);
+        let mut streamed = Shapes::default();
+        let mut streams = streams::describe(&operations, &mut streamed);
         let numbers = Numbers::kept();
         operations.iter_mut().for_each(|one| {
             numbers.sort(&mut one.request);
             numbers.sort(&mut one.reply);
         });
-        shapes.0.values_mut().for_each(|record| numbers.sort(record));
-        Description { operations, shapes, numbers }
+        streams.iter_mut().for_each(|one| numbers.sort(&mut one.request));
+        let all = shapes.0.values_mut().chain(streamed.0.values_mut());
+        all.for_each(|record| numbers.sort(record));
+        Description { operations, shapes, streams, streamed, numbers }
     })
 }
 
@@ -51,8 +60,11 @@ impl Description {
     /// Lists every record: what operations take and reply, and what is inside.
     pub fn records(&self) -> impl Iterator<Item = &RecordShape> {
         let own = self.operations.iter().flat_map(|one| [&one.request, &one.reply]);
+        let in_pieces = self.streams.iter().map(|one| &one.request).chain(self.streamed.0.values());
         let mut known = std::collections::BTreeSet::new();
-        own.chain(self.shapes.0.values()).filter(move |record| known.insert(record.name.clone()))
+        own.chain(self.shapes.0.values())
+            .chain(in_pieces)
+            .filter(move |record| known.insert(record.name.clone()))
     }
 
     /// Returns the record of a name.

@@ -21,6 +21,7 @@ pub mod schedules;
 pub mod services;
 pub mod shape;
 pub mod status;
+pub mod streams;
 pub mod table;
 pub mod topics;
 pub mod users;

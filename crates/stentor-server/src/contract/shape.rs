@@ -53,7 +53,12 @@ pub struct FieldShape {
     pub shape: Shape,
     /// Whether it must be there.
     pub is_required: bool,
+    /// Whether it can be cleared, which is something else than leaving it out: JSON has null for it, or the empty list.
+    pub is_clearable: bool,
 }
+
+/// The field in which a format without null names what is cleared.
+pub const CLEAR: &str = "clear";
 
 /// All records by their names.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +74,8 @@ impl FieldShape {
     /// Describes a field that may be absent.
     #[must_use]
     pub fn optional(name: &str, shape: Shape, about: &str) -> Self {
-        Self { name: name.to_owned(), about: about.to_owned(), shape, is_required: false }
+        let (name, about) = (name.to_owned(), about.to_owned());
+        Self { name, about, shape, is_required: false, is_clearable: false }
     }
 
     /// Describes a field that must be there.
@@ -84,6 +90,16 @@ impl RecordShape {
     #[must_use]
     pub fn new(name: &str, about: &str, fields: Vec<FieldShape>) -> Self {
         Self { name: name.to_owned(), about: about.to_owned(), fields, is_choice: false }
+    }
+
+    /// Returns the field that a format without null has beside the others, if anything can be cleared.
+    #[must_use]
+    pub fn clear_field(&self) -> Option<FieldShape> {
+        let clearable = self.fields.iter().filter(|field| field.is_clearable);
+        let names: Vec<_> = clearable.map(|field| format!("`{}`", field.name)).collect();
+        let (last, others) = names.split_last()?;
+        let about = format!("Names of the fields to clear: {} or {last}.", others.join(", "));
+        Some(FieldShape::optional(CLEAR, Shape::List(Box::new(Shape::Text)), &about))
     }
 
     /// Returns the field of this name.

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::HeaderMap;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse as _;
 use ipnet::IpNet;
 
+use super::http::middleware::{no_such_address, outer};
+use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{ReadTimeout, RequestLimits};
 use super::socket::SocketFace;
 use crate::contract::table::ShowStatus;
@@ -58,6 +63,7 @@ impl Api {
             .merge(super::discovery::router())
             .merge(super::soap::router(self))
             .merge(super::grpc::router(self))
+            .merge(nowhere())
             .with_state(self.clone())
     }
 
@@ -109,6 +115,16 @@ impl Api {
     pub(super) fn has_docs(&self) -> bool {
         self.0.docs
     }
+}
+
+/// Answers at addresses that do not exist, calls of gRPC in their own form.
+fn nowhere() -> Router<Api> {
+    let write: WriteRefusal = super::rest::write_refusal;
+    let answer = async |headers: HeaderMap| match super::grpc::is_call(&headers) {
+        true => super::grpc::no_such_service(),
+        false => Refusal(no_such_address()).into_response(),
+    };
+    Router::new().fallback(answer).layer(from_fn_with_state(write, outer))
 }
 
 impl<O: Operation> Serve<O> for Api

@@ -9,23 +9,45 @@ use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::response::Response;
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::PeerAddress;
-use super::connections::Place;
+use super::connections::{AtWork, Place};
+use super::{Accepted, PeerAddress};
 
 /// A router and the connection's place.
 #[derive(Clone)]
 pub(super) struct Counted {
     router: Router,
-    place: Arc<Place>,
     peer: PeerAddress,
+    connection: RequestConnection,
+}
+
+/// The connection of a request, for whoever answers it piece by piece.
+#[derive(Clone)]
+pub(crate) struct RequestConnection {
+    place: Arc<Place>,
+    stopping: CancellationToken,
+}
+
+impl RequestConnection {
+    /// Keeps the connection from being idle as long as what it returns is held.
+    pub(crate) fn begin(&self) -> AtWork {
+        self.place.begin()
+    }
+
+    /// Waits until the server is told to end.
+    pub(crate) async fn stopping(&self) {
+        self.stopping.cancelled().await;
+    }
 }
 
 impl Counted {
-    /// Counts the router's requests at this place, and tells each its peer.
-    pub(super) const fn new(router: Router, place: Arc<Place>, peer: PeerAddress) -> Self {
-        Self { router, place, peer }
+    /// Counts the router's requests at a connection's place, and tells each its peer and its connection.
+    pub(super) fn new(router: Router, accepted: &Accepted) -> Self {
+        let Accepted { peer, place, stopping, .. } = accepted;
+        let connection = RequestConnection { place: place.clone(), stopping: stopping.clone() };
+        Self { router, peer: *peer, connection }
     }
 }
 
@@ -42,8 +64,9 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let mut at_work = self.place.begin();
+        let mut at_work = self.connection.begin();
         request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.connection.clone());
         let answer = self.router.call(request);
         Box::pin(async move {
             let answer = answer.await?;

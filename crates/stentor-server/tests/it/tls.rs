@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use http_body_util::BodyExt as _;
 use reqwest::{Client, ClientBuilder, Method};
 use serde_json::json;
 
@@ -73,6 +74,17 @@ async fn tls_is_served_from_files() {
     let client = server.open(Method::GET, "/healthz").version(reqwest::Version::HTTP_11);
     assert_eq!(client.read().await.status, 200);
     assert!(metrics(&server).await.contains("stentor_tls_certificate_left_seconds "));
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_goes_over_tls_on_the_protocol_that_alpn_chose() {
+    let server = server(&[Made::new()]).await;
+    let call = server.open(Method::POST, "/grpc.health.v1.Health/Check").body(vec![0; 5]);
+    let answer = call.header("content-type", "application/grpc").send().await.expect("an answer");
+    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
+    let body = reqwest::Body::from(answer).collect().await.expect("a body");
+    assert_eq!(body.trailers().expect("trailers")["grpc-status"], "0");
+    assert_eq!(body.to_bytes()[..], [0, 0, 0, 0, 2, 0x08, 1], "it serves");
 }
 
 #[tokio::test]

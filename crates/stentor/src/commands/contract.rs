@@ -5,6 +5,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::{Value, json};
 use stentor_server::contract::Facts;
+use stentor_server::contract::streams::{STREAMS, StreamFacts};
 use stentor_server::contract::table::OPERATIONS;
 use stentor_server::face::{DESCRIPTIONS, FACES};
 
@@ -28,8 +29,10 @@ impl Contract {
         }
         let missing: Vec<_> = OPERATIONS.iter().flat_map(missing).collect();
         let operations: Vec<Value> = OPERATIONS.iter().map(operation).collect();
-        output.result(&json!({"operations": operations, "missing": missing}), || {
-            table(["operation", "faces", "repeatable"], OPERATIONS.iter().map(row))
+        let streams: Vec<Value> = STREAMS.iter().map(stream).collect();
+        output.result(&json!({"operations": operations, "streams": streams, "missing": missing}), || {
+            let rows = OPERATIONS.iter().map(row).chain(STREAMS.iter().map(stream_row));
+            table(["operation", "faces", "repeatable"], rows)
         })?;
         if !missing.is_empty() {
             bail!("a face lacks an operation: {}", missing.join(", "));
@@ -38,8 +41,8 @@ impl Contract {
     }
 }
 
-fn faces_of(facts: &Facts) -> Vec<&'static str> {
-    FACES.iter().filter(|face| (face.carries)(facts.name)).map(|face| face.name).collect()
+fn faces_of(name: &str) -> Vec<&'static str> {
+    FACES.iter().filter(|face| (face.carries)(name)).map(|face| face.name).collect()
 }
 
 /// Lists the faces that lack an operation, each with its name.
@@ -55,11 +58,25 @@ fn operation(facts: &Facts) -> Value {
         "about": facts.sentences(),
         "repeatable": facts.repeatable,
         "errors": errors,
-        "faces": faces_of(facts),
+        "faces": faces_of(facts.name),
     })
+}
+
+/// Tells of an operation in pieces; a face whose format knows no streams need not carry it.
+fn stream(facts: &StreamFacts) -> Value {
+    json!({
+        "stream": facts.name,
+        "about": facts.about,
+        "operation": facts.operation,
+        "faces": faces_of(facts.name),
+    })
+}
+
+fn stream_row(facts: &StreamFacts) -> [String; 3] {
+    [facts.name.to_owned(), faces_of(facts.name).join(" "), String::new()]
 }
 
 fn row(facts: &Facts) -> [String; 3] {
     let repeatable = if facts.repeatable { "yes" } else { "" };
-    [facts.name.to_owned(), faces_of(facts).join(" "), repeatable.to_owned()]
+    [facts.name.to_owned(), faces_of(facts.name).join(" "), repeatable.to_owned()]
 }

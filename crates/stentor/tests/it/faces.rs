@@ -18,7 +18,7 @@ fn zeep_uses_the_soap_face_from_its_description_alone() {
 fn the_soap_client_of_php_uses_the_soap_face_from_its_description_alone() {
     let has_soap = Command::new("php").args(["-r", "exit(class_exists('SoapClient') ? 0 : 1);"]).status();
     if !has_soap.is_ok_and(|status| status.success()) {
-        return skip("PHP with its SOAP extension is not installed (php-cli, php-soap)");
+        return skip(&["judges"], "PHP with its SOAP extension is not installed (php-cli, php-soap)");
     }
     Shop::open().ask(Command::new("php").arg(clients("faces").join("soap_judge.php")));
 }
@@ -48,16 +48,21 @@ fn apache_xml_rpc_uses_the_xml_rpc_face() {
 }
 
 /// A server with an app, and a key of it.
-struct Shop {
-    directory: TempDir,
-    server: Server,
-    key: String,
+pub(crate) struct Shop {
+    pub(crate) directory: TempDir,
+    pub(crate) server: Server,
+    pub(crate) key: String,
 }
 
 impl Shop {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
+        Self::open_with("")
+    }
+
+    /// Opens one on a server with settings of its own.
+    pub(crate) fn open_with(settings: &str) -> Self {
         let directory = TempDir::new().unwrap();
-        let server = Server::start(directory.path());
+        let server = Server::start_with(directory.path(), settings);
         let made = server.ok(&["app", "create", "shop"]);
         server.ok(&["app", "credential", "set", "--provider", "null"]);
         let key = made["key"]["secret"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
@@ -65,14 +70,14 @@ impl Shop {
     }
 
     /// Has a client use the server; it ends well when it is content.
-    fn ask(&self, client: &mut Command) {
+    pub(crate) fn ask(&self, client: &mut Command) {
         let client = client.current_dir(self.directory.path());
         let told = ran(client.args([self.server.process.url(), &self.key]));
         assert!(told.contains("is content"), "{told}");
     }
 }
 
-fn ran(command: &mut Command) -> String {
+pub(crate) fn ran(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{errors}");
@@ -89,24 +94,29 @@ fn jars(home: &Path) -> String {
     format!("{}/lib/*", home.display())
 }
 
-fn clients(name: &str) -> PathBuf {
+pub(crate) fn clients(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients").join(name)
 }
 
 /// Finds a client where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
-fn home(client: &str, pins: &str) -> Option<PathBuf> {
+pub(crate) fn home(client: &str, pins: &str) -> Option<PathBuf> {
+    home_wanted_by(&["judges"], client, pins)
+}
+
+/// The same for a client that must be there only where all of these words are required.
+pub(crate) fn home_wanted_by(words: &[&str], client: &str, pins: &str) -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join(client);
     if std::fs::read(home.join("pins")).ok() == std::fs::read(clients(client).join(pins)).ok() {
         return Some(home);
     }
-    skip(&format!("{client} is not installed: run tests/judges/install"));
+    skip(words, &format!("{client} is not installed: run tests/judges/install"));
     None
 }
 
-/// Says that a client is missing, where everybody sees it, or fails where it must not be.
-fn skip(why: &str) {
+/// Says that a client is missing, where everybody sees it, or fails where each of these words demands it.
+fn skip(words: &[&str], why: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|word| word.trim() == "judges");
+    let is_required = words.iter().all(|wanted| required.split(',').any(|word| word.trim() == *wanted));
     assert!(!is_required, "{why} (STENTOR_TEST_REQUIRE wants it)");
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

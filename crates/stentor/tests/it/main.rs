@@ -13,6 +13,7 @@ mod discovery;
 mod doctor;
 mod energy;
 mod faces;
+mod faces_grpc;
 mod lab;
 mod link;
 mod logs;

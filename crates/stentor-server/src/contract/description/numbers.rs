@@ -54,7 +54,7 @@ impl Numbers {
         }
         for record in description.records() {
             let known = self.records.entry(record.name.clone()).or_default();
-            for field in &record.fields {
+            for field in record.fields.iter().chain(&record.clear_field()) {
                 let next = known.values().max().map_or(1, |last| last + 1);
                 known.entry(field.name.clone()).or_insert(next);
             }

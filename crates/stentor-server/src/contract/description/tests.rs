@@ -1,5 +1,9 @@
 use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
+
+use super::super::devices::DeviceChange;
+use super::super::shape::CLEAR;
 use super::*;
 
 #[test]
@@ -32,6 +36,7 @@ fn no_record_has_a_field_twice_and_what_it_refers_to_is_known() {
         let names: BTreeSet<_> = record.fields.iter().map(|field| &field.name).collect();
         assert_eq!(names.len(), record.fields.len(), "{record:?}");
         record.fields.iter().for_each(|field| check(&field.shape, description));
+        assert!(record.clear_field().is_none() || record.field(CLEAR).is_none(), "{record:?}");
     }
 }
 
@@ -66,4 +71,28 @@ fn a_target_is_a_choice_and_overrides_stand_beside_the_fields_of_a_message() {
     assert_eq!(shape_of("ttl_seconds"), Some(Shape::Int));
     assert_eq!(shape_of("idempotency_key"), Some(Shape::Text));
     assert!(send.field("target").is_some_and(|field| field.is_required));
+}
+
+#[test]
+fn what_can_be_cleared_of_a_device_is_what_null_or_the_empty_list_changes() {
+    let record = description().record("ChangeDeviceRequest").expect("a record");
+    let decoded = |json: Value| serde_json::from_value::<DeviceChange>(json).ok();
+    let nothing = decoded(json!({}));
+    for field in record.fields.iter().filter(|field| !["device", "app"].contains(&field.name.as_str())) {
+        let cleared = if matches!(field.shape, Shape::List(_)) { json!([]) } else { Value::Null };
+        let changes = decoded(json!({ field.name.clone(): cleared })) != nothing;
+        assert_eq!(field.is_clearable, changes, "{}", field.name);
+    }
+}
+
+#[test]
+fn streams_stand_for_operations_and_what_they_ask_and_reply_has_numbers() {
+    let description = description();
+    assert_eq!(description.streams.len(), super::streams::STREAMS.len());
+    for one in &description.streams {
+        let behind = description.operations.iter().find(|two| two.facts.name == one.facts.operation);
+        assert_eq!(behind.map(|two| &two.reply), Some(&one.reply), "{}", one.facts.name);
+        assert!(description.operations.iter().all(|two| two.facts.name != one.facts.name));
+        assert!(description.numbers.records.contains_key(&one.request.name), "{}", one.request.name);
+    }
 }

@@ -38,7 +38,10 @@ fn record(name: &str, schema: &Value, known: &Map<String, Value>) -> RecordShape
         Some(choices) => (choices.iter().flat_map(|choice| choice_field(choice, known)).collect(), true),
         None => (fields_of(schema, known), false),
     };
-    let fields = in_order(fields, schema).into_iter().chain(beside(name)).collect();
+    let mut fields: Vec<_> = in_order(fields, schema).into_iter().chain(beside(name)).collect();
+    for field in &mut fields {
+        field.is_clearable = clearable(name).contains(&field.name.as_str());
+    }
     RecordShape { name: name.to_owned(), about, fields, is_choice }
 }
 
@@ -73,6 +76,7 @@ fn fields_of(schema: &Value, known: &Map<String, Value>) -> Vec<FieldShape> {
             about: about(property),
             shape: shape(property, known),
             is_required: required.iter().any(|other| *other == name),
+            is_clearable: false,
         })
         .collect()
 }
@@ -124,6 +128,14 @@ fn in_order(mut fields: Vec<FieldShape>, schema: &Value) -> Vec<FieldShape> {
     let place = |field: &FieldShape| required.iter().position(|name| **name == field.name);
     fields.sort_by_key(|field| place(field).unwrap_or(usize::MAX));
     fields
+}
+
+/// Returns the fields of a record that can be cleared; a schema says no more of them than that they may be absent.
+fn clearable(name: &str) -> &'static [&'static str] {
+    match name {
+        "DeviceChange" => &["locale", "tags", "time_zone", "user"],
+        _ => &[],
+    }
 }
 
 /// Returns the fields that stand in a record beside those of its type: push services name them.

@@ -17,6 +17,18 @@ pub(super) fn deadline(headers: &HeaderMap) -> ServiceResult<Option<Duration>> {
     read(text).map(Some).ok_or_else(wrong)
 }
 
+/// Waits for something as long as the caller does.
+pub(super) async fn within<T>(
+    wait: Option<Duration>,
+    served: impl Future<Output = ServiceResult<T>>,
+) -> ServiceResult<T> {
+    match wait {
+        None => served.await,
+        Some(wait) if wait.is_zero() => Err(passed()),
+        Some(wait) => tokio::time::timeout(wait, served).await.unwrap_or_else(|_| Err(passed())),
+    }
+}
+
 /// Returns the problem of a caller who no longer waits.
 pub(super) fn passed() -> Problem {
     Problem::new(ErrorCode::RequestTimeout, "the deadline of the call has passed")

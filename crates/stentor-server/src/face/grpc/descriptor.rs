@@ -6,6 +6,7 @@ use super::methods::{FILE, PACKAGE, Service, services};
 use super::proto::{has_presence, is_in_choice};
 use crate::contract::description::description;
 use crate::contract::shape::{RecordShape, Shape};
+use crate::contract::streams::StreamFlow;
 
 /// Numbers of the types of fields (descriptor.proto).
 const DOUBLE: u64 = 1;
@@ -31,11 +32,16 @@ pub(super) fn file() -> Vec<u8> {
 fn service(service: &Service) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, service.name.as_bytes(), &mut out);
-    for one in &service.operations {
+    for one in &service.methods {
         let mut method = Vec::new();
-        put_field(1, one.facts.type_name.as_bytes(), &mut method);
+        put_field(1, one.name.as_bytes(), &mut method);
         put_field(2, full(&one.request.name).as_bytes(), &mut method);
         put_field(3, full(&one.reply.name).as_bytes(), &mut method);
+        match one.flow {
+            Some(StreamFlow::Asked) => put_number(5, 1, &mut method),
+            Some(StreamFlow::Replied) => put_number(6, 1, &mut method),
+            None => {}
+        }
         put_field(2, &method, &mut out);
     }
     out
@@ -45,7 +51,10 @@ fn message(record: &RecordShape) -> Vec<u8> {
     let mut out = Vec::new();
     put_field(1, record.name.as_bytes(), &mut out);
     let mut oneofs: Vec<String> = record.is_choice.then(|| "choice".to_owned()).into_iter().collect();
-    for one in &record.fields {
+    // Go's reader wants the fields of a choice one behind the other.
+    let (chosen, beside): (Vec<_>, Vec<_>) = record.fields.iter().partition(|one| is_in_choice(record, one));
+    let clear = record.clear_field();
+    for one in chosen.into_iter().chain(beside).chain(&clear) {
         let Some(number) = description().numbers.field(&record.name, &one.name) else { continue };
         let mut written = field(&one.name, number, &one.shape, &record.name);
         if is_in_choice(record, one) {

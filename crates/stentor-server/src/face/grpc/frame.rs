@@ -7,31 +7,21 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 /// Bytes before a message.
 pub(super) const HEAD_BYTES: usize = 5;
 
-/// Returns the one message of a call whose body is whole.
-pub(super) fn only(body: &Bytes) -> ServiceResult<Bytes> {
+/// Returns the mark and the one message of a call whose body is whole.
+pub(super) fn only(body: &Bytes) -> ServiceResult<(u8, Bytes)> {
     let broken = || Problem::new(ErrorCode::InvalidRequest, "the body is not one frame with one message");
     let (head, message) = body.split_first_chunk::<HEAD_BYTES>().ok_or_else(broken)?;
     let [mark, length @ ..] = *head;
-    check_mark(mark)?;
     if u32::from_be_bytes(length) as usize != message.len() {
         return Err(broken());
     }
-    Ok(body.slice(HEAD_BYTES..))
+    Ok((mark, body.slice(HEAD_BYTES..)))
 }
 
-/// Returns the frame of a message.
-pub(super) fn of(message: &[u8]) -> Bytes {
+/// Returns the frame of a message, which is compressed when the mark is 1.
+pub(super) fn of(mark: u8, message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    [&[0][..], &length.to_be_bytes(), message].concat().into()
-}
-
-/// Refuses a message that is compressed.
-pub(super) fn check_mark(mark: u8) -> ServiceResult<()> {
-    match mark {
-        0 => Ok(()),
-        1 => Err(Problem::new(ErrorCode::UnsupportedMediaType, "compressed messages are not read")),
-        _ => Err(Problem::new(ErrorCode::InvalidRequest, "a frame begins with 0 or 1")),
-    }
+    [&[mark][..], &length.to_be_bytes(), message].concat().into()
 }
 
 #[cfg(test)]
@@ -40,15 +30,13 @@ mod tests {
 
     #[test]
     fn one_frame_is_read_and_all_else_is_refused() {
-        assert_eq!(only(&of(b"abc")), Ok(Bytes::from_static(b"abc")));
-        assert_eq!(only(&of(b"")), Ok(Bytes::new()));
+        assert_eq!(only(&of(1, b"abc")), Ok((1, Bytes::from_static(b"abc"))));
+        assert_eq!(only(&of(0, b"")), Ok((0, Bytes::new())));
         let code = |bytes: &'static [u8]| only(&Bytes::from_static(bytes)).map_err(|problem| problem.code);
         let invalid = Err(ErrorCode::InvalidRequest);
         assert_eq!(code(b""), invalid);
         assert_eq!(code(&[0, 0, 0, 0]), invalid);
         assert_eq!(code(&[0, 0xff, 0xff, 0xff, 0xff, 1]), invalid);
         assert_eq!(code(&[0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0]), invalid);
-        assert_eq!(code(&[2, 0, 0, 0, 0]), invalid);
-        assert_eq!(code(&[1, 0, 0, 0, 0]), Err(ErrorCode::UnsupportedMediaType));
     }
 }

@@ -1,6 +1,8 @@
 //! Which services there are and which methods they have: a service a noun, a method an operation.
 
 use crate::contract::description::{OperationShape, description};
+use crate::contract::shape::RecordShape;
+use crate::contract::streams::{StreamFlow, StreamShape};
 
 /// The package of all that this face describes.
 pub(super) const PACKAGE: &str = "stentor.v1";
@@ -12,20 +14,50 @@ const RENAMED: &[(&str, &str)] = &[("status", "ServerStatus")];
 /// A service with its methods, in the order of the table.
 pub(super) struct Service {
     pub(super) name: String,
-    pub(super) operations: Vec<&'static OperationShape>,
+    pub(super) methods: Vec<Method>,
+}
+
+/// A method as its descriptions need it.
+pub(super) struct Method {
+    /// The name of the operation, or of the stream.
+    pub(super) operation: &'static str,
+    pub(super) name: &'static str,
+    pub(super) about: String,
+    pub(super) request: &'static RecordShape,
+    pub(super) reply: &'static RecordShape,
+    /// What comes in pieces, if anything does.
+    pub(super) flow: Option<StreamFlow>,
 }
 
 /// Lists the services.
 pub(super) fn services() -> Vec<Service> {
     let mut services: Vec<Service> = Vec::new();
-    for one in &description().operations {
-        let name = service_name(one.facts.noun_and_verb().0);
+    let streams = description().streams.iter().map(in_pieces);
+    for one in description().operations.iter().map(whole).chain(streams) {
+        let name = service_name(one.operation.split('.').next().unwrap_or_default());
         match services.iter_mut().find(|service| service.name == name) {
-            Some(service) => service.operations.push(one),
-            None => services.push(Service { name, operations: vec![one] }),
+            Some(service) => service.methods.push(one),
+            None => services.push(Service { name, methods: vec![one] }),
         }
     }
     services
+}
+
+fn whole(one: &'static OperationShape) -> Method {
+    let (operation, name, about) = (one.facts.name, one.facts.type_name, one.facts.sentences());
+    Method { operation, name, about, request: &one.request, reply: &one.reply, flow: None }
+}
+
+fn in_pieces(one: &'static StreamShape) -> Method {
+    let (operation, name, about) = (one.facts.name, one.facts.type_name, one.facts.about.to_owned());
+    let flow = Some(one.facts.flow);
+    Method { operation, name, about, request: &one.request, reply: &one.reply, flow }
+}
+
+/// Returns the path of a method.
+pub(super) fn path_of(operation: &str, method: &str) -> String {
+    let noun = operation.split('.').next().unwrap_or_default();
+    format!("/{PACKAGE}.{}/{method}", service_name(noun))
 }
 
 /// Finds the operation of a path such as `/stentor.v1.Messages/SendMessage`.
@@ -53,13 +85,15 @@ mod tests {
         let services = services();
         for service in &services {
             assert!(description().record(&service.name).is_none(), "{} is a record: rename it", service.name);
-            for one in &service.operations {
-                let path = format!("/{PACKAGE}.{}/{}", service.name, one.facts.type_name);
-                assert_eq!(operation(&path).map(|found| found.facts.name), Some(one.facts.name));
+            for one in &service.methods {
+                let path = format!("/{PACKAGE}.{}/{}", service.name, one.name);
+                assert_eq!(path, path_of(one.operation, one.name));
+                let found = operation(&path).map(|found| found.facts.name);
+                assert_eq!(found, one.flow.is_none().then_some(one.operation));
             }
         }
-        let methods: usize = services.iter().map(|service| service.operations.len()).sum();
-        assert_eq!(methods, description().operations.len());
+        let methods: usize = services.iter().map(|service| service.methods.len()).sum();
+        assert_eq!(methods, description().operations.len() + description().streams.len());
         assert!(operation("/stentor.v1.Devices/SendMessage").is_none());
         assert!(operation("/stentor.v1.Messages/").is_none());
     }

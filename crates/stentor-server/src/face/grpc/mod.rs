@@ -2,72 +2,103 @@
 
 mod deadline;
 mod descriptor;
+mod encoding;
 mod frame;
+mod health;
+mod import;
+mod ledger;
 mod methods;
 mod proto;
 mod reflection;
 mod status;
 mod stream;
+mod watch;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{any, post};
+use axum::routing::any;
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, TryStreamExt};
 use http_body_util::{BodyExt as _, Full};
 use stentor_wire::DocumentLimits;
 
 use super::Api;
 use super::http::auth::asked_of;
+use super::http::middleware::RequestId;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{body, middleware};
+use super::http::{RequestPermit, body, middleware};
 use super::record::Dispatcher;
 use super::record::protobuf::Schema;
 use crate::contract::description::OperationShape;
+use crate::contract::streams::{IMPORT_STREAM, STREAMS, StreamFacts, WATCH};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use encoding::MessageEncoding;
 
 pub use proto::proto;
 
 const GRPC: &str = "application/grpc";
 
-/// Returns whether there is a method for the operation of a name.
+/// Returns whether there is a method for the operation, or for the stream, of a name.
 #[must_use]
 pub fn carries(operation: &str) -> bool {
-    let mut all = methods::services().into_iter().flat_map(|service| service.operations);
-    Dispatcher::get().knows(operation) && all.any(|one| one.facts.name == operation)
+    let behind = STREAMS.iter().find(|one| one.name == operation).map_or(operation, |one| one.operation);
+    let mut all = methods::services().into_iter().flat_map(|service| service.methods);
+    Dispatcher::get().knows(behind) && all.any(|one| one.operation == operation)
 }
 
 /// Builds the routes of this face.
 pub(super) fn router(api: &Api) -> Router<Api> {
     let write: WriteRefusal = status::write;
     let path = |service: &methods::Service| format!("/{}.{}/{{method}}", methods::PACKAGE, service.name);
-    let services = methods::services();
     let told = reflection::PATHS.iter();
-    let told = told.fold(Router::new(), |router, path| router.route(path, post(reflection::answer)));
+    let told = told.fold(Router::new(), |router, path| router.route(path, any(reflection::answer)));
+    let told = told.route(health::CHECK, any(health::check));
+    let services = methods::services();
     services
         .iter()
         .fold(told, |router, service| router.route(&path(service), any(answer)))
         .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .merge(lasting())
         .layer(from_fn_with_state(write, middleware::outer))
 }
 
+/// Routes of what lasts as long as there is something to read or to tell: it has limits of its own.
+fn lasting() -> Router<Api> {
+    let path = |stream: &StreamFacts| methods::path_of(stream.name, stream.type_name);
+    Router::new()
+        .route(&path(&IMPORT_STREAM), any(import::answer))
+        .route(&path(&WATCH), any(ledger::answer))
+        .route(health::WATCH, any(health::watch))
+}
+
+/// Returns whether a request is a call, wherever it goes.
+pub(super) fn is_call(headers: &HeaderMap) -> bool {
+    content_type(headers).starts_with(GRPC)
+}
+
+/// Answers a call of a service that does not exist.
+pub(super) fn no_such_service() -> Response {
+    let mut response = Response::default();
+    status::write(&mut response, &Problem::new(ErrorCode::MethodNotAllowed, "there is no such service"), "");
+    response
+}
+
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
-    check_type(request.headers())?;
+    if let Some(refused) = refused_type(request.headers()) {
+        return Ok(refused);
+    }
     let Some(operation) = methods::operation(request.uri().path()) else {
         return Err(Problem::new(ErrorCode::MethodNotAllowed, "there is no such method").into());
     };
-    let served = match deadline::deadline(request.headers())? {
-        None => serve(&api, operation, request).await,
-        Some(wait) if wait.is_zero() => Err(deadline::passed()),
-        Some(wait) => {
-            let served = tokio::time::timeout(wait, serve(&api, operation, request)).await;
-            served.unwrap_or_else(|_| Err(deadline::passed()))
-        }
-    };
-    Ok(written(&served?))
+    let wanted = MessageEncoding::of_reply(request.headers());
+    let wait = deadline::deadline(request.headers())?;
+    let message = deadline::within(wait, serve(&api, operation, request)).await?;
+    Ok(written(&message, wanted))
 }
 
 /// Serves one call with one message, and returns the message of its reply.
@@ -76,8 +107,7 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let asked = asked_of(&parts, api).await?;
     let max_bytes = api.large_body_max_bytes();
-    let request = Request::from_parts(parts, body);
-    let message = frame::only(&body::read(request, api, max_bytes + frame::HEAD_BYTES).await?)?;
+    let message = only_message(Request::from_parts(parts, body), api, max_bytes).await?;
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };
     let record = Schema::get().read(&operation.request.name, &message, &limits)?;
     let served = Dispatcher::get().call(operation.facts.name, api, asked, record);
@@ -85,17 +115,49 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
     Schema::get().write(&operation.reply.name, &served.await?)
 }
 
-fn check_type(headers: &HeaderMap) -> ServiceResult<()> {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let rest = given.strip_prefix(GRPC).map(|rest| rest.strip_prefix("+proto").unwrap_or(rest));
-    match rest {
-        Some(rest) if rest.is_empty() || rest.starts_with(';') => Ok(()),
-        _ => Err(Problem::new(ErrorCode::UnsupportedMediaType, "the content type must be application/grpc")),
-    }
+/// Reads the body of a call that has one message of so many bytes at most, and returns this message unpacked.
+async fn only_message(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
+    let encoding = MessageEncoding::of_request(request.headers())?;
+    let permit = request.extensions().get::<RequestPermit>().cloned().unwrap_or_default();
+    let (mark, message) = frame::only(&body::read(request, api, max_bytes + frame::HEAD_BYTES).await?)?;
+    encoding.read(mark, message, max_bytes, |bytes| permit.take_room(api.limits(), bytes))
 }
 
-fn written(message: &[u8]) -> Response {
+fn request_id(extensions: &Extensions) -> String {
+    extensions.get::<RequestId>().map(|id| id.0.to_string()).unwrap_or_default()
+}
+
+/// Returns the pieces of a body as they come.
+fn pieces(body: Body) -> BoxStream<'static, ServiceResult<Bytes>> {
+    let broken = |_| Problem::new(ErrorCode::InvalidRequest, "the body broke off");
+    TryStreamExt::map_err(body.into_data_stream(), broken).boxed()
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Returns the answer to a request that is no call, which the specification wants to be one of HTTP.
+fn refused_type(headers: &HeaderMap) -> Option<Response> {
+    let rest = content_type(headers).strip_prefix(GRPC);
+    let rest = rest.map(|rest| rest.strip_prefix("+proto").unwrap_or(rest));
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(';')) {
+        return None;
+    }
+    let why = format!("the content type must be {GRPC} or {GRPC}+proto\n");
+    Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into_response())
+}
+
+fn written(message: &[u8], encoding: MessageEncoding) -> Response {
     let trailers = async { Some(Ok(status::served())) };
-    let body = Full::<Bytes>::new(frame::of(message)).with_trailers(trailers);
-    ([(header::CONTENT_TYPE, GRPC)], Body::new(body)).into_response()
+    let body = Full::<Bytes>::new(encoding.framed(message)).with_trailers(trailers);
+    reply(Body::new(body), encoding)
+}
+
+/// Returns the response whose body has the messages and the trailers.
+fn reply(body: Body, encoding: MessageEncoding) -> Response {
+    let name = |name| HeaderName::from_static(name);
+    let kind = (header::CONTENT_TYPE, GRPC);
+    ([kind, (name(encoding::ENCODING), encoding.name()), (name(encoding::ACCEPTED), encoding::KNOWN)], body)
+        .into_response()
 }

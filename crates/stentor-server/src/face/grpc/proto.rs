@@ -3,6 +3,7 @@
 use super::methods::{PACKAGE, Service, services};
 use crate::contract::description::description;
 use crate::contract::shape::{FieldShape, RecordShape, Shape};
+use crate::contract::streams::StreamFlow;
 
 /// Returns the file from which clients are generated.
 #[must_use]
@@ -18,10 +19,12 @@ pub fn proto() -> String {
 
 fn service(service: &Service, text: &mut String) {
     text.push_str(&format!("\nservice {} {{\n", service.name));
-    for one in &service.operations {
-        comment(&one.facts.sentences(), "  ", text);
-        let (method, asked, replied) = (one.facts.type_name, &one.request.name, &one.reply.name);
-        text.push_str(&format!("  rpc {method}({asked}) returns ({replied});\n"));
+    for one in &service.methods {
+        comment(&one.about, "  ", text);
+        let pieces = |flow| if one.flow == Some(flow) { "stream " } else { "" };
+        let (asks, replies) = (pieces(StreamFlow::Asked), pieces(StreamFlow::Replied));
+        let (method, asked, replied) = (one.name, &one.request.name, &one.reply.name);
+        text.push_str(&format!("  rpc {method}({asks}{asked}) returns ({replies}{replied});\n"));
     }
     text.push_str("}\n");
 }
@@ -36,7 +39,8 @@ fn message(record: &RecordShape, text: &mut String) {
         chosen.into_iter().for_each(|one| field(record, one, "    ", text));
         text.push_str("  }\n");
     }
-    beside.into_iter().for_each(|one| field(record, one, "  ", text));
+    let clear = record.clear_field();
+    beside.into_iter().chain(&clear).for_each(|one| field(record, one, "  ", text));
     text.push_str("}\n");
 }
 

@@ -3,20 +3,20 @@
 
 use std::sync::OnceLock;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
-use http_body_util::BodyExt as _;
 use stentor_wire::WireError;
 use stentor_wire::protobuf::fields::{WireValue, put_field, put_number, read_delimited, read_key, skip};
 
-use super::methods::{FILE, PACKAGE, services};
-use super::stream::Messages;
-use super::{GRPC, descriptor, frame, status};
-use crate::contract::description::{OperationShape, description};
+use super::encoding::MessageEncoding;
+use super::methods::{FILE, Method, PACKAGE, services};
+use super::stream::{Messages, streamed};
+use super::{descriptor, health, pieces, refused_type, request_id};
+use crate::contract::description::description;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
 
@@ -40,24 +40,31 @@ enum ReflectionQuestion<'a> {
 
 /// Answers questions until the client has no more.
 pub(super) async fn answer(State(_): State<Api>, request: Request) -> Result<Response, Refusal> {
-    super::check_type(request.headers())?;
-    let messages = Messages::of(request.into_body(), QUESTION_MAX_BYTES);
-    let answers = unfold((messages, QUESTIONS_MAX_COUNT), async |(mut messages, left)| {
-        let left = left.checked_sub(1)?;
-        let question = messages.next().await?.ok()?;
-        let answer = reply(&question).ok()?;
-        Some((Ok::<_, std::convert::Infallible>(frame::of(&answer)), (messages, left)))
+    if let Some(refused) = refused_type(request.headers()) {
+        return Ok(refused);
+    }
+    let (encoding, wanted) =
+        (MessageEncoding::of_request(request.headers())?, MessageEncoding::of_reply(request.headers()));
+    let request_id = request_id(request.extensions());
+    let messages = Messages::of(pieces(request.into_body()), encoding, QUESTION_MAX_BYTES);
+    let answers = unfold(Some((messages, QUESTIONS_MAX_COUNT)), async |state| {
+        let (mut messages, left) = state?;
+        let answer = messages.next().await?.and_then(|question| reply(&question));
+        let left = left.checked_sub(1).filter(|_| answer.is_ok());
+        Some((answer, left.map(|left| (messages, left))))
     });
-    let body = Body::from_stream(answers).with_trailers(async { Some(Ok(status::served())) });
-    Ok(([(header::CONTENT_TYPE, GRPC)], Body::new(body)).into_response())
+    Ok(streamed(answers.boxed(), wanted, request_id))
 }
 
-fn reply(message: &Bytes) -> Result<Vec<u8>, WireError> {
+fn reply(message: &Bytes) -> ServiceResult<Vec<u8>> {
+    let unreadable = |error: WireError| Problem::new(ErrorCode::InvalidRequest, error.to_string());
     let mut out = Vec::new();
     put_field(2, message, &mut out);
-    let (number, answer) = match question(message)? {
+    let (number, answer) = match question(message).map_err(unreadable)? {
         ReflectionQuestion::File(FILE) => (4, file()),
         ReflectionQuestion::Symbol(name) if is_known(name) => (4, file()),
+        ReflectionQuestion::File(health::FILE) => (4, one(&health::file())),
+        ReflectionQuestion::Symbol(name) if is_of_health(name) => (4, one(&health::file())),
         ReflectionQuestion::Services => (6, service_list()),
         ReflectionQuestion::File(_) | ReflectionQuestion::Symbol(_) => (7, error(5, "there is no such name")),
         ReflectionQuestion::Other => (7, error(12, "that is not told")),
@@ -89,27 +96,34 @@ fn question(mut message: &[u8]) -> Result<ReflectionQuestion<'_>, WireError> {
 fn is_known(name: &str) -> bool {
     let Some(name) = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('.')) else { return false };
     let (first, method) = name.split_once('.').unwrap_or((name, ""));
-    let has = |operations: &[&OperationShape]| {
-        method.is_empty() || operations.iter().any(|one| one.facts.type_name == method)
-    };
+    let has = |methods: &[Method]| method.is_empty() || methods.iter().any(|one| one.name == method);
     description().record(name).is_some()
-        || services().iter().any(|service| service.name == first && has(&service.operations))
+        || services().iter().any(|service| service.name == first && has(&service.methods))
+}
+
+/// Returns whether a full name is one of the health service, its methods or its messages.
+fn is_of_health(name: &str) -> bool {
+    let is_method = || [health::CHECK, health::WATCH].iter().any(|path| path[1..].replace('/', ".") == name);
+    name == health::SERVICE || health::MESSAGES.contains(&name) || is_method()
 }
 
 fn file() -> Vec<u8> {
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();
-    let mut out = Vec::new();
-    put_field(1, FILE.get_or_init(descriptor::file), &mut out);
-    out
+    one(FILE.get_or_init(descriptor::file))
 }
 
 fn service_list() -> Vec<u8> {
+    let own = services().into_iter().map(|service| format!("{PACKAGE}.{}", service.name));
     let mut out = Vec::new();
-    for service in services() {
-        let mut one = Vec::new();
-        put_field(1, format!("{PACKAGE}.{}", service.name).as_bytes(), &mut one);
-        put_field(1, &one, &mut out);
+    for name in own.chain([health::SERVICE.to_owned()]) {
+        put_field(1, &one(name.as_bytes()), &mut out);
     }
+    out
+}
+
+fn one(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_field(1, value, &mut out);
     out
 }
 

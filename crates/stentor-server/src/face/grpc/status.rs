@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use stentor_wire::protobuf::fields::{put_field, put_number};
 
-use super::GRPC;
+use super::{GRPC, encoding};
 use crate::contract::{ErrorCode, Problem};
 
 /// What reasons belong to, in details.
@@ -36,6 +36,7 @@ pub(super) fn write(response: &mut Response, problem: &Problem, request_id: &str
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(GRPC));
+    headers.insert(encoding::ACCEPTED, HeaderValue::from_static(encoding::KNOWN));
     headers.extend(refused(problem, request_id));
 }
 
@@ -45,7 +46,7 @@ pub(super) fn served() -> HeaderMap {
 }
 
 /// Returns the trailers of a call that is refused.
-fn refused(problem: &Problem, request_id: &str) -> HeaderMap {
+pub(super) fn refused(problem: &Problem, request_id: &str) -> HeaderMap {
     let status = status_of(problem.code);
     let details = BASE64_STANDARD_NO_PAD.encode(details(status, problem, request_id));
     let values = [

@@ -1,23 +1,59 @@
-//! Messages that come one after the other.
+//! Messages that come, or go, one after the other.
 
-use axum::body::{Body, BodyDataStream};
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::Response;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, Fuse, unfold};
+use http_body_util::BodyExt as _;
+use tokio::sync::oneshot;
 
-use super::frame::{HEAD_BYTES, check_mark};
+use super::encoding::MessageEncoding;
+use super::frame::HEAD_BYTES;
+use super::{reply, status};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+
+/// Answers with messages until there is no more of them, or one is refused; the trailers tell which.
+pub(super) fn streamed(
+    messages: BoxStream<'static, ServiceResult<Vec<u8>>>,
+    encoding: MessageEncoding,
+    request_id: String,
+) -> Response {
+    let (tell_ending, ending) = oneshot::channel();
+    let told = unfold((messages, Some((tell_ending, request_id))), async |(mut messages, teller)| {
+        match messages.next().await? {
+            Ok(message) => Some((message, (messages, teller))),
+            Err(problem) => {
+                if let Some((tell_ending, request_id)) = teller {
+                    let _nobody_may_listen = tell_ending.send(status::refused(&problem, &request_id));
+                }
+                None
+            }
+        }
+    });
+    let frames = told.map(move |message| Ok::<_, Infallible>(encoding.framed(&message)));
+    let trailers = async { Some(Ok(ending.await.unwrap_or_else(|_| status::served()))) };
+    reply(Body::new(Body::from_stream(frames).with_trailers(trailers)), encoding)
+}
 
 /// The messages of a body, of which no more is held than one message and a piece.
 pub(super) struct Messages {
-    pieces: BodyDataStream,
+    pieces: Fuse<BoxStream<'static, ServiceResult<Bytes>>>,
     held: BytesMut,
+    encoding: MessageEncoding,
     max_bytes: usize,
 }
 
 impl Messages {
-    /// Reads messages of so many bytes at most.
-    pub(super) fn of(body: Body, max_bytes: usize) -> Self {
-        Self { pieces: body.into_data_stream(), held: BytesMut::new(), max_bytes }
+    /// Reads messages of so many bytes at most, unpacked.
+    pub(super) fn of(
+        pieces: BoxStream<'static, ServiceResult<Bytes>>,
+        encoding: MessageEncoding,
+        max_bytes: usize,
+    ) -> Self {
+        Self { pieces: pieces.fuse(), held: BytesMut::new(), encoding, max_bytes }
     }
 
     /// Returns the next message; `None` when the caller has sent all.
@@ -30,7 +66,7 @@ impl Messages {
             }
             match self.pieces.next().await {
                 Some(Ok(piece)) => self.held.extend_from_slice(&piece),
-                Some(Err(_)) => return Some(Err(broken_off())),
+                Some(Err(problem)) => return Some(Err(problem)),
                 None if self.held.is_empty() => return None,
                 None => return Some(Err(broken_off())),
             }
@@ -39,7 +75,6 @@ impl Messages {
 
     fn take(&mut self) -> ServiceResult<Option<Bytes>> {
         let Some(&[mark, ref length @ ..]) = self.held.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
-        check_mark(mark)?;
         let length = u32::from_be_bytes(*length) as usize;
         if length > self.max_bytes {
             let why = format!("a message may have at most {} bytes", self.max_bytes);
@@ -49,10 +84,51 @@ impl Messages {
             return Ok(None);
         }
         self.held.advance(HEAD_BYTES);
-        Ok(Some(self.held.split_to(length).freeze()))
+        let message = self.held.split_to(length).freeze();
+        self.encoding.read(mark, message, self.max_bytes, |_| Ok(())).map(Some)
     }
 }
 
 fn broken_off() -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, "the body broke off")
+    Problem::new(ErrorCode::InvalidRequest, "the body ends within a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream::iter;
+
+    use super::*;
+
+    async fn all(pieces: &[&'static [u8]]) -> ServiceResult<Vec<Bytes>> {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece))).collect();
+        let mut messages = Messages::of(iter(pieces).boxed(), MessageEncoding::Identity, 8);
+        let mut found = Vec::new();
+        while let Some(message) = messages.next().await {
+            found.push(message?);
+        }
+        Ok(found)
+    }
+
+    #[tokio::test]
+    async fn messages_are_found_wherever_the_pieces_are_cut() {
+        let expected = Ok(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]);
+        let whole = b"\0\0\0\0\x02ab\0\0\0\0\0\0\0\0\0\x01c";
+        for cut in 0..whole.len() {
+            let (first, second) = whole.split_at(cut);
+            assert_eq!(all(&[first, second]).await, expected, "{cut}");
+        }
+        assert_eq!(all(&[]).await, Ok(Vec::new()));
+        let nothing = futures_util::stream::unfold((), async |()| None);
+        let mut messages = Messages::of(nothing.boxed(), MessageEncoding::Identity, 8);
+        assert!(messages.next().await.is_none() && messages.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_length_that_lies_is_refused() {
+        let code = async |bytes| all(&[bytes]).await.map_err(|problem| problem.code);
+        assert_eq!(code(b"\0\xff\xff\xff\xffa").await, Err(ErrorCode::PayloadTooLarge));
+        assert_eq!(code(b"\0\0\0\0\x03ab").await, Err(ErrorCode::InvalidRequest));
+        assert_eq!(code(b"\0\0\0").await, Err(ErrorCode::InvalidRequest));
+        assert_eq!(code(b"\x02\0\0\0\0").await, Err(ErrorCode::InvalidRequest));
+    }
 }

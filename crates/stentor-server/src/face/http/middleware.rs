@@ -32,6 +32,10 @@ pub struct RequestLimits {
     pub places: Arc<Shares>,
     /// Bytes of the bodies of these requests.
     pub bodies: Arc<Shares>,
+    /// Places for those who watch something of theirs.
+    pub watches: Arc<Shares>,
+    /// Places for those who watch the server's health, without a key.
+    pub health_watches: Arc<Shares>,
     /// Longest time until a body is there.
     pub body_timeout: Duration,
     /// Longest time of a request.
@@ -67,11 +71,6 @@ pub(crate) async fn inner(State(api): State<Api>, mut request: Request, next: Ne
     let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;
     drop(permit);
     answer.unwrap_or_else(|_| Refusal(timed_out()).into_response())
-}
-
-/// Answers an address that does not exist.
-pub(in crate::face) async fn nowhere() -> Refusal {
-    Refusal(no_such_address())
 }
 
 /// Returns the problem of an address that does not exist.

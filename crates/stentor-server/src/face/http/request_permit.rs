@@ -52,8 +52,12 @@ impl RequestPermit {
         limits: &RequestLimits,
         bytes: usize,
     ) -> ServiceResult<()> {
-        let Some(permit) = extensions.get::<Self>() else { return Ok(()) };
-        let mut held = permit.lock();
+        extensions.get::<Self>().map_or(Ok(()), |permit| permit.take_room(limits, bytes))
+    }
+
+    /// Takes room for so many more bytes, beside those of the body as it came.
+    pub(in crate::face) fn take_room(&self, limits: &RequestLimits, bytes: usize) -> ServiceResult<()> {
+        let mut held = self.lock();
         let app = held.app;
         held.body.get_or_insert_with(|| limits.bodies.part(app)).grow(bytes).map_err(no_room)
     }

@@ -3,6 +3,7 @@
 
 mod asked;
 mod dispatch;
+mod import;
 pub mod protobuf;
 mod reply;
 mod request;
@@ -12,4 +13,5 @@ pub mod xml;
 pub use asked::Asked;
 pub(in crate::face) use dispatch::check_refusal;
 pub use dispatch::{Dispatcher, Record};
+pub(in crate::face) use import::import_lines;
 pub(in crate::face) use subject::Segments;

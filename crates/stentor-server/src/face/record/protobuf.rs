@@ -3,6 +3,7 @@
 //!
 //! A number is `int64`, JSON of any form is a `string` with its text, a list is `repeated`, a map is `map<string, V>`. A field
 //! that must be there has no presence of its own: when it is absent, a number is zero, a list is empty, and a text is missing.
+//! The format has no null: what can be cleared is cleared by its name in the list `clear`, which no other form of a record has.
 //! A choice is a `oneof`; one without content is a `bool` that is true, and its name alone in JSON.
 
 mod layout;

@@ -38,7 +38,6 @@ pub(super) fn router(api: &Api) -> Router<Api> {
     limited
         .merge(open)
         .merge(docs::routes(api.has_docs()))
-        .fallback(middleware::nowhere)
         .layer(from_fn_with_state(write, middleware::outer))
 }
 

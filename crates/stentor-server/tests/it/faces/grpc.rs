@@ -1,16 +1,21 @@
 //! The gRPC face.
 
+mod watches;
+
+use std::io::{Read as _, Write as _};
+
 use http_body_util::BodyExt as _;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use stentor_server::face::record::protobuf::Schema;
 use stentor_wire::DocumentLimits;
 
-use crate::harness::{Reading as _, Server, Tenant, server};
+use crate::harness::{Reading as _, Server, Tenant, server, server_with};
 
 /// What a call came to: messages, and the trailers or, without messages, the headers.
 struct Outcome {
     messages: Vec<Vec<u8>>,
+    was_packed: bool,
     ending: HeaderMap,
 }
 
@@ -41,12 +46,26 @@ fn frame(message: &[u8]) -> Vec<u8> {
 fn frames(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<5>() {
-        assert_eq!(head[0], 0);
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-        messages.push(rest[..length].to_vec());
+        let message = &rest[..length];
+        messages.push(if head[0] == 1 { unpacked(message) } else { message.to_vec() });
         bytes = &rest[length..];
     }
     messages
+}
+
+fn packed_frame(message: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(message).expect("written");
+    let mut framed = frame(&packer.finish().expect("packed"));
+    framed[0] = 1;
+    framed
+}
+
+fn unpacked(message: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    flate2::read::GzDecoder::new(message).read_to_end(&mut all).expect("unpacked");
+    all
 }
 
 /// Sends a body as HTTP/2 without TLS and without asking first, as clients of gRPC do.
@@ -63,7 +82,8 @@ async fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: Vec<u
     let headers = response.headers().clone();
     let body = reqwest::Body::from(response).collect().await.expect("a body");
     let ending = body.trailers().cloned().unwrap_or(headers);
-    Outcome { messages: frames(&body.to_bytes()), ending }
+    let bytes = body.to_bytes();
+    Outcome { was_packed: bytes.first() == Some(&1), messages: frames(&bytes), ending }
 }
 
 async fn ask(server: &Server, key: &str, method: &str, record: Value) -> Outcome {
@@ -148,13 +168,129 @@ async fn what_is_no_call_is_refused() {
         (&[authorized], vec![0, 0xff, 0xff, 0xff, 0xff], "3"),
         (&[authorized], [frame(b""), frame(b"")].concat(), "3"),
         (&[authorized], frame(&[0xff; 11]), "3"),
-        (&[authorized], vec![1, 0, 0, 0, 0], "12"),
+        (&[authorized], frame(&[0x0b].repeat(100_000)), "3"),
+        (&[authorized], frame(&[0x0b, 0x0c]), "3"),
+        (&[authorized], frame(&[0x7a, 0xff, 0xff, 0xff, 0xff, 0x0f]), "3"),
+        (&[authorized], vec![1, 0, 0, 0, 0], "3"),
+        (&[authorized], vec![2, 0, 0, 0, 0], "3"),
+        (&[authorized, ("grpc-encoding", "snappy")], frame(b""), "12"),
         (&[authorized, ("grpc-timeout", "soon")], frame(b""), "3"),
         (&[authorized, ("grpc-timeout", "0n")], frame(b""), "4"),
         (&[], vec![], "16"),
     ] {
         assert_eq!(post(&server, path, headers, body.clone()).await.status(), status, "{headers:?} {body:?}");
     }
-    let unknown = post(&server, "/stentor.v1.Topics/Nothing", &[authorized], frame(b"")).await;
-    assert_eq!(unknown.status(), "12");
+    for unknown in ["/stentor.v1.Topics/Nothing", "/stentor.v1.Nothing/Nothing", "/of.others/Call", "/"] {
+        assert_eq!(post(&server, unknown, &[authorized], frame(b"")).await.status(), "12", "{unknown}");
+    }
+    let snappy = post(&server, path, &[authorized, ("grpc-encoding", "snappy")], frame(b"")).await;
+    assert_eq!(snappy.text("grpc-accept-encoding"), "identity,gzip");
+}
+
+#[tokio::test]
+async fn a_question_of_reflection_that_cannot_be_read_ends_it_with_a_refusal() {
+    let server = server().await;
+    let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    let services = frame(&[0x3a, 0]);
+    let told = post(&server, path, &[], [services.clone(), services.clone()].concat()).await;
+    assert_eq!((told.status(), told.messages.len()), ("0", 2));
+    let lying = frame(&[0x1a, 0xff, 0x0f]);
+    let told = post(&server, path, &[], [services.clone(), lying, services].concat()).await;
+    assert_eq!((told.status(), told.messages.len()), ("3", 1));
+    let long = post(&server, path, &[], vec![0, 0, 1, 0, 0]).await;
+    assert_eq!((long.status(), long.messages.len()), ("8", 0));
+}
+
+#[tokio::test]
+async fn a_flood_of_metadata_is_refused_and_the_next_call_is_served() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let long = "x".repeat(1_000);
+    for count in [30, 3_000] {
+        let mut call = client.post(format!("{}/stentor.v1.Topics/ListTopics", server.url));
+        call = call.header("content-type", "application/grpc").bearer_auth(&tenant.key).body(frame(b""));
+        for number in 0..count {
+            call = call.header(format!("x-{number}"), &long);
+        }
+        // A moderate flood gets an answer, a large one ends the connection.
+        let status = call.send().await.map(|answer| answer.status().as_u16());
+        assert!(status.as_ref().map_or(count > 30, |status| *status == 431), "{count}: {status:?}");
+    }
+    assert_eq!(ask(&server, &tenant.key, "Topics/ListTopics", json!({})).await.status(), "0");
+}
+
+#[tokio::test]
+async fn another_content_type_is_refused_as_http_refuses_it() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for path in [
+        "/stentor.v1.Topics/ListTopics",
+        "/stentor.v1.Devices/ImportDeviceStream",
+        "/stentor.v1.Campaigns/WatchLedger",
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    ] {
+        for kind in ["application/json", "application/grpc+json", "application/grpcx", ""] {
+            let request = server.send(&tenant, reqwest::Method::POST, path).header("content-type", kind);
+            let read = request.body(frame(b"")).read().await;
+            assert_eq!((read.status, read.headers.get("grpc-status")), (415, None), "{path} {kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_larger_than_allowed_is_refused_packed_or_not() {
+    let server = server_with(|config| {
+        config.api.body_max_bytes = 1_000;
+        config.api.large_body_max_bytes = 2_000;
+    })
+    .await;
+    let tenant = server.sender().await;
+    let key = format!("Bearer {}", tenant.key);
+    let authorized = ("authorization", key.as_str());
+    let asked = [authorized, ("grpc-encoding", "gzip")];
+    let unknown_field = |bytes: usize| {
+        let mut message = vec![0xfa, 0x3f];
+        message.extend([(bytes % 128) as u8 | 0x80, (bytes / 128) as u8]);
+        message.extend(vec![b'x'; bytes]);
+        message
+    };
+    let path = "/stentor.v1.Topics/ListTopics";
+    for (bytes, status) in [(1_990, "0"), (2_100, "8"), (9_000, "8")] {
+        let plain = post(&server, path, &[authorized], frame(&unknown_field(bytes))).await;
+        assert_eq!(plain.status(), status, "{bytes}");
+        let packed = post(&server, path, &asked, packed_frame(&unknown_field(bytes))).await;
+        assert_eq!(packed.status(), status, "{bytes}");
+    }
+    let import = "/stentor.v1.Devices/ImportDeviceStream";
+    let good = frame(&unknown_field(900));
+    for large in [frame(&unknown_field(1_100)), packed_frame(&unknown_field(9_000))] {
+        let refused = post(&server, import, &asked, [good.clone(), large].concat()).await;
+        assert_eq!(refused.status(), "3", "a message without a piece comes first");
+    }
+    for large in
+        [frame(&unknown_field(1_100)), packed_frame(&unknown_field(9_000)), vec![0, 0xff, 0xff, 0xff, 0xff]]
+    {
+        assert_eq!(post(&server, import, &asked, large).await.status(), "8");
+    }
+    let cut = post(&server, import, &asked, frame(&unknown_field(900))[..100].to_vec()).await;
+    assert_eq!(cut.status(), "3");
+}
+
+#[tokio::test]
+async fn long_replies_are_packed_for_those_who_read_gzip() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for number in 0..30 {
+        server.device(&tenant, &format!("token-of-a-phone-{number}")).await;
+    }
+    let key = format!("Bearer {}", tenant.key);
+    let asked = [("authorization", key.as_str()), ("grpc-accept-encoding", "identity, gzip")];
+    let listed = post(&server, "/stentor.v1.Devices/ListDevices", &asked, frame(b"")).await;
+    assert_eq!(listed.record("DeviceList")["devices"].as_array().map(Vec::len), Some(30));
+    assert!(listed.was_packed);
+    let plain = post(&server, "/stentor.v1.Devices/ListDevices", &asked[..1], frame(b"")).await;
+    assert!(!plain.was_packed && plain.messages == listed.messages);
 }

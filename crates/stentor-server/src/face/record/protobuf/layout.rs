@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::contract::description::Numbers;
 use crate::contract::shape::{FieldShape, RecordShape, Shape};
 
@@ -18,6 +20,16 @@ pub(super) struct Layout {
     pub(super) is_choice: bool,
     /// In the order of their numbers.
     pub(super) fields: Vec<MessageField>,
+    /// What a list of names clears.
+    pub(super) clearable: Vec<Clearable>,
+}
+
+/// A field that can be cleared.
+#[derive(Debug)]
+pub(super) struct Clearable {
+    pub(super) name: String,
+    /// What it is then: null, or the empty list.
+    pub(super) nothing: Value,
 }
 
 /// One field.
@@ -51,9 +63,10 @@ impl Layouts {
             shapes.iter().enumerate().map(|(at, one)| (one.name.clone(), at)).collect();
         let layout = |shape: &&RecordShape| {
             let field = |field| field_of(&shape.name, field, numbers, &by_name);
-            let mut fields: Vec<_> = shape.fields.iter().filter_map(field).collect();
+            let clear = shape.clear_field();
+            let mut fields: Vec<_> = shape.fields.iter().chain(&clear).filter_map(field).collect();
             fields.sort_by_key(|field| field.number);
-            Layout { is_choice: shape.is_choice, fields }
+            Layout { is_choice: shape.is_choice, fields, clearable: clearable(shape) }
         };
         Self { all: shapes.iter().map(layout).collect(), by_name }
     }
@@ -80,6 +93,14 @@ impl MessageFieldKind {
     pub(super) const fn is_packed(&self) -> bool {
         matches!(self, Self::Int | Self::Double | Self::Bool)
     }
+}
+
+fn clearable(shape: &RecordShape) -> Vec<Clearable> {
+    let one = |field: &FieldShape| Clearable {
+        name: field.name.clone(),
+        nothing: if matches!(field.shape, Shape::List(_)) { Value::Array(Vec::new()) } else { Value::Null },
+    };
+    shape.fields.iter().filter(|field| field.is_clearable).map(one).collect()
 }
 
 fn field_of(

@@ -6,6 +6,7 @@ use stentor_wire::{DocumentLimits, WireError};
 
 use super::layout::{Layout, Layouts, MessageField, MessageFieldKind};
 use super::within;
+use crate::contract::shape::CLEAR;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
 
@@ -62,6 +63,7 @@ impl MessageReader<'_> {
                 }
             }
         }
+        clear(layout, record)?;
         self.complete(layout, record)?;
         self.depth_left += 1;
         Ok(())
@@ -216,6 +218,26 @@ impl MessageReader<'_> {
         self.nodes_left = left.ok_or_else(|| too_much(format!("a record may have at most {max} values")))?;
         Ok(())
     }
+}
+
+/// Puts nothing where a name says so that stands in the list of what is cleared.
+fn clear(layout: &Layout, record: &mut Record) -> ServiceResult<()> {
+    if layout.clearable.is_empty() {
+        return Ok(());
+    }
+    let Some(Value::Array(names)) = record.remove(CLEAR) else { return Ok(()) };
+    for (at, name) in names.iter().enumerate() {
+        let refused = |why: String| Problem::field(format!("{CLEAR}[{at}]"), why);
+        let Some(one) = layout.clearable.iter().find(|one| name.as_str() == Some(&one.name)) else {
+            let names: Vec<_> = layout.clearable.iter().map(|one| one.name.as_str()).collect();
+            return Err(refused(format!("must be one of {}", names.join(", "))));
+        };
+        let before = record.insert(one.name.clone(), one.nothing.clone());
+        if before.is_some_and(|before| before != one.nothing) {
+            return Err(refused(format!("is cleared and set: {}", one.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a choice as JSON has it: one without content is its name.

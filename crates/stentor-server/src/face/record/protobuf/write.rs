@@ -3,12 +3,13 @@
 use serde_json::Value;
 use stentor_wire::protobuf::fields::{WireValue, put_delimited, put_field, put_key, put_varint};
 
-use super::layout::{Layout, Layouts, MessageField, MessageFieldKind};
+use super::layout::{Clearable, Layout, Layouts, MessageField, MessageFieldKind};
 use super::within;
+use crate::contract::shape::CLEAR;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::record::Record;
 
-/// Writes a record; a field that is null is left out.
+/// Writes a record; a field that is null is left out, and named where that means something else.
 pub(super) fn record(
     layouts: &Layouts,
     layout: &Layout,
@@ -16,6 +17,12 @@ pub(super) fn record(
     out: &mut Vec<u8>,
 ) -> ServiceResult<()> {
     for field in &layout.fields {
+        if field.name == CLEAR && !layout.clearable.is_empty() {
+            let is_nothing = |one: &&Clearable| record.get(&one.name) == Some(&one.nothing);
+            let cleared = layout.clearable.iter().filter(is_nothing);
+            cleared.for_each(|one| put_field(field.number, one.name.as_bytes(), out));
+            continue;
+        }
         let value = record.get(&field.name).filter(|value| !value.is_null());
         let Some(value) = value else { continue };
         self::field(layouts, field, value, out).map_err(|problem| within(&field.name, problem))?;

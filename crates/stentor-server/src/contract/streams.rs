@@ -1,0 +1,105 @@
+//! Operations that come in pieces, for faces whose formats know streams. Who may ask for one and how it is refused is what
+//! the table says of the operation behind it.
+
+use super::description::OperationShape;
+use super::devices::DeviceRequest;
+use super::import::ImportQuery;
+use super::operation::Operation as _;
+use super::shape::{FieldShape, RecordShape, Shape, Shapes, record_of};
+use super::table::{ImportDevices, ShowCampaign};
+
+/// What is said of an operation in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamFacts {
+    /// Its name: a noun and a verb.
+    pub name: &'static str,
+    /// The same as formats name it that know no dots.
+    pub type_name: &'static str,
+    /// What it does, in sentences.
+    pub about: &'static str,
+    /// The operation behind it, which is asked for in one piece elsewhere.
+    pub operation: &'static str,
+    /// What comes in pieces.
+    pub flow: StreamFlow,
+}
+
+/// What of an operation comes in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamFlow {
+    /// What is asked.
+    Asked,
+    /// What is replied.
+    Replied,
+}
+
+/// A stream as a face describes it.
+#[derive(Debug, Clone)]
+pub struct StreamShape {
+    /// What is said of it.
+    pub facts: StreamFacts,
+    /// What is asked; each piece, if it comes in pieces.
+    pub request: RecordShape,
+    /// What is replied; each piece, if it comes in pieces.
+    pub reply: RecordShape,
+}
+
+/// All that can be had in pieces.
+pub const STREAMS: &[StreamFacts] = &[IMPORT_STREAM, WATCH];
+
+/// Devices, one after the other.
+pub const IMPORT_STREAM: StreamFacts = StreamFacts {
+    name: "devices.import_stream",
+    type_name: "ImportDeviceStream",
+    about: "Registers devices as they come: first, if need be, the options, then devices or portions of lines. A bad one costs\n\
+            only itself; what is read waits for what is kept. The result counts, and names the first refusals by their lines.",
+    operation: ImportDevices::FACTS.name,
+    flow: StreamFlow::Asked,
+};
+
+/// The books of a campaign until it has ended.
+pub const WATCH: StreamFacts = StreamFacts {
+    name: "campaigns.watch",
+    type_name: "WatchLedger",
+    about: "Returns the books of a campaign as they are, and again when they have changed, at most once a second, until it has\n\
+            ended and nothing of it is in flight. The id of its message does as well.",
+    operation: ShowCampaign::FACTS.name,
+    flow: StreamFlow::Replied,
+};
+
+/// Describes all streams by the operations behind them; `shapes` gets the records that no operation has.
+pub(super) fn describe(operations: &[OperationShape], shapes: &mut Shapes) -> Vec<StreamShape> {
+    let behind = |facts: &StreamFacts| operations.iter().find(|one| one.facts.name == facts.operation);
+    let describe = |facts: &StreamFacts, shapes: &mut Shapes| {
+        let behind = behind(facts)?;
+        let request = match facts.flow {
+            StreamFlow::Asked => import_piece(facts, shapes),
+            StreamFlow::Replied => {
+                RecordShape { name: format!("{}Request", facts.type_name), ..behind.request.clone() }
+            }
+        };
+        Some(StreamShape { facts: *facts, request, reply: behind.reply.clone() })
+    };
+    STREAMS.iter().filter_map(|facts| describe(facts, shapes)).collect()
+}
+
+fn import_piece(facts: &StreamFacts, shapes: &mut Shapes) -> RecordShape {
+    let mut options = record_of::<ImportQuery>(shapes).fields;
+    for field in options.iter_mut().filter(|field| field.name == "format") {
+        field.about =
+            "`ndjson` or `csv`; `ndjson` when absent. Devices in messages of their own need `ndjson`."
+                .to_owned();
+    }
+    let app = "Which app: for the operator's key, which belongs to none.";
+    options.push(FieldShape::optional("app", Shape::Text, app));
+    let options = shapes.put(RecordShape::new("ImportOptions", "How to import.", options));
+    let device = Shape::Record(shapes.add::<DeviceRequest>());
+    let lines = "Lines as `format` says. A line may be cut anywhere and go on in the next message.";
+    let fields = vec![
+        FieldShape::optional("options", options, "How to import; in the first message only."),
+        FieldShape::optional("device", device, "One device; counted as a line."),
+        FieldShape::optional("lines", Shape::Text, lines),
+    ];
+    let about = "A piece of an import.";
+    let name = format!("{}Request", facts.type_name);
+    RecordShape { is_choice: true, ..RecordShape::new(&name, about, fields) }
+}

@@ -1,0 +1,64 @@
+//! The books of a campaign, watched until it has ended.
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use stentor_wire::DocumentLimits;
+
+use super::watch::{RunningWatch, WatchSubject, WatchedState};
+use super::{only_message, refused_type};
+use crate::contract::streams::WATCH;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::Api;
+use crate::face::http::auth::asked_of;
+use crate::face::http::refusal::Refusal;
+use crate::face::record::protobuf::Schema;
+use crate::face::record::{Dispatcher, Record};
+use crate::shares::Spent;
+
+/// Longest question: an id, and an app.
+const QUESTION_MAX_BYTES: usize = 4_096;
+
+/// Answers with the books, and again whenever they have changed.
+pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
+    if let Some(refused) = refused_type(request.headers()) {
+        return Ok(refused);
+    }
+    let (parts, body) = request.into_parts();
+    let asked = asked_of(&parts, &api).await?;
+    let app = asked.identity.app().or(asked.app);
+    let place = api.limits().watches.take(app, 1).map_err(no_place)?;
+    let request = Request::from_parts(parts.clone(), body);
+    let message = only_message(request, &api, QUESTION_MAX_BYTES).await?;
+    let record = format!("{}Request", WATCH.type_name);
+    let record = Schema::get().read(&record, &message, &DocumentLimits::default())?;
+    let watched = WatchedLedger { api, parts: parts.clone(), record };
+    Ok(RunningWatch::new(watched, &parts, place)?.answer().await?)
+}
+
+fn no_place(spent: Spent) -> Problem {
+    Problem::new(
+        ErrorCode::RateLimited,
+        match spent {
+            Spent::All => "as many ledgers are watched as are allowed at once",
+            Spent::App => "as many ledgers of this app are watched as are allowed at once",
+        },
+    )
+}
+
+/// The books of one campaign. Each look asks anew, so that it ends when the key is removed.
+struct WatchedLedger {
+    api: Api,
+    parts: Parts,
+    record: Record,
+}
+
+impl WatchSubject for WatchedLedger {
+    async fn look(&mut self) -> ServiceResult<WatchedState> {
+        let asked = asked_of(&self.parts, &self.api).await?;
+        let served = Dispatcher::get().call(WATCH.operation, &self.api, asked, self.record.clone());
+        let ledger = served.ok_or_else(|| Problem::not_found("method"))?.await?;
+        let is_last = ledger.get("ended_at").is_some_and(|ended_at| !ended_at.is_null());
+        Ok(WatchedState { message: Schema::get().write("Ledger", &ledger)?, is_last })
+    }
+}

@@ -1,0 +1,24 @@
+//! An import whose lines come in pieces around the record.
+
+use super::asked::{Asked, FromAsked as _};
+use super::dispatch::{Record, check_refusal};
+use super::reply::IntoRecord as _;
+use crate::contract::import::{ImportRequest, Lines};
+use crate::contract::table::ImportDevices;
+use crate::contract::{Caller, Operation as _, Serve, ServiceResult};
+use crate::decode::decode_value;
+use crate::face::Api;
+
+/// Imports devices line by line; the record says how.
+pub(in crate::face) async fn import_lines(
+    api: &Api,
+    asked: &Asked,
+    mut options: Record,
+    lines: Lines,
+) -> ServiceResult<Record> {
+    let caller = Caller::find(api, asked, &mut options).await?;
+    let request = ImportRequest { query: decode_value(options)?, lines };
+    let reply = Serve::<ImportDevices>::serve(api, caller, (), request).await;
+    check_refusal(&ImportDevices::FACTS, &reply);
+    reply?.into_record()
+}
