@@ -2,6 +2,9 @@
 
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
+use super::bulk::{
+    DeviceBatch, MessageBatch, RegisterResults, SendResult, SendResults, SubscribeResults, SubscriptionBatch,
+};
 use super::campaigns::{CampaignList, LedgerView};
 use super::credentials::{CredentialList, CredentialRequest};
 use super::devices::{
@@ -29,9 +32,9 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
-    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceChange
+    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
-    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
+    KeyRequest LedgerView MemberList MembersRequest MessageBatch MessageList RegisterResults SubscribeResults SubscriptionBatch MessageRequest MessageView NewKey RegisteredView ScheduleList
     ScheduleRequest ScheduleView StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
 }
 
@@ -66,6 +69,17 @@ impl Described for Kept<ScheduleView> {
         let schedule = Shape::Record(shapes.add::<ScheduleView>());
         let fields = vec![FieldShape::required("schedule", schedule, "The schedule."), replayed()];
         RecordShape::new("ScheduleKept", "A schedule that was kept.", fields)
+    }
+}
+
+impl Described for Kept<SendResults> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let results = Shape::List(Box::new(Shape::Record(shapes.add::<SendResult>())));
+        let fields = vec![
+            FieldShape::required("results", results, "What came of each message, in order."),
+            replayed(),
+        ];
+        RecordShape::new("SendResults", "What came of many messages.", fields)
     }
 }
 

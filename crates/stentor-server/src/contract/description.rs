@@ -5,7 +5,7 @@ mod numbers;
 use std::sync::OnceLock;
 
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes};
-use super::{Asking, Facts, Operation};
+use super::{Asking, Facts, Operation, RefusedView};
 pub use numbers::{Numbers, appended};
 
 /// An operation as a face describes it.
@@ -37,6 +37,8 @@ pub fn description() -> &'static Description {
     DESCRIPTION.get_or_init(|| {
         let mut shapes = Shapes::default();
         let mut operations = super::table::describe(&mut shapes);
+        // Also what formats answer with that have no form of their own for refusals.
+        shapes.add::<RefusedView>();
         let numbers = Numbers::kept();
         operations.iter_mut().for_each(|one| {
             numbers.sort(&mut one.request);

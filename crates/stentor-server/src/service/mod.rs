@@ -2,6 +2,7 @@
 
 mod apps;
 mod audit;
+mod bulk;
 mod calendar;
 mod caller;
 mod campaigns;

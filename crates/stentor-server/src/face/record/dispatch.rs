@@ -64,7 +64,7 @@ where
         let by = O::By::find(&api, &asked, &mut record).await?;
         let names = subject_of(&O::FACTS, &mut record)?;
         let subject = O::Subject::read(&mut names.iter().map(String::as_str))?;
-        let request = O::Request::from_record(record, &asked, O::FACTS.name)?;
+        let request = O::Request::from_record(record, asked.key.as_ref(), O::FACTS.name)?;
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);
         reply?.into_record()

@@ -12,4 +12,6 @@ pub mod xml;
 pub use asked::Asked;
 pub(in crate::face) use dispatch::check_refusal;
 pub use dispatch::{Dispatcher, Record};
+pub(in crate::face) use reply::IntoRecord;
+pub(in crate::face) use request::FromRecord;
 pub(in crate::face) use subject::Segments;
