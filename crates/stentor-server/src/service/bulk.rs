@@ -23,7 +23,7 @@ use crate::contract::table::{RegisterDevices, SendMessages, SubscribeMany};
 use crate::contract::{Kept, Repeat, Repeatable, Serve, hash};
 use crate::decode::decode_value;
 
-/// Messages that are kept at once: room in the queue is looked at before each, and those before it are counted by then.
+/// Messages that are kept at once. Room in the queue is looked at before each, and those before it count.
 const MESSAGES_AT_ONCE: usize = 128;
 /// Subscriptions that wait for the store at once; it commits what waits together.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
@@ -157,7 +157,7 @@ impl Service {
         let (mut answers, mut to_keep, mut places) =
             (Vec::with_capacity(asked.len()), Vec::new(), Vec::new());
         for (at, given) in asked {
-            let answer = match self.compose_one(app, given).await {
+            let answer = match self.compose_one(app, given, to_keep.len() as u64).await {
                 Ok(Composed::Message(message)) => {
                     let own = repeat.map(|repeat| of_one(repeat, *at, given)).transpose();
                     own.map(|own| {
@@ -180,8 +180,8 @@ impl Service {
         answers
     }
 
-    async fn compose_one(&self, app: AppId, given: &Value) -> ServiceResult<Composed> {
-        self.composed(app, item::<MessageRequest>(given.clone())?).await
+    async fn compose_one(&self, app: AppId, given: &Value, before: u64) -> ServiceResult<Composed> {
+        self.composed(app, item::<MessageRequest>(given.clone())?, before).await
     }
 
     /// Keeps the results of a request for its repeats.

@@ -100,7 +100,7 @@ impl Serve<SendMessage> for Service {
         if let Some(reply) = self.replay(app, repeat.as_ref()).await? {
             return Ok(Sent::Kept(reply));
         }
-        match self.composed(app, request).await? {
+        match self.composed(app, request, 0).await? {
             Composed::Checked(report) => Ok(Sent::Checked(report)),
             Composed::Message(message) => self.keep(message, repeat).await.map(Sent::Kept),
         }
@@ -116,8 +116,13 @@ pub(super) enum Composed {
 }
 
 impl Service {
-    /// Checks a request, and that there is room for what it asks.
-    pub(super) async fn composed(&self, app: AppId, request: MessageRequest) -> ServiceResult<Composed> {
+    /// Checks a request, and that there is room for what it asks beside what is about to be kept before it.
+    pub(super) async fn composed(
+        &self,
+        app: AppId,
+        request: MessageRequest,
+        before: u64,
+    ) -> ServiceResult<Composed> {
         let now = self.now();
         let (dry_run, exact, due_at) = (request.dry_run, request.exact, request.due_at(now)?);
         let spec = request.spec()?;
@@ -130,7 +135,7 @@ impl Service {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Composed::Checked(report));
         }
-        self.refuse_when_full(app, &message.spec.target).await?;
+        self.refuse_when_full(app, &message.spec.target, before).await?;
         Ok(Composed::Message(message))
     }
 }
@@ -144,8 +149,8 @@ impl Serve<ShowMessage> for Service {
 
 impl Service {
     /// Refuses what would only wait longer and longer, before it costs a transaction.
-    async fn refuse_when_full(&self, app: AppId, target: &Target) -> ServiceResult<()> {
-        if !self.pipeline.has_room(app) {
+    async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
+        if !self.pipeline.has_room(app, before) {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
