@@ -48,7 +48,14 @@ impl AcceptedFormat {
         }
         let weigh = |name: &str| {
             let family = if name.starts_with("text/") { "text/*" } else { "application/*" };
-            accepted.weight(&[name, family, "*/*"]).unwrap_or_default()
+            // What refusals are called says something only where it is named itself.
+            let is_of_refusals = name.contains("problem+");
+            let weight = if is_of_refusals {
+                accepted.weight(&[name])
+            } else {
+                accepted.weight(&[name, family, "*/*"])
+            };
+            weight.unwrap_or_default()
         };
         let mut best = (0, None);
         for (name, format, media_type) in OFFERS {
