@@ -91,6 +91,12 @@ const OWNED: &[Owned] = &[
     },
     Owned { library: "axum", by: &["stentor-server"], tests_of: &[], why: "faces live in the server" },
     Owned {
+        library: "async-compression",
+        by: &["stentor-server"],
+        tests_of: &["stentor"],
+        why: "bodies are unpacked where what they unpack to is counted",
+    },
+    Owned {
         library: "quick-xml",
         by: &["stentor-wire"],
         tests_of: &[],

@@ -2,6 +2,9 @@
 
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
+use super::bulk::{
+    DeviceBatch, MessageBatch, RegisterResults, SendResult, SendResults, SubscribeResults, SubscriptionBatch,
+};
 use super::campaigns::{CampaignList, LedgerView};
 use super::credentials::{CredentialList, CredentialRequest};
 use super::devices::{
@@ -30,10 +33,10 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
-    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceChange
+    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
-    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
+    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch
 }
 
 impl<T: Described> Described for Repeatable<T> {
@@ -67,6 +70,17 @@ impl Described for Kept<ScheduleView> {
         let schedule = Shape::Record(shapes.add::<ScheduleView>());
         let fields = vec![FieldShape::required("schedule", schedule, "The schedule."), replayed()];
         RecordShape::new("ScheduleKept", "A schedule that was kept.", fields)
+    }
+}
+
+impl Described for Kept<SendResults> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        let results = Shape::List(Box::new(Shape::Record(shapes.add::<SendResult>())));
+        let fields = vec![
+            FieldShape::required("results", results, "What came of each message, in order."),
+            replayed(),
+        ];
+        RecordShape::new("SendResults", "What came of many messages.", fields)
     }
 }
 

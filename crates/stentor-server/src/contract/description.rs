@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes};
 use super::streams::{self, StreamShape};
-use super::{Asking, Facts, Operation};
+use super::{Asking, Facts, Operation, RefusedView};
 pub use numbers::{Numbers, appended};
 
 /// An operation as a face describes it.
@@ -44,6 +44,8 @@ pub fn description() -> &'static Description {
         let mut operations = super::table::describe(&mut shapes);
         let mut streamed = Shapes::default();
         let mut streams = streams::describe(&operations, &mut streamed);
+        // Also what formats answer with that have no form of their own for refusals.
+        shapes.add::<RefusedView>();
         let numbers = Numbers::kept();
         operations.iter_mut().for_each(|one| {
             numbers.sort(&mut one.request);

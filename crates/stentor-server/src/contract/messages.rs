@@ -155,7 +155,7 @@ pub enum Sent {
 }
 
 /// What a dry run found out.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DryRun {
     pub(crate) dry_run: bool,
     pub(crate) audience: AudienceView,
@@ -164,7 +164,7 @@ pub struct DryRun {
 }
 
 /// Whom the target would reach now.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Audience)]
 pub struct AudienceView {
     pub(crate) total: u64,

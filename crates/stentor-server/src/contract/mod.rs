@@ -3,6 +3,7 @@
 
 pub mod apps;
 pub mod audit;
+pub mod bulk;
 mod caller;
 pub mod campaigns;
 pub mod credentials;
@@ -16,6 +17,7 @@ mod list;
 pub mod messages;
 mod operation;
 mod problem;
+mod refused;
 mod repeat;
 pub mod schedules;
 pub mod services;
@@ -31,5 +33,6 @@ pub use instant::Instant;
 pub use list::{After, Before, next_of};
 pub use operation::{Access, Facts, Operation, Serve};
 pub use problem::{ErrorCode, Problem, ServiceResult};
+pub use refused::RefusedView;
 pub(crate) use repeat::hash;
 pub use repeat::{Kept, Repeat, Repeatable};

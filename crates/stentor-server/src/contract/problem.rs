@@ -33,6 +33,12 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// The body's content type is not understood here.
     UnsupportedMediaType,
+    /// What the body is compressed with is not understood here.
+    UnsupportedEncoding,
+    /// The reply can be written in no format that is accepted.
+    NotAcceptable,
+    /// The thing is not as the caller believes; nothing was changed.
+    PreconditionFailed,
     /// The thing is in a state that forbids it.
     Conflict,
     /// The idempotency key was used for another request.
@@ -64,6 +70,9 @@ impl ErrorCode {
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::UnsupportedMediaType,
+        Self::UnsupportedEncoding,
+        Self::NotAcceptable,
+        Self::PreconditionFailed,
         Self::Conflict,
         Self::IdempotencyKeyReused,
         Self::CredentialUnusable,
@@ -88,6 +97,9 @@ impl ErrorCode {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::UnsupportedEncoding => "unsupported_encoding",
+            Self::NotAcceptable => "not_acceptable",
+            Self::PreconditionFailed => "precondition_failed",
             Self::Conflict => "conflict",
             Self::IdempotencyKeyReused => "idempotency_key_reused",
             Self::CredentialUnusable => "credential_unusable",
@@ -121,6 +133,9 @@ impl ErrorCode {
             Self::QueueFull => 16,
             Self::Unavailable => 17,
             Self::Internal => 18,
+            Self::UnsupportedEncoding => 19,
+            Self::NotAcceptable => 20,
+            Self::PreconditionFailed => 21,
         }
     }
 
@@ -138,6 +153,9 @@ impl ErrorCode {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::UnsupportedMediaType => "The content type is not understood here",
+            Self::UnsupportedEncoding => "The content encoding is not understood here",
+            Self::NotAcceptable => "No accepted format can be written here",
+            Self::PreconditionFailed => "A precondition does not hold",
             Self::Conflict => "The present state forbids it",
             Self::IdempotencyKeyReused => "The Idempotency-Key was used for another request",
             Self::CredentialUnusable => "The credential cannot be used",

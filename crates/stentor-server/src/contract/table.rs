@@ -10,6 +10,9 @@ use super::ErrorCode::{
 };
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
+use super::bulk::{
+    DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
+};
 use super::campaigns::{CampaignList, LedgerView};
 use super::credentials::{CredentialList, CredentialRequest};
 use super::description::{OperationShape, describe as describe_one};
@@ -165,6 +168,9 @@ operations! { ($)
     "devices.unsubscribe" UnsubscribeDevice: Caller { device: DeviceId, topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Returns every attempt to reach a device, newest message first.
     "devices.history" ShowHistory: Caller { device: DeviceId; Before } -> History, READ, NEVER;
+    /// Registers up to 1,000 devices, with a result for each in the same order: one that is refused keeps no other from being
+    /// registered. Registering them again changes nothing.
+    "devices.register_many" RegisterDevices: Caller { ; DeviceBatch } -> RegisterResults, REGISTER, NEVER;
     /// Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is
     /// streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
     "devices.import" ImportDevices: Caller { ; ImportRequest } -> ImportResult, REGISTER, NEVER;
@@ -201,11 +207,18 @@ operations! { ($)
     "topics.remove" RemoveTopic: Caller { topic: TopicName; () } -> (), REGISTER, NEVER;
     /// Subscribes devices; the topic exists from then on.
     "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, MORE;
+    /// Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is
+    /// refused keeps no other from being made. Making them again changes nothing.
+    "topics.subscribe_many" SubscribeMany: Caller { ; SubscriptionBatch } -> SubscribeResults, REGISTER, NEVER;
     /// Takes subscriptions away.
     "topics.unsubscribe" Unsubscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, NEVER;
 
     /// Sends a message; once accepted, it is on disk.
     "messages.send" SendMessage: Caller { ; Repeatable<MessageRequest> } -> Sent, SEND, SENDING;
+    /// Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent.
+    /// One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a
+    /// new request with a new key.
+    "messages.send_many" SendMessages: Caller { ; Repeatable<MessageBatch> } -> Kept<SendResults>, SEND, SENDING;
     /// Lists messages, newest first.
     "messages.list" ListMessages: Caller { ; Before } -> MessageList, SEND, NEVER;
     /// Shows a message as it was asked for.

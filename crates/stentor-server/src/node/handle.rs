@@ -164,8 +164,8 @@ impl PipelinePort for PipelineHandle {
         self.backlog.accepting()
     }
 
-    fn has_room(&self, app: AppId) -> bool {
-        self.pipeline().is_none_or(|pipeline| pipeline.has_room(app))
+    fn has_room(&self, app: AppId, before: u64) -> bool {
+        self.pipeline().is_none_or(|pipeline| pipeline.has_room(app, before))
     }
 
     fn crowded(&self, app: AppId) -> Vec<Crowded> {

@@ -210,10 +210,10 @@ impl Pipeline {
         self.shared.note_queued(tickets);
     }
 
-    /// Returns whether an app may queue more messages.
+    /// Returns whether an app may queue more messages beside those that are about to be accepted before them.
     #[must_use]
-    pub fn has_room(&self, app: AppId) -> bool {
-        self.shared.has_room(app)
+    pub fn has_room(&self, app: AppId, before: u64) -> bool {
+        self.shared.has_room(app, before)
     }
 
     /// Lists those credentials of an app that rest, and for which no more may wait.

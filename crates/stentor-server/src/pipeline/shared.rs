@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
-use super::admission::{AdmissionControl, Crowded};
+use super::admission::{AdmissionControl, BacklogSize, Crowded};
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
 use super::config::PipelineConfig;
@@ -245,9 +245,10 @@ impl PipelineContext {
         self.admission.note(tickets);
     }
 
-    /// Returns whether an app may queue more of what can be sent.
-    pub(crate) fn has_room(&self, app: AppId) -> bool {
-        self.admission.is_open_to(app, self.backlog.size(app))
+    /// Returns whether an app may queue more of what can be sent, beside what is about to be accepted before it.
+    pub(crate) fn has_room(&self, app: AppId, before: u64) -> bool {
+        let BacklogSize { of_all, of_app } = self.backlog.size(app);
+        self.admission.is_open_to(app, BacklogSize { of_all: of_all + before, of_app: of_app + before })
     }
 
     /// Lists those credentials of an app for which no more may wait.
@@ -264,7 +265,7 @@ impl PipelineContext {
 
     /// Returns whether more of an audience may be queued.
     pub(crate) fn may_expand(&self, key: Key) -> bool {
-        self.has_room(key.0) && self.admission.crowd(key).is_none()
+        self.has_room(key.0, 0) && self.admission.crowd(key).is_none()
     }
 
     /// Keeps what the queue holds, and reminds the dispatchers of it.

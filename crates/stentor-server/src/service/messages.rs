@@ -17,7 +17,7 @@ use super::devices::check_length;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::messages::{
-    MessageAccepted, MessageRequest, MessageView, Sent, TargetRequest, TokenRequest, named_override,
+    DryRun, MessageAccepted, MessageRequest, MessageView, Sent, TargetRequest, TokenRequest, named_override,
 };
 use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
@@ -100,6 +100,29 @@ impl Serve<SendMessage> for Service {
         if let Some(reply) = self.replay(app, repeat.as_ref()).await? {
             return Ok(Sent::Kept(reply));
         }
+        match self.composed(app, request, 0).await? {
+            Composed::Checked(report) => Ok(Sent::Checked(report)),
+            Composed::Message(message) => self.keep(message, repeat).await.map(Sent::Kept),
+        }
+    }
+}
+
+/// A request that was checked.
+pub(super) enum Composed {
+    /// A dry run: there is nothing to keep.
+    Checked(DryRun),
+    /// What may be kept.
+    Message(Message),
+}
+
+impl Service {
+    /// Checks a request, and that there is room for what it asks beside what is about to be kept before it.
+    pub(super) async fn composed(
+        &self,
+        app: AppId,
+        request: MessageRequest,
+        before: u64,
+    ) -> ServiceResult<Composed> {
         let now = self.now();
         let (dry_run, exact, due_at) = (request.dry_run, request.exact, request.due_at(now)?);
         let spec = request.spec()?;
@@ -110,10 +133,10 @@ impl Serve<SendMessage> for Service {
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
         if dry_run {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
-            return Ok(Sent::Checked(report));
+            return Ok(Composed::Checked(report));
         }
-        self.refuse_when_full(app, &message.spec.target).await?;
-        self.keep(message, repeat).await.map(Sent::Kept)
+        self.refuse_when_full(app, &message.spec.target, before).await?;
+        Ok(Composed::Message(message))
     }
 }
 
@@ -126,8 +149,8 @@ impl Serve<ShowMessage> for Service {
 
 impl Service {
     /// Refuses what would only wait longer and longer, before it costs a transaction.
-    async fn refuse_when_full(&self, app: AppId, target: &Target) -> ServiceResult<()> {
-        if !self.pipeline.has_room(app) {
+    async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
+        if !self.pipeline.has_room(app, before) {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
@@ -168,25 +191,40 @@ impl Service {
     }
 
     async fn keep(&self, message: Message, repeat: Option<Repeat>) -> ServiceResult<Kept<MessageAccepted>> {
-        let reply = reply_to(&message);
-        let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
+        let none = || Err(Problem::new(ErrorCode::Internal, "the store gave no answer"));
+        self.keep_all(vec![(message, repeat)]).await.pop().unwrap_or_else(none)
+    }
+
+    /// Keeps messages in as few commits as the store makes of them; reply i belongs to message i.
+    pub(super) async fn keep_all(
+        &self,
+        messages: Vec<(Message, Option<Repeat>)>,
+    ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
         let guard = self.pipeline.accepting();
-        let (app, due_at, is_due) = (message.app, message.due_at, message.due_at <= message.created_at);
-        let answers = self.store.accept(vec![NewMessage { message, idempotency }]).await;
-        match answers.into_iter().next() {
-            Some(Ok(Idempotent::Done(()))) => {
-                match is_due {
-                    true => guard.accepted(app, due_at),
-                    false => self.pipeline.wake(),
+        let told = messages.iter().map(|(message, _)| {
+            let is_due = message.due_at <= message.created_at;
+            (reply_to(message), message.app, is_due.then_some(message.due_at))
+        });
+        let told: Vec<_> = told.collect();
+        let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
+            let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
+            NewMessage { message, idempotency }
+        });
+        let answers = self.store.accept(new.collect()).await;
+        let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
+            Ok(Idempotent::Done(())) => {
+                match due_at {
+                    Some(due_at) => guard.accepted(app, due_at),
+                    None => self.pipeline.wake(),
                 }
                 ServiceCounters::add(&self.counters.messages_accepted, 1);
                 Ok(Kept { reply, replayed: false })
             }
-            Some(Ok(Idempotent::Replayed(reply))) => self.replayed(reply),
-            Some(Ok(Idempotent::KeyReused)) => Err(key_reused()),
-            Some(Err(error)) => Err(target_problem(error.into())),
-            None => Err(Problem::new(ErrorCode::Internal, "the store gave no answer")),
-        }
+            Ok(Idempotent::Replayed(reply)) => self.replayed(reply),
+            Ok(Idempotent::KeyReused) => Err(key_reused()),
+            Err(error) => Err(target_problem(error.into())),
+        });
+        noted.collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod apps;
 mod audit;
+mod bulk;
 mod calendar;
 mod caller;
 mod campaigns;
@@ -58,8 +59,8 @@ pub trait PipelinePort: Send + Sync {
         Arc::<Backlog>::default().accepting()
     }
 
-    /// Returns whether an app may queue more messages.
-    fn has_room(&self, _app: AppId) -> bool {
+    /// Returns whether an app may queue more messages, beside those that are about to be kept before them.
+    fn has_room(&self, _app: AppId, _before: u64) -> bool {
         true
     }
 

@@ -49,6 +49,11 @@ fn record(name: &str) -> Option<Value> {
         "topics.subscribe" | "topics.unsubscribe" => Some(json!({"devices": ["dev_0000000000001"]})),
         "services.publish" => Some(json!({"kind": "ipp", "address": "ipp://127.0.0.1/print"})),
         "messages.send" => Some(message),
+        "messages.send_many" => Some(json!({"messages": [message]})),
+        "devices.register_many" => Some(json!({"devices": [{"platform": "android", "token": "t"}]})),
+        "topics.subscribe_many" => {
+            Some(json!({"subscriptions": [{"device": "dev_0000000000001", "topic": "news"}]}))
+        }
         "schedules.create" => Some(json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message})),
         _ => None,
     }

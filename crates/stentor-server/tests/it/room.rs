@@ -56,6 +56,23 @@ async fn an_app_that_cannot_send_fills_its_own_share_and_nobody_elses() {
     assert_eq!(send(&server, &attacker, &target).await.status, 503);
 }
 
+#[tokio::test]
+async fn of_many_messages_those_are_refused_for_which_there_is_no_room() {
+    let server = server_with(|config| config.pipeline.max_queued_chunks = ROOM).await;
+    let tenant = server.sender().await;
+    let message = json!({"target": stranded(&server, &tenant).await, "data": {"k": "v"}});
+    let body = json!({"messages": vec![message; 300]});
+    let told = server.post(&tenant, "/v1/messages/bulk", body).await;
+    let results = told["results"].as_array().expect("a list");
+    let kept = results.iter().filter(|one| one["accepted"].is_object()).count();
+    let refused = results.iter().filter(|one| one["refused"]["code"] == "queue_full").count();
+    assert!((1..=2 * ROOM as usize).contains(&kept), "{kept} kept with room for {ROOM}");
+    assert_eq!(kept + refused, 300);
+    assert!(
+        results.iter().all(|one| one["refused"]["retry_after_seconds"] == 5 || one["accepted"].is_object())
+    );
+}
+
 async fn make_schedule(server: &Server, tenant: &Tenant) -> Read {
     let message = json!({"target": "everyone", "data": {"k": "v"}});
     let body = json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message});

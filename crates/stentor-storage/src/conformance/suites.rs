@@ -142,6 +142,7 @@ macro_rules! store_suite {
                     repeats_within_one_batch_are_repeats
                     repeats_at_the_same_time_are_kept_once
                     a_key_is_looked_up_before_any_work
+                    a_reply_is_kept_by_itself_and_the_first_one_stays
                     each_app_has_its_own_keys
                     a_refused_message_leaves_its_key_free
                     old_keys_are_forgotten

@@ -33,6 +33,20 @@ impl MessageStore for MemoryStore {
         Ok(self.lock().app(app)?.replay(key, request_hash))
     }
 
+    async fn keep_reply(
+        &self,
+        app: AppId,
+        reply: &IdempotentReply,
+        now: Timestamp,
+    ) -> Result<Idempotent<()>, StoreError> {
+        let mut state = self.lock();
+        if let Some(known) = state.app(app)?.replay(&reply.key, &reply.request_hash) {
+            return Ok(known);
+        }
+        state.app_mut(app)?.keep_reply(reply.clone(), now);
+        Ok(Idempotent::Done(()))
+    }
+
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
         Ok(Message::clone(&self.lock().campaign(app, id.into())?.message))
     }

@@ -24,6 +24,7 @@ fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwis
     let mut run = Command::new(tool);
     run.current_dir(directory.path()).args(["--no-color", "run", &description, "--checks", "all"]);
     run.args(["--max-examples", EXAMPLES, "--phases", "examples,coverage,fuzzing,stateful"]);
+    run.env("SCHEMATHESIS_HOOKS", clients().join("hooks.py"));
     run.args(["--continue-on-failure", "--generation-database", "none", "--seed", SEED]);
     run.args(["--header", &format!("Authorization: Bearer {}", server.root_key())]);
     run.args(["--header", &format!("X-Stentor-App: {app}")]);
@@ -36,11 +37,14 @@ fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwis
     );
 }
 
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients/schemathesis")
+}
+
 /// Finds the tool where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
 fn tool() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("schemathesis");
-    let pins =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/judges/clients/schemathesis/requirements.txt");
+    let pins = clients().join("requirements.txt");
     let current = std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok();
     if current {
         return Some(home.join("bin/schemathesis"));

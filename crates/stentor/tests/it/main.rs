@@ -3,6 +3,7 @@
 
 mod abilities;
 mod bench;
+mod bulk;
 mod claims;
 mod clients;
 mod clock;
@@ -22,6 +23,7 @@ mod probe;
 mod process;
 mod regressions;
 mod repeats;
+mod rest;
 mod server;
 mod stalled;
 mod studies;

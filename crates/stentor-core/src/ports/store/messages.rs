@@ -97,6 +97,15 @@ pub trait MessageStore: Send + Sync {
         request_hash: &[u8; 32],
     ) -> Result<Option<Idempotent<()>>, StoreError>;
 
+    /// Keeps what a repeated request is answered, where the request's own work was kept before; what is kept already under the
+    /// key is returned and stays.
+    async fn keep_reply(
+        &self,
+        app: AppId,
+        reply: &IdempotentReply,
+        now: Timestamp,
+    ) -> Result<Idempotent<()>, StoreError>;
+
     /// Returns one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
 

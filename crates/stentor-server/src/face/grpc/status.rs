@@ -21,8 +21,14 @@ const fn status_of(code: ErrorCode) -> u16 {
         ErrorCode::NotFound => 5,
         ErrorCode::Forbidden => 7,
         ErrorCode::PayloadTooLarge | ErrorCode::LimitReached | ErrorCode::RateLimited => 8,
-        ErrorCode::Conflict | ErrorCode::IdempotencyKeyReused | ErrorCode::CredentialUnusable => 9,
-        ErrorCode::MethodNotAllowed | ErrorCode::UnsupportedMediaType => 12,
+        ErrorCode::Conflict
+        | ErrorCode::IdempotencyKeyReused
+        | ErrorCode::CredentialUnusable
+        | ErrorCode::PreconditionFailed => 9,
+        ErrorCode::MethodNotAllowed
+        | ErrorCode::UnsupportedMediaType
+        | ErrorCode::UnsupportedEncoding
+        | ErrorCode::NotAcceptable => 12,
         ErrorCode::Internal => 13,
         ErrorCode::QueueFull | ErrorCode::Unavailable => 14,
         ErrorCode::Unauthorized => 16,

@@ -1,12 +1,16 @@
-//! Reads a body whole: so many bytes at most, in so much time at most, within the memory that all bodies share.
+//! Reads a body whole: so many bytes at most, in so much time at most, within the memory that all bodies share. One that is
+//! compressed is unpacked while it comes, and what it unpacks to is what counts.
+
+use std::io;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Extensions, header};
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout_at};
 
+use super::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked};
 use super::middleware::RequestLimits;
 use super::request_permit::RequestPermit;
 use crate::face::Api;
@@ -19,13 +23,51 @@ pub(crate) async fn read(request: Request, api: &Api, max_bytes: usize) -> Servi
     let Some(announced) = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes) else {
         return Err(too_large(max_bytes));
     };
+    let coding = ContentCoding::of_request(request.headers())?;
     let (parts, body) = request.into_parts();
     let deadline = Instant::now() + api.limits().body_timeout;
-    let (announced, limits) = (Announced { bytes: announced, max_bytes }, api.limits());
-    match timeout_at(deadline, collect(body, &parts.extensions, limits, announced)).await {
-        Ok(read) => read,
-        Err(_) => Err(too_slow(api)),
+    let announced = Announced { bytes: announced, max_bytes };
+    let read = read_as(coding, body, &parts.extensions, api.limits(), announced);
+    timeout_at(deadline, read).await.unwrap_or_else(|_| Err(too_slow(api)))
+}
+
+async fn read_as(
+    coding: ContentCoding,
+    body: Body,
+    extensions: &Extensions,
+    limits: &RequestLimits,
+    announced: Announced,
+) -> ServiceResult<Bytes> {
+    let broke_off = || Problem::new(ErrorCode::InvalidRequest, "the body broke off");
+    if coding == ContentCoding::Identity {
+        return collect(body.into_data_stream(), extensions, limits, announced, |_| broke_off()).await;
     }
+    if coding == ContentCoding::Zstd {
+        // Its window is not among the bytes that are counted while they come.
+        RequestPermit::grow(extensions, limits, ZstdWindow::OF_BODY.bytes())?;
+    }
+    let max_bytes = announced.max_bytes;
+    let body = PackedBody::new(at_most(max_bytes, body));
+    let pieces = coding.unpacked(&body, ZstdWindow::OF_BODY);
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_large(max_bytes),
+        _ => not_unpacked(),
+    };
+    let read = collect(pieces, extensions, limits, Announced { bytes: 0, max_bytes }, refused).await;
+    if read.is_err() {
+        body.pass_over(max_bytes).await;
+    }
+    read
+}
+
+/// Ends a body that is longer than allowed while it is still packed: packed frames may hold nothing at all.
+fn at_most(max_bytes: usize, body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
+    let mut left = max_bytes;
+    body.into_data_stream().map(move |piece| {
+        let piece = piece.map_err(io::Error::other)?;
+        left = left.checked_sub(piece.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(piece)
+    })
 }
 
 /// How long a body is by its header, zero when that is not said, and how long it may be.
@@ -35,16 +77,16 @@ struct Announced {
     max_bytes: usize,
 }
 
-async fn collect(
-    body: Body,
+async fn collect<E>(
+    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     extensions: &Extensions,
     limits: &RequestLimits,
     Announced { bytes, max_bytes }: Announced,
+    refused: impl Fn(E) -> Problem,
 ) -> ServiceResult<Bytes> {
-    let mut pieces = body.into_data_stream();
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Problem::new(ErrorCode::InvalidRequest, "the body broke off"))?;
+        let piece = piece.map_err(&refused)?;
         if piece.len() > max_bytes - first.len().max(all.len()) {
             return Err(too_large(max_bytes));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -24,6 +24,10 @@ const REQUEST_ID_MAX_BYTES: usize = 64;
 /// A request's id, for those who have only the request.
 #[derive(Debug, Clone)]
 pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
+
+/// What a request accepts, beside a refusal on its way out.
+#[derive(Debug, Clone)]
+pub(in crate::face) struct ToldAccept(pub(in crate::face) HeaderValue);
 
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
@@ -47,6 +51,7 @@ pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
+    let accept = request.headers().get(header::ACCEPT).cloned();
     request.extensions_mut().insert(RequestId(id.as_str().into()));
     let started = Instant::now();
     let span = tracing::info_span!("request", id = %id, %method, %route);
@@ -54,6 +59,9 @@ pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     let mut response = work.instrument(span.clone()).await.unwrap_or_else(|_| panicked());
     let problem = problem_of(&response);
     if let Some(problem) = &problem {
+        if let Some(accept) = accept {
+            response.extensions_mut().insert(ToldAccept(accept));
+        }
         write(&mut response, problem, &id);
     }
     let _inside = span.enter();
@@ -107,7 +115,7 @@ fn problem_of(response: &Response) -> Option<Problem> {
 }
 
 fn is_ours(response: &Response) -> bool {
-    response.headers().contains_key(axum::http::header::CONTENT_TYPE)
+    response.headers().contains_key(header::CONTENT_TYPE)
 }
 
 fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {

@@ -17,7 +17,11 @@ pub const fn status_of(code: ErrorCode) -> StatusCode {
         ErrorCode::Forbidden => StatusCode::FORBIDDEN,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::UnsupportedMediaType | ErrorCode::UnsupportedEncoding => {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE
+        }
+        ErrorCode::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+        ErrorCode::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorCode::Conflict | ErrorCode::CredentialUnusable | ErrorCode::LimitReached => StatusCode::CONFLICT,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::QueueFull | ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -65,7 +65,7 @@ where
         let names = subject_of(&O::FACTS, &mut record)?;
         let mut named = O::FACTS.subject.iter().copied().zip(names.iter().map(String::as_str));
         let subject = O::Subject::read(&mut named)?;
-        let request = O::Request::from_record(record, &asked, O::FACTS.name)?;
+        let request = O::Request::from_record(record, asked.key.as_ref(), O::FACTS.name)?;
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);
         reply?.into_record()

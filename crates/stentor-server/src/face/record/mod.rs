@@ -14,4 +14,6 @@ pub use asked::Asked;
 pub(in crate::face) use dispatch::check_refusal;
 pub use dispatch::{Dispatcher, Record};
 pub(in crate::face) use import::import_lines;
+pub(in crate::face) use reply::IntoRecord;
+pub(in crate::face) use request::FromRecord;
 pub(in crate::face) use subject::Segments;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::dispatch::Record;
 use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
+use crate::contract::bulk::{RegisterResults, SendResults, SubscribeResults};
 use crate::contract::campaigns::{CampaignList, LedgerView};
 use crate::contract::credentials::CredentialList;
 use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView, History, RegisteredView};
@@ -20,7 +21,7 @@ use crate::contract::users::{UserList, UserView};
 use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
 
 /// A reply that can be a record.
-pub(super) trait IntoRecord {
+pub(in crate::face) trait IntoRecord {
     /// Writes it, in the shape that the contract describes.
     fn into_record(self) -> ServiceResult<Record>;
 }
@@ -38,7 +39,7 @@ macro_rules! by_writing {
 by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
-    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView
+    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults
 }
 
 impl IntoRecord for () {
@@ -56,6 +57,12 @@ impl IntoRecord for Option<ScheduleView> {
 impl IntoRecord for Kept<ScheduleView> {
     fn into_record(self) -> ServiceResult<Record> {
         written(&json!({"schedule": self.reply, "replayed": self.replayed}))
+    }
+}
+
+impl IntoRecord for Kept<SendResults> {
+    fn into_record(self) -> ServiceResult<Record> {
+        written(&json!({"results": self.reply.results, "replayed": self.replayed}))
     }
 }
 

@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stentor_core::name::IdempotencyKey;
 
-use super::asked::Asked;
 use super::dispatch::Record;
 use crate::contract::apps::{AppRequest, KeyRequest};
 use crate::contract::audit::AuditQuery;
+use crate::contract::bulk::{DeviceBatch, MessageBatch, SubscriptionBatch};
 use crate::contract::credentials::CredentialRequest;
 use crate::contract::devices::{DeviceChange, DeviceQuery, DeviceRequest};
 use crate::contract::groups::MembersRequest;
@@ -23,15 +23,20 @@ use crate::contract::{After, Before, Problem, Repeat, Repeatable, ServiceResult}
 use crate::decode::decode_value;
 
 /// A request that a record holds.
-pub(super) trait FromRecord: Sized {
-    /// Reads it for the named operation; a field that it does not know is refused.
-    fn from_record(record: Record, asked: &Asked, operation: &'static str) -> ServiceResult<Self>;
+pub(in crate::face) trait FromRecord: Sized {
+    /// Reads it for the named operation; a field that it does not know is refused. `key` is the idempotency key that stands
+    /// outside the record.
+    fn from_record(
+        record: Record,
+        key: Option<&IdempotencyKey>,
+        operation: &'static str,
+    ) -> ServiceResult<Self>;
 }
 
 macro_rules! by_decoding {
     ($($request:ty)*) => {$(
         impl FromRecord for $request {
-            fn from_record(record: Record, _: &Asked, _: &'static str) -> ServiceResult<Self> {
+            fn from_record(record: Record, _: Option<&IdempotencyKey>, _: &'static str) -> ServiceResult<Self> {
                 decode_value(record)
             }
         }
@@ -40,12 +45,12 @@ macro_rules! by_decoding {
 
 by_decoding! {
     After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
-    SubscriptionRequest
+    SubscriptionRequest DeviceBatch SubscriptionBatch
 }
 
 /// Nothing is asked beside what the operation is about.
 impl FromRecord for () {
-    fn from_record(record: Record, _: &Asked, _: &'static str) -> ServiceResult<Self> {
+    fn from_record(record: Record, _: Option<&IdempotencyKey>, _: &'static str) -> ServiceResult<Self> {
         match record.keys().next() {
             Some(name) => Err(Problem::field(name.clone(), format!("unknown field `{name}`"))),
             None => Ok(()),
@@ -56,26 +61,34 @@ impl FromRecord for () {
 macro_rules! repeatable {
     ($($request:ty)*) => {$(
         impl FromRecord for Repeatable<$request> {
-            fn from_record(record: Record, asked: &Asked, operation: &'static str) -> ServiceResult<Self> {
-                read_repeatable(record, asked, operation)
+            fn from_record(
+                record: Record,
+                key: Option<&IdempotencyKey>,
+                operation: &'static str,
+            ) -> ServiceResult<Self> {
+                read_repeatable(record, key, operation)
             }
         }
     )*};
 }
 
-repeatable! { MessageRequest ScheduleRequest }
+repeatable! { MessageBatch MessageRequest ScheduleRequest }
 
 impl FromRecord for CredentialRequest {
-    fn from_record(mut record: Record, asked: &Asked, operation: &'static str) -> ServiceResult<Self> {
+    fn from_record(
+        mut record: Record,
+        key: Option<&IdempotencyKey>,
+        operation: &'static str,
+    ) -> ServiceResult<Self> {
         let credential =
             record.remove("credential").ok_or_else(|| Problem::field("credential", "is missing"))?;
-        <()>::from_record(record, asked, operation)?;
+        <()>::from_record(record, key, operation)?;
         Ok(Self { json: credential.to_string().into_bytes() })
     }
 }
 
 impl FromRecord for ImportRequest {
-    fn from_record(mut record: Record, _: &Asked, _: &'static str) -> ServiceResult<Self> {
+    fn from_record(mut record: Record, _: Option<&IdempotencyKey>, _: &'static str) -> ServiceResult<Self> {
         let lines = text_of(&mut record, "lines")?.ok_or_else(|| Problem::field("lines", "is missing"))?;
         let query: ImportQuery = decode_value(record)?;
         Ok(Self { query, lines: once(async move { Ok(Bytes::from(lines)) }).boxed() })
@@ -85,11 +98,11 @@ impl FromRecord for ImportRequest {
 /// Reads a request and its idempotency key, which stands in the record or around it.
 fn read_repeatable<T: DeserializeOwned + Serialize>(
     mut record: Record,
-    asked: &Asked,
+    key: Option<&IdempotencyKey>,
     operation: &'static str,
 ) -> ServiceResult<Repeatable<T>> {
     let inside = text_of(&mut record, "idempotency_key")?.filter(|text| !text.is_empty());
-    let key = inside.map(|text| IdempotencyKey::new(&text)).transpose()?.or_else(|| asked.key.clone());
+    let key = inside.map(|text| IdempotencyKey::new(&text)).transpose()?.or_else(|| key.cloned());
     let request = decode_value(record)?;
     let repeat = key.map(|key| Repeat::of(key, operation, &request));
     Ok(Repeatable { request, repeat })

@@ -1,15 +1,28 @@
-//! Refusals as problem+json (RFC 9457).
+//! Refusals as problem+json and problem+xml (RFC 9457), and as a record where Protocol Buffers are accepted.
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
+use serde_json::Value;
+use stentor_wire::xml::dom::Element;
 use utoipa::ToSchema;
 
+use super::format::{AcceptedFormat, BodyFormat};
+use crate::contract::RefusedView;
+use crate::face::http::coding;
+use crate::face::http::middleware::ToldAccept;
 use crate::face::http::refusal::status_of;
+use crate::face::record::protobuf::Schema;
 use crate::service::{ErrorCode, Problem};
 
-/// Media type of every refusal.
+/// Media type of a refusal in JSON.
 pub const PROBLEM_JSON: &str = "application/problem+json";
+/// Media type of a refusal in XML.
+pub(super) const PROBLEM_XML: &str = "application/problem+xml";
+/// Media type of a refusal in Protocol Buffers: the record `Refused`.
+pub(super) const PROBLEM_PROTOBUF: &str = "application/x-protobuf";
+/// Namespace of a refusal in XML (RFC 9457, appendix B).
+const PROBLEM_NAMESPACE: &str = "urn:ietf:rfc:7807";
 /// Where the documentation of a code is, relative to the server.
 const TYPE_PREFIX: &str = "/docs/errors#";
 
@@ -30,6 +43,11 @@ const fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::NotFound => "Check the id, and whether the key belongs to the app that owns it.",
         ErrorCode::MethodNotAllowed => "See the reference for the methods of this address.",
         ErrorCode::UnsupportedMediaType => "Send the content type that `detail` names.",
+        ErrorCode::UnsupportedEncoding => {
+            "Compress the body with what `Accept-Encoding` names, or not at all."
+        }
+        ErrorCode::NotAcceptable => "Accept one of the media types that `detail` names.",
+        ErrorCode::PreconditionFailed => "Read it again, decide anew, and name its present tag.",
         ErrorCode::Conflict => "Look at the present state first; `hint` may say what is missing.",
         ErrorCode::IdempotencyKeyReused => "Use a new key for a new request.",
         ErrorCode::CredentialUnusable => {
@@ -72,7 +90,8 @@ pub fn error_codes() -> Vec<ErrorCodeEntry> {
 #[must_use]
 pub fn errors_markdown() -> String {
     let mut page = String::from(
-        "# Error codes\n\nEvery refusal is `application/problem+json` (RFC 9457). `code` is stable and made for programs; \
+        "# Error codes\n\nEvery refusal is `application/problem+json` (RFC 9457); `application/problem+xml` where \
+         XML is accepted, and the record `Refused` where Protocol Buffers are. `code` is stable and made for programs; \
          `detail` is made for people and may change. `field` names the offending field, `hint` says what to do.\n\n\
          | code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
@@ -112,26 +131,76 @@ pub(super) struct ProblemBody<'a> {
 /// Writes the body and the headers of a refusal into its response.
 pub(in crate::face) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     let status = status_of(problem.code);
+    let (media_type, body) = body(problem, request_id, accepted(response));
+    *response.status_mut() = status;
+    *response.body_mut() = body.into();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    if let Some(seconds) = problem.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    match problem.code {
+        ErrorCode::Unauthorized => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"stentor\""));
+        }
+        ErrorCode::UnsupportedEncoding => {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(coding::TAKEN));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the format that the request accepts; JSON where it accepts none of ours.
+fn accepted(response: &Response) -> BodyFormat {
+    let Some(ToldAccept(value)) = response.extensions().get() else { return BodyFormat::Json };
+    let headers = HeaderMap::from_iter([(header::ACCEPT, value.clone())]);
+    AcceptedFormat::of(&headers).map_or(BodyFormat::Json, |accepted| accepted.format)
+}
+
+/// Returns a refusal in a format, and its media type.
+fn body(problem: &Problem, request_id: &str, format: BodyFormat) -> (&'static str, Vec<u8>) {
+    let written = match format {
+        BodyFormat::Json => None,
+        BodyFormat::Xml => xml(problem, request_id).map(|body| (PROBLEM_XML, body)),
+        BodyFormat::Protobuf => protobuf(problem, request_id).map(|body| (PROBLEM_PROTOBUF, body)),
+    };
+    written.unwrap_or_else(|| {
+        (PROBLEM_JSON, with_body(problem, request_id, |body| serde_json::to_vec(body)).unwrap_or_default())
+    })
+}
+
+/// Hands the body of a refusal to whatever writes it.
+fn with_body<T>(problem: &Problem, request_id: &str, write: impl FnOnce(&ProblemBody<'_>) -> T) -> T {
     let hint = problem.hint_with(super::openapi::address_of);
-    let body = ProblemBody {
+    write(&ProblemBody {
         kind: format!("{TYPE_PREFIX}{}", problem.code.as_str()),
         title: problem.code.title(),
-        status: status.as_u16(),
+        status: status_of(problem.code).as_u16(),
         code: problem.code.as_str(),
         detail: &problem.detail,
         field: problem.field.as_deref(),
         hint: hint.as_deref(),
         request_id,
-    };
-    *response.status_mut() = status;
-    *response.body_mut() = serde_json::to_vec(&body).unwrap_or_default().into();
-    let headers = response.headers_mut();
-    headers.remove(header::CONTENT_LENGTH);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-    if let Some(seconds) = problem.retry_after_seconds {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    })
+}
+
+/// Writes the same members as in JSON, each an element.
+fn xml(problem: &Problem, request_id: &str) -> Option<Vec<u8>> {
+    let members = with_body(problem, request_id, |body| serde_json::to_value(body)).ok()?;
+    let mut root = Element::of(PROBLEM_NAMESPACE, "problem");
+    for (name, value) in members.as_object()? {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let allowed: String = text.chars().filter(|letter| stentor_wire::xml::is_allowed(*letter)).collect();
+        root = root.with(Element::of(PROBLEM_NAMESPACE, name).with_text(&allowed));
     }
-    if problem.code == ErrorCode::Unauthorized {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"stentor\""));
-    }
+    root.to_bytes().ok()
+}
+
+fn protobuf(problem: &Problem, request_id: &str) -> Option<Vec<u8>> {
+    let refused = RefusedView::new(problem, super::openapi::address_of);
+    let refused = RefusedView { request_id: Some(request_id.to_owned()), ..refused };
+    let Ok(Value::Object(record)) = serde_json::to_value(refused) else { return None };
+    Schema::get().write("Refused", &record).ok()
 }

@@ -4,15 +4,16 @@ use std::error::Error as _;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request};
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::Error as QueryError;
 use serde_path_to_error::Error as PathError;
 
-use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, ServiceResult, hash};
+use super::records::BodySize;
+use crate::contract::{ErrorCode, Problem, Repeat, Repeatable, hash};
 use crate::decode::{decode, errors};
 use crate::face::Api;
 use crate::face::http::body;
@@ -27,7 +28,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, api, api.body_max_bytes()).await?;
+        let bytes = body::read(request, api, api.body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
     }
 }
@@ -39,7 +40,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, api, api.large_body_max_bytes()).await?;
+        let bytes = body::read(request, api, api.large_body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
     }
 }
@@ -51,7 +52,7 @@ impl FromRequest<Api> for LargeText {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        Ok(Self(json_bytes(request, api, api.large_body_max_bytes()).await?))
+        Ok(Self(body::read(request, api, api.large_body_max_bytes()).await?))
     }
 }
 
@@ -63,11 +64,12 @@ impl RepeatableBody {
     pub(super) async fn read<T: DeserializeOwned + Serialize>(
         request: Request,
         api: &Api,
+        size: BodySize,
         operation: &'static str,
     ) -> Result<Repeatable<T>, Refusal> {
         let key = idempotency_key(request.headers())?;
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let bytes = json_bytes(request, api, api.body_max_bytes()).await?;
+        let bytes = body::read(request, api, size.max_bytes(api)).await?;
         let request = decode(&bytes)?;
         let repeat = key.map(|key| Repeat {
             former_hash: Some(hash([method.as_str().as_bytes(), uri.path().as_bytes(), &bytes])),
@@ -106,20 +108,6 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for QueryParams<T> {
             Err(rejection) => Err(query_problem(&rejection).into()),
         }
     }
-}
-
-async fn json_bytes(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
-    check_json(request.headers())?;
-    body::read(request, api, max_bytes).await
-}
-
-fn check_json(headers: &HeaderMap) -> ServiceResult<()> {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
-        return Ok(());
-    }
-    Err(Problem::new(ErrorCode::UnsupportedMediaType, "the content type must be application/json"))
 }
 
 /// Finds what is wrong with a query among the causes of its rejection: where, and what.

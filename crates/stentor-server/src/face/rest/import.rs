@@ -1,9 +1,15 @@
-//! Import of devices: its body is streamed, in the format that its content type names.
+//! Import of devices: its body is streamed, in the format that its content type names, and unpacked while it comes.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::HttpBody as _;
 use axum::extract::{FromRequestParts as _, Request};
 use axum::http::{HeaderMap, header};
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use utoipa::openapi::Required;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{OperationBuilder, ParameterIn};
@@ -11,14 +17,24 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::{IntoParams, PartialSchema};
 
 use super::extract::QueryParams;
-use super::records::{RequestRecord, Schemas};
-use crate::contract::import::{ImportQuery, ImportRequest};
+use super::records::{BodySize, RequestRecord, Schemas};
+use crate::contract::import::{ImportQuery, ImportRequest, Lines};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
+use crate::face::http::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked};
 use crate::face::http::refusal::Refusal;
 use crate::face::http::with_timeout;
 
+/// What a compressed import may unpack to in any case.
+const UNPACKED_MIN_BYTES: u64 = 1_024 * 1_024;
+/// What is read of a compressed import after it was refused.
+const PASSED_OVER_MAX_BYTES: usize = 4 * 1_024 * 1_024;
+/// To how many times its size a compressed import may unpack beyond that: lines of devices come to a tenth of it.
+const UNPACKED_MAX_FOLD: u64 = 200;
+
 impl RequestRecord for ImportRequest {
+    const BODY: Option<BodySize> = None;
+
     async fn read(request: Request, api: &Api, _: &'static str) -> Result<Self, Refusal> {
         let (mut parts, body) = request.into_parts();
         let query = QueryParams::<ImportQuery>::from_request_parts(&mut parts, api).await?.0;
@@ -26,8 +42,9 @@ impl RequestRecord for ImportRequest {
             return Err(Problem::new(ErrorCode::InvalidRequest, "there is no body").into());
         }
         let format = Some(format(query.format.as_deref(), &parts.headers)?);
-        let lines = with_timeout(body.into_data_stream(), *api.import_timeout());
-        let lines = lines.map_err(Into::into).boxed();
+        let coding = ContentCoding::of_request(&parts.headers)?;
+        let pieces = with_timeout(body.into_data_stream(), *api.import_timeout()).boxed();
+        let lines = if coding == ContentCoding::Identity { pieces } else { unpacked(coding, pieces) };
         Ok(Self { query: ImportQuery { format, ..query }, lines })
     }
 
@@ -41,6 +58,46 @@ impl RequestRecord for ImportRequest {
             .required(Some(Required::True));
         operation.request_body(Some(body.build()))
     }
+}
+
+/// Unpacks a body of any length; one that unpacks to far more than lines do is refused.
+fn unpacked(coding: ContentCoding, pieces: BoxStream<'static, ServiceResult<Bytes>>) -> Lines {
+    let came = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&came);
+    let counted = pieces.map(move |piece| {
+        let piece = piece.map_err(io::Error::other)?;
+        counter.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        Ok(piece)
+    });
+    let mut made = 0;
+    let body = PackedBody::new(counted);
+    let checked = coding.unpacked(&body, ZstdWindow::OF_STREAM).map(move |piece| {
+        let piece = piece.map_err(|error| cause(&error))?;
+        made += piece.len() as u64;
+        let most = UNPACKED_MIN_BYTES + UNPACKED_MAX_FOLD * came.load(Ordering::Relaxed);
+        if made > most { Err(bomb()) } else { Ok(piece) }
+    });
+    let told = checked.then(move |piece| {
+        let body = body.clone();
+        async move {
+            if piece.is_err() {
+                body.pass_over(PASSED_OVER_MAX_BYTES).await;
+            }
+            piece
+        }
+    });
+    told.boxed()
+}
+
+/// Returns why a body ended that was being unpacked: what ended it before, or that it cannot be unpacked.
+fn cause(error: &io::Error) -> Problem {
+    let before = error.get_ref().and_then(|inner| inner.downcast_ref::<Problem>());
+    before.cloned().unwrap_or_else(not_unpacked)
+}
+
+fn bomb() -> Problem {
+    let detail = format!("the body unpacks to more than {UNPACKED_MAX_FOLD} times its size");
+    Problem::new(ErrorCode::PayloadTooLarge, detail)
 }
 
 /// Returns the word of the format: what the query asks for, or what the content type says.

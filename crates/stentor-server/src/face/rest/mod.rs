@@ -1,14 +1,19 @@
-//! The REST face: resources over HTTP, as JSON.
+//! The REST face: resources over HTTP, as JSON, XML and Protocol Buffers.
 
 mod asker;
+mod carried;
+mod condition;
 mod described;
 mod docs;
 mod error;
+mod etag;
 mod extract;
+mod format;
 mod health;
 mod import;
 mod openapi;
 mod records;
+mod reply;
 mod row;
 mod table;
 

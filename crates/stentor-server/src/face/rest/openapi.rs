@@ -9,7 +9,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{
@@ -18,13 +18,16 @@ use utoipa::openapi::security::{
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr};
 
-use super::error::PROBLEM_JSON;
+use super::error::{PROBLEM_JSON, PROBLEM_PROTOBUF, PROBLEM_XML};
+use super::format::MEDIA_TYPES;
 
 const DESCRIPTION: &str = "Hand Stentor one request and it finds the devices, sends through the push service that reaches \
 each of them, and answers at any time what became of every single delivery. `202` means that the message is on disk.\n\n\
 Keys: `Authorization: Bearer sk_…` or `X-API-Key: sk_…`. A key belongs to an app; the root key names one with \
 `X-Stentor-App: app_…` or `?app=app_…`. Times are RFC 3339 in UTC with milliseconds. Every refusal is \
-`application/problem+json` with a stable `code`.";
+`application/problem+json` with a stable `code`.\n\nBodies are JSON, XML or Protocol Buffers, as `Content-Type` and `Accept` say; \
+the records of the latter two are those of the WSDL and of the `.proto` file. Bodies may be compressed with `gzip` or `zstd`, \
+both ways.";
 
 const TAGS: &[(&str, &str)] = &[
     ("apps", "Tenants, their keys and their credentials at push services."),
@@ -126,7 +129,12 @@ fn problem_response() -> utoipa::openapi::Response {
         .map(|entry| format!("`{}` ({})", entry.code, entry.status))
         .collect();
     let description = format!("A refusal; `code` is one of {}.", words.join(", "));
-    ResponseBuilder::new().description(description).content(PROBLEM_JSON, content).build()
+    ResponseBuilder::new()
+        .description(description)
+        .content(PROBLEM_JSON, content)
+        .content(PROBLEM_XML, ContentBuilder::new().build())
+        .content(PROBLEM_PROTOBUF, ContentBuilder::new().build())
+        .build()
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
@@ -138,6 +146,22 @@ fn complete(operation: &mut Operation) {
     let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
     let verb = operation.operation_id.take().unwrap_or_default();
     operation.operation_id = Some(format!("{noun}_{verb}"));
+    let [json, ..] = MEDIA_TYPES;
+    if let Some(RefOr::T(body)) = operation.request_body.as_mut() {
+        let is_record = body.content.contains_key(json);
+        body.content.extend(other_formats().filter(|_| is_record));
+    }
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let is_record = response.content.contains_key(json);
+            response.content.extend(other_formats().filter(|_| is_record));
+        }
+    }
     let problem = RefOr::Ref(Ref::from_response_name("Problem"));
     operation.responses.responses.insert("default".into(), problem);
+}
+
+/// Returns the other formats of what is described in JSON; what they look like is said by the XML schema and the `.proto` file.
+fn other_formats() -> impl Iterator<Item = (String, RefOr<Content>)> {
+    MEDIA_TYPES.into_iter().skip(1).map(|name| (name.to_owned(), RefOr::T(ContentBuilder::new().build())))
 }

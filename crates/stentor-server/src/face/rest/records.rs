@@ -1,19 +1,24 @@
-//! How each record of the contract is written in HTTP: requests in the query or as JSON, replies as JSON with a status and
-//! the headers that go with it.
+//! How each record of the contract stands in HTTP: requests in the query or in the body, replies with a status and the
+//! headers that go with it.
 
-use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, StatusCode};
+use serde::Serialize;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{OperationBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::{HeaderBuilder, ObjectBuilder, Ref, RefOr, Required, ResponseBuilder, Schema, Type};
+use utoipa::openapi::{
+    Header, HeaderBuilder, ObjectBuilder, Ref, RefOr, Required, ResponseBuilder, Schema, Type,
+};
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{JsonBody, LargeBody, LargeText, QueryParams, RepeatableBody};
+use super::reply::ReplyHead;
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
+use crate::contract::bulk::{
+    DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
+};
 use crate::contract::campaigns::{CampaignList, LedgerView};
 use crate::contract::credentials::{CredentialList, CredentialRequest};
 use crate::contract::devices::{
@@ -31,16 +36,38 @@ use crate::contract::users::{UserList, UserView};
 use crate::contract::{After, Before, Kept, Repeatable};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
+use crate::face::record::{FromRecord, IntoRecord};
 
 const JSON: &str = "application/json";
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Schemas that a description refers to, under their names.
 pub(super) type Schemas = Vec<(String, RefOr<Schema>)>;
 
+/// How large a body may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodySize {
+    /// As most are.
+    Usual,
+    /// With many names, or a chain of certificates.
+    Large,
+}
+
+impl BodySize {
+    /// Returns the limit in bytes.
+    pub(super) fn max_bytes(self, api: &Api) -> usize {
+        match self {
+            Self::Usual => api.body_max_bytes(),
+            Self::Large => api.large_body_max_bytes(),
+        }
+    }
+}
+
 /// A record that a request carries.
-pub(super) trait RequestRecord: Sized {
-    /// Reads it from a request for the named operation.
+pub(super) trait RequestRecord: FromRecord {
+    /// How large the body is that holds it; none where it is no record in a body.
+    const BODY: Option<BodySize>;
+
+    /// Reads it from a request for the named operation, with its body as JSON.
     fn read(
         request: Request,
         api: &Api,
@@ -52,15 +79,17 @@ pub(super) trait RequestRecord: Sized {
 }
 
 /// A record that a response carries.
-pub(super) trait ReplyRecord {
-    /// Writes it; `done` is the status where the record knows none itself.
-    fn respond(self, done: StatusCode) -> Response;
+pub(super) trait ReplyRecord: IntoRecord + Serialize {
+    /// Returns its status and headers; `done` is the status where the record knows none itself.
+    fn head(&self, done: StatusCode) -> ReplyHead;
 
     /// Describes the responses.
     fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder;
 }
 
 impl RequestRecord for () {
+    const BODY: Option<BodySize> = None;
+
     async fn read(_: Request, _: &Api, _: &'static str) -> Result<Self, Refusal> {
         Ok(())
     }
@@ -73,6 +102,8 @@ impl RequestRecord for () {
 macro_rules! in_query {
     ($($record:ty)*) => {$(
         impl RequestRecord for $record {
+            const BODY: Option<BodySize> = None;
+
             async fn read(request: Request, api: &Api, _: &'static str) -> Result<Self, Refusal> {
                 let (mut parts, _) = request.into_parts();
                 Ok(QueryParams::from_request_parts(&mut parts, api).await?.0)
@@ -89,8 +120,10 @@ macro_rules! in_query {
 in_query! { After Before DeviceQuery AuditQuery ServiceQuery }
 
 macro_rules! in_body {
-    ($body:ident: $($record:ty)*) => {$(
+    ($body:ident, $size:ident: $($record:ty)*) => {$(
         impl RequestRecord for $record {
+            const BODY: Option<BodySize> = Some(BodySize::$size);
+
             async fn read(request: Request, api: &Api, _: &'static str) -> Result<Self, Refusal> {
                 Ok($body::from_request(request, api).await?.0)
             }
@@ -102,10 +135,12 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody: AppRequest KeyRequest ServiceRequest SubscriptionRequest }
-in_body! { LargeBody: DeviceRequest DeviceChange MembersRequest }
+in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceRequest SubscriptionRequest }
+in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest }
 
 impl RequestRecord for CredentialRequest {
+    const BODY: Option<BodySize> = Some(BodySize::Large);
+
     async fn read(request: Request, api: &Api, _: &'static str) -> Result<Self, Refusal> {
         let LargeText(json) = LargeText::from_request(request, api).await?;
         Ok(Self { json: json.into() })
@@ -118,10 +153,12 @@ impl RequestRecord for CredentialRequest {
 }
 
 macro_rules! repeatable {
-    ($($record:ty)*) => {$(
+    ($size:ident: $($record:ty)*) => {$(
         impl RequestRecord for Repeatable<$record> {
+            const BODY: Option<BodySize> = Some(BodySize::$size);
+
             async fn read(request: Request, api: &Api, operation: &'static str) -> Result<Self, Refusal> {
-                RepeatableBody::read(request, api, operation).await
+                RepeatableBody::read(request, api, BodySize::$size, operation).await
             }
 
             fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
@@ -131,13 +168,14 @@ macro_rules! repeatable {
     )*};
 }
 
-repeatable! { MessageRequest ScheduleRequest }
+repeatable! { Usual: MessageRequest ScheduleRequest }
+repeatable! { Large: MessageBatch }
 
 macro_rules! as_json {
     ($($record:ty)*) => {$(
         impl ReplyRecord for $record {
-            fn respond(self, done: StatusCode) -> Response {
-                (done, Json(self)).into_response()
+            fn head(&self, done: StatusCode) -> ReplyHead {
+                ReplyHead::of(done)
             }
 
             fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
@@ -150,12 +188,12 @@ macro_rules! as_json {
 as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
-    ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView
+    ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults
 }
 
 impl ReplyRecord for () {
-    fn respond(self, _: StatusCode) -> Response {
-        StatusCode::NO_CONTENT.into_response()
+    fn head(&self, _: StatusCode) -> ReplyHead {
+        ReplyHead::of(StatusCode::NO_CONTENT)
     }
 
     fn describe(operation: OperationBuilder, _: StatusCode, _: &mut Schemas) -> OperationBuilder {
@@ -165,11 +203,8 @@ impl ReplyRecord for () {
 
 /// Something, or nothing to show.
 impl ReplyRecord for Option<ScheduleView> {
-    fn respond(self, done: StatusCode) -> Response {
-        match self {
-            Some(view) => view.respond(done),
-            None => ().respond(done),
-        }
+    fn head(&self, done: StatusCode) -> ReplyHead {
+        ReplyHead::of(if self.is_some() { done } else { StatusCode::NO_CONTENT })
     }
 
     fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
@@ -179,9 +214,9 @@ impl ReplyRecord for Option<ScheduleView> {
 }
 
 impl ReplyRecord for RegisteredView {
-    fn respond(self, _: StatusCode) -> Response {
+    fn head(&self, _: StatusCode) -> ReplyHead {
         let status = if self.created { StatusCode::CREATED } else { StatusCode::OK };
-        (status, [location("/v1/devices/", &self.id)], Json(self)).into_response()
+        ReplyHead { location: location("/v1/devices/", &self.id), ..ReplyHead::of(status) }
     }
 
     fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
@@ -193,9 +228,9 @@ impl ReplyRecord for RegisteredView {
 }
 
 impl ReplyRecord for Kept<ScheduleView> {
-    fn respond(self, done: StatusCode) -> Response {
+    fn head(&self, status: StatusCode) -> ReplyHead {
         let location = location("/v1/schedules/", &self.reply.id);
-        (done, [location], replayed(self.replayed), Json(self)).into_response()
+        ReplyHead { status, location, is_replayed: self.replayed }
     }
 
     fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
@@ -203,14 +238,25 @@ impl ReplyRecord for Kept<ScheduleView> {
     }
 }
 
+impl ReplyRecord for Kept<SendResults> {
+    fn head(&self, status: StatusCode) -> ReplyHead {
+        ReplyHead { is_replayed: self.replayed, ..ReplyHead::of(status) }
+    }
+
+    fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+        operation.response(done.as_str(), with_replayed(json::<SendResults>(schemas)))
+    }
+}
+
 impl ReplyRecord for Sent {
-    fn respond(self, _: StatusCode) -> Response {
+    fn head(&self, _: StatusCode) -> ReplyHead {
         match self {
-            Self::Kept(kept) => {
-                let location = location("/v1/messages/", &kept.reply.id);
-                (StatusCode::ACCEPTED, [location], replayed(kept.replayed), Json(kept)).into_response()
-            }
-            Self::Checked(report) => Json(report).into_response(),
+            Self::Kept(kept) => ReplyHead {
+                status: StatusCode::ACCEPTED,
+                location: location("/v1/messages/", &kept.reply.id),
+                is_replayed: kept.replayed,
+            },
+            Self::Checked(_) => ReplyHead::of(StatusCode::OK),
         }
     }
 
@@ -223,13 +269,8 @@ impl ReplyRecord for Sent {
     }
 }
 
-fn location(folder: &str, id: &impl std::fmt::Display) -> (HeaderName, HeaderValue) {
-    let address = HeaderValue::try_from(format!("{folder}{id}"));
-    (header::LOCATION, address.unwrap_or(HeaderValue::from_static("/")))
-}
-
-fn replayed(is_replayed: bool) -> Option<[(HeaderName, HeaderValue); 1]> {
-    is_replayed.then(|| [(REPLAYED, HeaderValue::from_static("true"))])
+fn location(folder: &str, id: &impl std::fmt::Display) -> Option<HeaderValue> {
+    HeaderValue::try_from(format!("{folder}{id}")).ok()
 }
 
 /// Refers to the schema of a record.
@@ -251,6 +292,13 @@ fn json<T: ToSchema>(schemas: &mut Schemas) -> ResponseBuilder {
 
 /// What goes with the reply to something that is kept once.
 fn with_headers(response: ResponseBuilder) -> ResponseBuilder {
-    let text = || HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
-    response.header("Location", text()).header("Idempotent-Replayed", text())
+    with_replayed(response.header("Location", text_header()))
+}
+
+fn with_replayed(response: ResponseBuilder) -> ResponseBuilder {
+    response.header("Idempotent-Replayed", text_header())
+}
+
+fn text_header() -> Header {
+    HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build()
 }

@@ -9,10 +9,13 @@ use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, Pat
 use utoipa::openapi::{HttpMethod, ObjectBuilder, Required, Type};
 use utoipa_axum::router::UtoipaMethodRouter;
 
-use super::ApiResult;
 use super::asker::Asker;
+use super::condition::{Check, against, refused};
 use super::extract::PathParams;
+use super::format::BodyFormat;
 use super::records::{ReplyRecord, RequestRecord, Schemas};
+use super::reply::ReplyTerms;
+use super::{ApiResult, carried};
 use crate::contract::{Facts, Operation, Serve};
 use crate::face::Api;
 use crate::face::record::{Segments, check_refusal};
@@ -34,6 +37,25 @@ impl<O> Spoken for O where
 /// How one operation is asked: a method, a path, what serves it, and its description.
 pub(super) type Row = UtoipaMethodRouter<Api>;
 
+/// What a row says beside its operation.
+#[derive(Clone, Copy)]
+pub(super) struct RowFacts {
+    /// The status of what went well, where the reply knows none itself.
+    pub(super) done: StatusCode,
+    /// Whether it only reads.
+    pub(super) is_read: bool,
+    /// Whether the reply shows the state of what the path names, and has a tag.
+    pub(super) has_tag: bool,
+    /// Compares what the path names with the conditions of a request that changes it.
+    pub(super) check: Check,
+}
+
+impl RowFacts {
+    const fn unconditional(done: StatusCode) -> Self {
+        Self { done, is_read: false, has_tag: false, check: refused }
+    }
+}
+
 macro_rules! methods {
     ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
         $(#[doc = $about])+
@@ -41,28 +63,64 @@ macro_rules! methods {
         where
             Api: Serve<O>,
         {
-            let done = StatusCode::$status;
-            let handler = move |State(api): State<Api>, request: Request| answer::<O>(api, request, done);
-            let mut schemas = Schemas::new();
-            let operation = describe::<O>(done, &mut schemas);
-            bind((HttpMethod::$method, path), (operation, schemas), handler)
+            row::<O>(HttpMethod::$method, path, RowFacts::unconditional(StatusCode::$status))
         }
     )*};
 }
 
 methods! {
-    /// Returns a row that reads.
-    get = Get, OK;
     /// Returns a row that puts what the path names.
     put = Put, OK;
     /// Returns a row that asks for something to be done.
     post = Post, OK;
     /// Returns a row that makes something new.
     create = Post, CREATED;
-    /// Returns a row that changes a part.
-    patch = Patch, OK;
     /// Returns a row that removes.
     delete = Delete, NO_CONTENT;
+}
+
+/// Returns a row that reads.
+pub(super) fn get<O: Spoken>(path: &'static str) -> Row
+where
+    Api: Serve<O>,
+{
+    let facts = RowFacts { is_read: true, has_tag: true, ..RowFacts::unconditional(StatusCode::OK) };
+    row::<O>(HttpMethod::Get, path, facts)
+}
+
+macro_rules! conditional {
+    ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
+        $(#[doc = $about])+
+        pub(super) fn $name<O, S>(path: &'static str) -> Row
+        where
+            O: Spoken,
+            S: Spoken<Request = ()>,
+            Api: Serve<O> + Serve<S>,
+        {
+            let has_tag = std::any::TypeId::of::<O::Reply>() == std::any::TypeId::of::<S::Reply>();
+            let facts = RowFacts { has_tag, check: against::<S>, ..RowFacts::unconditional(StatusCode::$status) };
+            row::<O>(HttpMethod::$method, path, facts)
+        }
+    )*};
+}
+
+conditional! {
+    /// Returns a row that puts what the path names, unless it is not as the request believes; the second operation shows it.
+    put_shown = Put, OK;
+    /// Returns a row that changes a part of what the path names, with conditions as for a row that puts.
+    patch_shown = Patch, OK;
+    /// Returns a row that removes what the path names, with conditions as for a row that puts.
+    delete_shown = Delete, NO_CONTENT;
+}
+
+fn row<O: Spoken>(method: HttpMethod, path: &'static str, facts: RowFacts) -> Row
+where
+    Api: Serve<O>,
+{
+    let handler = move |State(api): State<Api>, request: Request| answer::<O>(api, request, facts);
+    let mut schemas = Schemas::new();
+    let operation = describe::<O>(facts.done, &mut schemas);
+    bind((method, path), (operation, schemas), handler)
 }
 
 /// Binds a described operation to a method, a path and a handler.
@@ -88,18 +146,35 @@ where
 }
 
 /// Reads a request, has it served, and writes the reply.
-async fn answer<O: Spoken>(api: Api, request: Request, done: StatusCode) -> ApiResult<Response>
+async fn answer<O: Spoken>(api: Api, request: Request, row: RowFacts) -> ApiResult<Response>
 where
     Api: Serve<O>,
 {
     let (mut parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let by = O::By::known(&mut parts, &api).await?;
+    let terms = ReplyTerms::of(&parts.headers)?;
     let PathParams(subject) = PathParams::from_request_parts(&mut parts, &api).await?;
-    let request = O::Request::read(Request::from_parts(parts, body), &api, O::FACTS.name).await?;
+    let head = (!row.is_read && !terms.conditions.is_empty()).then(|| parts.clone());
+    let request = read::<O>(Request::from_parts(parts, body), &api).await?;
+    // Compared last, and held until the change is made: nobody else with a condition comes between.
+    let _turn = match head {
+        Some(mut head) => (row.check)(&api, &mut head, &terms.conditions).await?,
+        None => None,
+    };
     let reply = Serve::<O>::serve(&api, by, subject, request).await;
     check_refusal(&O::FACTS, &reply);
-    Ok(reply?.respond(done))
+    Ok(terms.write::<O>(reply?, row)?)
+}
+
+async fn read<O: Spoken>(request: Request, api: &Api) -> ApiResult<O::Request> {
+    let Some(size) = O::Request::BODY else {
+        return O::Request::read(request, api, O::FACTS.name).await;
+    };
+    match BodyFormat::of_request(request.headers())? {
+        BodyFormat::Json => O::Request::read(request, api, O::FACTS.name).await,
+        format => Ok(carried::read::<O>(request, api, format, size).await?),
+    }
 }
 
 /// Describes an operation from what the table says and from its types.

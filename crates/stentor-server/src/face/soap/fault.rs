@@ -135,7 +135,10 @@ fn code_of(code: ErrorCode) -> SoapFaultCode {
 /// as HTTP tells it.
 fn status(version: Version, code: SoapFaultCode, problem: ErrorCode) -> StatusCode {
     match (problem, version, code) {
-        (ErrorCode::MethodNotAllowed | ErrorCode::UnsupportedMediaType, ..) => status_of(problem),
+        (
+            ErrorCode::MethodNotAllowed | ErrorCode::UnsupportedMediaType | ErrorCode::UnsupportedEncoding,
+            ..,
+        ) => status_of(problem),
         (_, Version::V12, SoapFaultCode::Sender) => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -57,6 +57,20 @@ pub async fn a_key_is_looked_up_before_any_work(store: &dyn Store) {
     assert_eq!(look(2).await, Some(Idempotent::KeyReused));
 }
 
+pub async fn a_reply_is_kept_by_itself_and_the_first_one_stays(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let keep = async |given| store.keep_reply(scene.app, &given, at(0)).await;
+    assert_eq!(keep(reply("key", 1, "first")).await, Ok(Idempotent::Done(())));
+    let first = Idempotent::Replayed(reply("key", 1, "first").reply);
+    assert_eq!(keep(reply("key", 1, "second")).await, Ok(first.clone()));
+    assert_eq!(keep(reply("key", 2, "other")).await, Ok(Idempotent::KeyReused));
+    let look = store.replay(scene.app, &reply("key", 1, "").key, &[1; 32]).await;
+    assert_eq!(look, Ok(Some(first)));
+    let nowhere = stentor_core::id::AppId::from_raw(987_654);
+    let refused = store.keep_reply(nowhere, &reply("key", 1, "x"), at(0)).await;
+    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
+}
+
 pub async fn each_app_has_its_own_keys(store: &dyn Store) {
     let one = Scene::in_app(store, 1).await;
     let two = Scene::in_app(store, 2).await;

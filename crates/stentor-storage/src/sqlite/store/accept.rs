@@ -67,6 +67,20 @@ pub(super) fn keep_reply(
     run(connection, sql, values).map(drop)
 }
 
+/// Keeps a reply of an app by itself, unless one is kept under its key; all checks come first.
+pub(super) fn keep_alone(
+    connection: &Connection,
+    app: AppId,
+    given: &IdempotentReply,
+    now: Timestamp,
+) -> Done<Idempotent<()>> {
+    app_providers::check_app(connection, app)?;
+    match replay(connection, app, &given.key, &given.request_hash)? {
+        Some(known) => Ok(known),
+        None => keep_reply(connection, app, given, now).map(Idempotent::Done),
+    }
+}
+
 /// Writes message, whose content is `spec` when written, and campaign; it waits for its due time.
 pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> Done<()> {
     let (id, app) = (int(message.id.raw()), int(message.app.raw()));

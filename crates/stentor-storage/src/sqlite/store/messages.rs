@@ -9,7 +9,7 @@ use stentor_core::ledger;
 use stentor_core::message::Message;
 use stentor_core::name::IdempotencyKey;
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, Idempotent, MessageStore, NewMessage, Page, StoreError,
+    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -46,6 +46,17 @@ impl MessageStore for SqliteStore {
     ) -> Result<Option<Idempotent<()>>, StoreError> {
         let (key, hash) = (key.clone(), *request_hash);
         self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
+    }
+
+    async fn keep_reply(
+        &self,
+        app: AppId,
+        reply: &IdempotentReply,
+        now: Timestamp,
+    ) -> Result<Idempotent<()>, StoreError> {
+        let reply = reply.clone();
+        let work = move |connection: &Connection| accept::keep_alone(connection, app, &reply, now);
+        self.inner.writer.submit_checked(CommitPriority::First, work).await.await_commit().await
     }
 
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {

@@ -38,6 +38,10 @@ const CURSORS: [(&str, &str); 11] = [
     ("/v1/devices/{device}/deliveries", "MessageId"),
 ];
 
+/// Many things in one request, and where they stand in it.
+const BATCHES: [(&str, &str); 3] =
+    [("DeviceBatch", "devices"), ("SubscriptionBatch", "subscriptions"), ("MessageBatch", "messages")];
+
 /// Makes the document say what is taken, and no more.
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
@@ -46,6 +50,7 @@ pub(super) fn apply(document: &mut Value) {
         credentials::tell_schemas(schemas);
         tell_overrides(schemas);
         schemas.insert("Target".into(), target());
+        BATCHES.iter().for_each(|(name, field)| tell_batch(schemas, name, field));
     }
     for (name, rule) in rules() {
         let schema = &mut document["components"]["schemas"][name];
@@ -58,6 +63,14 @@ pub(super) fn apply(document: &mut Value) {
     }
     let import = &mut document["paths"]["/v1/devices/import"]["post"]["requestBody"]["content"];
     import["text/csv"]["schema"] = reference("CsvDevices");
+}
+
+/// Says that what does not fit among many things is refused by itself: the request is none the worse for it.
+fn tell_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
+    let Some(items) = schemas.get_mut(name).map(|batch| &mut batch["properties"][field]["items"]) else {
+        return;
+    };
+    *items = json!({"anyOf": [items.take(), {"description": "What does not fit is refused by itself."}]});
 }
 
 pub(super) fn reference(name: &str) -> Value {

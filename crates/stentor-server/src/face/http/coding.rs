@@ -1,0 +1,231 @@
+//! What bodies are compressed with: gzip (RFC 1952) and zstd (RFC 8878), both ways.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_compression::Level;
+use async_compression::tokio::bufread::{GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
+use async_compression::zstd::DParameter;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, header};
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, poll_fn};
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::AsyncRead;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::preferences::Preferences;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+
+/// What is taken, as a header says it.
+pub(in crate::face) const TAKEN: &str = "zstd, gzip, identity";
+/// Replies shorter than this are sent as they are: they fit into one packet either way.
+const COMPRESSED_MIN_BYTES: usize = 1_024;
+/// Bytes that a piece holds when it is unpacked.
+const PIECE_BYTES: usize = 16 * 1_024;
+
+/// The largest window that zstd may have, and with it the memory that unpacking takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::face) struct ZstdWindow(u32);
+
+impl ZstdWindow {
+    /// 2 MiB, more than any body that is read whole may unpack to.
+    pub(in crate::face) const OF_BODY: Self = Self(21);
+    /// 8 MiB, the largest that HTTP allows (RFC 9659); for the few bodies that are streamed.
+    pub(in crate::face) const OF_STREAM: Self = Self(23);
+
+    /// Returns its size in bytes.
+    pub(in crate::face) const fn bytes(self) -> usize {
+        1 << self.0
+    }
+}
+
+/// What a body is compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::face) enum ContentCoding {
+    /// Nothing.
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl ContentCoding {
+    /// Returns what the body of a request is compressed with. Several codings one upon the other are not taken.
+    pub(in crate::face) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
+        let mut lines = headers.get_all(header::CONTENT_ENCODING).iter();
+        let Some(line) = lines.next() else { return Ok(Self::Identity) };
+        let word = line.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+        match word.as_str() {
+            _ if lines.next().is_some() => Err(unknown()),
+            "" | "identity" => Ok(Self::Identity),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Returns what a reply of so many bytes is to be compressed with: what the client wants most, and of what it wants as
+    /// much, the cheapest.
+    pub(in crate::face) fn of_reply(wanted: &Preferences, bytes: usize) -> Self {
+        if wanted.is_empty() {
+            return Self::Identity;
+        }
+        let weight = |words: &[&str]| wanted.weight(words).unwrap_or_default();
+        // As it is may always be sent, unless it is said that it may not.
+        let plain = wanted.weight(&["identity"]).or(wanted.weight(&["*"]).filter(|weight| *weight == 0));
+        if bytes < COMPRESSED_MIN_BYTES && plain != Some(0) {
+            return Self::Identity;
+        }
+        let (zstd, gzip) = (weight(&["zstd", "*"]), weight(&["gzip", "x-gzip", "*"]));
+        let (best, coding) = if gzip > zstd { (gzip, Self::Gzip) } else { (zstd, Self::Zstd) };
+        if best > 0 && best >= plain.unwrap_or_default() { coding } else { Self::Identity }
+    }
+
+    /// Returns the word for it; none for nothing.
+    pub(in crate::face) const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Identity => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+        }
+    }
+
+    /// Unpacks a body piece by piece; whoever reads it counts what comes.
+    pub(in crate::face) fn unpacked(self, body: &PackedBody, ZstdWindow(log): ZstdWindow) -> Unpacked {
+        let read = StreamReader::new(body.pieces());
+        let reader: Pin<Box<dyn AsyncRead + Send>> = match self {
+            Self::Identity => Box::pin(read),
+            Self::Gzip => {
+                let mut decoder = GzipDecoder::new(read);
+                decoder.multiple_members(true);
+                Box::pin(decoder)
+            }
+            Self::Zstd => {
+                let window = DParameter::window_log_max(log);
+                let mut decoder = ZstdDecoder::with_params(read, &[window]);
+                decoder.multiple_members(true);
+                Box::pin(decoder)
+            }
+        };
+        ReaderStream::with_capacity(reader, PIECE_BYTES)
+    }
+
+    /// Returns a reply's body, compressed while it is sent, and the header that goes with it.
+    pub(in crate::face) fn packed(self, bytes: Bytes) -> (Option<HeaderValue>, Body) {
+        let plain = io::Cursor::new(bytes);
+        let body = match self {
+            Self::Identity => Body::from(plain.into_inner()),
+            Self::Gzip => streamed(GzipEncoder::with_quality(plain, Level::Fastest)),
+            Self::Zstd => streamed(ZstdEncoder::with_quality(plain, Level::Fastest)),
+        };
+        (self.word().map(HeaderValue::from_static), body)
+    }
+}
+
+/// A body as it comes, of which the rest can be passed over when what it unpacks to is refused: a client that is still
+/// sending when the connection ends would never see why.
+#[derive(Clone)]
+pub(in crate::face) struct PackedBody(Arc<Mutex<BoxStream<'static, io::Result<Bytes>>>>);
+
+impl PackedBody {
+    /// Takes a body's pieces.
+    pub(in crate::face) fn new(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(pieces.boxed())))
+    }
+
+    fn pieces(&self) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static {
+        let Self(pieces) = self.clone();
+        poll_fn(move |context| pieces.lock().unwrap_or_else(PoisonError::into_inner).poll_next_unpin(context))
+    }
+
+    /// Reads so many bytes more at most, and forgets them.
+    pub(in crate::face) async fn pass_over(&self, max_bytes: usize) {
+        let (mut pieces, mut left) = (self.pieces(), max_bytes);
+        while let Some(Ok(piece)) = pieces.next().await {
+            let Some(rest) = left.checked_sub(piece.len()) else { return };
+            left = rest;
+        }
+    }
+}
+
+/// A body that is being unpacked.
+pub(in crate::face) type Unpacked = ReaderStream<Pin<Box<dyn AsyncRead + Send>>>;
+
+fn streamed(reader: impl AsyncRead + Send + 'static) -> Body {
+    Body::from_stream(ReaderStream::with_capacity(reader, PIECE_BYTES).boxed())
+}
+
+fn unknown() -> Problem {
+    let detail = "the content encoding must be one of zstd, gzip, identity, once";
+    Problem::new(ErrorCode::UnsupportedEncoding, detail)
+}
+
+/// Returns the problem of a body that cannot be unpacked.
+pub(in crate::face) fn not_unpacked() -> Problem {
+    Problem::new(ErrorCode::InvalidRequest, "the body broke off, or is not what `Content-Encoding` says")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(wanted: &'static str, bytes: usize) -> ContentCoding {
+        let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static(wanted))];
+        let wanted = Preferences::of(&HeaderMap::from_iter(headers), &header::ACCEPT_ENCODING);
+        ContentCoding::of_reply(&wanted, bytes)
+    }
+
+    fn request(lines: &[&'static str]) -> Result<ContentCoding, ErrorCode> {
+        let lines = lines.iter().map(|line| (header::CONTENT_ENCODING, HeaderValue::from_static(line)));
+        let headers = lines.fold(HeaderMap::new(), |mut headers, (name, line)| {
+            headers.append(name, line);
+            headers
+        });
+        ContentCoding::of_request(&headers).map_err(|problem| problem.code)
+    }
+
+    #[test]
+    fn a_reply_is_compressed_with_what_is_wanted_most_where_it_is_worth_it() {
+        use ContentCoding::{Gzip, Identity, Zstd};
+        assert_eq!(reply("gzip", 10_000), Gzip);
+        assert_eq!(reply("gzip", 100), Identity);
+        assert_eq!(reply("gzip, deflate, br, zstd", 10_000), Zstd);
+        assert_eq!(reply("gzip, zstd;q=0.5", 10_000), Gzip);
+        assert_eq!(reply("gzip;q=0.5, identity", 10_000), Identity);
+        assert_eq!(reply("gzip;q=0, *", 10_000), Zstd);
+        assert_eq!(reply("gzip, identity;q=0", 10), Gzip);
+        assert_eq!(reply("gzip, *;q=0", 10), Gzip);
+        assert_eq!(reply("br, deflate", 10_000), Identity);
+        assert_eq!(reply("", 10_000), Identity);
+    }
+
+    #[test]
+    fn a_request_is_compressed_once_with_what_is_known() {
+        assert_eq!(request(&[]), Ok(ContentCoding::Identity));
+        assert_eq!(request(&["GZIP"]), Ok(ContentCoding::Gzip));
+        assert_eq!(request(&["zstd"]), Ok(ContentCoding::Zstd));
+        for lines in [&["br"][..], &["gzip, zstd"], &["gzip", "gzip"], &["deflate"]] {
+            assert_eq!(request(lines), Err(ErrorCode::UnsupportedEncoding), "{lines:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_packed_is_unpacked_again() {
+        let text: Bytes = "a line of text\n".repeat(5_000).into();
+        for coding in [ContentCoding::Gzip, ContentCoding::Zstd] {
+            let (word, body) = coding.packed(text.clone());
+            assert_eq!(word.as_ref().and_then(|word| word.to_str().ok()), coding.word());
+            let packed = axum::body::to_bytes(body, usize::MAX).await.expect("packed");
+            assert!(packed.len() < text.len() / 10, "{coding:?}: {}", packed.len());
+            let body = PackedBody::new(futures_util::stream::iter([Ok(packed.clone())]));
+            let unpacked: Vec<_> =
+                coding.unpacked(&body, ZstdWindow::OF_BODY).map(|piece| piece.expect("fits")).collect().await;
+            assert_eq!(unpacked.concat(), text);
+            let half = packed.slice(..packed.len() / 2);
+            let torn = PackedBody::new(futures_util::stream::iter([Ok(half)]));
+            let read: Vec<_> = coding.unpacked(&torn, ZstdWindow::OF_BODY).collect().await;
+            assert!(read.iter().any(Result::is_err), "{coding:?} that broke off");
+        }
+    }
+}

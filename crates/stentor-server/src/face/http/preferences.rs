@@ -1,0 +1,85 @@
+//! Lists of what a client would take, with weights (RFC 9110, 12.4.2 and 12.5).
+
+use axum::http::{HeaderMap, HeaderName};
+
+/// Weight of what is wanted most, in thousandths.
+const WEIGHT_MAX: u16 = 1_000;
+/// Most members of a list that are looked at; what comes after them is passed over.
+const MEMBERS_MAX_COUNT: usize = 64;
+
+/// What a client would take, each with its weight in thousandths; zero is what it will not take.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::face) struct Preferences(Vec<(String, u16)>);
+
+impl Preferences {
+    /// Reads a header, which may be there on several lines. What cannot be read is passed over.
+    pub(in crate::face) fn of(headers: &HeaderMap, name: &HeaderName) -> Self {
+        let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+        let members = lines.flat_map(|line| line.split(',')).take(MEMBERS_MAX_COUNT);
+        Self(members.filter_map(member).collect())
+    }
+
+    /// Returns whether nothing was said.
+    pub(in crate::face) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the weight of what one of some words says; the first of them that is there decides.
+    pub(in crate::face) fn weight(&self, words: &[&str]) -> Option<u16> {
+        let of = |word: &&str| self.0.iter().find(|(named, _)| named == word).map(|(_, weight)| *weight);
+        words.iter().find_map(of)
+    }
+}
+
+/// Reads one member: a word, and what is said of it.
+fn member(text: &str) -> Option<(String, u16)> {
+    let mut parts = text.split(';').map(str::trim);
+    let word = parts.next().filter(|word| !word.is_empty())?.to_ascii_lowercase();
+    let told = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    Some((word, told.map_or(Some(WEIGHT_MAX), weight)?))
+}
+
+/// Reads a weight from 0 to 1 with three digits behind the point at most.
+fn weight(text: &str) -> Option<u16> {
+    let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
+    let is_short = behind.len() <= 3 && behind.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths = format!("{behind:0<3}").parse::<u16>().ok().filter(|_| is_short)?;
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(WEIGHT_MAX),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderValue, header};
+
+    use super::*;
+
+    fn read(lines: &[&'static str]) -> Preferences {
+        let lines = lines.iter().map(|line| (header::ACCEPT, HeaderValue::from_static(line)));
+        Preferences::of(&HeaderMap::from_iter(lines), &header::ACCEPT)
+    }
+
+    #[test]
+    fn members_have_the_weight_that_is_said_and_one_where_none_is() {
+        let read = read(&["text/html, Application/XML;charset=utf-8;q=0.9,*/*;q=0.05", "a;q=0, b;q=1.000"]);
+        let weights = ["text/html", "application/xml", "*/*", "a", "b", "c"].map(|word| read.weight(&[word]));
+        assert_eq!(weights, [Some(1_000), Some(900), Some(50), Some(0), Some(1_000), None]);
+    }
+
+    #[test]
+    fn the_first_word_that_is_there_decides() {
+        let read = read(&["*/*;q=0.5, application/json;q=0.1"]);
+        assert_eq!(read.weight(&["application/json", "application/*", "*/*"]), Some(100));
+        assert_eq!(read.weight(&["application/xml", "application/*", "*/*"]), Some(500));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over() {
+        assert!(read(&[",,;q=1", "a;q=2, b;q=0.1234, c;q=, d;q=1.1, e;q=-1"]).is_empty());
+        let long = read(&["a;q=0.1"; 100]);
+        assert_eq!(long.0.len(), MEMBERS_MAX_COUNT);
+    }
+}

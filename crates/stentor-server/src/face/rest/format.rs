@@ -1,0 +1,129 @@
+//! Formats of bodies, and which of them a request has and accepts (RFC 9110, 8.3 and 12.5.1).
+
+use axum::http::{HeaderMap, header};
+
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::http::preferences::Preferences;
+
+/// What a body is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyFormat {
+    Json,
+    Xml,
+    Protobuf,
+}
+
+/// The media types of every body, the first of each format first.
+pub(super) const MEDIA_TYPES: [&str; 3] = ["application/json", "application/xml", "application/x-protobuf"];
+/// What stands in `Accept`, and what the reply is then called.
+const OFFERS: &[(&str, BodyFormat, &str)] = &[
+    ("application/json", BodyFormat::Json, "application/json"),
+    ("application/problem+json", BodyFormat::Json, "application/json"),
+    ("application/xml", BodyFormat::Xml, "application/xml"),
+    ("text/xml", BodyFormat::Xml, "text/xml"),
+    ("application/problem+xml", BodyFormat::Xml, "application/xml"),
+    ("application/x-protobuf", BodyFormat::Protobuf, "application/x-protobuf"),
+    ("application/protobuf", BodyFormat::Protobuf, "application/protobuf"),
+];
+
+/// The format in which a reply is written, and what it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AcceptedFormat {
+    pub(super) format: BodyFormat,
+    pub(super) media_type: &'static str,
+}
+
+impl AcceptedFormat {
+    const JSON: Self = Self { format: BodyFormat::Json, media_type: "application/json" };
+
+    /// Returns the format that is accepted most, JSON where it is among them; none when none of ours is accepted.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let is_usual = |text: &[u8]| matches!(text, b"*/*" | b"application/json");
+        if headers.get(header::ACCEPT).is_none_or(|value| is_usual(value.as_bytes())) {
+            return Some(Self::JSON);
+        }
+        let accepted = Preferences::of(headers, &header::ACCEPT);
+        if accepted.is_empty() {
+            return Some(Self::JSON);
+        }
+        let weigh = |name: &str| {
+            let family = if name.starts_with("text/") { "text/*" } else { "application/*" };
+            // What refusals are called says something only where it is named itself.
+            let is_of_refusals = name.contains("problem+");
+            let weight = if is_of_refusals {
+                accepted.weight(&[name])
+            } else {
+                accepted.weight(&[name, family, "*/*"])
+            };
+            weight.unwrap_or_default()
+        };
+        let mut best = (0, None);
+        for (name, format, media_type) in OFFERS {
+            let weight = weigh(name);
+            if weight > best.0 {
+                best = (weight, Some(Self { format: *format, media_type }));
+            }
+        }
+        best.1
+    }
+
+    /// Returns the same, or refuses.
+    pub(super) fn wanted(headers: &HeaderMap) -> ServiceResult<Self> {
+        let none = || format!("a reply can be {}", MEDIA_TYPES.join(", "));
+        Self::of(headers).ok_or_else(|| Problem::new(ErrorCode::NotAcceptable, none()))
+    }
+}
+
+impl BodyFormat {
+    /// Returns what the body of a request is written in.
+    pub(super) fn of_request(headers: &HeaderMap) -> ServiceResult<Self> {
+        let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let kind =
+            given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match kind.as_str() {
+            "application/json" => Ok(Self::Json),
+            "application/xml" | "text/xml" => Ok(Self::Xml),
+            "application/x-protobuf" | "application/protobuf" => Ok(Self::Protobuf),
+            kind if kind.starts_with("application/") && kind.ends_with("+json") => Ok(Self::Json),
+            _ => {
+                let taken = format!("the content type must be one of {}", MEDIA_TYPES.join(", "));
+                Err(Problem::new(ErrorCode::UnsupportedMediaType, taken))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn accepted(text: &'static str) -> Option<&'static str> {
+        let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(text))]);
+        AcceptedFormat::of(&headers).map(|accepted| accepted.media_type)
+    }
+
+    #[test]
+    fn the_format_with_the_largest_weight_is_taken_and_json_among_equals() {
+        assert_eq!(AcceptedFormat::of(&HeaderMap::new()), Some(AcceptedFormat::JSON));
+        assert_eq!(accepted("*/*"), Some("application/json"));
+        assert_eq!(accepted("application/*"), Some("application/json"));
+        assert_eq!(accepted("application/xml"), Some("application/xml"));
+        assert_eq!(accepted("text/*, application/json;q=0.9"), Some("text/xml"));
+        assert_eq!(
+            accepted("application/json;q=0.5, application/x-protobuf"),
+            Some("application/x-protobuf")
+        );
+        assert_eq!(accepted("*/*, application/json;q=0.1"), Some("application/xml"));
+        assert_eq!(accepted("text/html, application/xml;q=0.9, */*;q=0.8"), Some("application/xml"));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_acceptable_and_what_cannot_be_read_is_not_there() {
+        assert_eq!(accepted("text/html"), None);
+        assert_eq!(accepted("application/json;q=0"), None);
+        assert_eq!(accepted("application/json;q=0, text/xml;q=0.001"), Some("text/xml"));
+        assert_eq!(accepted(";;,"), Some("application/json"));
+    }
+}

@@ -1,0 +1,235 @@
+//! Many things in one request: each is read, checked and kept by itself, and none waits for another's fault.
+
+use futures_util::stream::{StreamExt as _, iter};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stentor_core::device::Registration;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::name::{IdempotencyKey, TopicName};
+use stentor_core::ports::store::{Idempotent, Registered, StoreError};
+
+use super::devices::created_and_updated;
+use super::messages::Composed;
+use super::repeat::{key_reused, to_keep};
+use super::topics::check_count;
+use super::{Caller, ErrorCode, Problem, Service, ServiceResult};
+use crate::contract::bulk::{
+    DeviceBatch, MessageBatch, RegisterResult, RegisterResults, SendResult, SendResults, SubscribeResult,
+    SubscribeResults, Subscription, SubscriptionBatch, usual_form,
+};
+use crate::contract::devices::{DeviceRequest, RegisteredView};
+use crate::contract::messages::MessageRequest;
+use crate::contract::table::{RegisterDevices, SendMessages, SubscribeMany};
+use crate::contract::{Kept, Repeat, Repeatable, Serve, hash};
+use crate::decode::decode_value;
+
+/// Messages that are kept at once. Room in the queue is looked at before each, and those before it count.
+const MESSAGES_AT_ONCE: usize = 128;
+/// Subscriptions that wait for the store at once; it commits what waits together.
+const SUBSCRIPTIONS_AT_ONCE: usize = 64;
+
+impl Serve<RegisterDevices> for Service {
+    async fn serve(
+        &self,
+        caller: Caller,
+        (): (),
+        DeviceBatch { devices }: DeviceBatch,
+    ) -> ServiceResult<RegisterResults> {
+        caller.allow::<RegisterDevices>()?;
+        check_count("devices", devices.len())?;
+        let read: Vec<_> = devices.into_iter().map(registration).collect();
+        let good: Vec<_> = read.iter().filter_map(|one| one.as_ref().ok().cloned()).collect();
+        let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
+        let results = read.into_iter().map(|one| {
+            let answer = one.and_then(|_| kept.next().unwrap_or_else(no_answer));
+            match answer {
+                Ok(Registered { device: id, created }) => {
+                    RegisterResult { registered: Some(RegisteredView { id, created }), refused: None }
+                }
+                Err(problem) => RegisterResult { registered: None, refused: Some(problem.into()) },
+            }
+        });
+        Ok(RegisterResults { results: results.collect() })
+    }
+}
+
+impl Serve<SubscribeMany> for Service {
+    async fn serve(
+        &self,
+        caller: Caller,
+        (): (),
+        SubscriptionBatch { subscriptions }: SubscriptionBatch,
+    ) -> ServiceResult<SubscribeResults> {
+        caller.allow::<SubscribeMany>()?;
+        check_count("subscriptions", subscriptions.len())?;
+        let made = iter(subscriptions).map(|given| self.subscribe_one(caller.app(), given));
+        let results = made.buffered(SUBSCRIPTIONS_AT_ONCE).map(|answer| match answer {
+            Ok(changed) => SubscribeResult { changed: Some(changed), refused: None },
+            Err(problem) => SubscribeResult { changed: None, refused: Some(problem.into()) },
+        });
+        Ok(SubscribeResults { results: results.collect().await })
+    }
+}
+
+impl Serve<SendMessages> for Service {
+    async fn serve(
+        &self,
+        caller: Caller,
+        (): (),
+        Repeatable { request, repeat }: Repeatable<MessageBatch>,
+    ) -> ServiceResult<Kept<SendResults>> {
+        caller.allow::<SendMessages>()?;
+        let app = caller.app();
+        if let Some(reply) = self.replay(app, repeat.as_ref()).await? {
+            return Ok(reply);
+        }
+        check_count("messages", request.messages.len())?;
+        let mut answers = Vec::with_capacity(request.messages.len());
+        let asked: Vec<_> = request.messages.into_iter().enumerate().collect();
+        for portion in asked.chunks(MESSAGES_AT_ONCE) {
+            answers.extend(self.send_portion(app, portion, repeat.as_ref()).await);
+        }
+        let is_settled = answers.iter().all(|answer| !answer.as_ref().is_err_and(is_the_servers));
+        let results = answers.into_iter().map(|answer| answer.unwrap_or_else(refused)).collect();
+        let reply = SendResults { results };
+        match repeat.filter(|_| is_settled) {
+            Some(repeat) => self.keep_results(app, repeat, reply).await,
+            None => Ok(Kept { reply, replayed: false }),
+        }
+    }
+}
+
+impl Service {
+    /// Registers devices; those that are refused are found by halving what the store refuses. What is not a device's fault
+    /// refuses all of them, or the rest when some are registered.
+    async fn register_each(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+    ) -> ServiceResult<Vec<ServiceResult<Registered>>> {
+        let mut answers = Vec::with_capacity(registrations.len());
+        let mut ranges: Vec<_> =
+            Some(0..registrations.len()).into_iter().filter(|all| !all.is_empty()).collect();
+        while let Some(range) = ranges.pop() {
+            match self.store.register_some(app, &registrations[range.clone()], self.now()).await {
+                Ok(registered) => {
+                    self.count_devices(created_and_updated(&registered));
+                    let rest = range.start + registered.len()..range.end;
+                    ranges.extend(Some(rest).filter(|rest| !rest.is_empty()));
+                    answers.extend(registered.into_iter().map(Ok));
+                }
+                Err(error @ (StoreError::Conflict(_) | StoreError::LimitReached(_))) => {
+                    if range.len() == 1 {
+                        answers.push(Err(error.into()));
+                        continue;
+                    }
+                    let middle = range.start + range.len() / 2;
+                    ranges.extend([middle..range.end, range.start..middle]);
+                }
+                Err(error) if answers.is_empty() => return Err(error.into()),
+                Err(error) => {
+                    let problem = Problem::from(error);
+                    answers.resize(registrations.len(), Err(problem));
+                    return Ok(answers);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Makes one subscription; returns whether it is new.
+    async fn subscribe_one(&self, app: AppId, given: Value) -> ServiceResult<bool> {
+        let Subscription { device, topic } = item(given)?;
+        let unknown = || Problem::not_found("device").at("device");
+        let device: DeviceId = device.parse().map_err(|_| unknown())?;
+        let topic = TopicName::new(topic).map_err(|invalid| Problem::from(invalid).at("topic"))?;
+        let change = self.store.subscribe(app, &topic, &[device]).await?;
+        if change.unknown > 0 { Err(unknown()) } else { Ok(change.changed > 0) }
+    }
+
+    /// Checks messages one by one and keeps those that may be kept; answer i belongs to message i.
+    async fn send_portion(
+        &self,
+        app: AppId,
+        asked: &[(usize, Value)],
+        repeat: Option<&Repeat>,
+    ) -> Vec<ServiceResult<SendResult>> {
+        let (mut answers, mut to_keep, mut places) =
+            (Vec::with_capacity(asked.len()), Vec::new(), Vec::new());
+        for (at, given) in asked {
+            let answer = match self.compose_one(app, given, to_keep.len() as u64).await {
+                Ok(Composed::Message(message)) => {
+                    let own = repeat.map(|repeat| of_one(repeat, *at, given)).transpose();
+                    own.map(|own| {
+                        places.push(answers.len());
+                        to_keep.push((message, own));
+                        SendResult { accepted: None, checked: None, refused: None }
+                    })
+                }
+                Ok(Composed::Checked(report)) => {
+                    Ok(SendResult { accepted: None, checked: Some(report), refused: None })
+                }
+                Err(problem) => Err(problem),
+            };
+            answers.push(answer);
+        }
+        for (place, kept) in places.into_iter().zip(self.keep_all(to_keep).await) {
+            answers[place] =
+                kept.map(|kept| SendResult { accepted: Some(kept.reply), checked: None, refused: None });
+        }
+        answers
+    }
+
+    async fn compose_one(&self, app: AppId, given: &Value, before: u64) -> ServiceResult<Composed> {
+        self.composed(app, item::<MessageRequest>(given.clone())?, before).await
+    }
+
+    /// Keeps the results of a request for its repeats.
+    async fn keep_results(
+        &self,
+        app: AppId,
+        repeat: Repeat,
+        reply: SendResults,
+    ) -> ServiceResult<Kept<SendResults>> {
+        let stored = to_keep(repeat, &reply);
+        match self.store.keep_reply(app, &stored, self.now()).await? {
+            Idempotent::Done(()) => Ok(Kept { reply, replayed: false }),
+            Idempotent::Replayed(first) => self.replayed(first),
+            Idempotent::KeyReused => Err(key_reused()),
+        }
+    }
+}
+
+fn registration(given: Value) -> ServiceResult<Registration> {
+    Ok(item::<DeviceRequest>(given)?.checked()?)
+}
+
+/// Reads one of many.
+fn item<T: DeserializeOwned>(given: Value) -> ServiceResult<T> {
+    match given {
+        Value::Object(record) => decode_value(record),
+        _ => Err(Problem::field("", "must be an object")),
+    }
+}
+
+/// Returns what makes one of many messages harmless to repeat: a request that broke off after some of them were kept goes on
+/// with the rest when it comes again.
+fn of_one(Repeat { key, .. }: &Repeat, at: usize, given: &Value) -> ServiceResult<Repeat> {
+    let operation = <SendMessages as crate::contract::Operation>::FACTS.name;
+    let digest = hash([operation.as_bytes(), key.as_str().as_bytes(), &at.to_le_bytes()]);
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Repeat::of(IdempotencyKey::new(format!("bulk:{text}"))?, operation, &usual_form(given)))
+}
+
+/// Returns whether a refusal says nothing of the request: when it comes again, the result may be another.
+fn is_the_servers(problem: &Problem) -> bool {
+    matches!(problem.code, ErrorCode::Unavailable | ErrorCode::Internal)
+}
+
+fn refused(problem: Problem) -> SendResult {
+    SendResult { accepted: None, checked: None, refused: Some(problem.into()) }
+}
+
+fn no_answer<T>() -> ServiceResult<T> {
+    Err(Problem::new(ErrorCode::Internal, "the store gave no answer"))
+}
