@@ -262,7 +262,7 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
     let mut zstd = Vec::new();
     let zeros = tokio::io::BufReader::new(repeat(0).take(1 << 30));
     ZstdEncoder::new(zeros).read_to_end(&mut zstd).await.unwrap();
-    let before = shop.server.process.rss_bytes();
+    let before = shop.server.process.peak_bytes();
     // gzip packs a gibibyte into a mebibyte at best: what is refused for its packed bytes already is no test.
     for (path, kind, members) in [
         ("/v1/messages", "application/json", 100),
@@ -275,7 +275,7 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
             assert_eq!(refused, (413, true), "{coding} to {path}: {told:?}");
         }
     }
-    let grown = shop.server.process.rss_bytes().saturating_sub(before);
+    let grown = shop.server.process.peak_bytes() - before;
     assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
 }
 
