@@ -133,6 +133,11 @@ export class DevicesCalls {
     return this.transport.call<types.Registered>({ method: "POST", path: "/v1/devices", body }, options);
   }
 
+  /** Registers up to 1,000 devices, with a result for each in the same order: one that is refused keeps no other from being registered. Registering them again changes nothing. */
+  registerMany(body: types.DeviceBatch, options: CallOptions = {}): Promise<types.RegisterResults> {
+    return this.transport.call<types.RegisterResults>({ method: "POST", path: "/v1/devices/bulk", body }, options);
+  }
+
   /** Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless. */
   import(lines: string, contentType: "application/x-ndjson" | "text/csv", query: DevicesImportQuery = {}, options: CallOptions = {}): Promise<types.ImportResult> {
     return this.transport.call<types.ImportResult>({ method: "POST", path: "/v1/devices/import", query: { ...query }, lines, contentType }, options);
@@ -324,6 +329,11 @@ export interface TopicsListQuery {
 export class TopicsCalls {
   constructor(private readonly transport: Transport) {}
 
+  /** Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is refused keeps no other from being made. Making them again changes nothing. */
+  subscribeMany(body: types.SubscriptionBatch, options: CallOptions = {}): Promise<types.SubscribeResults> {
+    return this.transport.call<types.SubscribeResults>({ method: "POST", path: "/v1/subscriptions/bulk", body }, options);
+  }
+
   /** Lists topics by name. */
   list(query: TopicsListQuery = {}, options: CallOptions = {}): Promise<types.TopicList> {
     return this.transport.call<types.TopicList>({ method: "GET", path: "/v1/topics", query: { ...query } }, options);
@@ -397,6 +407,11 @@ export class MessagesCalls {
   /** Checks and counts what `send` would do, and keeps nothing. */
   sendDryRun(body: Omit<types.MessageRequest, "dry_run">, options: CallOptions = {}): Promise<types.DryRun> {
     return this.transport.call<types.DryRun>({ method: "POST", path: "/v1/messages", body: { ...body, dry_run: true } }, options);
+  }
+
+  /** Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key. */
+  sendMany(body: Omit<types.MessageBatch, "dry_run">, options: KeyedOptions = {}): Promise<types.SendResults> {
+    return this.transport.call<types.SendResults>({ method: "POST", path: "/v1/messages/bulk", body, hasKey: true }, options);
   }
 
   /** Shows a message as it was asked for. */

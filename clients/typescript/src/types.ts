@@ -199,6 +199,12 @@ export interface Device {
   user?: string | null;
 }
 
+/** Devices to register: 1 to 1,000, each as when it is registered alone. */
+export interface DeviceBatch {
+  /** Read one by one, so that what is wrong with one refuses that one only. */
+  devices: Array<Record<string, unknown>>;
+}
+
 /** What to change about a device: an absent field stays, `null` clears it. */
 export interface DeviceChange {
   /** New language. */
@@ -442,6 +448,12 @@ export interface MessageAccepted {
   state: string;
 }
 
+/** Messages to send: 1 to 1,000, each as when it is sent alone. */
+export interface MessageBatch {
+  /** Read one by one, so that what is wrong with one refuses that one only. */
+  messages: Array<Record<string, unknown>>;
+}
+
 /** What was asked for. */
 export interface MessageContent {
   priority: string;
@@ -629,6 +641,33 @@ export interface RecoveryStatus {
   deliveries: number;
 }
 
+/** Why it was refused. */
+export interface Refused {
+  /** Stable word for programs. */
+  code: string;
+  /** Why, for a person. */
+  detail: string;
+  /** Path of the offending field; of one thing among several, from that thing on. */
+  field?: string | null;
+  /** What to do about it. */
+  hint?: string | null;
+  /** The request, as in the log; not told of one thing among several. */
+  request_id?: string | null;
+  /** When to come back. */
+  retry_after_seconds?: number | null;
+}
+
+/** What came of one registration: one of both is there. */
+export interface RegisterResult {
+  refused?: Refused | null;
+  registered?: Registered | null;
+}
+
+/** What came of each registration, in order. */
+export interface RegisterResults {
+  results: Array<RegisterResult>;
+}
+
 /** What a registration came to. */
 export interface Registered {
   /** False when the token was known. */
@@ -691,6 +730,18 @@ export interface ScheduleRequest {
 /** What a key may do. Capitals do not matter. */
 export type Scope = "send" | "register" | "admin";
 
+/** What came of one message: one of these is there. */
+export interface SendResult {
+  accepted?: MessageAccepted | null;
+  checked?: DryRun | null;
+  refused?: Refused | null;
+}
+
+/** What came of each message, in order. */
+export interface SendResults {
+  results: Array<SendResult>;
+}
+
 /** A piece of the services. */
 export interface ServiceList {
   services: Array<PublishedService>;
@@ -733,6 +784,32 @@ export interface Status {
 export interface Stop {
   detail: string;
   reason: string;
+}
+
+/** What came of one subscription: one of both is there. */
+export interface SubscribeResult {
+  /** Whether it is new; false when the device was subscribed before. */
+  changed?: boolean | null;
+  refused?: Refused | null;
+}
+
+/** What came of each subscription, in order. */
+export interface SubscribeResults {
+  results: Array<SubscribeResult>;
+}
+
+/** A device and the topic that it is to be subscribed to. */
+export interface Subscription {
+  /** The device's id. */
+  device: string;
+  /** The topic's name; it exists from then on. */
+  topic: string;
+}
+
+/** Subscriptions to make: 1 to 1,000. */
+export interface SubscriptionBatch {
+  /** Read one by one, so that what is wrong with one refuses that one only. */
+  subscriptions: Array<Record<string, unknown>>;
 }
 
 /** Devices to subscribe or to take out: 1 to 1,000. */

@@ -146,6 +146,13 @@ class DevicesCalls:
         """
         return _cast("_types.Registered", self._transport.call(Call("POST", _address("/v1/devices"), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
+    def register_many(self, *, devices: List[Dict[str, Any]]) -> _types.RegisterResults:
+        """Registers up to 1,000 devices, with a result for each in the same order: one that is refused keeps no other from being registered. Registering them again changes nothing.
+
+        devices: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.RegisterResults", self._transport.call(Call("POST", _address("/v1/devices/bulk"), body=_given({"devices": devices}))))
+
     def import_(self, lines: Union[str, bytes], *, format: Union[Literal['ndjson', 'csv'], Unset] = UNSET, dry_run: Union[bool, Unset] = UNSET, content_type: Literal['application/x-ndjson', 'text/csv'] = "application/x-ndjson") -> _types.ImportResult:
         """Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
 
@@ -335,6 +342,13 @@ class TopicsCalls:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    def subscribe_many(self, *, subscriptions: List[Dict[str, Any]]) -> _types.SubscribeResults:
+        """Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is refused keeps no other from being made. Making them again changes nothing.
+
+        subscriptions: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.SubscribeResults", self._transport.call(Call("POST", _address("/v1/subscriptions/bulk"), body=_given({"subscriptions": subscriptions}))))
+
     def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.TopicList:
         """Lists topics by name.
 
@@ -425,6 +439,13 @@ class MessagesCalls:
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
         return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+
+    def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
+        """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.
+
+        messages: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.SendResults", self._transport.call(Call("POST", _address("/v1/messages/bulk"), body=_given({"messages": messages}), has_key=True, idempotency_key=idempotency_key)))
 
     def show(self, message: str) -> _types.Message:
         """Shows a message as it was asked for."""
@@ -798,6 +819,13 @@ class AsyncDevicesCalls:
         """
         return _cast("_types.Registered", await self._transport.call(Call("POST", _address("/v1/devices"), body=_given({"platform": platform, "token": token, "locale": locale, "provider": provider, "tags": tags, "time_zone": time_zone, "topics": topics, "user": user}))))
 
+    async def register_many(self, *, devices: List[Dict[str, Any]]) -> _types.RegisterResults:
+        """Registers up to 1,000 devices, with a result for each in the same order: one that is refused keeps no other from being registered. Registering them again changes nothing.
+
+        devices: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.RegisterResults", await self._transport.call(Call("POST", _address("/v1/devices/bulk"), body=_given({"devices": devices}))))
+
     async def import_(self, lines: Union[str, bytes], *, format: Union[Literal['ndjson', 'csv'], Unset] = UNSET, dry_run: Union[bool, Unset] = UNSET, content_type: Literal['application/x-ndjson', 'text/csv'] = "application/x-ndjson") -> _types.ImportResult:
         """Registers devices by the line: NDJSON, or CSV with a header (tags and topics separated by `;`). The body is streamed and may be of any length, a line at most 16 KiB. Good lines stay; importing the same again is harmless.
 
@@ -987,6 +1015,13 @@ class AsyncTopicsCalls:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
+    async def subscribe_many(self, *, subscriptions: List[Dict[str, Any]]) -> _types.SubscribeResults:
+        """Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is refused keeps no other from being made. Making them again changes nothing.
+
+        subscriptions: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.SubscribeResults", await self._transport.call(Call("POST", _address("/v1/subscriptions/bulk"), body=_given({"subscriptions": subscriptions}))))
+
     async def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.TopicList:
         """Lists topics by name.
 
@@ -1077,6 +1112,13 @@ class AsyncMessagesCalls:
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
         return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+
+    async def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
+        """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.
+
+        messages: Read one by one, so that what is wrong with one refuses that one only.
+        """
+        return _cast("_types.SendResults", await self._transport.call(Call("POST", _address("/v1/messages/bulk"), body=_given({"messages": messages}), has_key=True, idempotency_key=idempotency_key)))
 
     async def show(self, message: str) -> _types.Message:
         """Shows a message as it was asked for."""

@@ -310,6 +310,13 @@ class Device(_DeviceRequired, total=False):
     user: Optional[str]
 
 
+class DeviceBatch(TypedDict):
+    """Devices to register: 1 to 1,000, each as when it is registered alone."""
+
+    devices: List[Dict[str, Any]]
+    """Read one by one, so that what is wrong with one refuses that one only."""
+
+
 class DeviceChange(TypedDict, total=False):
     """What to change about a device: an absent field stays, `null` clears it."""
 
@@ -663,6 +670,13 @@ class MessageAccepted(TypedDict):
     """`running` or `scheduled`."""
 
 
+class MessageBatch(TypedDict):
+    """Messages to send: 1 to 1,000, each as when it is sent alone."""
+
+    messages: List[Dict[str, Any]]
+    """Read one by one, so that what is wrong with one refuses that one only."""
+
+
 class _MessageContentRequired(TypedDict):
     """What must be there."""
 
@@ -943,6 +957,46 @@ class RecoveryStatus(TypedDict):
     deliveries: int
 
 
+class _RefusedRequired(TypedDict):
+    """What must be there."""
+
+    code: str
+    """Stable word for programs."""
+
+    detail: str
+    """Why, for a person."""
+
+
+class Refused(_RefusedRequired, total=False):
+    """Why it was refused."""
+
+    field: Optional[str]
+    """Path of the offending field; of one thing among several, from that thing on."""
+
+    hint: Optional[str]
+    """What to do about it."""
+
+    request_id: Optional[str]
+    """The request, as in the log; not told of one thing among several."""
+
+    retry_after_seconds: Optional[int]
+    """When to come back."""
+
+
+class RegisterResult(TypedDict, total=False):
+    """What came of one registration: one of both is there."""
+
+    refused: Optional[Refused]
+
+    registered: Optional[Registered]
+
+
+class RegisterResults(TypedDict):
+    """What came of each registration, in order."""
+
+    results: List[RegisterResult]
+
+
 class Registered(TypedDict):
     """What a registration came to."""
 
@@ -1040,6 +1094,22 @@ class ScheduleRequest(_ScheduleRequestRequired, total=False):
     """No occurrence after this instant."""
 
 
+class SendResult(TypedDict, total=False):
+    """What came of one message: one of these is there."""
+
+    accepted: Optional[MessageAccepted]
+
+    checked: Optional[DryRun]
+
+    refused: Optional[Refused]
+
+
+class SendResults(TypedDict):
+    """What came of each message, in order."""
+
+    results: List[SendResult]
+
+
 class _ServiceListRequired(TypedDict):
     """What must be there."""
 
@@ -1112,6 +1182,38 @@ class Stop(TypedDict):
     detail: str
 
     reason: str
+
+
+class SubscribeResult(TypedDict, total=False):
+    """What came of one subscription: one of both is there."""
+
+    changed: Optional[bool]
+    """Whether it is new; false when the device was subscribed before."""
+
+    refused: Optional[Refused]
+
+
+class SubscribeResults(TypedDict):
+    """What came of each subscription, in order."""
+
+    results: List[SubscribeResult]
+
+
+class Subscription(TypedDict):
+    """A device and the topic that it is to be subscribed to."""
+
+    device: str
+    """The device's id."""
+
+    topic: str
+    """The topic's name; it exists from then on."""
+
+
+class SubscriptionBatch(TypedDict):
+    """Subscriptions to make: 1 to 1,000."""
+
+    subscriptions: List[Dict[str, Any]]
+    """Read one by one, so that what is wrong with one refuses that one only."""
 
 
 class SubscriptionRequest(TypedDict):

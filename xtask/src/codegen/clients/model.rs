@@ -146,8 +146,9 @@ impl CallReader<'_> {
         let mut kinds = Vec::new();
         for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {
             let content = response["content"].as_object().into_iter().flatten();
-            let found = content.map(|(_, media)| self.schemas.kind(&media["schema"]));
-            kinds.extend(found);
+            // Other formats of the same reply have no schema here: the clients speak JSON.
+            let described = content.filter(|(_, media)| media["schema"].is_object());
+            kinds.extend(described.map(|(_, media)| self.schemas.kind(&media["schema"])));
         }
         kinds.dedup();
         kinds

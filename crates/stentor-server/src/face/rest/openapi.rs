@@ -146,6 +146,15 @@ fn complete(operation: &mut Operation) {
     let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
     let verb = operation.operation_id.take().unwrap_or_default();
     operation.operation_id = Some(format!("{noun}_{verb}"));
+    // What needs no key is no operation of the contract, and has one format.
+    if noun != "health" {
+        add_other_formats(operation);
+    }
+    let problem = RefOr::Ref(Ref::from_response_name("Problem"));
+    operation.responses.responses.insert("default".into(), problem);
+}
+
+fn add_other_formats(operation: &mut Operation) {
     let [json, ..] = MEDIA_TYPES;
     if let Some(RefOr::T(body)) = operation.request_body.as_mut() {
         let is_record = body.content.contains_key(json);
@@ -157,8 +166,6 @@ fn complete(operation: &mut Operation) {
             response.content.extend(other_formats().filter(|_| is_record));
         }
     }
-    let problem = RefOr::Ref(Ref::from_response_name("Problem"));
-    operation.responses.responses.insert("default".into(), problem);
 }
 
 /// Returns the other formats of what is described in JSON; what they look like is said by the XML schema and the `.proto` file.
