@@ -1,5 +1,6 @@
 //! The shape of each record that an operation takes or replies.
 
+use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::campaigns::{CampaignList, LedgerView};
@@ -31,8 +32,8 @@ macro_rules! by_its_schema {
 by_its_schema! {
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
-    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
-    ScheduleRequest ScheduleView StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
+    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey NewServiceAccount RegisteredView ScheduleList
+    ScheduleRequest ScheduleView ServiceAccountList ServiceAccountRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView
 }
 
 impl<T: Described> Described for Repeatable<T> {

@@ -8,6 +8,7 @@ use stentor_core::name::{ExternalId, GroupName, TopicName};
 use super::ErrorCode::{
     AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, QueueFull,
 };
+use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::campaigns::{CampaignList, LedgerView};
@@ -132,6 +133,13 @@ operations! { ($)
     "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
     /// Removes a key.
     "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
+
+    /// Makes a service account: its file, shown this once, has the private key with which it signs for itself.
+    "apps.create_service_account" CreateServiceAccount: Author { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, STATE;
+    /// Lists an app's service accounts.
+    "apps.list_service_accounts" ListServiceAccounts: Identity { app: AppId; () } -> ServiceAccountList, ADMIN, NEVER;
+    /// Removes a service account; its access tokens are refused at once.
+    "apps.delete_service_account" DeleteServiceAccount: Author { app: AppId, account: KeyId; () } -> (), ADMIN, NEVER;
 
     /// Lists an app's credentials, without their secrets.
     "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;

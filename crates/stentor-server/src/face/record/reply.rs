@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::dispatch::Record;
+use crate::contract::accounts::{NewServiceAccount, ServiceAccountList};
 use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
 use crate::contract::campaigns::{CampaignList, LedgerView};
@@ -36,8 +37,8 @@ macro_rules! by_writing {
 
 by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
-    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
-    ScheduleView StatusView SubscriptionChangeView TopicList TopicView UserList UserView
+    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NewServiceAccount RegisteredView ScheduleList
+    ScheduleView ServiceAccountList StatusView SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
 impl IntoRecord for () {

@@ -9,6 +9,7 @@ use stentor_core::name::IdempotencyKey;
 
 use super::asked::Asked;
 use super::dispatch::Record;
+use crate::contract::accounts::ServiceAccountRequest;
 use crate::contract::apps::{AppRequest, KeyRequest};
 use crate::contract::audit::AuditQuery;
 use crate::contract::credentials::CredentialRequest;
@@ -38,7 +39,8 @@ macro_rules! by_decoding {
 }
 
 by_decoding! {
-    After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest SubscriptionRequest
+    After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceAccountRequest
+    SubscriptionRequest
 }
 
 /// Nothing is asked beside what the operation is about.

@@ -12,6 +12,7 @@ use utoipa::openapi::{HeaderBuilder, ObjectBuilder, Ref, RefOr, Required, Respon
 use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{JsonBody, LargeBody, LargeText, QueryParams, RepeatableBody};
+use crate::contract::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
 use crate::contract::campaigns::{CampaignList, LedgerView};
@@ -101,7 +102,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody: AppRequest KeyRequest SubscriptionRequest }
+in_body! { JsonBody: AppRequest KeyRequest ServiceAccountRequest SubscriptionRequest }
 in_body! { LargeBody: DeviceRequest DeviceChange MembersRequest }
 
 impl RequestRecord for CredentialRequest {
@@ -148,7 +149,8 @@ macro_rules! as_json {
 
 as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey ScheduleList ScheduleView StatusView
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NewServiceAccount ScheduleList ScheduleView
+    ServiceAccountList StatusView
     SubscriptionChangeView TopicList TopicView UserList UserView
 }
 
