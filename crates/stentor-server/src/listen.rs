@@ -3,6 +3,7 @@
 mod certificate;
 mod connections;
 mod counted;
+mod scheme;
 mod socket_counts;
 
 use std::io;
@@ -28,6 +29,7 @@ use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
+use scheme::SchemeReader;
 pub(crate) use socket_counts::SocketCounts;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
@@ -184,7 +186,7 @@ impl ConnectionProtocol for Http {
         let Self(router) = self;
         let Accepted { peer, place, stopping, timeouts } = accepted;
         let service = TowerToHyperService::new(Counted::new(router, place.clone(), peer));
-        let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
+        let stream = TokioIo::new(SchemeReader::new(PrefaceTimeout::new(stream, timeouts.header)));
         let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {

@@ -21,6 +21,13 @@ fn actions(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["action"].as_str().expect("a word")).collect()
 }
 
+/// Makes a service account and returns its id.
+async fn service_account(server: &Server, tenant: &Tenant) -> String {
+    let path = format!("/v1/apps/{}/service-accounts", tenant.id);
+    let body = json!({"name": "backend", "url": "https://push.example"});
+    server.send(tenant, Method::POST, &path).json(&body).read().await.text("id")
+}
+
 /// Does everything that is audited once; returns the routes that were asked.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
@@ -29,8 +36,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
     let app = format!("/v1/apps/{}", tenant.id);
     let key = server.send(tenant, Method::POST, &format!("{app}/keys"));
     let key = key.json(&json!({"name": "second", "scopes": ["send"]})).read().await;
-    let signer = server.send(tenant, Method::POST, &format!("{app}/service-accounts"));
-    let signer = signer.json(&json!({"name": "backend", "url": "https://push.example"})).read().await;
+    let signer = service_account(server, tenant).await;
     let rsa = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key").serialize_pem();
     let ec = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
     let account = json!({"type": "service_account", "project_id": "project-1", "private_key_id": "k1", "private_key": rsa,
@@ -76,7 +82,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         let schedule = &schedules[usize::from(method == Method::DELETE)];
         let path = route.replace("{campaign}", &campaign).replace("{schedule}", schedule);
         let path = path.replace("{app}", &tenant.id).replace("{key}", &key.text("id"));
-        let path = path.replace("{account}", &signer.text("id"));
+        let path = path.replace("{account}", &signer);
         let done = server.send(tenant, method.clone(), &path).read().await;
         assert!(done.status < 300, "{method} {path}: {done:?}");
         asked.insert(format!("{method} {route}"));
