@@ -1,7 +1,7 @@
 //! A stream whose peer may spell the scheme of its requests with a colon.
 //!
 //! A widely used client in Node sends `:scheme: https:`, as its language calls the protocol of a URL. The HTTP library resets a
-//! request with such a scheme (RFC 9113, 8.3.1, allows it), and the vendor's own servers take it. The field is put
+//! request with such a scheme, which RFC 3986, 3.1, does not know, and the vendor's own servers take it. The field is put
 //! right before the library sees it. Its encoding (RFC 7541) keeps its length: six letters with Huffman codes become five
 //! without.
 
