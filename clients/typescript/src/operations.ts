@@ -76,6 +76,21 @@ export class AppsCalls {
   deleteKey(app: string, key: string, options: CallOptions = {}): Promise<void> {
     return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/keys/{key}", { app: app, key: key }) }, options);
   }
+
+  /** Lists an app's service accounts. */
+  listServiceAccounts(app: string, options: CallOptions = {}): Promise<types.ServiceAccountList> {
+    return this.transport.call<types.ServiceAccountList>({ method: "GET", path: address("/v1/apps/{app}/service-accounts", { app: app }) }, options);
+  }
+
+  /** Makes a service account: its file, shown this once, has the private key with which it signs for itself. */
+  createServiceAccount(app: string, body: types.ServiceAccountRequest, options: CallOptions = {}): Promise<types.NewServiceAccount> {
+    return this.transport.call<types.NewServiceAccount>({ method: "POST", path: address("/v1/apps/{app}/service-accounts", { app: app }), body }, options);
+  }
+
+  /** Removes a service account; its access tokens are refused at once. */
+  deleteServiceAccount(app: string, account: string, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/service-accounts/{account}", { app: app, account: account }) }, options);
+  }
 }
 
 /** What `devices.list` may be asked beside. */
@@ -589,7 +604,7 @@ export interface AuditListQuery {
   /** In this app only; the header `X-Stentor-App` says the same. */
   app?: string;
   /** Of this action only, such as `credential.put`. */
-  action?: "app.create" | "app.delete" | "key.create" | "key.delete" | "credential.put" | "credential.delete" | "schedule.create" | "schedule.pause" | "schedule.resume" | "schedule.cancel" | "campaign.pause" | "campaign.resume" | "campaign.cancel";
+  action?: "app.create" | "app.delete" | "key.create" | "key.delete" | "credential.put" | "credential.delete" | "schedule.create" | "schedule.pause" | "schedule.resume" | "schedule.cancel" | "campaign.pause" | "campaign.resume" | "campaign.cancel" | "service_account.create" | "service_account.delete";
   /** Not before this instant (RFC 3339). */
   since?: string;
   /** What is older than this; `next` of the piece before. */

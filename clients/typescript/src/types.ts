@@ -480,7 +480,7 @@ export interface MessageList {
 export interface MessageRequest {
   /** To whom. */
   target: Target;
-  /** FCM `AndroidConfig` fields that win over the common ones. */
+  /** FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them. */
   android?: Record<string, unknown> | null;
   /** `{"headers": {…}, "payload": {…}}` that win over the common ones at APNs. */
   apns?: Record<string, unknown> | null;
@@ -518,6 +518,18 @@ export interface NewKey {
   scopes: Array<string>;
   /** Keep it: it is not kept here. */
   secret: string;
+}
+
+/** A new service account with its file, which is shown this once. */
+export interface NewServiceAccount {
+  created_at: string;
+  /** The text of its file, an object of JSON with the private key. Keep it: it is not kept here. */
+  file: string;
+  id: string;
+  name: string;
+  scopes: Array<string>;
+  /** Where it gets its access tokens. */
+  token_uri: string;
 }
 
 /** The visible part. */
@@ -740,6 +752,31 @@ export interface SendResult {
 /** What came of each message, in order. */
 export interface SendResults {
   results: Array<SendResult>;
+}
+
+/** A service account, without its private key. */
+export interface ServiceAccount {
+  created_at: string;
+  id: string;
+  name: string;
+  scopes: Array<string>;
+  /** Where it gets its access tokens. */
+  token_uri: string;
+}
+
+/** Service accounts of an app. */
+export interface ServiceAccountList {
+  service_accounts: Array<ServiceAccount>;
+}
+
+/** What a new service account is called, and where it finds this server. */
+export interface ServiceAccountRequest {
+  /** What people call it. */
+  name: string;
+  /** Where app servers reach this server, without a path: `https://push.example.org`. */
+  url: string;
+  /** `send`, `register`; both when absent. */
+  scopes?: Array<string> | null;
 }
 
 /** A piece of the services. */

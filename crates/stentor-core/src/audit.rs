@@ -36,6 +36,10 @@ codes! {
         CampaignResume = 12, "campaign.resume";
         /// A campaign was ended.
         CampaignCancel = 13, "campaign.cancel";
+        /// An account that signs for itself was made.
+        AccountCreate = 14, "service_account.create";
+        /// An account that signs for itself was removed.
+        AccountDelete = 15, "service_account.delete";
     }
 }
 

@@ -4,6 +4,7 @@
 //! arguments, so that it can be tested in microseconds and outlive every engine and every push service.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod app;
 pub mod audit;
 pub mod campaign;

@@ -1,5 +1,7 @@
 //! API keys: how they are made, hashed and compared, and the two files that hold this installation's secrets.
 
+mod access_token;
+mod account_key;
 mod service_key;
 mod signed;
 
@@ -13,6 +15,8 @@ use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
+pub use access_token::{TOKEN_LIFE, TokenGrant, looks_like_token};
+pub use account_key::{AccountKey, is_signed, key_id};
 pub use service_key::ServiceKey;
 pub use signed::{SignatureError, SignedDocument};
 

@@ -3,6 +3,7 @@
 mod certificate;
 mod connections;
 mod counted;
+mod scheme;
 mod socket_counts;
 
 use std::io;
@@ -29,6 +30,7 @@ pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
+use scheme::SchemeReader;
 pub(crate) use socket_counts::SocketCounts;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
@@ -191,7 +193,7 @@ impl ConnectionProtocol for Http {
         let Self(router) = self;
         let service = TowerToHyperService::new(Counted::new(router, &accepted));
         let Accepted { place, stopping, timeouts, .. } = accepted;
-        let stream = TokioIo::new(PrefaceTimeout::new(stream, timeouts.header));
+        let stream = TokioIo::new(SchemeReader::new(PrefaceTimeout::new(stream, timeouts.header)));
         let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {

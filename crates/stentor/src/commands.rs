@@ -1,5 +1,6 @@
 //! The command line: one list of singular nouns, each in a file of its own.
 
+mod account;
 mod app;
 mod audit;
 mod campaign;

@@ -63,6 +63,31 @@ const PLACES: &[VendorPlace] = &[
         reason: "a front speaks the API of a vendor",
     },
     VendorPlace {
+        path: "crates/stentor-core/src/audit.rs",
+        words: &[&["service", "account"]],
+        reason: "the server issues such accounts itself, in the form that the fronts' clients know",
+    },
+    VendorPlace {
+        path: "crates/stentor-server/src/contract/",
+        words: &[&["service", "account"]],
+        reason: "the same",
+    },
+    VendorPlace {
+        path: "crates/stentor-server/src/service/accounts.rs",
+        words: &[&["service", "account"]],
+        reason: "the same",
+    },
+    VendorPlace {
+        path: "crates/stentor-server/src/keys/",
+        words: &[&["service", "account"]],
+        reason: "the same",
+    },
+    VendorPlace {
+        path: "crates/stentor-server/src/face/",
+        words: &[&["service", "account"]],
+        reason: "the same",
+    },
+    VendorPlace {
         path: "crates/stentor-core/src/limits.rs",
         words: &[&["fcm"], &["apns"]],
         reason: "the sources of the numbers",

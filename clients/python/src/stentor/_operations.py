@@ -103,6 +103,23 @@ class AppsCalls:
         """Removes a key."""
         self._transport.call(Call("DELETE", _address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
 
+    def list_service_accounts(self, app: str) -> _types.ServiceAccountList:
+        """Lists an app's service accounts."""
+        return _cast("_types.ServiceAccountList", self._transport.call(Call("GET", _address("/v1/apps/{app}/service-accounts", app=app))))
+
+    def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[Optional[List[str]], Unset] = UNSET) -> _types.NewServiceAccount:
+        """Makes a service account: its file, shown this once, has the private key with which it signs for itself.
+
+        name: What people call it.
+        url: Where app servers reach this server, without a path: `https://push.example.org`.
+        scopes: `send`, `register`; both when absent.
+        """
+        return _cast("_types.NewServiceAccount", self._transport.call(Call("POST", _address("/v1/apps/{app}/service-accounts", app=app), body=_given({"name": name, "url": url, "scopes": scopes}))))
+
+    def delete_service_account(self, app: str, account: str) -> None:
+        """Removes a service account; its access tokens are refused at once."""
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/service-accounts/{account}", app=app, account=account)))
+
 
 class DevicesCalls:
     """Registration, import, history."""
@@ -414,7 +431,7 @@ class MessagesCalls:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
-        android: FCM `AndroidConfig` fields that win over the common ones.
+        android: FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them.
         apns: `{'headers': {…}, 'payload': {…}}` that win over the common ones at APNs.
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
@@ -429,7 +446,7 @@ class MessagesCalls:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
-        android: FCM `AndroidConfig` fields that win over the common ones.
+        android: FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them.
         apns: `{'headers': {…}, 'payload': {…}}` that win over the common ones at APNs.
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
@@ -611,7 +628,7 @@ class AuditCalls:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
+    def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
         """Lists who changed what, newest first (root key).
 
         app: In this app only; the header `X-Stentor-App` says the same.
@@ -622,7 +639,7 @@ class AuditCalls:
         """
         return _cast("_types.AuditList", self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
-    def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.AuditEntry]:
+    def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
         while True:
             piece = self.list(app=app, action=action, since=since, before=before, limit=limit)
@@ -775,6 +792,23 @@ class AsyncAppsCalls:
     async def delete_key(self, app: str, key: str) -> None:
         """Removes a key."""
         await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/keys/{key}", app=app, key=key)))
+
+    async def list_service_accounts(self, app: str) -> _types.ServiceAccountList:
+        """Lists an app's service accounts."""
+        return _cast("_types.ServiceAccountList", await self._transport.call(Call("GET", _address("/v1/apps/{app}/service-accounts", app=app))))
+
+    async def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[Optional[List[str]], Unset] = UNSET) -> _types.NewServiceAccount:
+        """Makes a service account: its file, shown this once, has the private key with which it signs for itself.
+
+        name: What people call it.
+        url: Where app servers reach this server, without a path: `https://push.example.org`.
+        scopes: `send`, `register`; both when absent.
+        """
+        return _cast("_types.NewServiceAccount", await self._transport.call(Call("POST", _address("/v1/apps/{app}/service-accounts", app=app), body=_given({"name": name, "url": url, "scopes": scopes}))))
+
+    async def delete_service_account(self, app: str, account: str) -> None:
+        """Removes a service account; its access tokens are refused at once."""
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/service-accounts/{account}", app=app, account=account)))
 
 
 class AsyncDevicesCalls:
@@ -1087,7 +1121,7 @@ class AsyncMessagesCalls:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
-        android: FCM `AndroidConfig` fields that win over the common ones.
+        android: FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them.
         apns: `{'headers': {…}, 'payload': {…}}` that win over the common ones at APNs.
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
@@ -1102,7 +1136,7 @@ class AsyncMessagesCalls:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
-        android: FCM `AndroidConfig` fields that win over the common ones.
+        android: FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them.
         apns: `{'headers': {…}, 'payload': {…}}` that win over the common ones at APNs.
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
@@ -1284,7 +1318,7 @@ class AsyncAuditCalls:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
+    async def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
         """Lists who changed what, newest first (root key).
 
         app: In this app only; the header `X-Stentor-App` says the same.
@@ -1295,7 +1329,7 @@ class AsyncAuditCalls:
         """
         return _cast("_types.AuditList", await self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
-    async def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.AuditEntry]:
+    async def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
         while True:
             piece = await self.list(app=app, action=action, since=since, before=before, limit=limit)

@@ -729,7 +729,7 @@ class MessageRequest(_MessageRequestRequired, total=False):
     """A message as an app server asks for it."""
 
     android: Optional[Dict[str, Any]]
-    """FCM `AndroidConfig` fields that win over the common ones."""
+    """FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of all others) and `apns` are parts of FCM's message as it takes them."""
 
     apns: Optional[Dict[str, Any]]
     """`{'headers': {…}, 'payload': {…}}` that win over the common ones at APNs."""
@@ -785,6 +785,24 @@ class NewKey(TypedDict):
 
     secret: str
     """Keep it: it is not kept here."""
+
+
+class NewServiceAccount(TypedDict):
+    """A new service account with its file, which is shown this once."""
+
+    created_at: str
+
+    file: str
+    """The text of its file, an object of JSON with the private key. Keep it: it is not kept here."""
+
+    id: str
+
+    name: str
+
+    scopes: List[str]
+
+    token_uri: str
+    """Where it gets its access tokens."""
 
 
 class Notification(TypedDict, total=False):
@@ -1108,6 +1126,44 @@ class SendResults(TypedDict):
     """What came of each message, in order."""
 
     results: List[SendResult]
+
+
+class ServiceAccount(TypedDict):
+    """A service account, without its private key."""
+
+    created_at: str
+
+    id: str
+
+    name: str
+
+    scopes: List[str]
+
+    token_uri: str
+    """Where it gets its access tokens."""
+
+
+class ServiceAccountList(TypedDict):
+    """Service accounts of an app."""
+
+    service_accounts: List[ServiceAccount]
+
+
+class _ServiceAccountRequestRequired(TypedDict):
+    """What must be there."""
+
+    name: str
+    """What people call it."""
+
+    url: str
+    """Where app servers reach this server, without a path: `https://push.example.org`."""
+
+
+class ServiceAccountRequest(_ServiceAccountRequestRequired, total=False):
+    """What a new service account is called, and where it finds this server."""
+
+    scopes: Optional[List[str]]
+    """`send`, `register`; both when absent."""
 
 
 class _ServiceListRequired(TypedDict):

@@ -22,7 +22,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     platforms: &[Platform::Android],
     overrides: Some(Overrides {
         field: "android",
-        about: "FCM `AndroidConfig` fields that win over the common ones.",
+        about: "FCM `AndroidConfig` fields that win over the common ones. Beside them `webpush`, `androidV2` (instead of \
+            all others) and `apns` are parts of FCM's message as it takes them.",
         help: "What only Android devices get (an object as FCM takes it)",
     }),
     quota_per_minute: Some(QUOTA_PER_MINUTE),

@@ -26,6 +26,11 @@ const ANDROID_FIELDS: &[&str] = &[
     "bandwidthConstrainedOk",
     "restrictedSatelliteOk",
 ];
+/// Parts of a message beside Android's that may stand among its fields, because no field there has these names.
+const WEB: &str = "webpush";
+const ANDROID_V2: &str = "androidV2";
+const APPLE: &str = "apns";
+const WEB_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
 
 /// A request body with a gap for the token.
@@ -69,12 +74,19 @@ fn rest(message: &Message, now: Timestamp) -> Map<String, Value> {
     if !content.data.is_empty() {
         fields.insert("data".into(), json!(content.data));
     }
-    fields.insert("android".into(), Value::Object(android(message, now)));
-    fields.insert("apns".into(), Value::Object(apns(message)));
+    let mut own = camel(content.overrides.get(&ProviderKind::Fcm));
+    let apple = own.remove(APPLE);
+    fields.extend(own.remove_entry(WEB));
+    // FCM refuses a message that has both forms.
+    match own.remove_entry(ANDROID_V2) {
+        Some((name, instead)) => fields.insert(name, instead),
+        None => fields.insert("android".into(), Value::Object(android(message, now, &own))),
+    };
+    fields.insert("apns".into(), Value::Object(apns(message, apple.as_ref().and_then(Value::as_object))));
     fields
 }
 
-fn android(message: &Message, now: Timestamp) -> Map<String, Value> {
+fn android(message: &Message, now: Timestamp, own: &Map<String, Value>) -> Map<String, Value> {
     let spec = &message.spec;
     let mut android = Map::new();
     let priority = if spec.priority == Priority::High { "HIGH" } else { "NORMAL" };
@@ -83,12 +95,12 @@ fn android(message: &Message, now: Timestamp) -> Map<String, Value> {
     if let Some(key) = &spec.collapse_key {
         android.insert("collapseKey".into(), key.as_str().into());
     }
-    json::merge(&mut android, &camel(spec.content.overrides.get(&ProviderKind::Fcm)));
+    json::merge(&mut android, own);
     android
 }
 
 /// Says for Apple devices behind FCM what the message says; FCM's own defaults are 30 days and priority 10.
-fn apns(message: &Message) -> Map<String, Value> {
+fn apns(message: &Message, beside: Option<&Map<String, Value>>) -> Map<String, Value> {
     let spec = &message.spec;
     let visible = spec.content.notification.is_some();
     let urgent = visible && spec.priority == Priority::High;
@@ -103,6 +115,7 @@ fn apns(message: &Message) -> Map<String, Value> {
     if !visible {
         apns.insert("payload".into(), json!({"aps": {"content-available": 1}}));
     }
+    json::merge(&mut apns, &camel(beside));
     json::merge(&mut apns, &camel(spec.content.overrides.get(&ProviderKind::Apns)));
     apns
 }
@@ -121,7 +134,8 @@ fn camel(map: Option<&Map<String, Value>>) -> Map<String, Value> {
 pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let content = &spec.content;
     content.data.keys().try_for_each(|key| check_key(key, "data"))?;
-    let android = camel(content.overrides.get(&ProviderKind::Fcm));
+    let mut android = camel(content.overrides.get(&ProviderKind::Fcm));
+    check_beside(&mut android)?;
     check_android(&android)?;
     check_apns(&camel(content.overrides.get(&ProviderKind::Apns)))?;
     check_size(content, &android)
@@ -131,6 +145,29 @@ fn check_key(key: &str, path: &str) -> Result<(), Invalid> {
     let reserved =
         RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
     if reserved { Err(Invalid::new(format!("{path}.{key}"), "this key is reserved by FCM")) } else { Ok(()) }
+}
+
+/// Checks the parts that stand beside Android's, and takes them out.
+fn check_beside(android: &mut Map<String, Value>) -> Result<(), Invalid> {
+    if let Some(apple) = json::object(android, APPLE, "android")? {
+        check_apns(&camel(Some(apple)))?;
+    }
+    if let Some(web) = json::object(android, WEB, "android")? {
+        let web = camel(Some(web));
+        json::only(&web, WEB_FIELDS, WEB)?;
+        for name in ["headers", "data"] {
+            if let Some(texts) = json::object(&web, name, WEB)? {
+                json::strings(texts, &format!("{WEB}.{name}"))?;
+            }
+        }
+    }
+    json::object(android, ANDROID_V2, "android")?;
+    let is_newer = android.remove(ANDROID_V2).is_some();
+    android.retain(|name, _| name != APPLE && name != WEB);
+    if is_newer && !android.is_empty() {
+        return Err(Invalid::new(format!("android.{ANDROID_V2}"), "excludes all other fields of `android`"));
+    }
+    Ok(())
 }
 
 fn check_android(android: &Map<String, Value>) -> Result<(), Invalid> {

@@ -1,5 +1,6 @@
 //! The shape of each record that an operation takes or replies.
 
+use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::bulk::{
@@ -36,7 +37,7 @@ by_its_schema! {
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
-    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch
+    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest
 }
 
 impl<T: Described> Described for Repeatable<T> {

@@ -1,6 +1,7 @@
 //! The contract: what can be asked of the server and what is replied, in plain types. Faces are encodings of it, and the
 //! service does what it says; nothing here knows HTTP, XML or SQL.
 
+pub mod accounts;
 pub mod apps;
 pub mod audit;
 pub mod bulk;

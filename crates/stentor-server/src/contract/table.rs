@@ -8,6 +8,7 @@ use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
 use super::ErrorCode::{
     AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, QueueFull,
 };
+use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use super::audit::{AuditList, AuditQuery};
 use super::bulk::{
@@ -48,6 +49,8 @@ const STATE: &[ErrorCode] = &[Conflict];
 const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
 /// What a schedule of messages may run into: its messages queue later.
 const SCHEDULING: &[ErrorCode] = &[Conflict, LimitReached, IdempotencyKeyReused];
+/// What many messages together may run into: all else is told of each.
+const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 
 /// What a credential may run into.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
@@ -141,6 +144,13 @@ operations! { ($)
     /// Removes a key.
     "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
 
+    /// Makes a service account: its file, shown this once, has the private key with which it signs for itself.
+    "apps.create_service_account" CreateServiceAccount: Author { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, NEVER;
+    /// Lists an app's service accounts.
+    "apps.list_service_accounts" ListServiceAccounts: Identity { app: AppId; () } -> ServiceAccountList, ADMIN, NEVER;
+    /// Removes a service account; its access tokens are refused at once.
+    "apps.delete_service_account" DeleteServiceAccount: Author { app: AppId, account: KeyId; () } -> (), ADMIN, NEVER;
+
     /// Lists an app's credentials, without their secrets.
     "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;
     /// Puts the credential for a push service.
@@ -218,7 +228,7 @@ operations! { ($)
     /// Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent.
     /// One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a
     /// new request with a new key.
-    "messages.send_many" SendMessages: Caller { ; Repeatable<MessageBatch> } -> Kept<SendResults>, SEND, SENDING;
+    "messages.send_many" SendMessages: Caller { ; Repeatable<MessageBatch> } -> Kept<SendResults>, SEND, BATCH;
     /// Lists messages, newest first.
     "messages.list" ListMessages: Caller { ; Before } -> MessageList, SEND, NEVER;
     /// Shows a message as it was asked for.

@@ -1,8 +1,10 @@
 //! The fronts: APIs of others, so that their clients work against this server unchanged. A front translates into the
 //! operations of the contract, and keeps its foreign words in its folder.
 
+mod fcm_v1;
 mod gcm_http;
 mod gorush;
+mod iid;
 mod refused;
 mod sending;
 
@@ -12,5 +14,7 @@ use crate::face::Api;
 
 /// Builds the router of all fronts.
 pub(crate) fn router(api: &Api) -> Router {
-    gorush::router(api).merge(gcm_http::router(api)).with_state(api.clone())
+    let fronts =
+        gorush::router(api).merge(gcm_http::router(api)).merge(fcm_v1::router(api)).merge(iid::router(api));
+    fronts.with_state(api.clone())
 }

@@ -2,10 +2,13 @@
 
 use futures_util::stream::{self, StreamExt as _};
 use stentor_core::device::{Device, Platform, ProviderKind, PushToken};
+use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::limits::COLLAPSE_KEY_MAX_CHARS;
 use stentor_core::name::IdempotencyKey;
 
+use crate::contract::devices::DeviceRequest;
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest, TokenRequest};
-use crate::contract::table::SendMessage;
+use crate::contract::table::{RegisterDevice, SendMessage};
 use crate::contract::{
     Caller, ErrorCode, Facts, Operation, Problem, Repeat, Repeatable, Serve, ServiceResult,
 };
@@ -48,6 +51,11 @@ pub(super) struct Usual {
     pub(super) provider: ProviderKind,
 }
 
+/// How a token of the vendor's own clients is reached that nobody has registered.
+pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: ProviderKind::Fcm };
+/// The id of a message that was only checked, as documented by what the service replied.
+const CHECKED_ID: &str = "fake_message_id";
+
 impl TokenStanding {
     /// Returns the target that reaches it; `None` for what cannot be reached.
     pub(super) fn target(self, usual: Usual) -> Option<TargetRequest> {
@@ -79,6 +87,34 @@ impl Sender<'_> {
             },
         };
         Ok(read.into_iter().map(standing).collect())
+    }
+
+    /// Returns the device of a token, which is registered when it is not known, is retired, or only a message has named it;
+    /// `None` for what is no token.
+    pub(super) async fn listed(
+        &self,
+        token: &str,
+        standing: TokenStanding,
+    ) -> ServiceResult<Option<DeviceId>> {
+        let usual = match standing {
+            TokenStanding::Invalid => return Ok(None),
+            TokenStanding::Held(device) if device.listed => return Ok(Some(device.id)),
+            TokenStanding::Held(device) => {
+                Usual { platform: device.registration.platform, provider: device.registration.provider }
+            }
+            TokenStanding::Unknown(_) | TokenStanding::Retired => USUAL,
+        };
+        let device = DeviceRequest {
+            platform: usual.platform,
+            provider: Some(usual.provider),
+            token: token.to_owned(),
+            user: None,
+            locale: None,
+            time_zone: None,
+            tags: Vec::new(),
+            topics: Vec::new(),
+        };
+        Ok(Some(Serve::<RegisterDevice>::serve(self.api, self.caller, (), device).await?.id))
     }
 
     /// Sends one message, the `number`th of its request.
@@ -125,4 +161,23 @@ pub(super) const fn is_of_server(code: ErrorCode) -> bool {
         code,
         ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable | ErrorCode::Internal
     )
+}
+
+/// Returns the id of a message as a text.
+pub(super) fn id_text(sent: &Sent) -> String {
+    id_of(sent).map_or_else(|| CHECKED_ID.to_owned(), |id| id.to_string())
+}
+
+/// Returns the id of a message that was kept.
+pub(super) fn id_of(sent: &Sent) -> Option<MessageId> {
+    match sent {
+        Sent::Kept(kept) => Some(kept.reply.id),
+        Sent::Checked(_) => None,
+    }
+}
+
+/// Returns a collapse key of ours. No length is documented for a foreign one; a long one is as good as its hash.
+pub(super) fn collapse_key(given: &str) -> String {
+    let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS && !given.chars().any(char::is_control);
+    if fits { given.to_owned() } else { blake3::hash(given.as_bytes()).to_hex().to_string() }
 }

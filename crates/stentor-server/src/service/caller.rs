@@ -3,10 +3,14 @@
 use stentor_core::id::AppId;
 
 use super::{Caller, ErrorCode, Identity, Problem, Service, ServiceResult};
+use crate::keys::looks_like_token;
 
 impl Service {
-    /// Finds out whose key it is.
+    /// Finds out whose key or access token it is.
     pub async fn identify(&self, secret: &str) -> ServiceResult<Identity> {
+        if looks_like_token(secret) {
+            return self.token_identity(secret).await;
+        }
         self.keyring.identify(self.store.as_ref(), secret).await
     }
 

@@ -5,13 +5,14 @@ mod marks;
 use std::collections::{HashMap, HashSet};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Store;
 use tokio::sync::Semaphore;
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
-use crate::keys::{KeyHash, Pepper, looks_like_key, same_hash};
+use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
 use marks::Marks;
 
 /// Most look-ups of keys in the store at once: whoever tries keys must not hold up those that are known.
@@ -33,6 +34,7 @@ pub struct Keyring {
 #[derive(Debug, Default)]
 struct Known {
     keys: HashMap<KeyHash, Identity>,
+    accounts: HashMap<KeyId, Identity>,
     apps: HashSet<AppId>,
     /// Counts removals: a look-up that began before one is not remembered after it.
     removals: u64,
@@ -106,7 +108,54 @@ impl Keyring {
         let mut known = self.write();
         known.removals += 1;
         known.apps.remove(&gone);
-        known.keys.retain(|_, identity| !matches!(identity, Identity::Key { app, .. } if *app == gone));
+        known.keys.retain(|_, identity| identity.app() != Some(gone));
+        known.accounts.retain(|_, identity| identity.app() != Some(gone));
+    }
+
+    /// Forgets an account that was removed.
+    pub(super) fn forget_account(&self, account: KeyId) {
+        let mut known = self.write();
+        known.removals += 1;
+        known.accounts.remove(&account);
+    }
+
+    /// Writes an access token.
+    pub(super) fn access_token(&self, grant: TokenGrant) -> String {
+        self.pepper.access_token(grant)
+    }
+
+    /// Reads an access token of this installation.
+    pub(super) fn token_grant(&self, token: &str) -> Option<TokenGrant> {
+        self.pepper.token_grant(token)
+    }
+
+    /// Finds an account in the store.
+    pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
+        let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
+        Ok(store.account(id).await?)
+    }
+
+    /// Finds out what an account may do, in memory first.
+    pub(super) async fn account_identity(
+        &self,
+        store: &dyn Store,
+        id: KeyId,
+    ) -> ServiceResult<Option<Identity>> {
+        let (found, removals) = {
+            let known = self.read();
+            (known.accounts.get(&id).copied(), known.removals)
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+        let Some(account) = self.account(store, id).await? else { return Ok(None) };
+        let identity = Identity::Key { id, app: account.app, scopes: account.scopes };
+        let mut known = self.write();
+        if known.removals == removals {
+            known.make_room();
+            known.accounts.insert(id, identity);
+        }
+        Ok(Some(identity))
     }
 
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
@@ -140,8 +189,9 @@ impl Keyring {
 
 impl Known {
     fn make_room(&mut self) {
-        if self.keys.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
+        if self.keys.len() + self.accounts.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
             self.keys.clear();
+            self.accounts.clear();
             self.apps.clear();
         }
     }

@@ -1,5 +1,6 @@
 //! What decides: authorization, idempotency, validation and limits, before anything is kept. Knows no HTTP.
 
+mod accounts;
 mod apps;
 mod audit;
 mod bulk;
@@ -37,6 +38,7 @@ use crate::pipeline::{AcceptGuard, Backlog, Crowded};
 use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
+pub(crate) use accounts::AssertionRefusal;
 pub use credentials::Resting;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,

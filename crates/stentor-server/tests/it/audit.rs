@@ -22,6 +22,13 @@ fn actions(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["action"].as_str().expect("a word")).collect()
 }
 
+/// Makes a service account and returns its id.
+async fn service_account(server: &Server, tenant: &Tenant) -> String {
+    let path = format!("/v1/apps/{}/service-accounts", tenant.id);
+    let body = json!({"name": "backend", "url": "https://push.example"});
+    server.send(tenant, Method::POST, &path).json(&body).read().await.text("id")
+}
+
 /// Does everything that is audited once; returns the routes that were asked.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
@@ -30,6 +37,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
     let app = format!("/v1/apps/{}", tenant.id);
     let key = server.send(tenant, Method::POST, &format!("{app}/keys"));
     let key = key.json(&json!({"name": "second", "scopes": ["send"]})).read().await;
+    let signer = service_account(server, tenant).await;
     let rsa = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key").serialize_pem();
     let ec = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
     let account = json!({"type": "service_account", "project_id": "project-1", "private_key_id": "k1", "private_key": rsa,
@@ -68,19 +76,27 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         (Method::DELETE, "/v1/apps/{app}/credentials/fcm"),
         (Method::DELETE, "/v1/apps/{app}/credentials/apns"),
         (Method::DELETE, "/v1/apps/{app}/credentials/null"),
+        (Method::DELETE, "/v1/apps/{app}/service-accounts/{account}"),
         (Method::DELETE, "/v1/apps/{app}/keys/{key}"),
     ];
     for (method, route) in steps {
         let schedule = &schedules[usize::from(method == Method::DELETE)];
         let path = route.replace("{campaign}", &campaign).replace("{schedule}", schedule);
         let path = path.replace("{app}", &tenant.id).replace("{key}", &key.text("id"));
+        let path = path.replace("{account}", &signer);
         let done = server.send(tenant, method.clone(), &path).read().await;
         assert!(done.status < 300, "{method} {path}: {done:?}");
         asked.insert(format!("{method} {route}"));
     }
     let gone = server.root(Method::DELETE, &app).read().await;
     assert_eq!(gone.status, 204, "{gone:?}");
-    let made = ["POST /v1/apps", "POST /v1/apps/{app}/keys", "POST /v1/schedules", "DELETE /v1/apps/{app}"];
+    let made = [
+        "POST /v1/apps",
+        "POST /v1/apps/{app}/keys",
+        "POST /v1/apps/{app}/service-accounts",
+        "POST /v1/schedules",
+        "DELETE /v1/apps/{app}",
+    ];
     asked.extend(made.map(str::to_owned));
     asked
 }
@@ -97,6 +113,7 @@ async fn every_change_is_told(engine: Engine) {
             "app.create",
             "key.create",
             "key.create",
+            "service_account.create",
             "credential.put",
             "credential.put",
             "credential.put",
@@ -112,12 +129,13 @@ async fn every_change_is_told(engine: Engine) {
             "credential.delete",
             "credential.delete",
             "credential.delete",
+            "service_account.delete",
             "key.delete",
             "app.delete",
         ]
     );
     let by: Vec<_> = entries.iter().map(|entry| entry["by"].as_str().expect("a word")).collect();
-    assert_eq!((by[0], by[1], by[19], by[18]), ("root", "key", "root", "root"));
+    assert_eq!((by[0], by[1], by[21], by[20]), ("root", "key", "root", "root"));
     let quota = entries.iter().find(|entry| entry["thing"] == "fcm" && entry["action"] == "credential.put");
     let quota = quota.expect("an entry");
     assert!(quota["detail"].as_str().expect("a text").contains("quota 1200 project-1"), "{quota}");

@@ -21,6 +21,7 @@ fn filled(path: &str, app: &str) -> String {
     let mut path = path.replace("{app}", app);
     for (part, name) in [
         ("{key}", "key_0000000000001"),
+        ("{account}", "key_0000000000001"),
         ("{device}", "dev_0000000000001"),
         ("{message}", "msg_0000000000001"),
         ("{campaign}", "cmp_0000000000001"),
@@ -43,6 +44,7 @@ fn record(name: &str) -> Option<Value> {
         "apps.create_app" => Some(json!({"name": "x"})),
         "apps.put_credential" => Some(json!({})),
         "apps.create_key" => Some(json!({"name": "x", "scopes": ["send"]})),
+        "apps.create_service_account" => Some(json!({"name": "x", "url": "https://push.example"})),
         "devices.register" | "devices.replace" => Some(json!({"platform": "android", "token": "t"})),
         "devices.change" => Some(json!({})),
         "groups.add" | "groups.take_out" => Some(json!({"users": ["anna"]})),

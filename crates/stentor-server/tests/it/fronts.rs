@@ -1,4 +1,5 @@
 //! Fronts: APIs of others, asked as their clients ask.
 
+mod fcm_v1;
 mod gcm_http;
 mod gorush;

@@ -48,6 +48,8 @@ fn routes([app, key, device, message, campaign, schedule]: &[String; 6]) -> Vec<
         (Method::GET, format!("/v1/apps/{app}")),
         (Method::GET, format!("/v1/apps/{app}/keys")),
         (Method::DELETE, format!("/v1/apps/{app}/keys/{key}")),
+        (Method::GET, format!("/v1/apps/{app}/service-accounts")),
+        (Method::DELETE, format!("/v1/apps/{app}/service-accounts/{key}")),
         (Method::GET, format!("/v1/apps/{app}/credentials")),
         (Method::DELETE, format!("/v1/apps/{app}/credentials/null")),
         (Method::GET, format!("/v1/devices?app={app}")),

@@ -1,6 +1,7 @@
 //! Changes that leave no entry in the audit trail, each as a method: what cases set their scenes up with.
 
 use async_trait::async_trait;
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::chunk::Ticket;
@@ -29,6 +30,14 @@ pub trait PlainChanges: AuditStore {
 
     async fn delete_key(&self, app: AppId, key: KeyId) -> Done<()> {
         self.change(Change::DeleteKey(app, key), None).await.map(drop)
+    }
+
+    async fn create_account(&self, account: &IssuedAccount) -> Done<()> {
+        self.change(Change::CreateAccount(account.clone()), None).await.map(drop)
+    }
+
+    async fn delete_account(&self, app: AppId, id: KeyId) -> Done<()> {
+        self.change(Change::DeleteAccount(app, id), None).await.map(drop)
     }
 
     async fn put_credential(&self, credential: &Credential) -> Done<()> {

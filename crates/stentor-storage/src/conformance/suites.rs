@@ -18,6 +18,7 @@ macro_rules! store_suite {
                     a_deleted_app_takes_everything_along
                     deleting_an_app_leaves_the_others_alone
                     a_key_is_found_by_its_hash_and_gone_when_deleted
+                    an_account_is_found_by_its_id_and_gone_when_deleted
                     the_hashes_of_all_keys_are_given_up_to_a_limit
                     a_root_key_belongs_to_no_app
                     a_credential_is_replaced_and_removed

@@ -1,4 +1,5 @@
 use async_trait::async_trait;
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
@@ -27,6 +28,14 @@ impl AppStore for MemoryStore {
 
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError> {
         Ok(self.lock().keys.values().filter(|key| key.app == Some(app)).cloned().collect())
+    }
+
+    async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError> {
+        Ok(self.lock().accounts.get(&id).cloned())
+    }
+
+    async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError> {
+        Ok(self.lock().accounts.values().filter(|account| account.app == app).cloned().collect())
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
@@ -69,6 +78,22 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn create_account(&mut self, account: &IssuedAccount) -> Result<(), StoreError> {
+        self.app(account.app)?;
+        if self.accounts.contains_key(&account.id) {
+            return Err(StoreError::Conflict("the account is in use".to_owned()));
+        }
+        self.accounts.insert(account.id, account.clone());
+        Ok(())
+    }
+
+    pub(super) fn delete_account(&mut self, app: AppId, id: KeyId) -> Result<(), StoreError> {
+        let known = self.accounts.get(&id).filter(|known| known.app == app);
+        known.ok_or(StoreError::NotFound("account"))?;
+        self.accounts.remove(&id);
+        Ok(())
+    }
+
     pub(super) fn put_credential(&mut self, credential: &Credential) -> Result<(), StoreError> {
         self.app_mut(credential.app)?.credentials.insert(credential.provider, credential.clone());
         Ok(())
@@ -82,6 +107,7 @@ impl Tables {
     pub(super) fn delete_app(&mut self, id: AppId) -> Result<(), StoreError> {
         self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
         self.keys.retain(|_, key| key.app != Some(id));
+        self.accounts.retain(|_, account| account.app != id);
         self.campaigns.retain(|_, row| row.campaign.app != id);
         self.chunks.retain(|_, chunk| chunk.facts.lane.app != id);
         self.open.retain(|chunk| self.chunks.contains_key(chunk));
@@ -93,6 +119,7 @@ impl Tables {
         let lasts = [
             self.apps.keys().next_back().map(|id| id.raw()),
             self.keys.keys().next_back().map(|id| id.raw()),
+            self.accounts.keys().next_back().map(|id| id.raw()),
             self.campaigns.keys().next_back().map(|id| id.raw()),
             self.schedules.keys().next_back().map(|id| id.raw()),
             Some(self.last_instance),

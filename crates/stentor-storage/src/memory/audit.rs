@@ -61,6 +61,8 @@ impl Tables {
             Change::DeleteApp(app) => self.delete_app(app)?,
             Change::CreateKey(key) => self.create_key(&key)?,
             Change::DeleteKey(app, key) => self.delete_key(app, key)?,
+            Change::CreateAccount(account) => self.create_account(&account)?,
+            Change::DeleteAccount(app, id) => self.delete_account(app, id)?,
             Change::PutCredential(credential) => self.put_credential(&credential)?,
             Change::DeleteCredential(app, provider) => self.delete_credential(app, provider)?,
             Change::CreateSchedule(schedule, idempotency) => {
@@ -80,7 +82,8 @@ impl Tables {
 
     fn key_name(&self, actor: Actor) -> Option<Label> {
         let Actor::Key(key) = actor else { return None };
-        self.keys.get(&key).map(|key| key.name.clone())
+        let account = || self.accounts.get(&key).map(|account| account.name.clone());
+        self.keys.get(&key).map(|key| key.name.clone()).or_else(account)
     }
 
     fn keep_entry(&mut self, entry: NewAuditEntry, key_name: Option<Label>) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::audit::AuditEntry;
 use stentor_core::campaign::{Campaign, ProviderLedger, ReasonCount};
@@ -24,6 +25,7 @@ use stentor_core::time::Timestamp;
 pub(super) struct Tables {
     pub(super) apps: BTreeMap<AppId, AppRow>,
     pub(super) keys: BTreeMap<KeyId, ApiKey>,
+    pub(super) accounts: BTreeMap<KeyId, IssuedAccount>,
     pub(super) campaigns: BTreeMap<CampaignId, CampaignRow>,
     pub(super) chunks: BTreeMap<ChunkId, StoredChunk>,
     /// Chunks that are queued or leased.

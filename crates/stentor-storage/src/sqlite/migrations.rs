@@ -40,6 +40,7 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0010_store_leftovers.sql")),
     Migration::sql(include_str!("migrations/0011_store_seals.sql")),
     Migration::sql(include_str!("migrations/0012_store_starts.sql")),
+    Migration::sql(include_str!("migrations/0013_store_service_accounts.sql")),
     Migration::sql(include_str!("migrations/0014_store_services.sql")),
 ];
 

@@ -1,6 +1,7 @@
 //! The store: one thread writes, a few connections read.
 
 mod accept;
+mod accounts;
 mod app_providers;
 mod apps;
 mod audience;

@@ -1,10 +1,11 @@
 //! `stentor app`: tenants, their API keys and their credentials.
 
+use super::account::{AccountCommand, ScopeName};
 use super::credential::CredentialCommand;
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 /// Make and look after apps, their API keys and their credentials
@@ -43,6 +44,9 @@ enum AppCommand {
     /// Make, list and delete API keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Make, list and delete service accounts, for app servers that speak a push service's own API
+    #[command(subcommand)]
+    ServiceAccount(AccountCommand),
     /// Set, list and delete credentials for push services
     #[command(subcommand)]
     Credential(CredentialCommand),
@@ -71,27 +75,6 @@ enum KeyCommand {
     },
 }
 
-/// What a key may do.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ScopeName {
-    /// Send messages
-    Send,
-    /// Register devices
-    Register,
-    /// Look after the app itself
-    Admin,
-}
-
-impl ScopeName {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Send => "send",
-            Self::Register => "register",
-            Self::Admin => "admin",
-        }
-    }
-}
-
 impl AppArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
@@ -115,6 +98,10 @@ impl AppArgs {
             AppCommand::Key(command) => {
                 let (client, app) = connection.app_id().await?;
                 command.run(&client, &app, output).await
+            }
+            AppCommand::ServiceAccount(command) => {
+                let (client, app) = connection.app_id().await?;
+                command.run(&client, &app, &connection.server, output).await
             }
             AppCommand::Credential(command) => {
                 let (client, app) = connection.app_id().await?;

@@ -18,6 +18,7 @@ pub(crate) enum Client {
     Python,
     Node,
     NodeGcm,
+    Go,
     Pushy,
     Pyfcm,
 }
@@ -39,6 +40,7 @@ impl Client {
         let mut command = match self {
             Self::Python | Self::Pyfcm => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm => Command::new("node"),
+            Self::Go => Command::new(home.join("judge")),
             Self::Pushy => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*"));
@@ -51,7 +53,10 @@ impl Client {
         for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
             command.env_remove(proxy);
         }
-        command.arg(script);
+        // What is compiled already takes no script.
+        if !matches!(self, Self::Go) {
+            command.arg(script);
+        }
         command
     }
 
@@ -65,6 +70,7 @@ impl Client {
             Self::Python => ("python", "requirements.txt"),
             Self::Node => ("node", "package-lock.json"),
             Self::NodeGcm => ("node-gcm", "package-lock.json"),
+            Self::Go => ("go", "main.go"),
             Self::Pushy => ("pushy", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
         }

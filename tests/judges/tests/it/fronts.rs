@@ -10,16 +10,18 @@ use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
 use crate::room::{Room, judge};
 
 /// A Stentor server with an app whose messages go to an emulator that does not know the token `gone`.
-struct Served {
+pub(crate) struct Served {
     url: String,
-    app: String,
+    pub(crate) app: String,
+    root: String,
     key: String,
-    fcm: RunningFcm,
+    pub(crate) fcm: RunningFcm,
     http: Http,
     _stop: oneshot::Sender<()>,
     _reload: mpsc::Sender<()>,
@@ -27,22 +29,46 @@ struct Served {
 
 impl Served {
     async fn start(room: &Room) -> anyhow::Result<Self> {
+        Self::begin(room, Http::builder(), |config| config.api.listen = ([127, 0, 0, 1], 0).into()).await
+    }
+
+    /// Starts one under the names that the clients of FCM have built in.
+    pub(crate) async fn disguised(room: &Room, files: &RoomAuthority) -> anyhow::Result<Self> {
+        let trusted = reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?;
+        let http = Http::builder().tls_certs_only([trusted]);
+        Self::begin(room, http, |config| {
+            config.api.listen = ([127, 0, 0, 1], 443).into();
+            config.api.tls_cert_file.clone_from(&files.certificate);
+            config.api.tls_key_file.clone_from(&files.key);
+        })
+        .await
+    }
+
+    async fn begin(
+        room: &Room,
+        http: reqwest::ClientBuilder,
+        change: impl FnOnce(&mut Config),
+    ) -> anyhow::Result<Self> {
         let mut config = Config::embedded()?;
         config.data_dir = room.folder().join("data");
-        config.api.listen = ([127, 0, 0, 1], 0).into();
         config.store.engine = Engine::Memory;
         config.queue.engine = Engine::Memory;
         config.outbound.allow("loopback").map_err(|invalid| anyhow::anyhow!("{invalid:?}"))?;
+        change(&mut config);
         let data = config.data_dir.clone();
         let app = BuiltServer::build(config).await?;
-        let url = format!("http://{}", app.local_addr());
+        let url = match app.is_encrypted() {
+            true => "https://fcm.googleapis.com".to_owned(),
+            false => format!("http://{}", app.local_addr()),
+        };
         let root = std::fs::read_to_string(data.join("root.key"))?.trim().to_owned();
         let ((_stop, stopped), (_reload, reloads)) = (oneshot::channel::<()>(), mpsc::channel(1));
         tokio::spawn(app.run(async { _ = stopped.await }, reloads));
-        let policy = scripted(vec![always("gone", ServiceError::new("UNREGISTERED"))]);
+        let dead = ["gone", "gone-many"].map(|token| always(token, ServiceError::new("UNREGISTERED")));
+        let policy = scripted(dead.into());
         let fcm = FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await?;
-        let http = Http::builder().no_proxy().build()?;
-        let mut served = Self { url, app: String::new(), key: root, fcm, http, _stop, _reload };
+        let http = http.no_proxy().build()?;
+        let mut served = Self { url, app: String::new(), key: root.clone(), root, fcm, http, _stop, _reload };
         served.furnish().await?;
         Ok(served)
     }
@@ -68,16 +94,34 @@ impl Served {
         Ok(())
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
+    /// Makes a service account and returns the text of its file.
+    pub(crate) async fn service_account(&self) -> anyhow::Result<String> {
+        let path = format!("/v1/apps/{}/service-accounts", self.app);
+        let body = json!({"name": "an app server", "url": "https://oauth2.googleapis.com"});
+        let made = self.ask_with(&self.root, "POST", &path, body).await?;
+        Ok(made["file"].as_str().context("a file")?.to_owned())
+    }
+
+    /// Takes the credential for FCM away.
+    pub(crate) async fn forget_credential(&self) -> anyhow::Result<()> {
+        let path = format!("/v1/apps/{}/credentials/fcm", self.app);
+        self.ask_with(&self.root, "DELETE", &path, Value::Null).await.map(drop)
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
+        self.ask_with(&self.key, method, path, body).await
+    }
+
+    async fn ask_with(&self, key: &str, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
         let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
-        let answer = request.bearer_auth(&self.key).json(&body).send().await?;
+        let answer = request.bearer_auth(key).json(&body).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         ensure!(status.is_success(), "{method} {path}: {status} {text}");
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
     /// Waits until every message has ended; returns how many were sent and how many deliveries were accepted.
-    async fn books(&self) -> anyhow::Result<(usize, u64)> {
+    pub(crate) async fn books(&self) -> anyhow::Result<(usize, u64)> {
         let list = self.ask("GET", "/v1/messages?limit=1000", Value::Null).await?;
         let messages = list["messages"].as_array().context("a list")?;
         let mut accepted = 0;
@@ -97,7 +141,7 @@ impl Served {
     }
 
     /// Demands that the emulator accepted one message for each token.
-    fn reached<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) -> anyhow::Result<()> {
+    pub(crate) fn reached<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) -> anyhow::Result<()> {
         for token in tokens {
             let counts = self.fcm.counts(token);
             ensure!(counts.accepted == 1, "{token} is not reached once: {counts:?}");
@@ -106,7 +150,7 @@ impl Served {
     }
 
     /// Has the push service say that a token is dead, before a client sends to it.
-    async fn bury(&self, token: &str) -> anyhow::Result<()> {
+    pub(crate) async fn bury(&self, token: &str) -> anyhow::Result<()> {
         let target = json!({"token": {"platform": "android", "token": token}});
         let body = json!({"target": target, "data": {"k": "v"}});
         self.ask("POST", "/v1/messages", body).await?;

@@ -1,8 +1,10 @@
 //! Unmodified clients of the push services judge our emulators and fronts: what they accept is close enough.
 
 mod apns;
+mod authority;
 mod client;
 mod fcm;
+mod fcm_front;
 mod fronts;
 mod policy;
 mod room;

@@ -15,7 +15,7 @@ use crate::client::Client;
 const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
 
 /// The names that clients have built in.
-const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "localhost",
     "fcm.googleapis.com",
     "oauth2.googleapis.com",

@@ -10,7 +10,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["app_providers", "campaigns", "turns"],
         &["chunks", "maintenance", "prefetch", "producers", "stretch"],
         &["collapse", "history", "leftovers"],
-        &["members", "tokens", "topics"],
+        &["accounts", "members", "tokens", "topics"],
         &["registrar", "removal"],
         &["apps", "condition", "contents", "groups", "register", "registry", "unlisted", "users"],
         &["devices", "targets"],

@@ -1,9 +1,10 @@
 use async_trait::async_trait;
 
 use super::StoreError;
+use crate::account::IssuedAccount;
 use crate::app::{ApiKey, App, Credential};
 use crate::device::ProviderKind;
-use crate::id::AppId;
+use crate::id::{AppId, KeyId};
 
 /// Apps, keys and credentials.
 #[async_trait]
@@ -22,6 +23,12 @@ pub trait AppStore: Send + Sync {
 
     /// Returns an app's keys in order of id.
     async fn keys(&self, app: AppId) -> Result<Vec<ApiKey>, StoreError>;
+
+    /// Finds an account by its id, of whichever app.
+    async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError>;
+
+    /// Returns an app's accounts in order of id.
+    async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError>;
 
     /// Returns all credentials of all apps.
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError>;

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 
 use super::{Idempotent, IdempotentReply, Page, StoreError};
+use crate::account::IssuedAccount;
 use crate::app::{ApiKey, App, Credential};
 use crate::audit::{AuditAction, AuditEntry, AuditNote};
 use crate::campaign::{Campaign, CampaignAction};
@@ -21,6 +22,10 @@ pub enum Change {
     CreateKey(ApiKey),
     /// Removes a key of this app.
     DeleteKey(AppId, KeyId),
+    /// Keeps a new account.
+    CreateAccount(IssuedAccount),
+    /// Removes an account of this app.
+    DeleteAccount(AppId, KeyId),
     /// Keeps or replaces the app's credential at a provider.
     PutCredential(Credential),
     /// Removes one credential.

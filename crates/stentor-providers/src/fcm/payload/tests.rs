@@ -175,3 +175,33 @@ proptest! {
         prop_assert_eq!(data, pairs);
     }
 }
+
+#[test]
+fn parts_beside_androids_go_to_their_places_and_the_newer_form_replaces_androids() {
+    let own = json!({"direct_boot_ok": true, "webpush": {"headers": {"Urgency": "high"}}, "apns": {"fcm_options": {"image": "i"}}});
+    let content = Content { overrides: overriding(ProviderKind::Fcm, own), ..visible() };
+    check(&spec(content.clone())).expect("fits");
+    let message = sent(spec(content), 0);
+    assert_eq!(message["webpush"], json!({"headers": {"Urgency": "high"}}));
+    assert_eq!(message["android"], json!({"priority": "HIGH", "ttl": "3600s", "directBootOk": true}));
+    assert_eq!(
+        (&message["apns"]["fcmOptions"], &message["apns"]["headers"]["apns-priority"]),
+        (&json!({"image": "i"}), &json!("10"))
+    );
+    let newer = overriding(ProviderKind::Fcm, json!({"androidV2": {"backgroundSync": {}}}));
+    let message = sent(spec(Content { overrides: newer, ..visible() }), 0);
+    assert_eq!((&message["androidV2"], message.get("android")), (&json!({"backgroundSync": {}}), None));
+}
+
+#[test]
+fn parts_beside_androids_are_checked() {
+    for (own, field) in [
+        (json!({"webpush": {"headers": {"TTL": 1}}}), "webpush.headers.TTL"),
+        (json!({"webpush": {"body": "x"}}), "webpush.body"),
+        (json!({"webpush": "x"}), "android.webpush"),
+        (json!({"apns": {"x": 1}}), "apns.x"),
+        (json!({"androidV2": {}, "directBootOk": true}), "android.androidV2"),
+    ] {
+        assert_eq!(refused(Content { overrides: overriding(ProviderKind::Fcm, own), ..visible() }), field);
+    }
+}

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::dispatch::Record;
+use crate::contract::accounts::{NewServiceAccount, ServiceAccountList};
 use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
 use crate::contract::bulk::{RegisterResults, SendResults, SubscribeResults};
@@ -39,7 +40,7 @@ macro_rules! by_writing {
 by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
-    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults
+    PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
 }
 
 impl IntoRecord for () {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use stentor_core::name::IdempotencyKey;
 
 use super::dispatch::Record;
+use crate::contract::accounts::ServiceAccountRequest;
 use crate::contract::apps::{AppRequest, KeyRequest};
 use crate::contract::audit::AuditQuery;
 use crate::contract::bulk::{DeviceBatch, MessageBatch, SubscriptionBatch};
@@ -45,7 +46,7 @@ macro_rules! by_decoding {
 
 by_decoding! {
     After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
-    SubscriptionRequest DeviceBatch SubscriptionBatch
+    SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest
 }
 
 /// Nothing is asked beside what the operation is about.

@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::extract::{JsonBody, LargeBody, LargeText, QueryParams, RepeatableBody};
 use super::reply::ReplyHead;
+use crate::contract::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
 use crate::contract::audit::{AuditList, AuditQuery};
 use crate::contract::bulk::{
@@ -135,7 +136,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceRequest SubscriptionRequest }
+in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest }
 in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest }
 
 impl RequestRecord for CredentialRequest {
@@ -188,7 +189,7 @@ macro_rules! as_json {
 as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
-    ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults
+    ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
 }
 
 impl ReplyRecord for () {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use stentor_core::device::ProviderKind;
-use stentor_core::limits::COLLAPSE_KEY_MAX_CHARS;
 use stentor_core::message::Priority;
 
 use super::reply::GcmError;
 use super::request::LegacySendRequest;
 use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
+use crate::front::sending::collapse_key;
 
 /// Fields of a notification that only Android knows, and what they are called today.
 const ANDROID_FIELDS: &[(&str, &str)] = &[
@@ -58,12 +58,6 @@ fn is_reserved(key: &str) -> bool {
 /// Values should be texts; what is none becomes one.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// No length is documented for a key; a long one is as good as its hash.
-fn collapse_key(given: &str) -> String {
-    let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS && !given.chars().any(char::is_control);
-    if fits { given.to_owned() } else { blake3::hash(given.as_bytes()).to_hex().to_string() }
 }
 
 fn visible(given: &Map<String, Value>) -> Option<NotificationRequest> {

@@ -11,21 +11,18 @@ use stentor_core::device::PushToken;
 use stentor_core::id::DeviceId;
 use stentor_core::name::GroupName;
 
-use super::multicast::{USUAL, refused};
+use super::multicast::refused;
 use super::reply::SendReply;
 use super::{asking, read};
-use crate::contract::devices::DeviceRequest;
 use crate::contract::groups::MembersRequest;
 use crate::contract::messages::{MessageRequest, TargetRequest};
-use crate::contract::table::{
-    AddMembers, ListMembers, PutGroup, RegisterDevice, RemoveGroup, RemoveMembers, ShowGroup,
-};
+use crate::contract::table::{AddMembers, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup};
 use crate::contract::{After, Caller, ErrorCode, Problem, Serve, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::Heard;
 use crate::face::http::refusal::Refusal;
-use crate::front::sending::{Sender, TokenStanding, Usual};
+use crate::front::sending::{Sender, TokenStanding, USUAL};
 
 /// Marks refusals of this part, which are JSON.
 pub(super) const FIELD: &str = "notification_key";
@@ -59,7 +56,7 @@ struct Changing<'a> {
 }
 
 /// Returns whether a text is the key of a group, not a token.
-pub(super) fn is_key(text: &str) -> bool {
+pub(in crate::front) fn is_key(text: &str) -> bool {
     text.starts_with(KEY_PREFIX)
 }
 
@@ -180,34 +177,11 @@ impl Changing<'_> {
         let sender = Sender { api: self.api, caller: self.caller, repeat: None };
         let mut devices = Vec::with_capacity(tokens.len());
         for (token, standing) in tokens.iter().zip(sender.standings(tokens).await?) {
-            devices.push(match standing {
-                // One that only a message has named is in no wider audience until it is registered.
-                TokenStanding::Held(device) if device.listed => device.id,
-                TokenStanding::Invalid => {
-                    return Err(wrong("registration_ids has a token that is none".to_owned()));
-                }
-                TokenStanding::Held(device) => {
-                    let known = device.registration;
-                    self.register(token, Usual { platform: known.platform, provider: known.provider }).await?
-                }
-                TokenStanding::Unknown(_) | TokenStanding::Retired => self.register(token, USUAL).await?,
-            });
+            let device = sender.listed(token, standing).await?;
+            devices
+                .push(device.ok_or_else(|| wrong("registration_ids has a token that is none".to_owned()))?);
         }
         Ok(devices)
-    }
-
-    async fn register(&self, token: &str, usual: Usual) -> ServiceResult<DeviceId> {
-        let device = DeviceRequest {
-            platform: usual.platform,
-            provider: Some(usual.provider),
-            token: token.to_owned(),
-            user: None,
-            locale: None,
-            time_zone: None,
-            tags: Vec::new(),
-            topics: Vec::new(),
-        };
-        Ok(Serve::<RegisterDevice>::serve(self.api, self.caller, (), device).await?.id)
     }
 
     /// Returns the tokens of the members that are devices.
@@ -246,7 +220,8 @@ fn key_of(group: &GroupName) -> String {
     format!("{KEY_PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(group.as_str()))
 }
 
-fn group_of_key(key: &str) -> ServiceResult<GroupName> {
+/// Reads the group of a key.
+pub(in crate::front) fn group_of_key(key: &str) -> ServiceResult<GroupName> {
     let bytes = key.strip_prefix(KEY_PREFIX).and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok());
     let name = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     name.and_then(|name| GroupName::new(name).ok())

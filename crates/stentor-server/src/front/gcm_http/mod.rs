@@ -27,6 +27,8 @@ use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
 use crate::face::http::{body, middleware};
 
+pub(super) use groups::{group_of_key, is_key};
+
 /// When to come back where nothing says more.
 const RETRY_AFTER_SECONDS: u32 = 5;
 

@@ -1,17 +1,12 @@
 //! `send`: whom a request is for, one message for each, and what became of it.
 
-use stentor_core::device::{Platform, ProviderKind};
-
 use super::content;
 use super::groups;
-use super::reply::{GcmError, SendReply, TokenResult, id_number, id_text, of_tokens};
+use super::reply::{GcmError, SendReply, TokenResult, id_number, of_tokens};
 use super::request::{LegacySendRequest, SendTarget};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{Problem, ServiceResult};
-use crate::front::sending::{Sender, TokenStanding, Usual, is_of_server};
-
-/// How a token is reached that nobody has registered.
-pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: ProviderKind::Fcm };
+use crate::front::sending::{Sender, TokenStanding, USUAL, id_text, is_of_server};
 
 /// Sends what a request asks for.
 pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) -> ServiceResult<SendReply> {

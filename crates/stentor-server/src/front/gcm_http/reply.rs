@@ -5,11 +5,10 @@ use stentor_core::id::MessageId;
 
 use crate::contract::messages::Sent;
 use crate::contract::{ErrorCode, Problem};
+use crate::front::sending::id_of;
 
 /// Numbers up to here are the same in every client's language.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
-/// The id of a message that was only checked, as documented by what the service replied.
-const CHECKED_ID: &str = "fake_message_id";
 
 /// Why one token gets nothing, in the documented words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,21 +105,9 @@ impl GcmError {
     }
 }
 
-/// Returns the id of a message as a text.
-pub(super) fn id_text(sent: &Sent) -> String {
-    id_of(sent).map_or_else(|| CHECKED_ID.to_owned(), |id| id.to_string())
-}
-
 /// Returns the id of a message as a number; 1 for one that was only checked.
 pub(super) fn id_number(sent: &Sent) -> u64 {
     id_of(sent).map_or(1, MessageId::raw)
-}
-
-fn id_of(sent: &Sent) -> Option<MessageId> {
-    match sent {
-        Sent::Kept(kept) => Some(kept.reply.id),
-        Sent::Checked(_) => None,
-    }
 }
 
 /// Puts the results of tokens together.

@@ -1,5 +1,6 @@
 //! Apps, keys, credentials.
 
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, Credential, Scope, Scopes};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
@@ -40,11 +41,13 @@ pub async fn a_deleted_app_takes_everything_along(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(3).await;
     store.create_key(&key(50, Some(scene.app), 5)).await.expect("kept");
+    store.create_account(&account(51, scene.app)).await.expect("kept");
     store.put_credential(&credential(scene.app, "secret")).await.expect("kept");
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     store.delete_app(scene.app).await.expect("deleted");
     assert!(store.app(scene.app).await.is_err());
     assert_eq!(store.key_by_hash(&[5; 32]).await, Ok(None));
+    assert_eq!(store.account(KeyId::from_raw(51)).await, Ok(None));
     assert_eq!(store.credentials().await, Ok(Vec::new()));
     assert!(store.message(scene.app, message).await.is_err());
     assert!(store.producers().await.expect("listed").is_empty());
@@ -77,6 +80,21 @@ pub async fn a_key_is_found_by_its_hash_and_gone_when_deleted(store: &dyn Store)
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "another app's key is not visible");
     store.delete_key(scene.app, kept.id).await.expect("deleted");
     assert_eq!(store.key_by_hash(&[1; 32]).await, Ok(None));
+}
+
+pub async fn an_account_is_found_by_its_id_and_gone_when_deleted(store: &dyn Store) {
+    let (scene, other) = (Scene::new(store).await, Scene::in_app(store, 2).await);
+    let kept = account(60, scene.app);
+    store.create_account(&kept).await.expect("kept");
+    let again = store.create_account(&kept).await;
+    assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
+    assert!(matches!(store.create_account(&account(61, NO_APP)).await, Err(StoreError::NotFound(_))));
+    assert_eq!(store.account(kept.id).await, Ok(Some(kept.clone())));
+    assert_eq!(store.accounts(scene.app).await, Ok(vec![kept.clone()]));
+    assert_eq!(store.accounts(other.app).await, Ok(Vec::new()));
+    assert!(matches!(store.delete_account(other.app, kept.id).await, Err(StoreError::NotFound(_))));
+    store.delete_account(scene.app, kept.id).await.expect("deleted");
+    assert_eq!(store.account(kept.id).await, Ok(None));
 }
 
 pub async fn the_hashes_of_all_keys_are_given_up_to_a_limit(store: &dyn Store) {
@@ -141,6 +159,18 @@ fn key(id: u64, app: Option<AppId>, hash: u8) -> ApiKey {
         name: Label::new("a key").expect("a label"),
         scopes: Scopes::of(&[Scope::Send, Scope::Register]),
         hash: [hash; 32],
+        created_at: at(0),
+    }
+}
+
+fn account(id: u64, app: AppId) -> IssuedAccount {
+    IssuedAccount {
+        id: KeyId::from_raw(id),
+        app,
+        name: Label::new("an account").expect("a label"),
+        scopes: Scopes::of(&[Scope::Send]),
+        public_key: vec![1, 2, 3],
+        token_uri: "https://push.example/token".to_owned(),
         created_at: at(0),
     }
 }

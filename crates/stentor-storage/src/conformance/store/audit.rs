@@ -1,5 +1,6 @@
 //! The audit trail: a change and its entry are there together, or neither is.
 
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, Credential, Scope, Scopes};
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::campaign::{CampaignAction, CampaignState};
@@ -30,6 +31,8 @@ pub async fn every_change_is_made_and_leaves_its_entry(store: &dyn Store) {
     let steps = [
         (Change::CreateApp(app(7)), AuditAction::AppCreate),
         (Change::CreateKey(key(own, 71)), AuditAction::KeyCreate),
+        (Change::CreateAccount(account(own)), AuditAction::AccountCreate),
+        (Change::DeleteAccount(own, KeyId::from_raw(72)), AuditAction::AccountDelete),
         (Change::PutCredential(credential), AuditAction::CredentialPut),
         (Change::CreateSchedule(Box::new(schedule.clone()), None), AuditAction::ScheduleCreate),
         (Change::SetSchedule(own, schedule.id, ScheduleState::Paused, None), AuditAction::SchedulePause),
@@ -253,5 +256,17 @@ fn schedule(app: AppId, id: u64) -> Schedule {
         created_at: at(0),
         next_due: Some(at(9)),
         last_fired: None,
+    }
+}
+
+fn account(app: AppId) -> IssuedAccount {
+    IssuedAccount {
+        id: KeyId::from_raw(72),
+        app,
+        name: Label::new("an account").expect("a label"),
+        scopes: Scopes::of(&[Scope::Send]),
+        public_key: vec![1],
+        token_uri: "https://push.example/token".to_owned(),
+        created_at: at(0),
     }
 }

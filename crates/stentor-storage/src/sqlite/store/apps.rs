@@ -1,12 +1,13 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
+use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential, Scopes};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::name::Label;
 use stentor_core::ports::store::{AppStore, StoreError};
 
-use super::{SqliteStore, app_providers, sequences};
+use super::{SqliteStore, accounts, app_providers, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, found, missing, repeat};
 use crate::sqlite::query::{one, run};
@@ -41,6 +42,14 @@ impl AppStore for SqliteStore {
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE app = ?1 ORDER BY id";
         let rows = (sql, [int(app.raw())]);
         self.read_long(move |connection| Ok(readable(connection, "api_keys", rows, usize::MAX, key)?.0)).await
+    }
+
+    async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError> {
+        self.read(move |connection| accounts::find(connection, id)).await
+    }
+
+    async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError> {
+        self.read_long(move |connection| accounts::of_app(connection, app)).await
     }
 
     async fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
@@ -103,6 +112,7 @@ pub(super) fn put_credential(connection: &Connection, sealed: &Credential) -> Do
 fn last_id(connection: &Connection) -> Done<u64> {
     let sql = "SELECT max(
         coalesce((SELECT max(id) FROM apps), 0), coalesce((SELECT max(id) FROM api_keys), 0),
+        coalesce((SELECT max(id) FROM accounts), 0),
         coalesce((SELECT max(id) FROM messages), 0), coalesce((SELECT max(id) FROM schedules), 0),
         coalesce((SELECT value FROM sequences WHERE name = 'id'), 0))";
     Ok(one(connection, sql, [], |row| number(row, 0))?.unwrap_or(0))

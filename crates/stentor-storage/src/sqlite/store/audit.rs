@@ -11,7 +11,7 @@ use stentor_core::ports::store::{
 use stentor_core::time::Timestamp;
 
 use super::rows::Rows;
-use super::{SqliteStore, apps, removal, schedules};
+use super::{SqliteStore, accounts, apps, removal, schedules};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{limit, one, run};
@@ -81,6 +81,8 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::DeleteApp(app) => removal::app(connection, app)?,
         Change::CreateKey(key) => apps::create_key(connection, &key)?,
         Change::DeleteKey(app, key) => apps::delete_key(connection, app, key)?,
+        Change::CreateAccount(account) => accounts::create(connection, &account)?,
+        Change::DeleteAccount(app, id) => accounts::delete(connection, app, id)?,
         Change::PutCredential(sealed) => apps::put_credential(connection, &sealed)?,
         Change::DeleteCredential(app, provider) => apps::delete_credential(connection, app, provider)?,
         Change::CreateSchedule(schedule, idempotency) => {
@@ -102,7 +104,7 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
 
 fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
     let Actor::Key(key) = actor else { return Ok(None) };
-    let sql = "SELECT name FROM api_keys WHERE id = ?1";
+    let sql = "SELECT name FROM api_keys WHERE id = ?1 UNION ALL SELECT name FROM accounts WHERE id = ?1";
     Ok(one(connection, sql, [int(key.raw())], |row| maybe_text(row, 0, Label::new))?.flatten())
 }
 

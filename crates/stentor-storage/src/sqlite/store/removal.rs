@@ -58,6 +58,7 @@ pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
 /// Keeps the largest of the ids that go, so that none is ever given again.
 fn remember_ids(connection: &Connection, app: AppId) -> Done<()> {
     let sql = "SELECT max(?1, coalesce((SELECT max(id) FROM api_keys WHERE app = ?1), 0),
+        coalesce((SELECT max(id) FROM accounts WHERE app = ?1), 0),
         coalesce((SELECT max(id) FROM campaigns WHERE app = ?1), 0),
         coalesce((SELECT max(id) FROM schedules WHERE app = ?1), 0))";
     let last = one(connection, sql, params![int(app.raw())], |row| number(row, 0))?;

@@ -1,3 +1,13 @@
+CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    scopes INTEGER NOT NULL,
+    public_key BLOB NOT NULL,
+    token_uri TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX accounts_by_app ON accounts (app, id);
 CREATE TABLE api_keys (
     id INTEGER PRIMARY KEY,
     app INTEGER,

@@ -43,6 +43,7 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
             (SELECT app, tag, key FROM device_tags WHERE app = ?1 LIMIT ?2)",
         "DELETE FROM replies WHERE (app, key) IN (SELECT app, key FROM replies WHERE app = ?1 LIMIT ?2)",
         "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE app = ?1 LIMIT ?2)",
+        "DELETE FROM accounts WHERE id IN (SELECT id FROM accounts WHERE app = ?1 LIMIT ?2)",
     ];
     for sql in rows {
         if !delete(connection, &[sql], app, portion)? {

@@ -1,0 +1,208 @@
+//! What a message says, as a message of ours.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use stentor_core::device::ProviderKind;
+use stentor_core::limits::TTL_MAX_SECONDS;
+use stentor_core::message::Priority;
+
+use super::request::{FcmTarget, Fields, SendCall, only};
+use super::rpc_status::RpcStatus;
+use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
+use crate::front::sending::collapse_key;
+
+const RESERVED_KEYS: &[&str] = &["from", "message_type"];
+const RESERVED_PREFIXES: &[&str] = &["google.", "gcm.notification."];
+/// Most bytes of keys and values to a topic or a condition, as documented; a device's are checked with its push service.
+const TOPIC_PAYLOAD_MAX_BYTES: usize = 2_048;
+const LABEL_MAX_CHARS: usize = 50;
+
+/// Makes the message, except for whom it is.
+pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
+    let message = &call.message;
+    let notification = notification(message)?;
+    let data = data(message.get("data"), "message.data")?;
+    let mut android = part(message, "android")?;
+    if message.contains_key("android") && message.contains_key("androidV2") {
+        let detail = "android and android_v2 exclude each other";
+        return Err(RpcStatus::violation("message.android", detail));
+    }
+    let settings = AndroidSettings::take(&mut android, notification.is_some())?;
+    if !matches!(call.fcm_target, FcmTarget::Token(_) | FcmTarget::Group(_)) {
+        check_topic_size(message)?;
+    }
+    let is_empty = notification.is_none() && data.is_empty();
+    let overrides = overrides(message, android, is_empty.then_some(settings.priority))?;
+    Ok(MessageRequest {
+        target: TargetRequest::Everyone,
+        notification,
+        data,
+        overrides,
+        priority: settings.priority,
+        ttl_seconds: Some(settings.ttl_seconds),
+        collapse_key: settings.collapse_key,
+        dry_run: call.validate_only,
+        send_at: None,
+        exact: false,
+    })
+}
+
+/// What Android's part says that is for all.
+struct AndroidSettings {
+    priority: Priority,
+    ttl_seconds: u64,
+    collapse_key: Option<String>,
+}
+
+impl AndroidSettings {
+    fn take(android: &mut Fields, is_visible: bool) -> Result<Self, RpcStatus> {
+        let ttl = android.remove("ttl");
+        let ttl_seconds = ttl.map_or(Some(TTL_MAX_SECONDS), |ttl| ttl.as_str().and_then(seconds));
+        let ttl_seconds = ttl_seconds.ok_or_else(|| {
+            RpcStatus::violation(
+                "message.android.ttl",
+                "must be seconds such as \"3.5s\", at most four weeks",
+            )
+        })?;
+        let priority =
+            match text(android, "priority", "message.android")?.map(|text| text.to_ascii_uppercase()) {
+                None if is_visible => Priority::High,
+                None => Priority::Normal,
+                Some(text) if text == "HIGH" => Priority::High,
+                Some(text) if text == "NORMAL" => Priority::Normal,
+                Some(_) => {
+                    return Err(RpcStatus::violation("message.android.priority", "must be NORMAL or HIGH"));
+                }
+            };
+        let key = text(android, "collapseKey", "message.android")?.filter(|key| !key.is_empty());
+        Ok(Self { priority, ttl_seconds, collapse_key: key.as_deref().map(collapse_key) })
+    }
+}
+
+/// Reads a duration such as `3.5s`; whole seconds count.
+fn seconds(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('s')?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = is_number(whole) && is_number(part) && part.len() <= 9;
+    whole.parse().ok().filter(|seconds| fits && *seconds <= TTL_MAX_SECONDS)
+}
+
+/// Takes a text out of a part.
+fn text(fields: &mut Fields, name: &str, path: &str) -> Result<Option<String>, RpcStatus> {
+    match fields.remove(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(RpcStatus::violation(format!("{path}.{name}"), "must be a string")),
+    }
+}
+
+/// Returns a part of a message; an empty one where it is missing.
+fn part(message: &Fields, name: &str) -> Result<Fields, RpcStatus> {
+    match message.get(name) {
+        None => Ok(Fields::new()),
+        Some(Value::Object(fields)) => Ok(fields.clone()),
+        Some(_) => Err(RpcStatus::violation(format!("message.{name}"), "must be an object")),
+    }
+}
+
+fn notification(message: &Fields) -> Result<Option<NotificationRequest>, RpcStatus> {
+    let path = "message.notification";
+    let mut fields = part(message, "notification")?;
+    only(&fields, &["title", "body", "image"], path)?;
+    let mut text = |name| text(&mut fields, name, path);
+    let (title, body, image) = (text("title")?, text("body")?, text("image")?);
+    let is_empty = title.is_none() && body.is_none() && image.is_none();
+    Ok((!is_empty).then_some(NotificationRequest { title, body, image }))
+}
+
+fn data(given: Option<&Value>, path: &str) -> Result<BTreeMap<String, String>, RpcStatus> {
+    let Some(given) = given else { return Ok(BTreeMap::new()) };
+    let fields =
+        given.as_object().ok_or_else(|| RpcStatus::violation(path, "must be an object of strings"))?;
+    let entry = |(key, value): (&String, &Value)| {
+        let Some(text) = value.as_str() else {
+            return Err(RpcStatus::violation(format!("{path}[{key}]"), "must be a string"));
+        };
+        if is_reserved(key) {
+            return Err(RpcStatus::invalid_argument(path, format!("Invalid data payload key: {key}")));
+        }
+        Ok((key.clone(), text.to_owned()))
+    };
+    fields.iter().map(entry).collect()
+}
+
+fn is_reserved(key: &str) -> bool {
+    RESERVED_KEYS.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Sorts the parts of a message by the push service that gets each as it is: what goes to FCM stands beside the fields of
+/// Android's part, what goes to APNs itself is headers and payload.
+fn overrides(
+    message: &Fields,
+    mut fcm: Fields,
+    priority: Option<Priority>,
+) -> Result<BTreeMap<ProviderKind, Fields>, RpcStatus> {
+    data(fcm.get("data"), "message.android.data")?;
+    let mut apple = part(message, "apns")?;
+    let headers_and_payload: Fields =
+        ["headers", "payload"].iter().filter_map(|name| apple.remove_entry(*name)).collect();
+    let mut web = part(message, "webpush")?;
+    if let Some(label) = label(message)? {
+        for options in [&mut fcm, &mut apple, &mut web] {
+            options.entry("fcmOptions").or_insert_with(|| json!({"analyticsLabel": label}));
+        }
+    }
+    if message.contains_key("androidV2") {
+        fcm = Fields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
+    } else if let Some(priority) = priority {
+        // A message without content tells a device to fetch something: legal here, and with this a message of ours too.
+        let word = if priority == Priority::High { "HIGH" } else { "NORMAL" };
+        fcm.insert("priority".to_owned(), word.into());
+    }
+    for (name, part) in [("apns", apple), ("webpush", web)] {
+        if !part.is_empty() {
+            fcm.insert(name.to_owned(), Value::Object(part));
+        }
+    }
+    let both = [(ProviderKind::Fcm, fcm), (ProviderKind::Apns, headers_and_payload)];
+    Ok(both.into_iter().filter(|(_, fields)| !fields.is_empty()).collect())
+}
+
+/// Returns the label under which a message is counted by the vendor.
+fn label(message: &Fields) -> Result<Option<String>, RpcStatus> {
+    let path = "message.fcm_options";
+    let mut options = part(message, "fcmOptions")?;
+    only(&options, &["analyticsLabel"], path)?;
+    let Some(label) = text(&mut options, "analyticsLabel", path)? else { return Ok(None) };
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte);
+    if label.len() > LABEL_MAX_CHARS || !label.bytes().all(is_letter) {
+        return Err(RpcStatus::invalid_argument(format!("{path}.analytics_label"), "not a valid label"));
+    }
+    Ok(Some(label).filter(|label| !label.is_empty()))
+}
+
+fn check_topic_size(message: &Fields) -> Result<(), RpcStatus> {
+    let android = message.get("android");
+    let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
+    let own = android.and_then(|android| android.get("notification"));
+    let bytes: usize = [data, message.get("notification"), own].into_iter().flatten().map(bytes_of).sum();
+    if bytes > TOPIC_PAYLOAD_MAX_BYTES {
+        let detail = format!("Topic message too big: {bytes} bytes, at most {TOPIC_PAYLOAD_MAX_BYTES}");
+        return Err(RpcStatus::invalid_argument("message", detail));
+    }
+    Ok(())
+}
+
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + bytes_of(value)).sum(),
+        Value::Array(values) => values.iter().map(bytes_of).sum(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The token endpoint: a signed assertion for a short-lived access token (RFC 7523), refusals as RFC 6749 words them.
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::contract::{ErrorCode, Problem};
+use crate::face::Api;
+use crate::face::http::refusal::{Refusal, WriteRefusal};
+use crate::face::http::{body, middleware};
+use crate::front::refused;
+use crate::service::AssertionRefusal;
+
+const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// Longest form: the longest assertion with its name.
+const FORM_MAX_BYTES: usize = 16 * 1_024;
+/// What an access token's life is said to be: a second less than it is, as there.
+const EXPIRES_IN_SECONDS: u64 = 3_599;
+/// Audiences that clients have built in, whatever the file of the account says.
+const AUDIENCES: &[&str] = &[
+    "https://oauth2.googleapis.com/token",
+    "https://accounts.google.com/o/oauth2/token",
+    "https://www.googleapis.com/oauth2/v4/token",
+];
+
+/// Builds the routes of the endpoint: the path in our files, and those that clients have built in.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = write;
+    Router::new()
+        .route("/token", post(grant))
+        .route("/o/oauth2/token", post(grant))
+        .route("/oauth2/v4/token", post(grant))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+async fn grant(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
+    let form = body::read(request, &api, FORM_MAX_BYTES).await?;
+    let Some(assertion) = assertion(&form) else {
+        return Ok(denied("unsupported_grant_type", "the grant type must be jwt-bearer, in a form"));
+    };
+    match api.service().grant(&assertion, AUDIENCES).await {
+        Ok(token) => {
+            let reply =
+                json!({"access_token": token, "expires_in": EXPIRES_IN_SECONDS, "token_type": "Bearer"});
+            let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            Ok(([no_store], Json(reply)).into_response())
+        }
+        Err(AssertionRefusal::Invalid(why)) => Ok(denied("invalid_grant", why)),
+        Err(AssertionRefusal::Server(problem)) => Err(problem.into()),
+    }
+}
+
+/// Finds the assertion of a form of the right kind.
+fn assertion(form: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(form).ok()?.trim();
+    let uri: Uri = format!("/?{text}").parse().ok()?;
+    let Query(pairs): Query<Vec<(String, String)>> = Query::try_from_uri(&uri).ok()?;
+    let field = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    field("grant_type").filter(|kind| *kind == GRANT_TYPE)?;
+    Some(field("assertion").cloned().unwrap_or_default())
+}
+
+fn denied(error: &str, description: &str) -> Response {
+    let body = json!({"error": error, "error_description": description});
+    (StatusCode::BAD_REQUEST, Json(body)).into_response()
+}
+
+/// Writes a refusal of ours.
+fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let (status, error) = match problem.code {
+        ErrorCode::Unavailable | ErrorCode::RateLimited => {
+            (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable")
+        }
+        ErrorCode::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
+        ErrorCode::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "invalid_request"),
+        _ => (StatusCode::BAD_REQUEST, "invalid_request"),
+    };
+    let body = json!({"error": error, "error_description": refused::line(problem)}).to_string();
+    refused::put(response, problem, status, ("application/json", body));
+}

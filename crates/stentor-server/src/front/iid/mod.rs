@@ -1,0 +1,206 @@
+//! The older API of topics, `iid.googleapis.com`: many tokens into a topic or out of it, and what is known of a token.
+
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use stentor_core::device::{Device, Platform};
+use stentor_core::id::DeviceId;
+use stentor_core::name::TopicName;
+
+use super::refused;
+use super::sending::{Sender, TokenStanding};
+use crate::contract::table::{ListDeviceTopics, Subscribe, Unsubscribe};
+use crate::contract::topics::SubscriptionRequest;
+use crate::contract::{ErrorCode, Problem, Serve, ServiceResult};
+use crate::decode::decode;
+use crate::face::Api;
+use crate::face::http::auth::{Heard, heard};
+use crate::face::http::headers::header_text;
+use crate::face::http::refusal::{Refusal, WriteRefusal};
+use crate::face::http::{body, middleware};
+
+/// Most tokens of one request, as documented.
+const TOKENS_MAX_COUNT: usize = 1_000;
+const TOPIC_PREFIX: &str = "/topics/";
+
+/// Builds the routes of this front.
+pub(super) fn router(api: &Api) -> Router<Api> {
+    let write: WriteRefusal = write;
+    Router::new()
+        .route("/iid/v1:batchAdd", post(add))
+        .route("/iid/v1:batchRemove", post(remove))
+        .route("/iid/info/{token}", get(info))
+        .layer(from_fn_with_state(api.clone(), middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+/// Tokens that come into a topic or go out of it.
+#[derive(Deserialize)]
+struct TopicBatch {
+    #[serde(default)]
+    to: String,
+    #[serde(default, alias = "registrationTokens")]
+    registration_tokens: Vec<String>,
+}
+
+/// What became of one token.
+enum BatchMember {
+    /// It is a device of ours.
+    Device(DeviceId),
+    /// Nobody knows it; it is in no topic.
+    Absent,
+    /// It is dead.
+    Dead,
+    /// It is no token.
+    Malformed,
+}
+
+async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
+    let (heard, batch) = read(&api, request).await?;
+    let topic = batch.topic()?;
+    let sender = Sender { api: &api, caller: heard.caller, repeat: None };
+    let mut members = Vec::with_capacity(batch.registration_tokens.len());
+    let standings = sender.standings(&batch.registration_tokens).await?;
+    for (token, standing) in batch.registration_tokens.iter().zip(standings) {
+        members.push(match standing {
+            TokenStanding::Retired => BatchMember::Dead,
+            standing => {
+                sender.listed(token, standing).await?.map_or(BatchMember::Malformed, BatchMember::Device)
+            }
+        });
+    }
+    let devices = devices(&members);
+    if devices.devices.is_empty() {
+        return Ok(results(&members, None));
+    }
+    match Serve::<Subscribe>::serve(&api, heard.caller, topic, devices).await {
+        Err(problem) if problem.code == ErrorCode::LimitReached => {
+            Ok(results(&members, Some("TOO_MANY_TOPICS")))
+        }
+        done => Ok(done.map(|_| results(&members, None))?),
+    }
+}
+
+async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
+    let (heard, batch) = read(&api, request).await?;
+    let topic = batch.topic()?;
+    let sender = Sender { api: &api, caller: heard.caller, repeat: None };
+    let member = |standing| match standing {
+        TokenStanding::Invalid => BatchMember::Malformed,
+        TokenStanding::Unknown(_) => BatchMember::Absent,
+        TokenStanding::Retired => BatchMember::Dead,
+        TokenStanding::Held(device) => BatchMember::Device(device.id),
+    };
+    let standings = sender.standings(&batch.registration_tokens).await?;
+    let members: Vec<_> = standings.into_iter().map(member).collect();
+    let devices = devices(&members);
+    if !devices.devices.is_empty() {
+        match Serve::<Unsubscribe>::serve(&api, heard.caller, topic, devices).await {
+            // Nobody is in a topic that does not exist.
+            Err(problem) if problem.code != ErrorCode::NotFound => return Err(problem.into()),
+            Err(_) | Ok(_) => {}
+        }
+    }
+    Ok(results(&members, None))
+}
+
+/// Returns what is known of a token, its topics with `details=true`; since when it is in them is not kept.
+async fn info(
+    State(api): State<Api>,
+    Path(token): Path<String>,
+    Query(pairs): Query<Vec<(String, String)>>,
+    request: Request,
+) -> Result<Json<Value>, Refusal> {
+    let (parts, _) = request.into_parts();
+    let Heard { caller, .. } = asking(&parts, &api).await?;
+    let sender = Sender { api: &api, caller, repeat: None };
+    let Some(TokenStanding::Held(device)) = sender.standings(&[token]).await?.pop() else {
+        return Err(Problem::not_found("token").into());
+    };
+    let mut shown = json!({"authorizedEntity": caller.app(), "platform": platform(&device)});
+    if pairs.iter().any(|(name, value)| name == "details" && value == "true") {
+        let topics = Serve::<ListDeviceTopics>::serve(&api, caller, device.id, ()).await?.topics;
+        let topics: Map<_, _> = topics.into_iter().map(|topic| (topic, json!({}))).collect();
+        shown["rel"] = json!({"topics": topics});
+    }
+    Ok(Json(shown))
+}
+
+impl TopicBatch {
+    fn topic(&self) -> ServiceResult<TopicName> {
+        let count = self.registration_tokens.len();
+        if count == 0 {
+            return Err(wrong("MissingRegistrationTokens"));
+        }
+        if count > TOKENS_MAX_COUNT {
+            return Err(wrong("InvalidNumberOfRegistrationTokens"));
+        }
+        let name = self.to.strip_prefix(TOPIC_PREFIX).ok_or_else(|| wrong("InvalidTopicName"))?;
+        TopicName::new(name).map_err(|_| wrong("InvalidTopicName"))
+    }
+}
+
+async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, TopicBatch)> {
+    let (parts, body) = request.into_parts();
+    let heard = asking(&parts, api).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
+    let batch = decode(&bytes).map_err(|_| wrong("InvalidJson"))?;
+    Ok((heard, batch))
+}
+
+/// Finds out who asks: an access token, which `access_token_auth: true` announces, or a key after `key=`.
+async fn asking(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+    let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
+    heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
+}
+
+fn devices(members: &[BatchMember]) -> SubscriptionRequest {
+    let device = |member: &BatchMember| match member {
+        BatchMember::Device(id) => Some(*id),
+        BatchMember::Absent | BatchMember::Dead | BatchMember::Malformed => None,
+    };
+    SubscriptionRequest { devices: members.iter().filter_map(device).collect() }
+}
+
+fn results(members: &[BatchMember], failed: Option<&str>) -> Json<Value> {
+    let one = |member: &BatchMember| match (member, failed) {
+        (BatchMember::Malformed, _) => json!({"error": "INVALID_ARGUMENT"}),
+        (BatchMember::Dead, _) => json!({"error": "NOT_FOUND"}),
+        (BatchMember::Device(_), Some(error)) => json!({"error": error}),
+        (BatchMember::Device(_) | BatchMember::Absent, _) => json!({}),
+    };
+    Json(json!({"results": members.iter().map(one).collect::<Vec<_>>()}))
+}
+
+const fn platform(device: &Device) -> &'static str {
+    match device.registration.platform {
+        Platform::Android => "ANDROID",
+        Platform::Apple => "IOS",
+        _ => "WEBPUSH",
+    }
+}
+
+fn wrong(error: &'static str) -> Problem {
+    Problem::new(ErrorCode::InvalidRequest, error)
+}
+
+/// Writes a refusal: a status and a word.
+fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let status = match problem.code {
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::RateLimited | ErrorCode::QueueFull => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let body = json!({"error": refused::line(problem)}).to_string();
+    refused::put(response, problem, status, ("application/json; charset=UTF-8", body));
+}

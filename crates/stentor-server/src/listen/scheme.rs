@@ -1,0 +1,137 @@
+//! A stream whose peer may spell the scheme of its requests with a colon.
+//!
+//! A widely used client in Node sends `:scheme: https:`, as its language calls the protocol of a URL. The HTTP library resets a
+//! request with such a scheme, which RFC 3986, 3.1, does not know, and the vendor's own servers take it. The field is put
+//! right before the library sees it. Its encoding (RFC 7541) keeps its length: six letters with Huffman codes become five
+//! without.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How HTTP/2 begins (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI";
+/// The value `https:`: a length and five bytes of Huffman codes.
+const WITH_COLON: [u8; 6] = [0x85, 0x9d, 0x29, 0xad, 0x17, 0x3f];
+/// The value `https`: a length and five letters.
+const WITHOUT: [u8; 6] = *b"\x05https";
+/// What may stand before the value: a new entry of the dynamic table whose name is that of the static entries 6 and 7.
+const NAMES: [u8; 2] = [0x46, 0x47];
+/// How far the first request reaches at most; the later ones refer to its entry.
+const FIRST_REQUEST_MAX_BYTES: usize = 16_384;
+
+/// Puts the scheme of a connection's first request right.
+pub(super) struct SchemeReader<S> {
+    stream: S,
+    /// Bytes that are still looked at; none for a connection that is not HTTP/2.
+    left_bytes: usize,
+    has_begun: bool,
+}
+
+impl<S> SchemeReader<S> {
+    /// Reads a new connection.
+    pub(super) const fn new(stream: S) -> Self {
+        Self { stream, left_bytes: FIRST_REQUEST_MAX_BYTES, has_begun: false }
+    }
+
+    fn look(&mut self, read: &mut [u8]) {
+        if self.left_bytes == 0 || read.is_empty() {
+            return;
+        }
+        if !self.has_begun && !read.starts_with(PREFACE) {
+            self.left_bytes = 0;
+            return;
+        }
+        self.has_begun = true;
+        self.left_bytes = if mend(read) { 0 } else { self.left_bytes.saturating_sub(read.len()) };
+    }
+}
+
+/// Spells the first such scheme as it should be; returns whether there was one.
+fn mend(bytes: &mut [u8]) -> bool {
+    let found = bytes.windows(1 + WITH_COLON.len());
+    let place = found.into_iter().position(|some| NAMES.contains(&some[0]) && some[1..] == WITH_COLON);
+    if let Some(place) = place {
+        bytes[place + 1..=place + WITHOUT.len()].copy_from_slice(&WITHOUT);
+    }
+    place.is_some()
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for SchemeReader<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.look(&mut buffer.filled_mut()[before..]);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for SchemeReader<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    async fn read(parts: &[&[u8]]) -> Vec<u8> {
+        let (mut peer, stream) = duplex(65_536);
+        let mut stream = SchemeReader::new(stream);
+        let mut all = Vec::new();
+        for part in parts {
+            peer.write_all(part).await.expect("written");
+            let mut some = vec![0; part.len()];
+            stream.read_exact(&mut some).await.expect("read");
+            all.extend(some);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn the_first_scheme_with_a_colon_is_put_right_and_nothing_else() {
+        let wrong = [&[0x46][..], &WITH_COLON].concat();
+        let right = [&[0x46][..], &WITHOUT].concat();
+        let both = [PREFACE, &wrong, &wrong].concat();
+        assert_eq!(read(&[&both]).await, [PREFACE, &right, &wrong].concat());
+        assert_eq!(read(&[PREFACE, &wrong]).await, [PREFACE, &right].concat());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_http2_or_comes_later_stays_as_it_is() {
+        let wrong = [&[0x47][..], &WITH_COLON].concat();
+        let other = [b"POST / HTTP/1.1\r\n\r\n", &wrong[..]].concat();
+        assert_eq!(read(&[&other]).await, other);
+        let late = vec![b'x'; FIRST_REQUEST_MAX_BYTES];
+        assert_eq!(read(&[PREFACE, &late, &wrong]).await, [PREFACE, &late, &wrong].concat());
+    }
+}

@@ -1,0 +1,258 @@
+//! Service accounts: how they are made, and the access tokens that they get for what they sign (RFC 7523).
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::json;
+use stentor_core::account::IssuedAccount;
+use stentor_core::app::{Scope, Scopes};
+use stentor_core::audit::AuditAction;
+use stentor_core::id::{AppId, KeyId};
+use stentor_core::ports::store::Change;
+use stentor_core::time::Timestamp;
+
+use super::audit::{Author, Matter};
+use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
+use crate::contract::Serve;
+use crate::contract::accounts::{
+    NewServiceAccount, ServiceAccountList, ServiceAccountRequest, ServiceAccountView,
+};
+use crate::contract::table::{CreateServiceAccount, DeleteServiceAccount, ListServiceAccounts};
+use crate::keys::{AccountKey, TOKEN_LIFE, TokenGrant, is_signed, key_id};
+
+/// Path of the token endpoint.
+const TOKEN_PATH: &str = "/token";
+/// Longest address of this server.
+const URL_MAX_BYTES: usize = 1_024;
+/// Longest assertion: Google's are below 1 KiB.
+const ASSERTION_MAX_BYTES: usize = 8_192;
+/// By how much the clocks of an app server and of this one may differ.
+const LEEWAY: Duration = Duration::from_secs(300);
+/// Longest time for which an assertion may be good.
+const ASSERTION_LIFE_MAX: Duration = Duration::from_secs(3_600);
+/// What an app server does with its account: it sends, and it subscribes devices to topics.
+const USUAL_SCOPES: &[Scope] = &[Scope::Send, Scope::Register];
+
+/// Why an assertion gets no access token.
+#[derive(Debug)]
+pub(crate) enum AssertionRefusal {
+    /// The assertion does not hold; the text says why.
+    Invalid(&'static str),
+    /// The server cannot tell now.
+    Server(Problem),
+}
+
+#[derive(Deserialize)]
+struct AssertionHead {
+    alg: String,
+    #[serde(default)]
+    kid: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AccountAssertion {
+    iss: String,
+    aud: String,
+    iat: i64,
+    exp: i64,
+}
+
+/// An assertion taken apart, its signature not checked.
+struct SignedAssertion<'a> {
+    head: AssertionHead,
+    claims: AccountAssertion,
+    signed: &'a str,
+    signature: Vec<u8>,
+}
+
+impl Serve<CreateServiceAccount> for Service {
+    async fn serve(
+        &self,
+        (identity, from): (Identity, Origin),
+        app: AppId,
+        ServiceAccountRequest { name, url, scopes }: ServiceAccountRequest,
+    ) -> ServiceResult<NewServiceAccount> {
+        let created_at = self.now();
+        let id = KeyId::from_raw(self.next_id(created_at));
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        let (token_uri, scopes) = (token_uri(&url)?, scopes_of(&scopes)?);
+        let AccountKey { private_pem, public } = new_key().await?;
+        let account = IssuedAccount { id, app, name, scopes, public_key: public, token_uri, created_at };
+        let file = file(&account, private_pem.expose_secret());
+        self.change(author, matter, Change::CreateAccount(account.clone())).await?;
+        Ok(NewServiceAccount::new(account, file))
+    }
+}
+
+impl Serve<ListServiceAccounts> for Service {
+    async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<ServiceAccountList> {
+        let app = self.administrated(identity, app).await?;
+        let accounts = self.store.accounts(app).await?;
+        Ok(ServiceAccountList {
+            service_accounts: accounts.into_iter().map(ServiceAccountView::from).collect(),
+        })
+    }
+}
+
+impl Serve<DeleteServiceAccount> for Service {
+    async fn serve(
+        &self,
+        (identity, from): (Identity, Origin),
+        (app, account): (AppId, KeyId),
+        (): (),
+    ) -> ServiceResult<()> {
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::AccountDelete, app, account);
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        self.change(author, matter, Change::DeleteAccount(app, account)).await?;
+        self.keyring.forget_account(account);
+        Ok(())
+    }
+}
+
+impl Service {
+    /// Returns an access token for an assertion that an account has signed; `audiences` are those that it may name beside
+    /// its own.
+    pub(crate) async fn grant(
+        &self,
+        assertion: &str,
+        audiences: &[&str],
+    ) -> Result<String, AssertionRefusal> {
+        let assertion = SignedAssertion::read(assertion)?;
+        let unknown = AssertionRefusal::Invalid("Invalid JWT Signature.");
+        let id = account_named(&assertion.claims.iss);
+        let account = match id {
+            Some(id) => {
+                self.keyring.account(self.store.as_ref(), id).await.map_err(AssertionRefusal::Server)?
+            }
+            None => None,
+        };
+        let Some(account) = account.filter(|account| assertion.is_of(account)) else { return Err(unknown) };
+        let now = self.now();
+        assertion.claims.check(now, &account, audiences)?;
+        let grant = TokenGrant { account: account.id, expires_at: now.plus(TOKEN_LIFE) };
+        Ok(self.keyring.access_token(grant))
+    }
+
+    /// Finds out whose access token it is.
+    pub(super) async fn token_identity(&self, token: &str) -> ServiceResult<Identity> {
+        let known = self.keyring.token_grant(token).filter(|grant| grant.expires_at > self.now());
+        let grant = known.ok_or_else(ended)?;
+        self.keyring.account_identity(self.store.as_ref(), grant.account).await?.ok_or_else(ended)
+    }
+}
+
+impl<'a> SignedAssertion<'a> {
+    fn read(text: &'a str) -> Result<Self, AssertionRefusal> {
+        if text.len() > ASSERTION_MAX_BYTES {
+            return Err(AssertionRefusal::Invalid("the assertion is too long"));
+        }
+        let malformed = || AssertionRefusal::Invalid("the assertion is no JWT (RFC 7519)");
+        let (signed, signature) = text.rsplit_once('.').ok_or_else(malformed)?;
+        let (head, claims) = signed.split_once('.').ok_or_else(malformed)?;
+        let head = part(head).ok_or_else(malformed)?;
+        let claims =
+            part(claims).ok_or(AssertionRefusal::Invalid("the assertion needs iss, aud, iat and exp"))?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed())?;
+        Ok(Self { head, claims, signed, signature })
+    }
+
+    /// Returns whether the account has signed it.
+    fn is_of(&self, account: &IssuedAccount) -> bool {
+        let key = &account.public_key;
+        self.head.alg == "RS256"
+            && self.claims.iss == email(account.id, account.app)
+            && self.head.kid.as_ref().is_none_or(|kid| *kid == key_id(key))
+            && is_signed(key, self.signed.as_bytes(), &self.signature)
+    }
+}
+
+impl AccountAssertion {
+    fn check(
+        &self,
+        now: Timestamp,
+        account: &IssuedAccount,
+        audiences: &[&str],
+    ) -> Result<(), AssertionRefusal> {
+        if self.aud != account.token_uri && !audiences.contains(&self.aud.as_str()) {
+            return Err(AssertionRefusal::Invalid("the audience must be the account's token_uri"));
+        }
+        let (now, leeway) = (now.as_millis() / 1_000, LEEWAY.as_secs().cast_signed());
+        let life = ASSERTION_LIFE_MAX.as_secs().cast_signed();
+        if self.iat > now + leeway {
+            return Err(AssertionRefusal::Invalid("iat is in the future: check the clocks"));
+        }
+        if self.exp <= now - leeway {
+            return Err(AssertionRefusal::Invalid("the assertion has ended: check the clocks"));
+        }
+        if self.exp.saturating_sub(self.iat) > life {
+            return Err(AssertionRefusal::Invalid("exp may be at most an hour after iat"));
+        }
+        Ok(())
+    }
+}
+
+fn part<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+}
+
+/// Makes a key pair beside the threads that answer requests: looking for primes takes its time.
+async fn new_key() -> ServiceResult<AccountKey> {
+    let made = tokio::task::spawn_blocking(AccountKey::generate).await.ok().flatten();
+    made.ok_or_else(|| Problem::new(ErrorCode::Internal, "no key pair can be made"))
+}
+
+fn scopes_of(given: &[Scope]) -> ServiceResult<Scopes> {
+    if given.contains(&Scope::Admin) {
+        return Err(Problem::field("scopes", "a service account may have send and register"));
+    }
+    Ok(Scopes::of(if given.is_empty() { USUAL_SCOPES } else { given }))
+}
+
+fn token_uri(url: &str) -> ServiceResult<String> {
+    let wrong = || Problem::field("url", "must be an address such as https://push.example.org");
+    let origin = url.strip_suffix('/').unwrap_or(url);
+    let host =
+        origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).ok_or_else(wrong)?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if url.len() > URL_MAX_BYTES || host.is_empty() || !host.bytes().all(is_host) {
+        return Err(wrong());
+    }
+    Ok(format!("{origin}{TOKEN_PATH}"))
+}
+
+/// Returns the name under which an account signs; it has the form of an address, because that is expected there.
+fn email(id: KeyId, app: AppId) -> String {
+    format!("{id}@{app}.stentor.invalid")
+}
+
+fn account_named(email: &str) -> Option<KeyId> {
+    email.split_once('@').and_then(|(id, _)| id.parse().ok())
+}
+
+/// Writes the file of an account as Google issues it.
+fn file(account: &IssuedAccount, private_pem: &str) -> String {
+    let origin = account.token_uri.trim_end_matches(TOKEN_PATH);
+    let file = json!({
+        "type": "service_account",
+        "project_id": account.app,
+        "private_key_id": key_id(&account.public_key),
+        "private_key": private_pem,
+        "client_email": email(account.id, account.app),
+        "client_id": account.id.raw().to_string(),
+        "auth_uri": format!("{origin}/o/oauth2/auth"),
+        "token_uri": account.token_uri,
+        "universe_domain": "googleapis.com",
+    });
+    serde_json::to_string_pretty(&file).unwrap_or_default()
+}
+
+fn ended() -> Problem {
+    Problem::new(ErrorCode::Unauthorized, "the access token is not known or has ended")
+        .with_hint("get a new one from the service account's token_uri")
+}
