@@ -30,7 +30,14 @@ pub(super) const STAGE_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink"],
         &["sink_log"],
-        &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
+        &["accept", "cold", "faces", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
     ],
+    back: &[],
+};
+
+pub(super) const STAGE_BENCH_FACES: Floors = Floors {
+    folder: "crates/stentor-stage/src/bench/faces/",
+    module: &["bench", "faces"],
+    floors: &[&["replay"], &["replaying_caller"], &["measured"], &["rivals"], &["report"]],
     back: &[],
 };
