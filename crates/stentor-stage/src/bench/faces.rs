@@ -1,27 +1,28 @@
 //! One cheap operation through every face of one server, beside others that answer with the same record.
 
 mod measured;
-mod replay;
-mod replaying_caller;
 mod report;
 mod rivals;
 
 use crate::client::ApiClient;
+use crate::faces::replay::{FaceCall, FieldValue, Replay};
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
 use anyhow::Context;
 use measured::MeasuredFace;
-use replay::{FACES, Replay};
 use rivals::Rival;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-pub use replay::OPERATION;
 pub use report::{ABOVE_REST_MAX_US, FaceRow, FacesReport};
 pub use rivals::RivalFolder;
 
+/// What is asked through every face: a read of one record.
+pub const OPERATION: &str = "devices.show";
+/// The faces, in the order in which they take turns.
+const FACES: [&str; 5] = ["rest", "soap", "xmlrpc", "grpc", "socket"];
 /// The raw socket is off unless it has an address.
 const SETTINGS: &str = "[api]\nsocket_listen = \"127.0.0.1:0\"\n";
 
@@ -131,7 +132,19 @@ fn replay(
         client.server().trim_start_matches("http://").to_owned()
     };
     let address = written.trim().parse().with_context(|| format!("{written:?} is no address"))?;
-    Ok(Replay::of(face, address, key, record["id"].as_str().unwrap_or_default()))
+    Ok(Replay::of(face, address, key, &show(record)))
+}
+
+/// The call that shows this device.
+fn show(record: &Value) -> FaceCall {
+    let id = cell(&record["id"]);
+    FaceCall {
+        operation: OPERATION,
+        element: "ShowDevice",
+        method: "/stentor.v1.Devices/ShowDevice",
+        path: format!("/v1/devices/{id}"),
+        fields: vec![(1, "device", FieldValue::Text(id))],
+    }
 }
 
 /// The texts of a record that every encoding carries as they are. The hint of the token begins with a character beyond

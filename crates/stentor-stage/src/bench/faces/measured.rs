@@ -1,7 +1,7 @@
 //! One server that is asked through one face: turn by turn, how many calls a second and what each costs it.
 
-use super::replay::Replay;
-use super::replaying_caller::ReplayingCaller;
+use crate::faces::replay::Replay;
+use crate::faces::replaying_caller::ReplayingCaller;
 use anyhow::{Context, ensure};
 use procfs::process::Process;
 use std::time::{Duration, Instant};

@@ -1,8 +1,7 @@
 //! What was measured of the faces, told as one object and row by row.
 
-use super::replay::OPERATION;
 use super::rivals::Rival;
-use super::{FacePair, FacesOptions};
+use super::{FacePair, FacesOptions, OPERATION};
 use serde_json::{Value, json};
 use stentor_lab::statistics::{MedianSummary, Samples};
 use stentor_lab::{facts, runner};

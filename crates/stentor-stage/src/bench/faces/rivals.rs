@@ -1,7 +1,7 @@
 //! Others that answer the same request with the same record and do nothing besides: subjects of the laboratory, by LSP-1.
 
 use super::measured::MeasuredFace;
-use super::replay::Replay;
+use crate::faces::replay::Replay;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -102,7 +102,7 @@ async fn serve(
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     // It asks for no key; the same bytes come all the same.
-    let replay = Replay::of(face, address, "sk_none", record["id"].as_str().unwrap_or_default());
+    let replay = Replay::of(face, address, "sk_none", &super::show(record));
     let measured = MeasuredFace::find(replay, process.id(), texts)?;
     Ok(Rival { id: entry.definition.id.clone(), versions, measured, _process: process })
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, bail, ensure};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
+use stentor_lab::subject::clock::monotonic_ns;
 
 /// A reply that takes longer never comes.
 const REPLY_LIMIT: Duration = Duration::from_secs(10);
@@ -14,7 +15,7 @@ const READ_BYTES: usize = 16 << 10;
 const FRAME_HEAD_BYTES: usize = 9;
 
 /// One caller with one call at a time.
-pub(super) struct ReplayingCaller {
+pub(crate) struct ReplayingCaller {
     stream: TcpStream,
     framing: Framing,
     request: Vec<u8>,
@@ -23,11 +24,13 @@ pub(super) struct ReplayingCaller {
     body: Vec<u8>,
     /// The number of the last stream (HTTP/2).
     stream_id: u32,
+    /// When the first bytes of the last reply were there, in nanoseconds of the laboratory's clock.
+    first_byte_ns: Option<i64>,
 }
 
 impl ReplayingCaller {
     /// Connects and greets.
-    pub(super) fn connect(replay: &Replay) -> anyhow::Result<Self> {
+    pub(crate) fn connect(replay: &Replay) -> anyhow::Result<Self> {
         let address = replay.address;
         let mut stream = TcpStream::connect(address).with_context(|| format!("no server at {address}"))?;
         stream.set_nodelay(true)?;
@@ -36,7 +39,7 @@ impl ReplayingCaller {
         let (framing, request) = (replay.framing, replay.request.clone());
         // The first stream of a client is 1, and they are odd (RFC 9113, 5.1.1).
         let (received, body, stream_id) = (Vec::new(), Vec::new(), u32::MAX);
-        let mut caller = Self { stream, framing, request, received, body, stream_id };
+        let mut caller = Self { stream, framing, request, received, body, stream_id, first_byte_ns: None };
         if framing == Framing::Lengths {
             caller.read_lengths()?;
         }
@@ -44,8 +47,9 @@ impl ReplayingCaller {
     }
 
     /// Makes one call and returns the reply's body, or the messages of the stream.
-    pub(super) fn call(&mut self) -> anyhow::Result<&[u8]> {
+    pub(crate) fn call(&mut self) -> anyhow::Result<&[u8]> {
         self.body.clear();
+        self.first_byte_ns = None;
         if self.framing == Framing::Http2 {
             self.number_stream()?;
         }
@@ -56,6 +60,17 @@ impl ReplayingCaller {
             Framing::Lengths => self.read_lengths()?,
         }
         Ok(&self.body)
+    }
+
+    /// Makes another call than the one for which it was made, over the same connection (HTTP/1.1).
+    pub(crate) fn call_with(&mut self, request: Vec<u8>) -> anyhow::Result<&[u8]> {
+        self.request = request;
+        self.call()
+    }
+
+    /// When the first bytes of the last reply were there, in nanoseconds of the laboratory's clock.
+    pub(crate) const fn first_byte_ns(&self) -> Option<i64> {
+        self.first_byte_ns
     }
 
     fn read_lengths(&mut self) -> anyhow::Result<()> {
@@ -184,6 +199,7 @@ impl ReplayingCaller {
         let read = self.stream.read(&mut self.received[filled..]);
         self.received.truncate(filled + read.as_ref().copied().unwrap_or(0));
         ensure!(read.context("the reply does not come")? > 0, "the server closed the connection");
+        self.first_byte_ns.get_or_insert_with(monotonic_ns);
         Ok(())
     }
 }
