@@ -6,3 +6,4 @@ pub(crate) mod own_data;
 pub(crate) mod replay;
 pub(crate) mod replaying_caller;
 pub mod subject;
+pub mod trials;

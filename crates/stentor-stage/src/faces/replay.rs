@@ -79,7 +79,8 @@ impl FaceCall {
         Value::Object(fields.collect::<Map<_, _>>())
     }
 
-    fn envelope(&self) -> String {
+    /// The call as a SOAP 1.1 envelope.
+    pub(crate) fn envelope(&self) -> String {
         let field = |(_, name, value): &(u8, &str, FieldValue)| format!("<{name}>{}</{name}>", value.text());
         let fields: String = self.fields.iter().map(field).collect();
         let element = self.element;
@@ -88,7 +89,8 @@ impl FaceCall {
         )
     }
 
-    fn method_call(&self) -> String {
+    /// The call as a document of XML-RPC.
+    pub(crate) fn method_call(&self) -> String {
         let member = |(_, name, value): &(u8, &str, FieldValue)| {
             let kind = value.xmlrpc_type();
             format!("<member><name>{name}</name><value><{kind}>{}</{kind}></value></member>", value.text())

@@ -28,7 +28,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
 /// The root key of a server that lives for one fork: both halves have to know it, and nobody else can reach it.
-const ROOT_KEY: &str = "sk_aLaboratoryKeyThatIsKnownToBothHalvesOfAFor";
+pub(crate) const ROOT_KEY: &str = "sk_aLaboratoryKeyThatIsKnownToBothHalvesOfAFor";
 
 /// Plays a half until it is told to stop, or nobody is left to tell it.
 pub async fn speak(dialect: &str) -> anyhow::Result<()> {
@@ -126,7 +126,7 @@ impl FaceHalf {
 }
 
 /// Runs the server in this process, where its processor time and memory are counted, and returns where it listens.
-async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr> {
+pub(crate) async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr> {
     let file = directory.join("stentor.toml");
     let data_dir = directory.join("data");
     let settings = format!(
@@ -145,7 +145,7 @@ async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr>
     Ok(address)
 }
 
-fn root(address: SocketAddr) -> anyhow::Result<ApiClient> {
+pub(crate) fn root(address: SocketAddr) -> anyhow::Result<ApiClient> {
     ApiClient::new(&format!("http://{address}"), Some(Key(ROOT_KEY.to_owned())), None)
 }
 

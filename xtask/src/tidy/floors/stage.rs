@@ -45,6 +45,6 @@ pub(super) const STAGE_BENCH_FACES: Floors = Floors {
 pub(super) const STAGE_FACES: Floors = Floors {
     folder: "crates/stentor-stage/src/faces/",
     module: &["faces"],
-    floors: &[&["replay"], &["replaying_caller", "list_page"], &["own_data"], &["subject"]],
+    floors: &[&["replay"], &["replaying_caller", "list_page"], &["own_data"], &["subject"], &["trials"]],
     back: &[],
 };
