@@ -28,6 +28,11 @@ use std::path::PathBuf;
 /// Ids of the subjects that the binary plays itself, by their dialects.
 pub const BUILT_IN: &str = "stentor/rust";
 
+/// What the ids of subjects end with whose server is the one that this laboratory belongs to.
+pub const SERVED: &str = "server/stentor";
+/// Its name among the software that fills a place.
+pub(crate) const SERVED_STACK: &str = "stentor";
+
 /// Keeps rows: a client.
 pub(crate) const INSERT: &str = "insert";
 /// Reads rows: a server.
@@ -225,6 +230,13 @@ impl Definition {
     #[must_use]
     pub fn for_cell(&self, factors: &BTreeMap<String, String>) -> Self {
         Self { run: self.words(factors), ..self.clone() }
+    }
+
+    /// Describes the subject whose server is the real one, given the command that starts its halves: it lists its own data.
+    #[must_use]
+    pub fn served(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
+        let id = format!("{}/{SERVED}", dialect.name());
+        Self { id, ops: vec![reference::Op::Array], can: Vec::new(), ..Self::built_in(dialect, run) }
     }
 
     /// Describes a subject that the binary plays itself, given the command that starts it.

@@ -3,6 +3,7 @@
 pub mod accept;
 mod campaigns;
 pub mod cold;
+pub mod faces;
 pub mod fair;
 pub mod http2;
 pub mod import;

@@ -9,6 +9,7 @@ pub mod demo;
 pub mod devices;
 pub mod emulated;
 pub mod emulator;
+pub mod faces;
 pub mod failure;
 pub mod files;
 pub mod import;

@@ -39,6 +39,8 @@ const HOUSES: &[Floors] = &[
     stage::STAGE,
     stage::STAGE_DEMO,
     stage::STAGE_BENCH,
+    stage::STAGE_BENCH_FACES,
+    stage::STAGE_FACES,
     storage::SQLITE_STORE,
     lab::LAB,
     lab::LAB_SUBJECT,

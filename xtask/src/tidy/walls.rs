@@ -44,9 +44,10 @@ const ROOMS: &[CrateWalls] = &[
         tests_may: &["stentor-emulators"],
     },
     CrateWalls {
-        // The stage starts the server as a process; of its crate it reads the defaults, so that a report names the limits in force.
+        // The stage starts the server as a process; of its crate it reads the defaults, so that a report names the limits in force,
+        // and it runs it where a study's subject is the server itself. What the faces reply it reads by the formats.
         name: "stentor-stage",
-        may: &["stentor-server", "stentor-emulators", "stentor-lab", "stentor-rig"],
+        may: &["stentor-server", "stentor-emulators", "stentor-lab", "stentor-rig", "stentor-wire"],
         tests_may: &[],
     },
     CrateWalls {

@@ -3,7 +3,7 @@
 use super::{Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan};
 use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
-use crate::subject::{BUILT_IN, Definition, INSERT, STORE, TLS};
+use crate::subject::{BUILT_IN, Definition, INSERT, SERVED, SERVED_STACK, STORE, TLS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -261,7 +261,10 @@ fn encrypting<'a>(
 
 fn stack(slot: &PlanSlot, id: &str) -> Option<String> {
     let has = |parts: &[String]| parts.iter().any(|part| part == "*" || id.contains(part.as_str()));
-    if id.ends_with(BUILT_IN) {
+    if id.ends_with(SERVED) {
+        // Its data are other data than all others', so that it has places of its own.
+        slot.also.iter().any(|part| part == SERVED).then(|| SERVED_STACK.to_owned())
+    } else if id.ends_with(BUILT_IN) {
         slot.rust.then(|| "rust".to_owned())
     } else if has(&slot.period) {
         Some("period".to_owned())
@@ -277,13 +280,18 @@ fn is_wished(slot: &PlanSlot, stack: &str, id: &str, choice: &PlanChoice) -> boo
     if choice.subjects.is_empty() {
         let is_early = |part: &String| id.contains(part.as_str());
         return ["rust", "period"].contains(&stack)
-            || match choice.profile {
-                RunProfile::Quick => false,
-                RunProfile::Standard => slot.standard.iter().any(is_early),
-                RunProfile::Full => true,
-            };
+            || stack != SERVED_STACK
+                && match choice.profile {
+                    RunProfile::Quick => false,
+                    RunProfile::Standard => slot.standard.iter().any(is_early),
+                    RunProfile::Full => true,
+                };
     }
     choice.subjects.iter().any(|wish| {
+        // The ids of our own have the server's name in them too, and neither is meant by the other's.
+        if wish == SERVED_STACK || stack == SERVED_STACK {
+            return [stack, id].contains(&wish.as_str());
+        }
         stack == wish || [slot.label.as_str(), id].iter().any(|name| name.contains(wish.as_str()))
     })
 }

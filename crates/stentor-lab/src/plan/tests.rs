@@ -48,6 +48,24 @@ fn the_standard_profiles_of_all_four_studies_take_at_most_ninety_minutes_with_ou
 }
 
 #[test]
+fn the_real_server_is_measured_where_it_is_named_and_then_alone() {
+    let words = ["stentor".to_owned(), "--served".to_owned()];
+    let all = [ours(), roster::served(&words)].concat();
+    let stacks = |subjects: &[&str], profile| {
+        let subjects = subjects.iter().map(|name| (*name).to_owned()).collect();
+        let expansion = expand("cai-2009", &PlanChoice { profile, subjects, ..PlanChoice::default() }, &all);
+        let stacks: BTreeSet<String> = expansion.cells.iter().map(|cell| cell.stack.clone()).collect();
+        (stacks.into_iter().collect::<Vec<_>>().join(" "), expansion.cells)
+    };
+    assert_eq!(stacks(&[], RunProfile::Full).0, "rust");
+    assert_eq!(stacks(&["SOAP"], RunProfile::Quick).0, "rust");
+    assert_eq!(stacks(&["stentor", "rust"], RunProfile::Quick).0, "rust stentor");
+    let (only, cells) = stacks(&["stentor"], RunProfile::Quick);
+    assert_eq!((only.as_str(), cells.len()), ("stentor", 3 * 3 * 5));
+    assert!(cells.iter().all(|cell| cell.settings["own"] == "data" && cell.client.id == cell.server.id));
+}
+
+#[test]
 fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
     let expansion = expand("cai-2009", &PlanChoice::default(), &ours());
     let query: Vec<&Cell> = expansion.cells.iter().filter(|cell| cell.experiment == "query").collect();

@@ -3,14 +3,25 @@
 use crate::plan::NotRun;
 use crate::subject::Definition;
 use crate::subject::catalogue::CatalogueEntry;
-use crate::subject::dialect::DIALECTS;
+use crate::subject::dialect::{DIALECTS, SubjectDialect};
 use crate::subject::needs::Probes;
+
+/// Dialects whose counterparts the server has as faces.
+pub const SERVED_DIALECTS: [&str; 3] = ["soap", "rest+json", "xmlrpc"];
 
 /// Lists our own subjects; `speak` is the command that plays the dialect whose name is added.
 #[must_use]
 pub fn ours(speak: &[String]) -> Vec<Definition> {
     let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
     DIALECTS.map(|dialect| Definition::built_in(dialect, play(dialect.name()))).to_vec()
+}
+
+/// Lists the subjects whose server is the real one; `speak` is the command that plays the dialect whose name is added.
+#[must_use]
+pub fn served(speak: &[String]) -> Vec<Definition> {
+    let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
+    let dialects = SERVED_DIALECTS.into_iter().filter_map(SubjectDialect::named);
+    dialects.map(|dialect| Definition::served(dialect, play(dialect.name()))).collect()
 }
 
 /// Sorts foreign subjects by whether they can run here, with the reason for those that cannot.

@@ -9,6 +9,8 @@ use tokio::process::Command;
 
 /// Where definitions are, seen from the top of the project.
 pub const FOLDER: &str = "lab/subjects";
+/// Where those are that faces of the server are measured beside, seen from there too.
+pub const RIVALS: &str = "lab/rivals";
 /// What the name of a definition's file ends with.
 const EXTENSION: &str = "toml";
 /// Most definitions that are read.
@@ -46,8 +48,14 @@ impl SubjectReadiness {
 /// Finds the folder of definitions: in one of these places or above it.
 #[must_use]
 pub fn folder<'a>(places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
+    folder_named(FOLDER, places)
+}
+
+/// Finds a folder that is seen from the top of the project: in one of these places or above it.
+#[must_use]
+pub fn folder_named<'a>(name: &str, places: impl IntoIterator<Item = &'a Path>) -> Option<PathBuf> {
     let above = places.into_iter().flat_map(Path::ancestors);
-    above.map(|place| place.join(FOLDER)).find(|folder| folder.is_dir())
+    above.map(|place| place.join(name)).find(|folder| folder.is_dir())
 }
 
 /// Reads all definitions of a folder and the folders directly in it, in the order of their ids.

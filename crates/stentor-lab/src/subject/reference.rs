@@ -22,6 +22,14 @@ const TEXT_LETTERS: usize = 10;
 /// Most entries that a server makes on request.
 const ENTRIES_MAX: u64 = 100_000;
 
+/// The factor of a server that answers with lists of its own data, whatever the request says.
+pub const OWN: &str = "own";
+/// The least of the numbers among them, so that all have as many digits, and how far apart they are at most.
+const OWN_NUMBER_MIN: u64 = 10_000;
+const OWN_NUMBER_STEP: u64 = 7;
+/// The largest number of an object among them.
+const OWN_COUNT_MAX: u64 = 4;
+
 /// What a client asks of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +126,10 @@ impl Op {
             }
             (Self::Echo, Content::Payload(text)) if factors.get("reply").is_some_and(|it| it == "number") => {
                 Some(Content::Numbers(vec![text.len() as i64]))
+            }
+            (Self::Array, Content::Payload(text)) if factors.contains_key(OWN) => {
+                let wish = SampleRequest::read(text)?;
+                own_data(wish.kind, wish.count, base)
             }
             _ => self.answer(request),
         }
@@ -219,6 +231,34 @@ fn made(wish: &str) -> Option<Content> {
         "String" => Content::Texts((0..count).map(|_| source.letters(TEXT_LETTERS)).collect()),
         "Object" => Content::Objects((0..count).map(|_| source.item()).collect()),
         "Point" => Content::Points(wish.points(&BTreeMap::new())),
+        _ => return None,
+    })
+}
+
+/// Makes data that a server has as its own, in the order in which it lists them; every exchange of a run asks for the same.
+/// A number grows with its place, texts and the names of objects are in order, an object has a small number and no price.
+#[must_use]
+pub fn own_data(kind: &str, count: u64, seed: u64) -> Option<Content> {
+    let mut source = SeededSource::new(seed);
+    let names = |source: &mut SeededSource| {
+        let mut names: Vec<String> = (0..count).map(|_| source.letters(TEXT_LETTERS)).collect();
+        names.sort_unstable();
+        names
+    };
+    Some(match kind {
+        "Int" => Content::Numbers(
+            (0..count)
+                .map(|place| OWN_NUMBER_MIN + OWN_NUMBER_STEP * place + source.number() % OWN_NUMBER_STEP)
+                .map(u64::cast_signed)
+                .collect(),
+        ),
+        "String" => Content::Texts(names(&mut source)),
+        "Object" => {
+            let names = names(&mut source);
+            let item =
+                |name| Item { id: (1 + source.number() % OWN_COUNT_MAX).cast_signed(), name, price: 0.0 };
+            Content::Objects(names.into_iter().map(item).collect())
+        }
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 use super::client::SubjectClient;
 use super::dialect::{DIALECTS, SubjectDialect, ValueFormat};
 use super::protocol::{Report, SubjectOrder, SubjectRole};
-use super::reference::{Digest, Op};
+use super::reference::{Digest, Op, own_data};
 use super::sample::{ClientSample, ServerSample};
 use super::server::{Behaviour, SubjectServer};
 use super::speaker::speak;
@@ -159,6 +159,20 @@ fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
 }
 
 /// FNV-1a once more, in the form of its authors.
+#[test]
+fn own_data_are_in_order_and_the_same_for_every_exchange_of_a_run() {
+    let own = factors(&[("own", "data"), ("type", "Int"), ("items", "3200")]);
+    let answer = |seq| Op::Array.exchange_number(&own, 7, seq).expect("makes sense").answer;
+    assert_eq!(answer(0), answer(5));
+    let Content::Numbers(numbers) = answer(0) else { panic!("{:?}", answer(0)) };
+    assert!(numbers.is_sorted() && numbers.len() == 3_200);
+    assert!(numbers.iter().all(|number| number.to_string().len() == 5), "their texts are in the same order");
+    let Some(Content::Objects(items)) = own_data("Object", 3_200, 7) else { panic!("no objects") };
+    assert!(items.is_sorted_by(|one, next| one.name < next.name), "a name is given once");
+    assert!(items.iter().all(|item| (1..=4).contains(&item.id)));
+    assert_eq!(own_data("Point", 1, 7), None);
+}
+
 fn fnv(bytes: &[u8]) -> u64 {
     let mut hash = 14_695_981_039_346_656_037_u64;
     for byte in bytes {

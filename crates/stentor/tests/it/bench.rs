@@ -96,3 +96,18 @@ fn a_benchmark_of_fairness_measures_the_tenth_app_and_counts_what_the_hostile_on
     assert_eq!(apps.len(), kinds.split(',').count(), "{told}");
     assert!(apps.iter().all(|app| app["asked"].as_u64() > Some(0)), "{told}");
 }
+
+#[test]
+fn a_benchmark_of_the_faces_asks_each_of_them_for_one_record_and_says_why_there_is_no_rival() {
+    let few = ["--seconds", "1", "--rounds", "1", "--warm-up-seconds", "0", "--connections", "2"];
+    let (code, told) = run_json(&[&["lab", "bench", "faces", "--rivals", "none"][..], &few].concat());
+    let faces = told["faces"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = faces.iter().filter_map(|face| face["face"].as_str()).collect();
+    assert_eq!((code, &names[..]), (0, &["rest", "soap", "xmlrpc", "grpc", "socket"][..]), "{told}");
+    for face in faces {
+        has_numbers(face, &["calls", "calls_per_second", "cpu_us_per_call", "request_bytes", "reply_bytes"]);
+        assert_eq!((&face["rival"], &face["rival_cpu_us_per_call"]), (&Value::Null, &Value::Null), "{face}");
+    }
+    assert_eq!(faces[0]["above_rest_us"], 0.0, "{told}");
+    assert_eq!(faces[1]["rival_missing"], "left out by --rivals none", "{told}");
+}

@@ -119,3 +119,22 @@ fn who_cannot_be_probed_is_told_why() {
         assert!(told["error"].as_str().unwrap().contains(why), "{told}");
     }
 }
+
+#[test]
+fn the_servers_own_faces_refuse_harm_and_take_several_requests_where_their_protocol_has_them() {
+    let (code, told) = run_json(&["lab", "probe", "cai-2009", "--subject", "stentor"]);
+    assert_eq!((code, &told["ok"]), (0, &json!(true)), "{told}");
+    let answer = |subject: &str, probe: &str| {
+        let subjects = told["subjects"].as_array().unwrap();
+        let one = subjects.iter().find(|one| one["id"] == subject).unwrap();
+        let probes = one["probes"].as_array().unwrap();
+        probes.iter().find(|one| one["id"] == probe).unwrap()["answer"].clone()
+    };
+    let faces = ["soap/server/stentor", "xmlrpc/server/stentor", "rest+json/server/stentor"];
+    for probe in ["structs", "strict", "contract", "depth"] {
+        assert_eq!(faces.map(|face| answer(face, probe)), [(); 3].map(|()| json!("YES")), "{probe}: {told}");
+    }
+    assert_eq!(faces.map(|face| answer(face, "multicall")), ["YES", "YES", "NO"].map(Value::from));
+    assert_eq!(faces.map(|face| answer(face, "laughs")), ["YES", "YES", "not probed"].map(Value::from));
+    assert!(answer(faces[0], "overhead").as_f64() > answer(faces[2], "overhead").as_f64(), "{told}");
+}

@@ -59,6 +59,25 @@ fn cai_2009_runs_with_our_subjects() {
 }
 
 #[test]
+fn cai_2009_runs_with_the_real_server_and_lists_longer_than_a_page_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let levels = ["--subject", "stentor", "--factor", "items=1600", "--factor", "type=Int,Object"];
+    let (code, told) = run("cai-2009", directory.path(), &levels);
+    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 6, "invalid": 0 })), "{told}");
+    for one in record::read_directory(directory.path()).unwrap() {
+        assert!(one.subject.server.ends_with("/server/stentor"), "{one:?}");
+        // A wrong answer would have been refused by its digest.
+        assert_eq!(
+            (one.counts.sent, one.counts.ok, one.subject.stack.as_str()),
+            (2, 2, "stentor"),
+            "{one:?}"
+        );
+        assert!(one.cpu.server > Some(0) && one.latency["rtt"].n == 2, "{one:?}");
+        assert!(one.overlaps.is_some_and(|phases| phases.contains("client_deser")), "two calls in one");
+    }
+}
+
+#[test]
 fn anacleto_2012_runs_with_rows_on_both_sides() {
     let levels = ["--factor", "poi=1", "--factor", "page=1024", "--factor", "interruption=none"];
     let records = whole("anacleto-2012", &levels);

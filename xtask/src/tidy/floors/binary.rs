@@ -75,7 +75,7 @@ pub(super) const BINARY_LAB_LINK: Floors = Floors {
 pub(super) const BINARY_LAB_BENCH: Floors = Floors {
     folder: "crates/stentor/src/commands/lab/bench/",
     module: &["commands", "lab", "bench"],
-    floors: &[&["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"]],
+    floors: &[&["accept", "cold", "faces", "fair", "http2", "import", "pipeline", "trouble", "urgent"]],
     back: &[],
 };
 

@@ -9,7 +9,7 @@ pub(super) const STAGE: Floors = Floors {
         &["failure", "files", "text", "reporter", "devices"],
         &["emulated", "client", "child_process", "keys", "policy", "limits"],
         &["ledger", "emulator", "import"],
-        &["server", "troubles"],
+        &["server", "troubles", "faces"],
         &["stage"],
         &["demo"],
         &["kill", "bench"],
@@ -30,7 +30,21 @@ pub(super) const STAGE_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink"],
         &["sink_log"],
-        &["accept", "cold", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
+        &["accept", "cold", "faces", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
     ],
+    back: &[],
+};
+
+pub(super) const STAGE_BENCH_FACES: Floors = Floors {
+    folder: "crates/stentor-stage/src/bench/faces/",
+    module: &["bench", "faces"],
+    floors: &[&["measured"], &["rivals"], &["report"]],
+    back: &[],
+};
+
+pub(super) const STAGE_FACES: Floors = Floors {
+    folder: "crates/stentor-stage/src/faces/",
+    module: &["faces"],
+    floors: &[&["replay"], &["replaying_caller", "list_page"], &["own_data"], &["subject"], &["trials"]],
     back: &[],
 };

@@ -2,6 +2,7 @@
 
 mod accept;
 mod cold;
+mod faces;
 mod fair;
 mod http2;
 mod import;
@@ -24,6 +25,7 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     Accept(accept::AcceptArgs),
     Cold(cold::ColdArgs),
+    Faces(faces::FacesArgs),
     Fair(fair::FairArgs),
     Http2(http2::Http2Args),
     Import(import::ImportBenchArgs),
@@ -39,6 +41,7 @@ impl BenchArgs {
         match self.command {
             BenchCommand::Accept(accept) => accept.run(output).await,
             BenchCommand::Cold(cold) => cold.run(output).await,
+            BenchCommand::Faces(faces) => faces.run(output).await,
             BenchCommand::Fair(fair) => fair.run(output).await,
             BenchCommand::Http2(http2) => http2.run(output).await,
             BenchCommand::Import(import) => import.run(output).await,

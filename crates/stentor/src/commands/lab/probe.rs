@@ -18,6 +18,15 @@ use stentor_lab::runner::roster;
 use stentor_lab::subject::protocol::SubjectRole;
 use stentor_lab::subject::{Definition, SubjectError, catalogue};
 
+/// The server itself, as a subject that is asked.
+const SERVER: &str = "stentor";
+/// Its faces that stand for the protocols of the tables.
+const SERVED_FACES: [(&str, PaperProtocol); 3] = [
+    ("soap/server/stentor", PaperProtocol::Soap),
+    ("xmlrpc/server/stentor", PaperProtocol::XmlRpc),
+    ("rest+json/server/stentor", PaperProtocol::Rest),
+];
+
 /// Try the features in a study's tables, and compare the answers with the paper's
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,12 +34,14 @@ Examples:
   stentor lab probe cai-2009
   stentor lab probe cai-2009 --json
   stentor lab probe cai-2009 --subject soap/ext-soap --subject rest+xml/plain
+  stentor lab probe cai-2009 --subject stentor
   stentor lab probe cai-2009 --definition my-subject.toml
 
 Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer
 is printed with what was seen. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
 or proxy (counted lines, files or names). --subject and --definition ask other subjects, with a fresh process for each trial;
-what no exchange can show is \"not probed\". Exits 0 when every probe finished, whatever its answer.")]
+what no exchange can show is \"not probed\". --subject stentor asks the
+SOAP, XML-RPC and REST faces of the server itself. Exits 0 when every probe finished, whatever its answer.")]
 pub(crate) struct ProbeArgs {
     /// Which study
     #[arg(value_parser = PossibleValuesParser::new([STUDY]))]
@@ -72,6 +83,12 @@ impl ProbeArgs {
 
     /// Probes and tells.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if self.subject == [SERVER] {
+            let probes = stentor_stage::faces::trials::probe().await?;
+            let of = |label: &str| probes.iter().filter(|one| one.subject == label).cloned().collect();
+            let told = SERVED_FACES.map(|(id, protocol)| (id, of(protocol.label())));
+            return tell(&self.study, &told, output);
+        }
         let dossier = dossier()?;
         let others = self.others()?;
         if !others.is_empty() {
@@ -97,6 +114,11 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
             of_one.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
+    tell(study, &told, output)
+}
+
+/// Prints what subjects said that are asked instead of ours.
+fn tell(study: &str, told: &[(&str, Vec<ProbeResult>)], output: Output) -> anyhow::Result<ExitCode> {
     let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
     let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
     output.result(&json!({ "study": study, "ok": have_all_run, "subjects": objects }), || {

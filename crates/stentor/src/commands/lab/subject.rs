@@ -118,6 +118,9 @@ struct SpeakArgs {
     /// How it behaves; the checks are tested with subjects that do not behave
     #[arg(long, value_enum, default_value = "honest")]
     manner: MannerName,
+    /// Let the real server answer, with data of its own, through the face that the dialect stands for
+    #[arg(long)]
+    served: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -288,6 +291,10 @@ fn phases(samples: &[ClientSample]) -> Value {
 impl SpeakArgs {
     async fn run(self) -> anyhow::Result<ExitCode> {
         crate::process::end_with_parent();
+        if self.served {
+            stentor_stage::faces::subject::speak(&self.dialect).await?;
+            std::process::exit(0);
+        }
         let orders = tokio::io::BufReader::new(tokio::io::stdin());
         speaker::speak(dialect(&self.dialect)?, self.manner.into(), orders, tokio::io::stdout()).await?;
         // Standard input is read by a thread that only the end of the process stops.

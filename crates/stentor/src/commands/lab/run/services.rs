@@ -222,6 +222,8 @@ impl Services<'_> {
         let words = ["lab", "subject", "speak"].map(str::to_owned);
         let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
         let mut definitions = roster::ours(&speak);
+        let served: Vec<String> = speak.iter().cloned().chain(["--served".to_owned()]).collect();
+        definitions.extend(roster::served(&served));
         let here = std::env::current_dir().ok();
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
         let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));
