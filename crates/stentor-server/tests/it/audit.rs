@@ -9,8 +9,15 @@ use stentor_server::config::Engine;
 use crate::harness::{Reading, Server, Tenant, durable_server, server, server_on, server_with};
 
 /// What changes something and leaves no entry: devices, people, groups and topics, and what is sent to them.
-const NOT_AUDITED: &[&str] =
-    &["/v1/devices", "/v1/users", "/v1/groups", "/v1/topics", "/v1/services", "/v1/subscriptions", "/v1/messages"];
+const NOT_AUDITED: &[&str] = &[
+    "/v1/devices",
+    "/v1/users",
+    "/v1/groups",
+    "/v1/topics",
+    "/v1/services",
+    "/v1/subscriptions",
+    "/v1/messages",
+];
 
 async fn trail(server: &Server, query: &str) -> Vec<Value> {
     let read = server.root(Method::GET, &format!("/v1/audit{query}")).read().await;
