@@ -15,6 +15,7 @@ const APPLE: &str = "https://api.push.apple.com";
 const SCHEDULES_MAX_COUNT: usize = 2;
 const TOPICS_PER_DEVICE: usize = 2_000;
 const GROUPS_PER_MEMBER: usize = 1_000;
+const SERVICES_PER_APP: usize = 1_000;
 
 /// A request that is refused with a code.
 struct ListedRefusal {
@@ -39,6 +40,7 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
         of_credentials(&server).await,
         of_devices(&server).await,
         of_members(&server).await,
+        of_services(&server).await,
         of_campaigns(&server).await,
         of_schedules(&server).await,
         of_messages(&server).await,
@@ -119,6 +121,17 @@ async fn of_members(server: &Server) -> Refusals {
     (tenant, vec![refusal("groups.add", "limit_reached", more)])
 }
 
+async fn of_services(server: &Server) -> Refusals {
+    let tenant = server.tenant().await;
+    let mut client = socket::client(server, &tenant.key).await;
+    let service =
+        |number: usize| json!({"service": format!("s-{number}"), "kind": "http", "address": "http://s"});
+    for number in 0..SERVICES_PER_APP {
+        client.done("services.publish", service(number)).await;
+    }
+    (tenant, vec![refusal("services.publish", "limit_reached", service(SERVICES_PER_APP))])
+}
+
 async fn of_campaigns(server: &Server) -> Refusals {
     let tenant = server.sender().await;
     let message = json!({"target": "everyone", "data": {"k": "v"}});
@@ -174,10 +187,16 @@ async fn of_messages(server: &Server) -> Refusals {
     let kept = message(json!({"idempotency_key": "kept"}));
     done(Through::Socket, server, &tenant.key, "messages.send", kept).await;
     let reused = message(json!({"idempotency_key": "kept", "ttl_seconds": 9}));
+    let many = |title: &str, key: &str| {
+        let one = json!({"target": {"topic": "news"}, "notification": {"title": title}});
+        json!({"messages": [one], "idempotency_key": key})
+    };
+    done(Through::Socket, server, &tenant.key, "messages.send_many", many("a", "many")).await;
     let late = message(json!({"send_at": "2199-01-01T00:00:00Z"}));
     let refusals = vec![
         refusal("messages.send", "idempotency_key_reused", reused),
         refusal("messages.send", "limit_reached", late),
+        refusal("messages.send_many", "idempotency_key_reused", many("b", "many")),
     ];
     (tenant, refusals)
 }
