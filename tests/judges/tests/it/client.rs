@@ -9,6 +9,8 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::trust_store;
+
 /// How long a client may take for its whole scenario.
 const CLIENT_SECONDS_MAX: u64 = 150;
 
@@ -20,6 +22,7 @@ pub(crate) enum Client {
     NodeGcm,
     Go,
     Pushy,
+    JavaFirebase,
     Pyfcm,
 }
 
@@ -44,6 +47,11 @@ impl Client {
             Self::Pushy => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*"));
+                java
+            }
+            Self::JavaFirebase => {
+                let mut java = Command::new("java");
+                java.arg("-cp").arg(home.join("lib/*")).args(trust_store::options(authority));
                 java
             }
         };
@@ -72,6 +80,7 @@ impl Client {
             Self::NodeGcm => ("node-gcm", "package-lock.json"),
             Self::Go => ("go", "main.go"),
             Self::Pushy => ("pushy", "pom.xml"),
+            Self::JavaFirebase => ("java-firebase", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
         }
     }

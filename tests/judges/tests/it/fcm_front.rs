@@ -9,6 +9,7 @@ use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
 use crate::fronts::Served;
 use crate::room::{Room, judge};
+use crate::trust_store;
 
 /// A server with a service account, and the authority that its clients trust.
 struct Disguised {
@@ -112,5 +113,34 @@ fn firebase_admin_for_go_sends_through_the_front_to_fcm() {
         here.served.forget_credential().await?;
         let report = here.report(Client::Go, "").await?;
         report.failed("send", "ThirdPartyAuthError")
+    });
+}
+
+#[test]
+fn firebase_admin_for_java_sends_through_the_front_to_fcm() {
+    let name = "fcm_front::firebase_admin_for_java_sends_through_the_front_to_fcm";
+    judge(name, Client::JavaFirebase, async |room| {
+        let here = Disguised::start(&room).await?;
+        trust_store::make(&here.authority)?;
+        here.served.bury("gone").await?;
+        here.served.bury("gone-many").await?;
+        let report = here.report(Client::JavaFirebase, "Judge.java").await?;
+        let one_gone = json!({"success": 19, "failure": 1, "errors": ["NOT_FOUND/UNREGISTERED"]});
+        report.is("send each", &one_gone)?;
+        report.is("send each async", &one_gone)?;
+        let both = json!({"success": 2, "failure": 0});
+        for step in ["subscribe again", "subscribe by iid", "unsubscribe by iid"] {
+            report.is(step, &both)?;
+        }
+        report.failed("gone", "NOT_FOUND/UNREGISTERED")?;
+        for step in ["too big", "reserved"] {
+            report.failed(step, "INVALID_ARGUMENT/INVALID_ARGUMENT")?;
+        }
+        let tokens = [each("each", 19), each("async", 19)].concat();
+        // Two that died before, 38 at once, two by a multicast and five one by one, of which two have audiences.
+        here.check(&report, &tokens, 47).await?;
+        here.served.forget_credential().await?;
+        let report = here.report(Client::JavaFirebase, "Judge.java").await?;
+        report.failed("send", "UNAUTHENTICATED/THIRD_PARTY_AUTH_ERROR")
     });
 }

@@ -8,3 +8,4 @@ mod fcm_front;
 mod fronts;
 mod policy;
 mod room;
+mod trust_store;
