@@ -775,8 +775,8 @@ export interface ServiceAccountRequest {
   name: string;
   /** Where app servers reach this server, without a path: `https://push.example.org`. */
   url: string;
-  /** `send`, `register`; both when absent. */
-  scopes?: Array<string> | null;
+  /** What it may do; both when absent. */
+  scopes?: Array<"send" | "register">;
 }
 
 /** A piece of the services. */

@@ -107,12 +107,12 @@ class AppsCalls:
         """Lists an app's service accounts."""
         return _cast("_types.ServiceAccountList", self._transport.call(Call("GET", _address("/v1/apps/{app}/service-accounts", app=app))))
 
-    def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[Optional[List[str]], Unset] = UNSET) -> _types.NewServiceAccount:
+    def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[List[Literal['send', 'register']], Unset] = UNSET) -> _types.NewServiceAccount:
         """Makes a service account: its file, shown this once, has the private key with which it signs for itself.
 
         name: What people call it.
         url: Where app servers reach this server, without a path: `https://push.example.org`.
-        scopes: `send`, `register`; both when absent.
+        scopes: What it may do; both when absent.
         """
         return _cast("_types.NewServiceAccount", self._transport.call(Call("POST", _address("/v1/apps/{app}/service-accounts", app=app), body=_given({"name": name, "url": url, "scopes": scopes}))))
 
@@ -797,12 +797,12 @@ class AsyncAppsCalls:
         """Lists an app's service accounts."""
         return _cast("_types.ServiceAccountList", await self._transport.call(Call("GET", _address("/v1/apps/{app}/service-accounts", app=app))))
 
-    async def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[Optional[List[str]], Unset] = UNSET) -> _types.NewServiceAccount:
+    async def create_service_account(self, app: str, *, name: str, url: str, scopes: Union[List[Literal['send', 'register']], Unset] = UNSET) -> _types.NewServiceAccount:
         """Makes a service account: its file, shown this once, has the private key with which it signs for itself.
 
         name: What people call it.
         url: Where app servers reach this server, without a path: `https://push.example.org`.
-        scopes: `send`, `register`; both when absent.
+        scopes: What it may do; both when absent.
         """
         return _cast("_types.NewServiceAccount", await self._transport.call(Call("POST", _address("/v1/apps/{app}/service-accounts", app=app), body=_given({"name": name, "url": url, "scopes": scopes}))))
 

@@ -1162,8 +1162,8 @@ class _ServiceAccountRequestRequired(TypedDict):
 class ServiceAccountRequest(_ServiceAccountRequestRequired, total=False):
     """What a new service account is called, and where it finds this server."""
 
-    scopes: Optional[List[str]]
-    """`send`, `register`; both when absent."""
+    scopes: List[Literal['send', 'register']]
+    """What it may do; both when absent."""
 
 
 class _ServiceListRequired(TypedDict):

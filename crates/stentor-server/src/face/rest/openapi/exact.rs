@@ -108,6 +108,20 @@ fn fields() -> Vec<(&'static str, Value)> {
             }}),
         ),
         (
+            "ServiceAccountRequest",
+            json!({
+                "name": reference("Label"),
+                "url": {
+                    "type": "string", "pattern": "^https?://[A-Za-z0-9._:\\[\\]-]+/?$", "maxLength": 1024,
+                    "description": "Where app servers reach this server, without a path: `https://push.example.org`.",
+                },
+                "scopes": {
+                    "type": "array", "items": {"type": "string", "enum": ["send", "register"]},
+                    "description": "What it may do; both when absent.",
+                },
+            }),
+        ),
+        (
             "DeviceRegistration",
             json!({
                 "platform": reference("Platform"), "provider": provider("Adapter that reaches it"), "token": reference("PushToken"),
