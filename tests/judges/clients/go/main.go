@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	firebase "firebase.google.com/go/v4"
@@ -95,6 +96,9 @@ func main() {
 		return func() (any, error) { return client.Send(ctx, made) }
 	}
 	attempt("send", send(message("good")))
+	if slices.Contains(os.Args, "once") {
+		return
+	}
 	attempt("rich", send(rich("rich")))
 	attempt("dry run", func() (any, error) { return client.SendDryRun(ctx, message("dry")) })
 	many := []*messaging.Message{}

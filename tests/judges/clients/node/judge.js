@@ -4,7 +4,7 @@
 const { createRequire } = require('node:module');
 const path = require('node:path');
 
-const [serviceAccount, home] = process.argv.slice(2);
+const [serviceAccount, home, once] = process.argv.slice(2);
 const installed = createRequire(path.join(home, 'package.json'));
 const { initializeApp, cert } = installed('firebase-admin/app');
 const { getMessaging } = installed('firebase-admin/messaging');
@@ -40,6 +40,7 @@ const topic = (answer) => ({ success: answer.successCount, failure: answer.failu
 async function main() {
   const messaging = getMessaging(initializeApp({ credential: cert(serviceAccount) }));
   await attempt('send', () => messaging.send(message('good')));
+  if (once) return;
   await attempt('rich', () => messaging.send(rich('rich')));
   await attempt('dry run', () => messaging.send(message('dry'), true));
   const many = Array.from({ length: 199 }, (_, number) => message(`each-${number}`)).concat([message('gone-many')]);

@@ -63,6 +63,11 @@ def topic(change, tokens):
 def main():
     firebase_admin.initialize_app(credentials.Certificate(sys.argv[1]))
     attempt("send", lambda: messaging.send(message("good")))
+    if "once" not in sys.argv:
+        the_rest()
+
+
+def the_rest():
     attempt("rich", lambda: messaging.send(rich("rich")))
     attempt("dry run", lambda: messaging.send(message("dry"), dry_run=True))
     attempt("send each", lambda: counted(messaging.send_each(many("each"))))

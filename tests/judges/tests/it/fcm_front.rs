@@ -2,14 +2,21 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::json;
+use tokio::process::Command;
 
 use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
 use crate::fronts::Served;
 use crate::room::{Room, judge};
 use crate::trust_store;
+
+/// Chunks that may wait where there is room for everything, and where there is not.
+const WIDE: u64 = 1_000_000;
+const NARROW: u64 = 4;
+/// How often a client comes back to a server that has room again and may not know it yet.
+const RETURNS_MAX: usize = 10;
 
 /// A server with a service account, and the authority that its clients trust.
 struct Disguised {
@@ -20,16 +27,34 @@ struct Disguised {
 
 impl Disguised {
     async fn start(room: &Room) -> anyhow::Result<Self> {
+        Self::with_room(room, WIDE).await
+    }
+
+    async fn with_room(room: &Room, chunks: u64) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
-        let served = Served::disguised(room, &files).await?;
+        let served = Served::disguised(room, &files, chunks).await?;
         let account = room.file("service-account.json", &served.service_account().await?)?;
         Ok(Self { served, authority: files.authority, account })
     }
 
     async fn report(&self, client: Client, script: &str) -> anyhow::Result<Report> {
+        Report::of(self.command(client, script)?).await
+    }
+
+    /// Lets a client send one message.
+    async fn once(&self, client: Client, script: &str) -> anyhow::Result<Report> {
+        let mut command = self.command(client, script)?;
+        command.arg("once");
+        Report::of(command).await
+    }
+
+    fn command(&self, client: Client, script: &str) -> anyhow::Result<Command> {
+        if matches!(client, Client::JavaFirebase) {
+            trust_store::make(&self.authority)?;
+        }
         let mut command = client.command(script, &self.authority);
         command.arg(&self.account).arg(client.home());
-        Report::of(command).await
+        Ok(command)
     }
 
     /// Demands what is the same for every SDK: what it sent is in the ledger and at FCM, and has our ids.
@@ -121,7 +146,6 @@ fn firebase_admin_for_java_sends_through_the_front_to_fcm() {
     let name = "fcm_front::firebase_admin_for_java_sends_through_the_front_to_fcm";
     judge(name, Client::JavaFirebase, async |room| {
         let here = Disguised::start(&room).await?;
-        trust_store::make(&here.authority)?;
         here.served.bury("gone").await?;
         here.served.bury("gone-many").await?;
         let report = here.report(Client::JavaFirebase, "Judge.java").await?;
@@ -142,5 +166,55 @@ fn firebase_admin_for_java_sends_through_the_front_to_fcm() {
         here.served.forget_credential().await?;
         let report = here.report(Client::JavaFirebase, "Judge.java").await?;
         report.failed("send", "UNAUTHENTICATED/THIRD_PARTY_AUTH_ERROR")
+    });
+}
+
+/// Demands that a client gives a full queue this name of its own, that nothing of it was kept, and that it gets through later.
+async fn refused_when_full(room: Room, client: Client, script: &str, error: &str) -> anyhow::Result<()> {
+    let here = Disguised::with_room(&room, NARROW).await?;
+    let held = here.served.fill(10 * NARROW as usize).await?;
+    ensure!(held >= NARROW as usize, "{held} messages and no room");
+    here.once(client, script).await?.failed("send", error)?;
+    here.served.release()?;
+    ensure!(here.served.books().await?.0 == held, "something was refused and kept");
+    for _ in 0..RETURNS_MAX {
+        let report = here.once(client, script).await?;
+        if report.step("send")?["ok"] == true {
+            ensure!(here.served.books().await?.0 == held + 1, "one was sent once there was room");
+            return here.served.reached(["good"]);
+        }
+        report.failed("send", error)?;
+    }
+    bail!("no room after {RETURNS_MAX} attempts")
+}
+
+#[test]
+fn firebase_admin_for_python_says_that_a_quota_is_exceeded_when_the_queue_is_full() {
+    let name = "fcm_front::firebase_admin_for_python_says_that_a_quota_is_exceeded_when_the_queue_is_full";
+    judge(name, Client::Python, async |room| {
+        refused_when_full(room, Client::Python, "firebase_judge.py", "QuotaExceededError").await
+    });
+}
+
+#[test]
+fn firebase_admin_for_node_says_that_a_quota_is_exceeded_when_the_queue_is_full() {
+    let name = "fcm_front::firebase_admin_for_node_says_that_a_quota_is_exceeded_when_the_queue_is_full";
+    judge(name, Client::Node, async |room| {
+        refused_when_full(room, Client::Node, "judge.js", "messaging/message-rate-exceeded").await
+    });
+}
+
+#[test]
+fn firebase_admin_for_go_says_that_a_quota_is_exceeded_when_the_queue_is_full() {
+    let name = "fcm_front::firebase_admin_for_go_says_that_a_quota_is_exceeded_when_the_queue_is_full";
+    judge(name, Client::Go, async |room| refused_when_full(room, Client::Go, "", "QuotaExceeded").await);
+}
+
+#[test]
+fn firebase_admin_for_java_says_that_a_quota_is_exceeded_when_the_queue_is_full() {
+    let name = "fcm_front::firebase_admin_for_java_says_that_a_quota_is_exceeded_when_the_queue_is_full";
+    judge(name, Client::JavaFirebase, async |room| {
+        let error = "RESOURCE_EXHAUSTED/QUOTA_EXCEEDED";
+        refused_when_full(room, Client::JavaFirebase, "Judge.java", error).await
     });
 }

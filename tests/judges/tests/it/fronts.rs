@@ -1,10 +1,12 @@
 //! Foreign clients of other servers against our fronts, which send on to the FCM emulator.
 
-use anyhow::{Context, ensure};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
 use rcgen::{KeyPair, PKCS_RSA_SHA256};
-use reqwest::Client as Http;
+use reqwest::{Client as Http, StatusCode};
 use serde_json::{Value, json};
-use stentor_emulators::policy::ServiceError;
+use stentor_emulators::policy::{Policy, ServiceError, Stall};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
 use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
@@ -14,6 +16,9 @@ use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
 use crate::room::{Room, judge};
+
+/// How long a message may be on its way to FCM.
+const ARRIVAL_MAX: Duration = Duration::from_secs(60);
 
 /// A Stentor server with an app whose messages go to an emulator that does not know the token `gone`.
 pub(crate) struct Served {
@@ -32,14 +37,15 @@ impl Served {
         Self::begin(room, Http::builder(), |config| config.api.listen = ([127, 0, 0, 1], 0).into()).await
     }
 
-    /// Starts one under the names that the clients of FCM have built in.
-    pub(crate) async fn disguised(room: &Room, files: &RoomAuthority) -> anyhow::Result<Self> {
+    /// Starts one under the names that the clients of FCM have built in, with so many chunks that may wait.
+    pub(crate) async fn disguised(room: &Room, files: &RoomAuthority, chunks: u64) -> anyhow::Result<Self> {
         let trusted = reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?;
         let http = Http::builder().tls_certs_only([trusted]);
         Self::begin(room, http, |config| {
             config.api.listen = ([127, 0, 0, 1], 443).into();
             config.api.tls_cert_file.clone_from(&files.certificate);
             config.api.tls_key_file.clone_from(&files.key);
+            config.pipeline.max_queued_chunks = chunks;
         })
         .await
     }
@@ -113,11 +119,55 @@ impl Served {
     }
 
     async fn ask_with(&self, key: &str, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
-        let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
-        let answer = request.bearer_auth(key).json(&body).send().await?;
-        let (status, text) = (answer.status(), answer.text().await?);
+        let (status, text) = self.try_to(key, method, path, body).await?;
         ensure!(status.is_success(), "{method} {path}: {status} {text}");
         Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    async fn try_to(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
+        let answer = request.bearer_auth(key).json(&body).send().await?;
+        Ok((answer.status(), answer.text().await?))
+    }
+
+    /// Sends messages that FCM takes and does not answer, until there is no room for more; returns how many were kept.
+    pub(crate) async fn fill(&self, at_most: usize) -> anyhow::Result<usize> {
+        let stall = Stall { prefixes: vec!["held-".to_owned()], taken_over: true, ..Stall::default() };
+        self.fcm.set_policy(Policy { stall: Some(stall), ..Policy::default() })?;
+        for number in 0..=at_most {
+            let token = format!("held-{number}");
+            let body =
+                json!({"target": {"token": {"platform": "android", "token": token}}, "data": {"k": "v"}});
+            let (status, text) = self.try_to(&self.key, "POST", "/v1/messages", body).await?;
+            if status == StatusCode::SERVICE_UNAVAILABLE && text.contains("queue_full") {
+                return Ok(number);
+            }
+            ensure!(status.is_success(), "{status} {text}");
+            // What is with FCM is counted for as long as FCM does not answer.
+            self.arrived(&token).await?;
+        }
+        bail!("more than {at_most} messages may wait")
+    }
+
+    /// Waits until FCM was asked to deliver to a token.
+    async fn arrived(&self, token: &str) -> anyhow::Result<()> {
+        let asked = async {
+            while self.fcm.counts(token).attempts == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(ARRIVAL_MAX, asked).await.with_context(|| format!("{token} does not arrive"))
+    }
+
+    /// Has FCM answer everything.
+    pub(crate) fn release(&self) -> anyhow::Result<()> {
+        Ok(self.fcm.set_policy(Policy::default())?)
     }
 
     /// Waits until every message has ended; returns how many were sent and how many deliveries were accepted.

@@ -8,8 +8,11 @@ use anyhow::{Context, ensure};
 /// A trust store holds no secret, but the tool makes none without a password of six characters.
 const PASSWORD: &str = "changeit";
 
-/// Writes the store.
+/// Writes the store, if it is not there.
 pub(crate) fn make(authority: &Path) -> anyhow::Result<()> {
+    if place(authority).exists() {
+        return Ok(());
+    }
     let mut command = Command::new("keytool");
     command.args(["-importcert", "-noprompt", "-alias", "room", "-storetype", "PKCS12"]);
     command.args(["-storepass", PASSWORD]).arg("-file").arg(authority).arg("-keystore").arg(place(authority));
