@@ -26,6 +26,7 @@ const REFERENCES: &[Reference] = &[
         arguments: &["contract", "numbers"],
     },
     Reference { path: "docs/faces/socket.md", arguments: &["contract", "socket"] },
+    Reference { path: "docs/faces/xmlrpc-methods.md", arguments: &["contract", "xmlrpc"] },
     Reference { path: "docs/stentor.proto", arguments: &["contract", "proto"] },
     Reference { path: "docs/errors.md", arguments: &["errors", "--markdown"] },
     Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
