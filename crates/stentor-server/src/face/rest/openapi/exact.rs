@@ -96,6 +96,20 @@ fn list(of: &str) -> Value {
     json!({"type": "array", "items": reference(of)})
 }
 
+fn service_account() -> Value {
+    json!({
+        "name": reference("Label"),
+        "url": {
+            "type": "string", "pattern": "^https?://[A-Za-z0-9._:\\[\\]-]+/?$", "maxLength": 1024,
+            "description": "Where app servers reach this server, without a path: `https://push.example.org`.",
+        },
+        "scopes": {
+            "type": "array", "items": {"type": "string", "enum": ["send", "register"]},
+            "description": "What it may do; both when absent.",
+        },
+    })
+}
+
 /// Returns the fields of requests that are certain texts or numbers.
 fn fields() -> Vec<(&'static str, Value)> {
     let instant = json!({"type": ["string", "null"], "format": "date-time"});
@@ -107,20 +121,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 "type": "array", "items": reference("Scope"), "minItems": 1,
             }}),
         ),
-        (
-            "ServiceAccountRequest",
-            json!({
-                "name": reference("Label"),
-                "url": {
-                    "type": "string", "pattern": "^https?://[A-Za-z0-9._:\\[\\]-]+/?$", "maxLength": 1024,
-                    "description": "Where app servers reach this server, without a path: `https://push.example.org`.",
-                },
-                "scopes": {
-                    "type": "array", "items": {"type": "string", "enum": ["send", "register"]},
-                    "description": "What it may do; both when absent.",
-                },
-            }),
-        ),
+        ("ServiceAccountRequest", service_account()),
         (
             "DeviceRegistration",
             json!({
