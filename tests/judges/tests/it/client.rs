@@ -23,6 +23,7 @@ pub(crate) enum Client {
     Go,
     Pushy,
     JavaFirebase,
+    GcmServer,
     Pyfcm,
 }
 
@@ -44,7 +45,7 @@ impl Client {
             Self::Python | Self::Pyfcm => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm => Command::new("node"),
             Self::Go => Command::new(home.join("judge")),
-            Self::Pushy => {
+            Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*"));
                 java
@@ -81,6 +82,7 @@ impl Client {
             Self::Go => ("go", "main.go"),
             Self::Pushy => ("pushy", "pom.xml"),
             Self::JavaFirebase => ("java-firebase", "pom.xml"),
+            Self::GcmServer => ("gcm-server", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
         }
     }

@@ -252,3 +252,25 @@ fn node_gcm_sends_to_fcm_through_the_legacy_front() {
         served.reached(["node-one", "node-1", "node-2", "subscribed"])
     });
 }
+
+#[test]
+fn gcm_server_sends_to_fcm_through_the_legacy_front() {
+    judge("fronts::gcm_server_sends_to_fcm_through_the_legacy_front", Client::GcmServer, async |room| {
+        let served = Served::start(&room).await?;
+        served.bury("gone").await?;
+        let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
+        let mut command = Client::GcmServer.command("Judge.java", &authority);
+        command.arg(&served.url).arg(&served.key);
+        let report = Report::of(command).await?;
+        report.is("single", &json!("sent"))?;
+        report.is("retried", &json!("sent"))?;
+        let many = json!({"success": 2, "failure": 1, "results": ["sent", "sent", "NotRegistered"]});
+        report.is("many", &many)?;
+        report.is("topic", &json!("sent"))?;
+        report.is("dead", &json!("NotRegistered"))?;
+        report.is("bad ttl", &json!("InvalidTtl"))?;
+        report.failed("wrong key", "HTTP 401")?;
+        ensure!(served.books().await? == (6, 5), "{:?}", served.books().await?);
+        served.reached(["gcm-one", "gcm-two", "gcm-1", "gcm-2", "subscribed"])
+    });
+}
