@@ -36,6 +36,7 @@ impl DeliveryState {
 
 const STATE_MASK: u16 = 0x0f;
 const AMBIGUOUS: u16 = 0x10;
+const DELIVERED: u16 = 0x20;
 
 /// What one chunk knows of one delivery, in 16 bits: state, ambiguity, reason.
 ///
@@ -69,6 +70,24 @@ impl Record {
         self.0 & AMBIGUOUS != 0
     }
 
+    /// Returns the record of a delivery that its device has confirmed; `None` for one that no push service has accepted.
+    #[must_use]
+    pub fn delivered(self) -> Option<Self> {
+        (self.state() == DeliveryState::Accepted).then_some(Self(self.0 | DELIVERED))
+    }
+
+    /// Returns whether the device has confirmed it.
+    #[must_use]
+    pub const fn is_delivered(self) -> bool {
+        self.0 & DELIVERED != 0
+    }
+
+    /// Returns whether its device may still confirm it: it was accepted and nothing took its place since.
+    #[must_use]
+    pub fn awaits_receipt(self) -> bool {
+        self.state() == DeliveryState::Accepted && self.reason() == Reason::None && !self.is_delivered()
+    }
+
     /// Returns the number an engine keeps.
     #[must_use]
     pub const fn bits(self) -> u16 {
@@ -80,7 +99,8 @@ impl Record {
     pub const fn from_bits(bits: u16) -> Option<Self> {
         let known = DeliveryState::from_code((bits & STATE_MASK) as u8).is_some()
             && Reason::from_code((bits >> 8) as u8).is_some()
-            && bits & !(STATE_MASK | AMBIGUOUS | 0xff00) == 0;
+            && bits & !(STATE_MASK | AMBIGUOUS | DELIVERED | 0xff00) == 0
+            && (bits & DELIVERED == 0 || (bits & STATE_MASK) as u8 == DeliveryState::Accepted.code());
         if known { Some(Self(bits)) } else { None }
     }
 }
@@ -134,6 +154,21 @@ mod tests {
         fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), count in 0..2_000_usize) {
             let _ = decode_records(&bytes, count);
         }
+    }
+
+    #[test]
+    fn only_what_was_accepted_is_confirmed_and_then_awaits_nothing() {
+        for state in DeliveryState::ALL {
+            let record = Record::new(*state, Reason::None, true);
+            let is_accepted = *state == DeliveryState::Accepted;
+            assert_eq!((record.awaits_receipt(), record.delivered().is_some()), (is_accepted, is_accepted));
+            assert_eq!(Record::from_bits(record.bits() | DELIVERED).is_some(), is_accepted);
+        }
+        let confirmed =
+            Record::new(DeliveryState::Accepted, Reason::None, true).delivered().expect("accepted");
+        assert!(confirmed.is_delivered() && confirmed.is_ambiguous() && !confirmed.awaits_receipt());
+        assert_eq!(decode_records(&encode_records(&[confirmed]), 1), Some(vec![confirmed]));
+        assert!(!Record::new(DeliveryState::Accepted, Reason::ReplacedByNewer, false).awaits_receipt());
     }
 
     #[test]

@@ -22,6 +22,8 @@ codes! {
         Web = 3, "web";
         /// Windows.
         Windows = 4, "windows";
+        /// Linux: kiosks, phones, sensors, single-board computers.
+        Linux = 5, "linux";
     }
 }
 

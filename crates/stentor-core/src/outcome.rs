@@ -59,6 +59,8 @@ codes! {
         Damaged = 22, "damaged";
         /// The push service's endpoint has only addresses that the server may not connect to.
         AddressRefused = 23, "address_refused";
+        /// More waited for the device than it may have waiting: it was told that messages were deleted.
+        TooManyPending = 24, "too_many_pending";
     }
 }
 

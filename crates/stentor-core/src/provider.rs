@@ -11,5 +11,16 @@ codes! {
         Apns = 2, "apns";
         /// Accepts everything and sends nothing; for trials and tests.
         Null = 3, "null";
+        /// Our own connections to devices.
+        Gateway = 4, "gateway";
+    }
+}
+
+impl ProviderKind {
+    /// Returns whether we hear from the devices themselves what reached them: then each delivery that is accepted awaits a
+    /// receipt.
+    #[must_use]
+    pub const fn has_receipts(self) -> bool {
+        matches!(self, Self::Gateway)
     }
 }

@@ -11,6 +11,7 @@ pub mod apns;
 mod credential;
 pub mod descriptor;
 pub mod fcm;
+pub mod gateway;
 mod json;
 pub mod null;
 mod outbound;
@@ -51,6 +52,7 @@ pub struct RefusedHost {
 }
 
 /// Every adapter, in the order of their codes.
-const ADAPTERS: &[&Descriptor] = &[&fcm::DESCRIPTOR, &apns::DESCRIPTOR, &null::DESCRIPTOR];
+const ADAPTERS: &[&Descriptor] =
+    &[&fcm::DESCRIPTOR, &apns::DESCRIPTOR, &null::DESCRIPTOR, &gateway::DESCRIPTOR];
 
 const _: () = assert!(registry::is_complete(), "one adapter for each kind, in the order of their codes");

@@ -26,9 +26,15 @@ const ROOMS: &[CrateWalls] = &[
         may: &["stentor-core", "stentor-http2"],
         tests_may: &["stentor-emulators"],
     },
+    // Open connections scale and fail unlike an API: they know the ports of core and formats, and nothing of who runs them.
+    CrateWalls {
+        name: "stentor-gateway",
+        may: &["stentor-core", "stentor-wire"],
+        tests_may: &["stentor-storage"],
+    },
     CrateWalls {
         name: "stentor-server",
-        may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-wire"],
+        may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-gateway", "stentor-wire"],
         tests_may: &["stentor-emulators"],
     },
     // Of what vendors say both sides keep a reading of their own: a mistake that both share would not be seen.

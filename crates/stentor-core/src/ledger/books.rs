@@ -97,6 +97,16 @@ impl Books {
         Ok(())
     }
 
+    /// Counts deliveries that their devices have confirmed; they stay accepted.
+    pub fn confirm(&mut self, count: u64) -> Result<(), TooFew> {
+        let delivered = self.ledger.delivered + count;
+        if delivered > self.ledger.tally.accepted {
+            return Err(TooFew);
+        }
+        self.ledger.delivered = delivered;
+        Ok(())
+    }
+
     /// Ends queued deliveries, all in the same way.
     pub fn end(&mut self, record: Record, count: u64) -> Result<(), TooFew> {
         self.shift(DeliveryState::Queued, record.state(), count)?;
@@ -255,6 +265,16 @@ mod tests {
         assert_eq!(books.ledger().tally, Tally { accepted: 4, failed: 5, ..Tally::default() });
         assert_eq!((books.ledger().audience, books.ledger().audience_complete), (9, true));
         assert_eq!(books.ends().collect::<Vec<_>>(), [((DeliveryState::Failed, Reason::Damaged), 5)]);
+    }
+
+    #[test]
+    fn no_more_is_confirmed_than_was_accepted() {
+        let tally = Tally { accepted: 2, ..Tally::default() };
+        let mut books =
+            Books::open(ProviderLedger { tally, ..Books::new(ProviderKind::Gateway).ledger().clone() });
+        books.confirm(2).expect("accepted");
+        assert_eq!(books.confirm(1), Err(TooFew));
+        assert_eq!(books.ledger().delivered, 2);
     }
 
     #[test]

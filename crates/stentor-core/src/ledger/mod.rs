@@ -13,6 +13,7 @@ mod lease;
 mod life;
 mod maintenance;
 mod quarantine;
+mod receipts;
 mod rows;
 mod settle;
 #[cfg(test)]
@@ -27,5 +28,6 @@ pub use lease::{FIRST_EPOCH, LeaseDecision, decide_lease, lease, queue_again, re
 pub use life::{Ending, Finish, Standing, decide, ending, finish};
 pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, sweep};
 pub use quarantine::{take_away, with_each};
+pub use receipts::receive;
 pub use rows::{Chunk, Contents, Damaged, Forsaken, LedgerRows, NewChunk};
 pub use settle::settle;

@@ -139,6 +139,8 @@ pub trait LedgerRows: Sized {
     fn chunk(&self, id: ChunkId) -> Result<Option<Self::Chunk>, Self::Error>;
     /// Reads who is in a chunk.
     fn devices(&self, chunk: &Self::Chunk) -> Result<Vec<DeviceId>, Self::Error>;
+    /// Reads what became of each device of a settled chunk.
+    fn records(&self, chunk: &Self::Chunk) -> Result<Vec<Record>, Self::Error>;
     /// Reads what is needed to send a chunk.
     fn contents(&self, chunk: &Self::Chunk, now: Timestamp) -> Result<Contents, Self::Error>;
     /// Lists queued chunks of a campaign, at one provider or at all, in order of id.
@@ -171,6 +173,10 @@ pub trait LedgerRows: Sized {
         records: &[Record],
         now: Timestamp,
     ) -> Result<(), Self::Error>;
+    /// Rewrites what became of the devices of a settled chunk.
+    fn write_records(&mut self, chunk: &Self::Chunk, records: &[Record]) -> Result<(), Self::Error>;
+    /// Notes whether devices of a settled chunk may still confirm deliveries, as long as the campaign has not expired.
+    fn write_awaits_receipts(&mut self, chunk: &Self::Chunk, awaits: bool) -> Result<(), Self::Error>;
     /// Takes a chunk out of the way for good, whatever its row says.
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Result<(), Self::Error>;
 

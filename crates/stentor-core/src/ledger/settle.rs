@@ -32,6 +32,9 @@ pub fn settle<R: LedgerRows>(
     // What is awaited takes the lease over: the parent's row must still have it.
     let awaited = add_awaited(ledger.rows, &chunk, &given)?;
     ledger.rows.write_settled(chunk.id, &given.records, given.now)?;
+    if chunk.lane.provider.has_receipts() && given.records.iter().any(|record| record.awaits_receipt()) {
+        ledger.rows.write_awaits_receipts(&chunk, true)?;
+    }
     let tickets = add_children(ledger.rows, &chunk, &given)?;
     let leased_at = chunk.changed_at.unwrap_or(given.now);
     for change in &given.tokens {

@@ -15,12 +15,12 @@ use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::{Message, MessageSpec};
 use crate::outcome::Reason;
-use crate::ports::store::{Expansion, Lease, LeaseReply, LeaseTerms, SettleReply};
+use crate::ports::store::{Expansion, Lease, LeaseReply, LeaseTerms, Receipt, ReceiptKind, SettleReply};
 use crate::settlement::{Child, Settlement};
 use crate::time::Timestamp;
 use room::Room;
 
-const PROVIDERS: [ProviderKind; 2] = [ProviderKind::Fcm, ProviderKind::Apns];
+const PROVIDERS: [ProviderKind; 2] = [ProviderKind::Fcm, ProviderKind::Gateway];
 /// Devices at each provider: ids are odd at one, even at the other.
 const DEVICES_COUNT: u64 = 20;
 /// Campaigns that go on at once; those that ended are forgotten.
@@ -56,7 +56,7 @@ impl World {
 
     /// Lets one event happen, drawn from a number.
     fn step(&mut self, number: u64) {
-        let (what, which, how) = (number % 16, (number >> 8) as usize, number >> 32);
+        let (what, which, how) = (number % 17, (number >> 8) as usize, number >> 32);
         match what {
             0 => self.accept(how),
             1 | 2 => self.expand(which, how),
@@ -67,6 +67,7 @@ impl World {
             12 => self.pass(how),
             13 => self.go_on(),
             14 => self.crash(how),
+            15 => self.confirm(which, how),
             _ => self.give_up(which, how),
         }
     }
@@ -261,6 +262,29 @@ impl World {
         assert!(self.room.leased().expect("listed").is_empty(), "what a dead process leased is released");
     }
 
+    /// Lets a device confirm what it got, or never got, or confirmed before; or lets it be dropped.
+    fn confirm(&mut self, which: usize, how: u64) {
+        let Some(row) = self.room.chunks.values().nth(which % (self.room.chunks.len().max(1))) else {
+            return;
+        };
+        let (chunk, before) = (row.chunk.id, row.records.clone());
+        let device = row.devices[how as usize % row.devices.len()];
+        let kind = match how % 3 {
+            0 => ReceiptKind::Dropped(Reason::ReplacedByNewer),
+            _ => ReceiptKind::Delivered,
+        };
+        let awaits = row.chunk.state == ChunkState::Settled
+            && row.chunk.lane.provider.has_receipts()
+            && row.devices.iter().zip(&before).any(|(one, record)| *one == device && record.awaits_receipt());
+        let receipt = Receipt { chunk, device, kind };
+        match self.with(|ledger, _| receive(ledger, &[receipt, receipt])) {
+            Ok(changed) => {
+                assert_eq!(changed, [awaits, false], "a receipt counts once, where one is awaited")
+            }
+            Err(error) => assert!(Room::is_unreadable(&error), "{error}"),
+        }
+    }
+
     fn give_up(&mut self, which: usize, how: u64) {
         let Some(id) = self.pick(which).filter(|_| how.is_multiple_of(16)) else { return };
         let now = self.now();
@@ -278,6 +302,11 @@ impl World {
                 assert_eq!(ledger.audience, ledger.tally.sum(), "the sums balance");
                 if room.broken.is_empty() && !has_quarantined(room, *id, *provider) {
                     assert_eq!(ledger.tally, counted(room, *id, *provider), "books and chunks agree");
+                    assert_eq!(
+                        ledger.delivered,
+                        confirmed(room, *id, *provider),
+                        "what is confirmed is counted"
+                    );
                 }
             }
             let open: u64 = row.books.values().map(|books| books.ledger().tally.open()).sum();
@@ -324,6 +353,17 @@ fn devices(provider: ProviderKind, after: u64) -> impl Iterator<Item = DeviceId>
     let odd = u64::from(provider == PROVIDERS[0]);
     let all = (1..=2 * DEVICES_COUNT).filter(move |id| id % 2 == odd && *id > after);
     all.map(DeviceId::from_raw)
+}
+
+/// Counts what the chunks say is confirmed; checks that those are found which await more.
+fn confirmed(room: &Room, id: CampaignId, provider: ProviderKind) -> u64 {
+    let settled: Vec<_> = room.those(id, provider, ChunkState::Settled).collect();
+    for row in &settled {
+        let awaits = row.records.iter().any(|record| record.awaits_receipt());
+        assert_eq!(row.awaits_receipts, awaits && provider.has_receipts());
+    }
+    let records = settled.iter().flat_map(|row| &row.records);
+    records.filter(|record| record.is_delivered()).count() as u64
 }
 
 fn has_quarantined(room: &Room, id: CampaignId, provider: ProviderKind) -> bool {

@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod provider;
 pub mod queue;
+pub mod settled;
 pub mod store;

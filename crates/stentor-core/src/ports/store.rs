@@ -10,6 +10,7 @@ mod audit;
 mod devices;
 mod messages;
 mod pipeline;
+mod receipts;
 mod registry;
 mod schedules;
 
@@ -25,6 +26,7 @@ pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
     Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
 };
+pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
 
@@ -69,6 +71,7 @@ pub trait Store:
     + MessageStore
     + ScheduleStore
     + PipelineStore
+    + ReceiptStore
 {
 }
 
@@ -83,5 +86,6 @@ impl<T> Store for T where
         + MessageStore
         + ScheduleStore
         + PipelineStore
+        + ReceiptStore
 {
 }

@@ -206,6 +206,14 @@ macro_rules! store_suite {
                     a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it
                     an_unlisted_device_goes_when_nothing_counts_it_and_a_listed_one_stays
                 }
+                receipts {
+                    what_waits_for_a_device_is_listed_until_it_confirms
+                    a_receipt_counts_once_and_only_for_what_was_accepted
+                    what_expired_or_was_canceled_does_not_wait
+                    what_is_dropped_stays_accepted_and_waits_no_more
+                    only_devices_of_the_gateway_have_something_waiting
+                    what_waits_outlives_the_time_for_which_campaigns_are_kept
+                }
                 registry {
                     a_service_is_found_by_name_and_by_kind
                     a_service_published_again_keeps_its_first_time_and_lives_on

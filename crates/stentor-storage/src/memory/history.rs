@@ -64,7 +64,11 @@ impl Tables {
     }
 
     /// Lists the chunks of one campaign that a device is in, in order, and where.
-    fn chunks_of(&self, row: &CampaignRow, device: DeviceId) -> impl Iterator<Item = (&StoredChunk, usize)> {
+    pub(super) fn chunks_of(
+        &self,
+        row: &CampaignRow,
+        device: DeviceId,
+    ) -> impl Iterator<Item = (&StoredChunk, usize)> {
         let chunks = row.chunks.iter().filter_map(|id| self.chunks.get(id));
         chunks.filter_map(move |chunk| Some((chunk, chunk.devices.binary_search(&device).ok()?)))
     }

@@ -12,6 +12,7 @@ mod history;
 mod messages;
 mod pipeline;
 mod queue;
+mod receipts;
 mod registry;
 mod rows;
 mod schedules;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{ChunkState, Lane, Ticket};
-use stentor_core::device::Device;
+use stentor_core::device::{Device, ProviderKind};
 use stentor_core::id::{CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{self, Cutting, LedgerCache, LedgerRows, NextStep, next_step};
 use stentor_core::ports::store::{
@@ -16,7 +16,7 @@ use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::schedules::by_app;
-use super::state::{StoredChunk, Tables};
+use super::state::{CampaignRow, StoredChunk, Tables};
 
 #[async_trait]
 impl PipelineStore for MemoryStore {
@@ -244,7 +244,12 @@ impl Tables {
     }
 
     fn prune(&mut self, ended_before: Timestamp, replies_before: Timestamp, limit: usize) -> u64 {
-        let ended = self.campaigns.values().map(|row| &row.campaign);
+        let awaits = |row: &CampaignRow| {
+            let at = row.providers.get(&ProviderKind::Gateway).map(|at| at.books.ledger());
+            at.is_some_and(|ledger| ledger.tally.accepted > ledger.delivered)
+        };
+        let kept = |row: &&CampaignRow| row.campaign.expires_at >= ended_before && awaits(row);
+        let ended = self.campaigns.values().filter(|row| !kept(row)).map(|row| &row.campaign);
         let old = ended.filter(|campaign| campaign.ended_at.is_some_and(|at| at < ended_before));
         let old: BTreeSet<CampaignId> = old.map(|campaign| campaign.id).take(limit).collect();
         let mut gone = 0;

@@ -42,6 +42,7 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0012_store_starts.sql")),
     Migration::sql(include_str!("migrations/0013_store_service_accounts.sql")),
     Migration::sql(include_str!("migrations/0014_store_services.sql")),
+    Migration::sql(include_str!("migrations/0015_store_receipts.sql")),
 ];
 
 /// The steps of the queue's file.

@@ -29,6 +29,8 @@ mod pace;
 mod pipeline;
 mod prefetch;
 mod producers;
+mod receipt_rows;
+mod receipts;
 mod register;
 mod registrar;
 mod registry;

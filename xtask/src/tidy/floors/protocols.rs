@@ -23,7 +23,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     floors: &[
         &["credential", "json", "outbound", "retry_after", "schema", "subset"],
         &["descriptor", "replies"],
-        &["apns", "null"],
+        &["apns", "gateway", "null"],
         &["fcm"],
         &["registry"],
     ],

@@ -7,7 +7,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     module: &["sqlite", "store"],
     floors: &[
         &["books", "codes", "lost", "message_rows", "owners", "pace", "sequences", "tags", "vault"],
-        &["app_providers", "campaigns", "turns"],
+        &["app_providers", "campaigns", "receipt_rows", "turns"],
         &["chunks", "maintenance", "prefetch", "producers", "stretch"],
         &["collapse", "history", "leftovers"],
         &["accounts", "members", "tokens", "topics"],
@@ -15,7 +15,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["apps", "condition", "contents", "groups", "register", "registry", "unlisted", "users"],
         &["devices", "targets"],
         &["audience", "rows"],
-        &["expand", "lease", "start"],
+        &["expand", "lease", "receipts", "start"],
         &["accept", "pipeline"],
         &["messages", "schedules"],
         &["audit"],

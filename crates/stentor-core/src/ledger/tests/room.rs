@@ -39,10 +39,11 @@ pub(super) struct Row {
 #[derive(Debug, Clone)]
 pub(super) struct ChunkRow {
     pub(super) chunk: Chunk,
-    devices: Vec<DeviceId>,
+    pub(super) devices: Vec<DeviceId>,
     /// The instance that leases it, and until when.
     pub(super) lease: Option<(u64, Timestamp)>,
     pub(super) records: Vec<Record>,
+    pub(super) awaits_receipts: bool,
 }
 
 impl Room {
@@ -155,7 +156,8 @@ impl LedgerRows for Room {
             campaign_state: CampaignState::Running,
             campaign_started: false,
         };
-        let row = ChunkRow { chunk, devices: new.devices.to_vec(), lease: None, records: Vec::new() };
+        let devices = new.devices.to_vec();
+        let row = ChunkRow { chunk, devices, lease: None, records: Vec::new(), awaits_receipts: false };
         self.row_mut(new.campaign)?.chunks.insert(id);
         self.chunks.insert(id, row);
         Ok(id)
@@ -184,6 +186,22 @@ impl LedgerRows for Room {
 
     fn write_settled(&mut self, id: ChunkId, records: &[Record], now: Timestamp) -> Done<()> {
         self.set(id, ChunkState::Settled, Some(now))?.records = records.to_vec();
+        Ok(())
+    }
+
+    fn records(&self, chunk: &Box<Chunk>) -> Done<Vec<Record>> {
+        Ok(self.chunks.get(&chunk.id).map(|row| row.records.clone()).unwrap_or_default())
+    }
+
+    fn write_records(&mut self, chunk: &Box<Chunk>, records: &[Record]) -> Done<()> {
+        let row = self.chunks.get_mut(&chunk.id).ok_or(StoreError::NotFound("chunk"))?;
+        row.records = records.to_vec();
+        Ok(())
+    }
+
+    fn write_awaits_receipts(&mut self, chunk: &Box<Chunk>, awaits: bool) -> Done<()> {
+        let row = self.chunks.get_mut(&chunk.id).ok_or(StoreError::NotFound("chunk"))?;
+        row.awaits_receipts = awaits;
         Ok(())
     }
 

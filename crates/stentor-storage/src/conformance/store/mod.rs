@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod messages;
 pub mod producers;
 pub mod prune;
+pub mod receipts;
 pub mod recover;
 pub mod registry;
 pub mod restart;

@@ -1,6 +1,7 @@
 //! What is old: forgotten, a few rows at a time.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::CampaignId;
 use stentor_core::time::Timestamp;
 
@@ -18,8 +19,12 @@ pub(super) fn prune(
     count: usize,
 ) -> Done<u64> {
     let mut left = count;
-    let sql = "SELECT id FROM campaigns WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2";
-    let old = all(connection, sql, [ended_before.as_millis(), limit(count)], raw_id)?;
+    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired.
+    let sql = "SELECT id FROM campaigns k WHERE ended_at < ?1 AND (expires_at < ?1 OR NOT EXISTS
+        (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = ?3 AND accepted > delivered))
+        ORDER BY ended_at LIMIT ?2";
+    let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];
+    let old = all(connection, sql, values, raw_id)?;
     for campaign in old {
         if left == 0 {
             break;

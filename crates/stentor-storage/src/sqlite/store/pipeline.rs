@@ -15,7 +15,10 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, ChunkRow};
 use super::contents::LeaseCaches;
 use super::rows::Rows;
-use super::{SqliteStore, campaigns, lease, leftovers, maintenance, producers, sequences, start, unlisted};
+use super::{
+    SqliteStore, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
+    unlisted,
+};
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
@@ -184,6 +187,7 @@ impl PipelineStore for SqliteStore {
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
         let limit = limit.min(SWEPT_MAX_COUNT);
         self.write_around(move |connection, lost| {
+            receipt_rows::forget_expired(connection, now, limit)?;
             ledger::sweep(&mut Rows::around(connection, lost), limit, now)
         })
         .await

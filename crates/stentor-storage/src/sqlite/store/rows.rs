@@ -17,7 +17,7 @@ use super::app_providers::{self, AppProvider};
 use super::chunks::{self, ChunkRow};
 use super::contents::{self, LeaseCaches};
 use super::lost::Lost;
-use super::{books, campaigns, devices, producers};
+use super::{books, campaigns, devices, producers, receipt_rows};
 use crate::sqlite::damage;
 use crate::sqlite::fault::{Done, SqliteError};
 use crate::sqlite::portion::Portion;
@@ -174,6 +174,18 @@ impl LedgerRows for Rows<'_> {
 
     fn write_settled(&mut self, chunk: ChunkId, records: &[Record], now: Timestamp) -> Done<()> {
         chunks::write_settled(self.connection, chunk, records, now)
+    }
+
+    fn records(&self, chunk: &ChunkRow) -> Done<Vec<Record>> {
+        receipt_rows::records(self.connection, chunk.id, chunk.count)
+    }
+
+    fn write_records(&mut self, chunk: &ChunkRow, records: &[Record]) -> Done<()> {
+        receipt_rows::write_records(self.connection, chunk.id, records)
+    }
+
+    fn write_awaits_receipts(&mut self, chunk: &ChunkRow, awaits: bool) -> Done<()> {
+        receipt_rows::write_awaits(self.connection, chunk.id, awaits)
     }
 
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {

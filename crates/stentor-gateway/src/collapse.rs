@@ -1,0 +1,25 @@
+//! Newer replaces older: which of the messages that wait for one device it still needs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stentor_core::message::Message;
+
+/// Returns for each message whether another of the list takes its place: one of the same app with the same collapse key that
+/// comes later, by [`Message::place`].
+pub(crate) fn replaced(messages: &[Arc<Message>]) -> Vec<bool> {
+    let key = |message: &Arc<Message>| message.spec.collapse_key.clone().map(|key| (message.app, key));
+    let mut newest = HashMap::new();
+    for message in messages {
+        if let Some(key) = key(message) {
+            let place = (message.place(), message.id);
+            let kept = newest.entry(key).or_insert(place);
+            *kept = place.max(*kept);
+        }
+    }
+    let is_older = |message: &Arc<Message>| {
+        let newest = key(message).and_then(|key| newest.get(&key).copied());
+        newest.is_some_and(|newest| newest > (message.place(), message.id))
+    };
+    messages.iter().map(is_older).collect()
+}

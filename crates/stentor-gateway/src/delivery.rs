@@ -1,0 +1,38 @@
+//! What is given to a device, and the way of what was settled to those that are connected.
+
+use std::sync::Arc;
+
+use stentor_core::id::ChunkId;
+use stentor_core::message::Message;
+use stentor_core::ports::settled::SettledChunk;
+use tokio::sync::mpsc;
+
+use crate::registry::SessionRegistry;
+
+/// One message for one device.
+#[derive(Debug, Clone)]
+pub struct PendingMessage {
+    /// The message; its id tells a repeat.
+    pub message: Arc<Message>,
+    /// The chunk that it was settled in.
+    pub chunk: ChunkId,
+}
+
+/// Gives what was settled to the devices that are connected, until nothing more can come.
+pub(crate) async fn run(registry: Arc<SessionRegistry>, mut settled: mpsc::Receiver<SettledChunk>) {
+    while let Some(chunk) = settled.recv().await {
+        give(&registry, &chunk);
+        // A campaign's chunks come one after the other: the sessions must have their turn between them.
+        tokio::task::yield_now().await;
+    }
+}
+
+fn give(registry: &SessionRegistry, settled: &SettledChunk) {
+    let delivery = PendingMessage { message: Arc::clone(&settled.message), chunk: settled.chunk };
+    for session in registry.connected(&settled.devices) {
+        match settled.is_certain {
+            true => session.offer(&delivery),
+            false => session.look_again(),
+        }
+    }
+}

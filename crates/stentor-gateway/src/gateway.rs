@@ -1,0 +1,268 @@
+//! The gateway as a whole: who may connect, and what waits for whom.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::settled::{SettledChunk, SettledFeed};
+use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
+use tokio::sync::{Notify, mpsc};
+
+use crate::accepted_messages::AcceptedMessages;
+use crate::collapse::replaced;
+use crate::delivery::{self, PendingMessage};
+use crate::identity::{DeviceIdentity, GatewayKey, app_of};
+use crate::limits::{LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
+use crate::receipts::Receipts;
+use crate::registry::SessionRegistry;
+use crate::session::DeviceSession;
+use crate::session_state::{Closed, SessionState, is_live};
+use crate::stats::{DeviceProtocol, GatewayCounts, GatewayStats};
+
+/// Why a device may not connect.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoginError {
+    /// The token is no device's, or the secret is not the token's.
+    #[error("the token or the secret is wrong: register the device again")]
+    Refused,
+    /// It cannot be told now.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the gateway is made of.
+pub struct GatewayParts {
+    /// The ledger and the devices.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes the secrets of devices.
+    pub key: GatewayKey,
+}
+
+/// What sessions share.
+pub(crate) struct GatewayState {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) registry: Arc<SessionRegistry>,
+    pub(crate) receipts: Receipts,
+    pub(crate) counts: Arc<GatewayCounts>,
+    key: GatewayKey,
+    messages: AcceptedMessages,
+    settled: mpsc::Sender<SettledChunk>,
+}
+
+/// Connections to devices of our own; clones share it.
+#[derive(Clone)]
+pub struct Gateway {
+    state: Arc<GatewayState>,
+}
+
+impl Gateway {
+    /// Starts it; the runtime must be running.
+    #[must_use]
+    pub fn start(GatewayParts { store, clock, key }: GatewayParts) -> Self {
+        let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
+        let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
+        tokio::spawn(delivery::run(Arc::clone(&registry), inbox));
+        let receipts = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
+        let messages = AcceptedMessages::default();
+        let state = GatewayState { store, clock, registry, receipts, counts, key, messages, settled };
+        Self { state: Arc::new(state) }
+    }
+
+    /// Returns what makes the secrets of devices.
+    #[must_use]
+    pub fn key(&self) -> &GatewayKey {
+        &self.state.key
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.state.store
+    }
+
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.state.clock
+    }
+
+    /// Finds out who a device is by its token and secret.
+    pub async fn login(&self, token: &str, secret: &str) -> Result<DeviceIdentity, LoginError> {
+        if !self.state.key.fits(token, secret) {
+            self.state.counts.note_refused_login();
+            return Err(LoginError::Refused);
+        }
+        self.holder(token).await
+    }
+
+    /// Finds out whose a token is, for whoever has proved otherwise that it may know.
+    pub async fn holder(&self, token: &str) -> Result<DeviceIdentity, LoginError> {
+        let refused = || {
+            self.state.counts.note_refused_login();
+            LoginError::Refused
+        };
+        let app = app_of(token).ok_or_else(refused)?;
+        let token = stentor_core::device::PushToken::new(token).map_err(|_| refused())?;
+        let found = self.state.store.holders(app, ProviderKind::Gateway, &[token]).await?;
+        let device = found.into_iter().next().flatten().filter(|device| device.retired.is_none());
+        Ok(DeviceIdentity { app, device: device.ok_or_else(refused)?.id })
+    }
+
+    /// Opens a session of a device; an older one of the same device ends. `window` is how many deliveries it may have
+    /// unconfirmed.
+    #[must_use]
+    pub fn open(&self, identity: DeviceIdentity, protocol: DeviceProtocol, window: usize) -> DeviceSession {
+        self.open_woken_by(identity, protocol, window, Arc::new(Notify::new()))
+    }
+
+    /// Opens a session that wakes its connection through `wake`, which several sessions of one connection may share.
+    #[must_use]
+    pub fn open_woken_by(
+        &self,
+        identity: DeviceIdentity,
+        protocol: DeviceProtocol,
+        window: usize,
+        wake: Arc<Notify>,
+    ) -> DeviceSession {
+        let state = Arc::new(SessionState::new(identity, protocol, window, wake));
+        DeviceSession::open(state, Arc::clone(&self.state))
+    }
+
+    /// Returns whether a device is connected to this process.
+    #[must_use]
+    pub fn is_connected(&self, device: DeviceId) -> bool {
+        self.state.registry.get(device).is_some()
+    }
+
+    /// Ends the session of a device that may connect no more.
+    pub fn cut_off(&self, device: DeviceId) {
+        if let Some(session) = self.state.registry.get(device) {
+            session.close(Closed::CutOff);
+        }
+    }
+
+    /// Ends all sessions of an app that is removed.
+    pub fn cut_off_app(&self, app: AppId) {
+        self.state.registry.of_app(app).iter().for_each(|session| session.close(Closed::CutOff));
+    }
+
+    /// Waits until all that devices have confirmed is written.
+    pub async fn flush(&self) {
+        self.state.receipts.written().await;
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn counts(&self) -> &Arc<GatewayCounts> {
+        &self.state.counts
+    }
+
+    /// Makes a picture of the counters.
+    #[must_use]
+    pub fn stats(&self) -> GatewayStats {
+        self.state.counts.stats()
+    }
+}
+
+impl SettledFeed for Gateway {
+    fn settled(&self, chunk: SettledChunk) {
+        if let Err(full) = self.state.settled.try_send(chunk) {
+            // Who is connected looks for itself: that costs a look-up each, and loses nothing.
+            let chunk = full.into_inner();
+            let connected = self.state.registry.connected(&chunk.devices);
+            connected.iter().for_each(|session| session.look_again());
+        }
+    }
+}
+
+/// What the ledger has for a device.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    pub(crate) deliveries: Vec<PendingMessage>,
+    /// Whether that is not all, or not known.
+    pub(crate) has_more: bool,
+    /// How many were dropped because too many waited.
+    pub(crate) deleted: usize,
+}
+
+impl GatewayState {
+    /// Looks up what waits for a device: the newest of each collapse key, as many as its window takes. Where the store cannot tell
+    /// it waits a moment and leaves it to the next look.
+    pub(crate) async fn waiting(&self, session: &SessionState) -> Waiting {
+        // What the device has confirmed, here or through an earlier connection, must be in the ledger before that is asked.
+        self.receipts.written().await;
+        match self.look_up(session).await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(%error, device = %session.identity().device, "what waits for a device could not be looked up");
+                tokio::time::sleep(LOOK_UP_RETRY).await;
+                Waiting { has_more: true, ..Waiting::default() }
+            }
+        }
+    }
+
+    async fn look_up(&self, session: &SessionState) -> Result<Waiting, StoreError> {
+        let DeviceIdentity { app, device } = session.identity();
+        let now = self.clock.now();
+        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, now).await?;
+        if pending.len() > PENDING_MAX_COUNT {
+            let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;
+            return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });
+        }
+        let (mut messages, mut chunks) = (Vec::new(), Vec::new());
+        for one in &pending {
+            if let Some(message) = self.messages.message(self.store.as_ref(), app, one.message).await? {
+                messages.push(message);
+                chunks.push(*one);
+            }
+        }
+        let replaced = replaced(&messages);
+        let older = chunks.iter().zip(&replaced).filter(|(_, replaced)| **replaced);
+        let older: Vec<PendingDelivery> = older.map(|(one, _)| *one).collect();
+        self.drop_all(device, &older, Reason::ReplacedByNewer).await?;
+        let kept = messages.into_iter().zip(chunks).zip(replaced).filter(|(_, replaced)| !replaced);
+        let kept = kept.map(|((message, one), _)| PendingMessage { message, chunk: one.chunk });
+        // One more than fits says that more waits.
+        let deliveries = kept.filter(|one| is_live(one, now)).take(2 * session.window()).collect();
+        Ok(Waiting { deliveries, ..Waiting::default() })
+    }
+
+    /// Drops deliveries that the device does not need any more.
+    async fn drop_all(
+        &self,
+        device: DeviceId,
+        pending: &[PendingDelivery],
+        reason: Reason,
+    ) -> Result<usize, StoreError> {
+        if pending.is_empty() {
+            return Ok(0);
+        }
+        let kind = ReceiptKind::Dropped(reason);
+        let receipts = pending.iter().map(|one| Receipt { chunk: one.chunk, device, kind }).collect();
+        let changed = self.store.receive(receipts, self.clock.now()).await?;
+        let dropped = changed.iter().filter(|changed| **changed).count();
+        self.counts.note_dropped(dropped);
+        Ok(dropped)
+    }
+
+    pub(crate) async fn confirm_earlier(
+        &self,
+        session: &Arc<SessionState>,
+        messages: &[MessageId],
+    ) -> Result<(), StoreError> {
+        let DeviceIdentity { app, device } = session.identity();
+        let named: HashSet<MessageId> = messages.iter().copied().collect();
+        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, self.clock.now()).await?;
+        let kind = ReceiptKind::Delivered;
+        let named = pending.iter().filter(|one| named.contains(&one.message));
+        let receipts = named.map(|one| Receipt { chunk: one.chunk, device, kind }).collect();
+        self.receipts.write(session, receipts);
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Who a device is: its token, by which it is sent to, and its secret, by which it proves that it is itself.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rand::Rng;
+use secrecy::{ExposeSecret, SecretString};
+use stentor_core::device::PushToken;
+use stentor_core::id::{AppId, DeviceId};
+use subtle::ConstantTimeEq;
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 24;
+/// Between the app and the random part of a token.
+const SEPARATOR: char = ':';
+
+/// A device that has proved who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceIdentity {
+    /// Its app.
+    pub app: AppId,
+    /// Its id.
+    pub device: DeviceId,
+}
+
+/// What a device is given when it registers itself.
+#[derive(Debug, Clone)]
+pub struct DeviceCredentials {
+    /// Its address: whoever may send for the app can send to it.
+    pub token: PushToken,
+    /// Proves that a connection is the device's; nobody else is ever given it.
+    pub secret: SecretString,
+}
+
+/// The installation's own secret from which the secrets of devices are made: none of them is kept, so none can be stolen from the
+/// store, and a device that is removed or has another token can use its old one no more.
+#[derive(Clone)]
+pub struct GatewayKey([u8; 32]);
+
+impl GatewayKey {
+    /// Takes 32 random bytes that are kept as long as the installation.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Makes a new token for a device of an app, with its secret.
+    #[must_use]
+    pub fn issue(&self, app: AppId) -> DeviceCredentials {
+        let mut bytes = [0_u8; TOKEN_BYTES];
+        rand::rng().fill_bytes(&mut bytes);
+        let text = format!("{app}{SEPARATOR}{}", URL_SAFE_NO_PAD.encode(bytes));
+        // Letters, digits, `_`, `-` and `:`, some 50 of them: that is always a token.
+        let token = PushToken::new(text).unwrap_or_else(|_| unreachable!("a token of visible letters"));
+        let secret = self.secret(token.expose());
+        DeviceCredentials { token, secret }
+    }
+
+    /// Returns the secret that belongs to a token, 43 letters of base64url.
+    #[must_use]
+    pub fn secret(&self, token: &str) -> SecretString {
+        URL_SAFE_NO_PAD.encode(blake3::keyed_hash(&self.0, token.as_bytes()).as_bytes()).into()
+    }
+
+    /// Returns whether a secret belongs to a token, in a time that does not depend on where it differs.
+    #[must_use]
+    pub fn fits(&self, token: &str, secret: &str) -> bool {
+        let expected = self.secret(token);
+        expected.expose_secret().as_bytes().ct_eq(secret.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for GatewayKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GatewayKey([redacted])")
+    }
+}
+
+/// Returns the app that a token says it belongs to; `None` for what is no token of the gateway.
+#[must_use]
+pub(crate) fn app_of(token: &str) -> Option<AppId> {
+    let (app, rest) = token.split_once(SEPARATOR)?;
+    (!rest.is_empty()).then(|| app.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_its_app_and_its_secret_fits_it_alone() {
+        let key = GatewayKey::new([7; 32]);
+        let app = AppId::from_raw(9);
+        let (one, other) = (key.issue(app), key.issue(app));
+        assert_eq!(app_of(one.token.expose()), Some(app));
+        assert!(key.fits(one.token.expose(), one.secret.expose_secret()));
+        assert!(!key.fits(other.token.expose(), one.secret.expose_secret()));
+        assert!(!GatewayKey::new([8; 32]).fits(one.token.expose(), one.secret.expose_secret()));
+        assert!(!key.fits(one.token.expose(), ""));
+    }
+
+    #[test]
+    fn what_is_no_token_names_no_app() {
+        for text in ["", ":", "app_", "x:y", "app_0000000000009", "app_0000000000009:"] {
+            assert_eq!(app_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_key_never_shows_itself() {
+        assert_eq!(format!("{:?}", GatewayKey::new([7; 32])), "GatewayKey([redacted])");
+    }
+}

@@ -1,0 +1,18 @@
+//! Bounds of the gateway.
+
+use std::time::Duration;
+
+/// Deliveries that a session has been given and that are not confirmed yet, unless its protocol asks for fewer.
+pub const WINDOW_MAX_COUNT: usize = 100;
+/// Deliveries that may wait for one device: when more do, they are dropped and it is told that messages were deleted.
+pub const PENDING_MAX_COUNT: usize = 1_000;
+/// Receipts that are written in one transaction.
+pub const RECEIPTS_AT_ONCE_MAX_COUNT: usize = 32_768;
+/// Settled chunks that wait to be given to connected devices; for what finds no place the devices look themselves.
+pub const SETTLED_CHUNKS_MAX_COUNT: usize = 4_096;
+/// Messages whose content is remembered.
+pub const CONTENTS_MAX_COUNT: usize = 4_096;
+/// Wait before receipts that could not be written are tried again.
+pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
+/// Wait before what waits for a device is looked up again when the store could not tell.
+pub const LOOK_UP_RETRY: Duration = Duration::from_millis(500);

@@ -1,0 +1,126 @@
+//! A device that is connected, as its protocol sees it.
+
+use std::sync::Arc;
+
+use stentor_core::id::MessageId;
+use stentor_core::ports::store::StoreError;
+
+use crate::delivery::PendingMessage;
+use crate::gateway::GatewayState;
+use crate::identity::DeviceIdentity;
+use crate::session_state::{Closed, SessionState, SessionStep};
+
+/// What there is for a device.
+#[derive(Debug)]
+pub enum News {
+    /// Messages, in order of acceptance. Each is to be confirmed by its id.
+    Messages(Vec<PendingMessage>),
+    /// So many messages were deleted because too many waited.
+    Deleted(usize),
+}
+
+/// One connected device. Dropping it ends the session; what was not confirmed waits in the ledger.
+pub struct DeviceSession {
+    state: Arc<SessionState>,
+    gateway: Arc<GatewayState>,
+}
+
+impl DeviceSession {
+    pub(crate) fn open(state: Arc<SessionState>, gateway: Arc<GatewayState>) -> Self {
+        gateway.counts.note_opened(state.protocol());
+        gateway.registry.add(&state);
+        Self { state, gateway }
+    }
+
+    /// Returns whose it is.
+    #[must_use]
+    pub fn identity(&self) -> DeviceIdentity {
+        self.state.identity()
+    }
+
+    /// Waits for what there is for the device; returns why the session is to end.
+    ///
+    /// It may be cut off at any moment and called again: nothing is lost by that.
+    pub async fn next(&self) -> Result<News, Closed> {
+        loop {
+            // Made before the step: what comes after it wakes this.
+            let woken = self.state.wake().notified();
+            if let Some(news) = self.try_next().await? {
+                return Ok(news);
+            }
+            woken.await;
+        }
+    }
+
+    /// Returns what there is for the device now, looking at the ledger where need be. For a connection that serves several devices
+    /// with one wake-up.
+    pub async fn try_next(&self) -> Result<Option<News>, Closed> {
+        loop {
+            match self.state.step(self.gateway.clock.now()) {
+                SessionStep::Give(deliveries) => {
+                    self.gateway.counts.note_deliveries(deliveries.len());
+                    return Ok(Some(News::Messages(deliveries)));
+                }
+                SessionStep::End(closed) => return Err(closed),
+                SessionStep::Wait => return Ok(None),
+                SessionStep::LookUp => {
+                    if let Some(deleted) = LookingUp::begin(&self.state).run(&self.gateway).await {
+                        return Ok(Some(News::Deleted(deleted)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
+    pub fn confirm(&self, messages: &[MessageId]) {
+        self.gateway.receipts.write(&self.state, self.state.confirm(messages));
+    }
+
+    /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.
+    pub async fn confirm_earlier(&self, messages: &[MessageId]) -> Result<(), StoreError> {
+        self.gateway.confirm_earlier(&self.state, messages).await
+    }
+
+    /// Returns how many deliveries were given and not confirmed.
+    #[must_use]
+    pub fn unconfirmed(&self) -> usize {
+        self.state.unconfirmed()
+    }
+}
+
+impl Drop for DeviceSession {
+    fn drop(&mut self) {
+        self.gateway.registry.remove(&self.state);
+        self.gateway.counts.note_closed(self.state.protocol());
+    }
+}
+
+/// Notes that a look-up is needed again, should this one be cut off.
+struct LookingUp<'a> {
+    state: &'a SessionState,
+    is_over: bool,
+}
+
+impl<'a> LookingUp<'a> {
+    const fn begin(state: &'a SessionState) -> Self {
+        Self { state, is_over: false }
+    }
+
+    /// Looks at the ledger; returns how many deliveries were dropped because too many waited.
+    async fn run(mut self, gateway: &Arc<GatewayState>) -> Option<usize> {
+        let found = gateway.waiting(self.state).await;
+        self.is_over = true;
+        let has_more = found.has_more;
+        self.state.looked(found.deliveries, has_more);
+        (found.deleted > 0).then_some(found.deleted)
+    }
+}
+
+impl Drop for LookingUp<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.state.looked(Vec::new(), true);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What is known of one connected device: what waits to be written, what is not confirmed yet, and whether the ledger must be
+//! looked at again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stentor_core::id::{ChunkId, MessageId};
+use stentor_core::ports::store::Receipt;
+use stentor_core::time::Timestamp;
+use tokio::sync::Notify;
+
+use crate::delivery::PendingMessage;
+use crate::identity::DeviceIdentity;
+use crate::stats::DeviceProtocol;
+
+/// Why a session ended from our side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// Another connection of the same device has taken its place.
+    TakenOver,
+    /// The device was removed, or has another token.
+    CutOff,
+    /// The server stops.
+    Stopping,
+}
+
+/// Whether all that waits in the ledger is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LookUp {
+    /// Something may wait in the ledger that was not given yet.
+    Needed,
+    /// The ledger is being looked at; `again` when something came meanwhile.
+    Running { again: bool },
+    /// Whatever is settled from now on is offered.
+    Done,
+}
+
+/// A delivery that the connection has been given and whose receipt is not written yet.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    message: MessageId,
+    chunk: ChunkId,
+    is_confirmed: bool,
+}
+
+/// What a connection does next.
+pub(crate) enum SessionStep {
+    /// Writes these.
+    Give(Vec<PendingMessage>),
+    /// Looks at the ledger; the session counts as looking until [`SessionState::looked`] is called.
+    LookUp,
+    /// Waits to be woken.
+    Wait,
+    /// Ends.
+    End(Closed),
+}
+
+#[derive(Debug)]
+struct SessionInner {
+    queue: VecDeque<PendingMessage>,
+    flight: Vec<Flight>,
+    look_up: LookUp,
+    closed: Option<Closed>,
+}
+
+/// One connected device. Its memory is bounded by its window.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    identity: DeviceIdentity,
+    protocol: DeviceProtocol,
+    window: usize,
+    wake: Arc<Notify>,
+    state: Mutex<SessionInner>,
+}
+
+impl SessionState {
+    pub(crate) fn new(
+        identity: DeviceIdentity,
+        protocol: DeviceProtocol,
+        window: usize,
+        wake: Arc<Notify>,
+    ) -> Self {
+        let state = SessionInner {
+            queue: VecDeque::new(),
+            flight: Vec::new(),
+            look_up: LookUp::Needed,
+            closed: None,
+        };
+        Self { identity, protocol, window: window.max(1), wake, state: Mutex::new(state) }
+    }
+
+    pub(crate) const fn identity(&self) -> DeviceIdentity {
+        self.identity
+    }
+
+    pub(crate) const fn protocol(&self) -> DeviceProtocol {
+        self.protocol
+    }
+
+    pub(crate) const fn window(&self) -> usize {
+        self.window
+    }
+
+    pub(crate) const fn wake(&self) -> &Arc<Notify> {
+        &self.wake
+    }
+
+    /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory.
+    pub(crate) fn offer(&self, delivery: &PendingMessage) {
+        let mut state = self.lock();
+        match state.look_up {
+            LookUp::Needed => return,
+            LookUp::Running { .. } => {
+                state.look_up = LookUp::Running { again: true };
+                return;
+            }
+            LookUp::Done if state.has(delivery.message.id) => return,
+            LookUp::Done if state.queue.len() + state.flight.len() >= self.window => {
+                state.look_up = LookUp::Needed;
+            }
+            LookUp::Done => state.queue.push_back(delivery.clone()),
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Makes it look at the ledger again.
+    pub(crate) fn look_again(&self) {
+        let mut state = self.lock();
+        state.look_up = match state.look_up {
+            LookUp::Running { .. } => LookUp::Running { again: true },
+            LookUp::Needed | LookUp::Done => LookUp::Needed,
+        };
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Returns what is to be done next. What it gives counts as given from then on.
+    pub(crate) fn step(&self, now: Timestamp) -> SessionStep {
+        let mut state = self.lock();
+        if let Some(closed) = state.closed {
+            return SessionStep::End(closed);
+        }
+        let deliveries: Vec<PendingMessage> = state.queue.drain(..).filter(|one| is_live(one, now)).collect();
+        if !deliveries.is_empty() {
+            let flight = |one: &PendingMessage| Flight {
+                message: one.message.id,
+                chunk: one.chunk,
+                is_confirmed: false,
+            };
+            state.flight.extend(deliveries.iter().map(flight));
+            return SessionStep::Give(deliveries);
+        }
+        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
+        if state.look_up == LookUp::Needed && state.flight.len() < self.window {
+            state.look_up = LookUp::Running { again: false };
+            return SessionStep::LookUp;
+        }
+        SessionStep::Wait
+    }
+
+    /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all.
+    pub(crate) fn looked(&self, found: Vec<PendingMessage>, has_more: bool) {
+        let mut state = self.lock();
+        let mut left = has_more;
+        for delivery in found {
+            if state.has(delivery.message.id) {
+                continue;
+            }
+            if state.queue.len() + state.flight.len() >= self.window {
+                left = true;
+                break;
+            }
+            state.queue.push_back(delivery);
+        }
+        let again = state.look_up == LookUp::Running { again: true };
+        state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
+    }
+
+    /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
+    pub(crate) fn confirm(&self, messages: &[MessageId]) -> Vec<Receipt> {
+        let mut state = self.lock();
+        let mut receipts = Vec::with_capacity(messages.len());
+        for flight in state.flight.iter_mut().filter(|flight| !flight.is_confirmed) {
+            if messages.contains(&flight.message) {
+                flight.is_confirmed = true;
+                let (chunk, device) = (flight.chunk, self.identity.device);
+                receipts.push(Receipt {
+                    chunk,
+                    device,
+                    kind: stentor_core::ports::store::ReceiptKind::Delivered,
+                });
+            }
+        }
+        receipts
+    }
+
+    /// Makes room for what was confirmed and is written: from now on the ledger says that it does not wait.
+    pub(crate) fn written(&self, receipts: &[Receipt]) {
+        let mut state = self.lock();
+        let is_written = |flight: &Flight| {
+            flight.is_confirmed && receipts.iter().any(|receipt| receipt.chunk == flight.chunk)
+        };
+        state.flight.retain(|flight| !is_written(flight));
+        let needs_look = state.look_up == LookUp::Needed;
+        drop(state);
+        if needs_look {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Returns how many deliveries it was given and has not confirmed.
+    pub(crate) fn unconfirmed(&self) -> usize {
+        self.lock().flight.iter().filter(|flight| !flight.is_confirmed).count()
+    }
+
+    /// Ends it; the first reason counts.
+    pub(crate) fn close(&self, why: Closed) {
+        self.lock().closed.get_or_insert(why);
+        self.wake.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SessionInner> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionInner {
+    fn has(&self, message: MessageId) -> bool {
+        self.flight.iter().any(|flight| flight.message == message)
+            || self.queue.iter().any(|delivery| delivery.message.id == message)
+    }
+}
+
+/// Returns whether a message has not expired.
+pub(crate) fn is_live(delivery: &PendingMessage, now: Timestamp) -> bool {
+    !delivery.message.is_expired(now)
+}

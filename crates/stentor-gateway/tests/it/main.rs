@@ -1,0 +1,4 @@
+//! What devices get, over a store in memory.
+
+mod room;
+mod sessions;

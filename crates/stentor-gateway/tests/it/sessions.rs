@@ -1,0 +1,226 @@
+//! A device gets what was accepted for it, once, in order, whether it is connected or comes later.
+
+use std::sync::Arc;
+
+use stentor_core::ports::settled::SettledFeed;
+use stentor_core::target::Target;
+use stentor_gateway::{Closed, LoginError, News};
+use stentor_storage::conformance::scene::Draft;
+
+use crate::room::{Room, given, now, to};
+use secrecy::ExposeSecret;
+
+#[tokio::test]
+async fn a_connected_device_gets_a_message_as_soon_as_it_is_settled() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let session = room.open(identity, 10);
+    assert!(now(&session).await.is_empty());
+    let message = room.send(to(&[identity.device])).await;
+    assert_eq!(given(&session).await, [message]);
+    assert_eq!(room.delivered(message).await, 0, "nobody has confirmed it");
+    session.confirm(&[message]);
+    room.gateway.flush().await;
+    assert_eq!(room.delivered(message).await, 1);
+}
+
+#[tokio::test]
+async fn a_device_that_comes_later_gets_what_waits_in_order_of_acceptance() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let (other, _) = room.device().await;
+    let one = room.send(to(&[identity.device])).await;
+    let two = room.send(Draft::to(Target::Everyone).ttl(1_000)).await;
+    let foreign = room.send(to(&[other.device])).await;
+    let session = room.open(identity, 10);
+    assert_eq!(given(&session).await, [one, two]);
+    assert_eq!(given(&room.open(other, 10)).await, [two, foreign]);
+}
+
+#[tokio::test]
+async fn what_was_confirmed_is_not_given_again_and_what_was_not_is() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let one = room.send(to(&[identity.device])).await;
+    let two = room.send(to(&[identity.device])).await;
+    let session = room.open(identity, 10);
+    assert_eq!(given(&session).await, [one, two]);
+    session.confirm(&[one]);
+    drop(session);
+    let session = room.open(identity, 10);
+    assert_eq!(given(&session).await, [two]);
+    session.confirm(&[two, two]);
+    session.confirm(&[two, one]);
+    room.gateway.flush().await;
+    assert_eq!((room.delivered(one).await, room.delivered(two).await), (1, 1));
+    assert!(now(&session).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_device_says_at_its_return_what_it_got_before() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let one = room.send(to(&[identity.device])).await;
+    let two = room.send(to(&[identity.device])).await;
+    drop(given(&room.open(identity, 10)).await);
+    let session = room.open(identity, 10);
+    session.confirm_earlier(&[one]).await.expect("told");
+    assert_eq!(given(&session).await, [two]);
+    room.gateway.flush().await;
+    assert_eq!(room.delivered(one).await, 1);
+}
+
+#[tokio::test]
+async fn no_more_is_given_than_the_window_until_some_is_confirmed() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let session = room.open(identity, 2);
+    assert!(now(&session).await.is_empty());
+    let mut sent = Vec::new();
+    for _ in 0..5 {
+        sent.push(room.send(to(&[identity.device])).await);
+    }
+    let mut got = Vec::new();
+    while got.len() < 5 {
+        let some = given(&session).await;
+        assert!(session.unconfirmed() <= 2);
+        session.confirm(&some);
+        got.extend(some);
+    }
+    assert_eq!(got, sent);
+}
+
+#[tokio::test]
+async fn a_second_connection_takes_the_session_over() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let first = room.open(identity, 10);
+    let message = room.send(to(&[identity.device])).await;
+    let second = room.open(identity, 10);
+    assert_eq!(first.next().await.expect_err("over"), Closed::TakenOver);
+    drop(first);
+    assert!(room.gateway.is_connected(identity.device), "the older one does not take the newer one along");
+    assert_eq!(given(&second).await, [message]);
+}
+
+#[tokio::test]
+async fn of_messages_that_collapse_the_newest_alone_is_given() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let older = room.send(to(&[identity.device]).collapsing("score")).await;
+    let plain = room.send(to(&[identity.device])).await;
+    let newer = room.send(to(&[identity.device]).collapsing("score")).await;
+    let session = room.open(identity, 10);
+    assert_eq!(given(&session).await, [plain, newer]);
+    session.confirm(&[plain, newer]);
+    drop(session);
+    let session = room.open(identity, 10);
+    assert!(now(&session).await.is_empty(), "what was replaced does not come back");
+    assert_eq!(room.delivered(older).await, 0);
+}
+
+#[tokio::test]
+async fn what_has_expired_is_not_given() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    room.send(to(&[identity.device]).ttl(20)).await;
+    let long = room.send(to(&[identity.device]).ttl(600)).await;
+    room.set_seconds(21);
+    assert_eq!(given(&room.open(identity, 10)).await, [long]);
+}
+
+#[tokio::test]
+async fn a_device_for_which_too_much_waits_is_told_that_it_was_deleted() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    for _ in 0..=stentor_gateway::limits::PENDING_MAX_COUNT {
+        room.send(to(&[identity.device])).await;
+    }
+    let session = room.open(identity, 10);
+    match session.next().await {
+        Ok(News::Deleted(count)) => assert_eq!(count, stentor_gateway::limits::PENDING_MAX_COUNT + 1),
+        other => panic!("not told: {other:?}"),
+    }
+    let after = room.send(to(&[identity.device])).await;
+    assert_eq!(given(&session).await, [after]);
+}
+
+/// R16: whatever the order of connecting, settling and telling, each message is given once.
+#[tokio::test]
+async fn r16_a_device_that_reconnects_around_store_and_look_up_gets_each_message_once() {
+    let room = Arc::new(Room::new().await);
+    let (identity, _) = room.device().await;
+    let mut got = Vec::new();
+    let mut sent = Vec::new();
+    for round in 0..200_usize {
+        let (message, settled) = room.send_quietly(to(&[identity.device])).await;
+        sent.push(message);
+        let session = room.open(identity, 10);
+        if round % 4 == 0 {
+            got.extend(confirmed(&session, now(&session).await));
+        }
+        // What the pipeline tells comes late, early, or twice.
+        for chunk in settled.iter().chain(settled.iter().filter(|_| round % 3 == 0)) {
+            room.gateway.settled(chunk.clone());
+        }
+        if round % 2 == 0 {
+            tokio::task::yield_now().await;
+        }
+        while got.len() < sent.len() {
+            got.extend(confirmed(&session, given(&session).await));
+        }
+    }
+    assert_eq!(got, sent);
+}
+
+fn confirmed(
+    session: &stentor_gateway::DeviceSession,
+    messages: Vec<stentor_core::id::MessageId>,
+) -> Vec<stentor_core::id::MessageId> {
+    session.confirm(&messages);
+    messages
+}
+
+#[tokio::test]
+async fn where_it_is_not_known_what_was_settled_the_ledger_says_it() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let session = room.open(identity, 10);
+    assert!(now(&session).await.is_empty());
+    let (message, settled) = room.send_quietly(to(&[identity.device])).await;
+    for chunk in settled {
+        room.gateway.settled(stentor_core::ports::settled::SettledChunk { is_certain: false, ..chunk });
+    }
+    assert_eq!(given(&session).await, [message]);
+}
+
+#[tokio::test]
+async fn only_the_secret_of_its_token_lets_a_device_in() {
+    let room = Room::new().await;
+    let (identity, credentials) = room.device().await;
+    let token = credentials.token.expose();
+    let login = room.gateway.login(token, credentials.secret.expose_secret()).await;
+    assert_eq!(login, Ok(identity));
+    let stranger = room.gateway.key().issue(room.app);
+    let refused = [
+        (token, "wrong"),
+        (token, stranger.secret.expose_secret()),
+        (stranger.token.expose(), stranger.secret.expose_secret()),
+        ("", ""),
+    ];
+    for (token, secret) in refused {
+        assert_eq!(room.gateway.login(token, secret).await, Err(LoginError::Refused));
+    }
+    room.store.remove_device(room.app, identity.device).await.expect("removed");
+    let login = room.gateway.login(token, credentials.secret.expose_secret()).await;
+    assert_eq!(login, Err(LoginError::Refused), "a lost device is cut off");
+}
+
+#[tokio::test]
+async fn a_device_that_is_cut_off_learns_it_at_once() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let session = room.open(identity, 10);
+    room.gateway.cut_off(identity.device);
+    assert_eq!(session.next().await.expect_err("over"), Closed::CutOff);
+}

@@ -1,0 +1,54 @@
+//! What waits for the gateway's devices, and what they confirm.
+
+use async_trait::async_trait;
+use stentor_core::campaign::CampaignState;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::ledger;
+use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptStore, StoreError};
+use stentor_core::time::Timestamp;
+
+use super::MemoryStore;
+use super::state::{CampaignRow, Tables};
+
+#[async_trait]
+impl ReceiptStore for MemoryStore {
+    async fn pending(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<PendingDelivery>, StoreError> {
+        let state = self.lock();
+        let is_live = |row: &&CampaignRow| {
+            let campaign = &row.campaign;
+            campaign.app == app && campaign.expires_at > now && campaign.state != CampaignState::Canceled
+        };
+        let live = state.campaigns.values().filter(is_live);
+        Ok(live.filter_map(|row| state.awaited(row, device)).take(limit).collect())
+    }
+
+    async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        self.lock().with_books(now, |ledger| {
+            let mut replies = Vec::with_capacity(receipts.len());
+            for receipt in &receipts {
+                replies.extend(ledger::receive(ledger, std::slice::from_ref(receipt))?);
+            }
+            Ok(replies)
+        })
+    }
+}
+
+impl Tables {
+    /// Finds the delivery of a campaign that a device of the gateway may still confirm.
+    fn awaited(&self, row: &CampaignRow, device: DeviceId) -> Option<PendingDelivery> {
+        let mut chunks = self.chunks_of(row, device);
+        let found = chunks.find(|(chunk, at)| {
+            chunk.facts.lane.provider == ProviderKind::Gateway
+                && chunk.records.get(*at).is_some_and(|record| record.awaits_receipt())
+        });
+        let (message, expires_at) = (row.message.id, row.campaign.expires_at);
+        found.map(|(chunk, _)| PendingDelivery { message, chunk: chunk.facts.id, expires_at })
+    }
+}
