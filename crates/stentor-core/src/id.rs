@@ -101,6 +101,8 @@ ids! {
     ChunkId = "chk";
     /// An entry of the audit trail.
     AuditId = "aud";
+    /// What a device sent to its app.
+    UpstreamId = "ups";
 }
 
 impl From<MessageId> for CampaignId {

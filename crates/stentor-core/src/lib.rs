@@ -31,6 +31,7 @@ pub mod settlement;
 pub mod target;
 pub mod time;
 pub mod topic;
+pub mod upstream;
 pub mod user;
 pub mod varint;
 pub mod word;

@@ -53,3 +53,14 @@ pub const DATA_ENTRIES_MAX_COUNT: usize = 256;
 /// Deepest nesting of a value below a field of an override: well below what the parsers of JSON take (127), so that
 /// records that hold it deeper can be read back.
 pub const OVERRIDE_DEPTH_MAX_LEVELS: usize = 32;
+
+/// Longest name that a device gives to a message of its own.
+pub const UPSTREAM_KEY_MAX_BYTES: usize = 100;
+/// Largest message of a device, as JSON.
+pub const UPSTREAM_BODY_MAX_BYTES: usize = 4_096;
+/// Messages of one device that may wait for its app.
+pub const UPSTREAM_PER_DEVICE_MAX_COUNT: usize = 100;
+/// Longest name of an agent, or of a channel of one.
+pub const CHANNEL_NAME_MAX_BYTES: usize = 512;
+/// Channels of one agent.
+pub const CHANNELS_PER_AGENT_MAX_COUNT: usize = 500;

@@ -4,18 +4,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
 use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 
 use crate::accepted_messages::AcceptedMessages;
 use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
-use crate::limits::{LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
+use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
 use crate::receipts::Receipts;
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
@@ -39,6 +39,8 @@ pub struct GatewayParts {
     pub store: Arc<dyn Store>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Numbers for what devices send.
+    pub ids: Arc<IdSource>,
     /// Makes the secrets of devices.
     pub key: GatewayKey,
 }
@@ -53,6 +55,8 @@ pub(crate) struct GatewayState {
     key: GatewayKey,
     messages: AcceptedMessages,
     settled: mpsc::Sender<SettledChunk>,
+    ids: Arc<IdSource>,
+    arrivals: broadcast::Sender<AppId>,
 }
 
 /// Connections to devices of our own; clones share it.
@@ -64,13 +68,15 @@ pub struct Gateway {
 impl Gateway {
     /// Starts it; the runtime must be running.
     #[must_use]
-    pub fn start(GatewayParts { store, clock, key }: GatewayParts) -> Self {
+    pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         tokio::spawn(delivery::run(Arc::clone(&registry), inbox));
         let receipts = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
         let messages = AcceptedMessages::default();
-        let state = GatewayState { store, clock, registry, receipts, counts, key, messages, settled };
+        let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
+        let state =
+            GatewayState { store, clock, registry, receipts, counts, key, messages, settled, ids, arrivals };
         Self { state: Arc::new(state) }
     }
 
@@ -90,6 +96,14 @@ impl Gateway {
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.state.clock
+    }
+
+    pub(crate) fn ids(&self) -> &IdSource {
+        &self.state.ids
+    }
+
+    pub(crate) fn arrivals(&self) -> &broadcast::Sender<AppId> {
+        &self.state.arrivals
     }
 
     /// Finds out who a device is by its token and secret.

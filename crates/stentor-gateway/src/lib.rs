@@ -16,14 +16,18 @@ mod gateway;
 mod identity;
 pub mod limits;
 mod receipts;
+mod registration;
 mod registry;
 mod session;
 mod session_state;
 mod stats;
+mod upstream;
 
 pub use delivery::PendingMessage;
 pub use gateway::{Gateway, GatewayParts, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};
+pub use registration::DeviceDetails;
 pub use session::{DeviceSession, News};
 pub use session_state::Closed;
 pub use stats::{DeviceProtocol, GatewayCounts, GatewayStats};
+pub use upstream::{UpstreamDraft, UpstreamError};

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// Longest time that a message of a device may wait for its app: four weeks, as GCM and FCM have it.
+pub const UPSTREAM_TTL_MAX: Duration = Duration::from_secs(28 * 24 * 3_600);
+/// Arrivals from devices that a listener may fall behind before it must look at the store.
+pub const ARRIVALS_MAX_COUNT: usize = 1_024;
+
 /// Deliveries that a session has been given and that are not confirmed yet, unless its protocol asks for fewer.
 pub const WINDOW_MAX_COUNT: usize = 100;
 /// Deliveries that may wait for one device: when more do, they are dropped and it is told that messages were deleted.

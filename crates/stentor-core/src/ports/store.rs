@@ -13,6 +13,7 @@ mod pipeline;
 mod receipts;
 mod registry;
 mod schedules;
+mod upstream;
 
 pub use apps::AppStore;
 pub use audit::{AuditFilter, AuditStore, Change, Changed, NewAuditEntry};
@@ -29,6 +30,7 @@ pub use pipeline::{
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
+pub use upstream::{Channel, UpstreamStore};
 
 /// Why a store could not do as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +74,7 @@ pub trait Store:
     + ScheduleStore
     + PipelineStore
     + ReceiptStore
+    + UpstreamStore
 {
 }
 
@@ -87,5 +90,6 @@ impl<T> Store for T where
         + ScheduleStore
         + PipelineStore
         + ReceiptStore
+        + UpstreamStore
 {
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use stentor_core::device::{ProviderKind, PushToken, Registration};
-use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
 use stentor_core::ports::store::Store;
@@ -42,8 +42,12 @@ impl Room {
         let app = Scene::new(store.as_ref()).await.app;
         let clock = Arc::new(HandClock::default());
         clock.0.store(10, Ordering::SeqCst);
-        let parts =
-            GatewayParts { store: store.clone(), clock: clock.clone(), key: GatewayKey::new([1; 32]) };
+        let parts = GatewayParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(IdSource::after(0)),
+            key: GatewayKey::new([1; 32]),
+        };
         Self { gateway: Gateway::start(parts), store, clock, app, sent: AtomicU64::new(0) }
     }
 

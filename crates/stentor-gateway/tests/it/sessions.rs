@@ -224,3 +224,38 @@ async fn a_device_that_is_cut_off_learns_it_at_once() {
     room.gateway.cut_off(identity.device);
     assert_eq!(session.next().await.expect_err("over"), Closed::CutOff);
 }
+
+#[tokio::test]
+async fn a_device_with_a_new_token_is_in_with_that_alone_and_misses_nothing() {
+    let room = Room::new().await;
+    let (identity, old) = room.device().await;
+    let message = room.send(to(&[identity.device])).await;
+    let new = room.gateway.rotate(identity).await.expect("rotated");
+    let login = room.gateway.login(old.token.expose(), old.secret.expose_secret()).await;
+    assert_eq!(login, Err(LoginError::Refused));
+    let login = room.gateway.login(new.token.expose(), new.secret.expose_secret()).await;
+    assert_eq!(login, Ok(identity));
+    assert_eq!(given(&room.open(identity, 10)).await, [message]);
+    let replaced = room.store.replaced_tokens(room.app, &[old.token.expose().to_owned()]).await;
+    assert_eq!(replaced, Ok(vec![Some(identity.device)]), "the old token leads to the device");
+}
+
+#[tokio::test]
+async fn what_a_device_sends_is_kept_once_and_told() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let mut arrivals = room.gateway.upstream_arrivals();
+    let draft = || stentor_gateway::UpstreamDraft {
+        key: "m-1".to_owned(),
+        data: serde_json::Map::from_iter([("a".to_owned(), "b".into())]),
+        ttl: std::time::Duration::from_secs(60),
+    };
+    assert_eq!(room.gateway.keep_upstream(identity, draft()).await, Ok(true));
+    assert_eq!(room.gateway.keep_upstream(identity, draft()).await, Ok(false));
+    assert_eq!(arrivals.recv().await, Ok(room.app));
+    let page = stentor_storage::conformance::scene::first(10);
+    let waiting =
+        room.store.waiting_upstream(room.app, page, stentor_storage::conformance::scene::at(11)).await;
+    let waiting = waiting.expect("listed");
+    assert_eq!((waiting.len(), waiting[0].body.as_str()), (1, r#"{"a":"b"}"#));
+}

@@ -232,6 +232,15 @@ macro_rules! store_suite {
                     a_crash_while_paused_leaves_chunks_waiting
                     a_lease_that_ran_out_is_released_like_a_crash
                 }
+                upstream {
+                    what_a_device_sends_waits_until_it_is_taken_over
+                    the_same_message_of_a_device_is_kept_once_even_after_it_was_taken_over
+                    of_one_device_only_so_many_wait
+                    a_dead_letter_waits_no_more_and_can_be_revived
+                    what_has_expired_is_forgotten
+                    a_program_has_its_channels_and_only_so_many
+                    a_token_that_was_replaced_leads_to_its_device
+                }
                 schedules {
                     a_message_that_is_due_later_waits
                     a_message_is_only_kept_and_begins_as_soon_as_asked

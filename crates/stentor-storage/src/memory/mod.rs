@@ -18,6 +18,7 @@ mod rows;
 mod schedules;
 mod state;
 mod topics;
+mod upstream;
 mod users;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

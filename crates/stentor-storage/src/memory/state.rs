@@ -11,14 +11,15 @@ use stentor_core::chunk::{ChunkState, Ticket};
 use stentor_core::delivery::Record;
 use stentor_core::device::{Device, ProviderKind, PushToken};
 use stentor_core::group::Member;
-use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, ScheduleId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, KeyId, ScheduleId, UpstreamId};
 use stentor_core::ledger::{Books, Chunk};
 use stentor_core::message::Message;
 use stentor_core::name::{ExternalId, GroupName, IdempotencyKey, ServiceName, TopicName};
-use stentor_core::ports::store::{StoreError, StoredReply};
+use stentor_core::ports::store::{Channel, StoreError, StoredReply};
 use stentor_core::published::PublishedService;
 use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamMessage;
 
 /// Everything that is kept.
 #[derive(Clone, Default)]
@@ -39,6 +40,24 @@ pub(super) struct Tables {
     pub(super) last_device: u64,
     pub(super) last_chunk: u64,
     pub(super) last_instance: u64,
+    pub(super) upstream: BTreeMap<UpstreamId, UpstreamRow>,
+    pub(super) channels: BTreeMap<String, BTreeMap<String, Channel>>,
+    pub(super) replaced_tokens: BTreeMap<(AppId, String), DeviceId>,
+}
+
+/// A message of a device.
+#[derive(Clone)]
+pub(super) struct UpstreamRow {
+    pub(super) message: UpstreamMessage,
+    pub(super) is_settled: bool,
+    /// Why nobody takes it over.
+    pub(super) dead: Option<String>,
+}
+
+impl UpstreamRow {
+    pub(super) const fn waits(&self) -> bool {
+        !self.is_settled && self.dead.is_none()
+    }
 }
 
 /// An app with what belongs to it, apart from its campaigns.

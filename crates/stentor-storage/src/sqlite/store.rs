@@ -46,6 +46,7 @@ mod tokens;
 mod topics;
 mod turns;
 mod unlisted;
+mod upstream;
 mod users;
 mod vault;
 

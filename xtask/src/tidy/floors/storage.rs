@@ -12,7 +12,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["collapse", "history", "leftovers"],
         &["accounts", "members", "tokens", "topics"],
         &["registrar", "removal"],
-        &["apps", "condition", "contents", "groups", "register", "registry", "unlisted", "users"],
+        &["apps", "condition", "contents", "groups", "register", "registry", "unlisted", "upstream", "users"],
         &["devices", "targets"],
         &["audience", "rows"],
         &["expand", "lease", "receipts", "start"],

@@ -21,4 +21,5 @@ pub mod restart;
 pub mod schedules;
 pub mod tokens;
 pub mod topics;
+pub mod upstream;
 pub mod users;

@@ -1,0 +1,96 @@
+use async_trait::async_trait;
+
+use super::{Page, StoreError};
+use crate::id::{AppId, DeviceId, UpstreamId};
+use crate::time::Timestamp;
+use crate::upstream::UpstreamMessage;
+
+/// One registration of a program that holds several through one connection, as a browser does for its sites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// Its name within the program.
+    pub name: String,
+    /// Whose device it is.
+    pub app: AppId,
+    /// The device.
+    pub device: DeviceId,
+}
+
+/// What the gateway keeps beside the ledger.
+#[async_trait]
+pub trait UpstreamStore: Send + Sync {
+    /// Keeps messages of devices, each unless the same device has sent one of the same key; reply i says whether message i is new.
+    /// LimitReached when more of one device would wait than may; then nothing is kept.
+    async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError>;
+
+    /// Lists messages of an app's devices that wait, in order, after the page's cursor.
+    async fn waiting_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError>;
+
+    /// Counts one more attempt to hand these over.
+    async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError>;
+
+    /// Notes that messages were taken over by whoever speaks for the app; returns how many waited.
+    async fn settle_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        now: Timestamp,
+    ) -> Result<u64, StoreError>;
+
+    /// Puts a message on the list of dead letters, with the reason; it waits no more.
+    async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError>;
+
+    /// Lists dead letters with their reasons, in order, after the page's cursor.
+    async fn dead_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+    ) -> Result<Vec<(UpstreamMessage, String)>, StoreError>;
+
+    /// Lets dead letters wait again, until `expires_at`; returns how many were dead.
+    async fn revive_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        expires_at: Timestamp,
+    ) -> Result<u64, StoreError>;
+
+    /// Forgets messages that were taken over or have expired, dead letters only when they expired before `dead_before`; at most
+    /// `limit`. Returns how many went.
+    async fn prune_upstream(
+        &self,
+        now: Timestamp,
+        dead_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError>;
+
+    /// Keeps a channel of a program; one of the same name is replaced. LimitReached when it would have too many.
+    async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError>;
+
+    /// Lists the channels of a program, by name.
+    async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError>;
+
+    /// Forgets a channel; returns whether it was there.
+    async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError>;
+
+    /// Remembers that a device's former token stands for its present one.
+    async fn keep_replaced_token(
+        &self,
+        app: AppId,
+        token: &str,
+        device: DeviceId,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Finds the devices that once had these tokens; `None` where none did, or the device is gone.
+    async fn replaced_tokens(
+        &self,
+        app: AppId,
+        tokens: &[String],
+    ) -> Result<Vec<Option<DeviceId>>, StoreError>;
+}

@@ -1,0 +1,42 @@
+//! Messages of devices to whoever speaks for their app.
+
+use crate::error::Invalid;
+use crate::id::{AppId, DeviceId, UpstreamId};
+use crate::limits::{UPSTREAM_BODY_MAX_BYTES, UPSTREAM_KEY_MAX_BYTES};
+use crate::time::Timestamp;
+
+/// A message of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamMessage {
+    /// Its id, in order of acceptance.
+    pub id: UpstreamId,
+    /// Whose device sent it.
+    pub app: AppId,
+    /// The device.
+    pub device: DeviceId,
+    /// The device's own name for it: the same again from the same device is the same message.
+    pub key: String,
+    /// What it says, as the text of a JSON object.
+    pub body: String,
+    /// When it was kept.
+    pub created_at: Timestamp,
+    /// When nobody needs it any more.
+    pub expires_at: Timestamp,
+    /// How often it was handed over; above one it may have been worked on before.
+    pub attempts: u32,
+}
+
+impl UpstreamMessage {
+    /// Checks the bounds of what a device says.
+    pub fn checked(self) -> Result<Self, Invalid> {
+        let fits = (1..=UPSTREAM_KEY_MAX_BYTES).contains(&self.key.len());
+        if !fits || !self.key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let problem = format!("must be 1 to {UPSTREAM_KEY_MAX_BYTES} bytes of visible ASCII");
+            return Err(Invalid::new("message_id", problem));
+        }
+        if self.body.len() > UPSTREAM_BODY_MAX_BYTES {
+            return Err(Invalid::new("data", format!("at most {UPSTREAM_BODY_MAX_BYTES} bytes as JSON")));
+        }
+        Ok(self)
+    }
+}

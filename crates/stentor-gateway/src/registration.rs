@@ -1,0 +1,75 @@
+//! Devices that register themselves, and change their tokens.
+
+use stentor_core::device::{DevicePatch, Platform, ProviderKind, Registration};
+use stentor_core::id::AppId;
+use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::ports::store::StoreError;
+
+use crate::gateway::Gateway;
+use crate::identity::{DeviceCredentials, DeviceIdentity};
+
+/// What a device tells of itself when it registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceDetails {
+    /// OS family.
+    pub platform: Platform,
+    /// Whose device it is.
+    pub user: Option<ExternalId>,
+    /// Language of its user.
+    pub locale: Option<Locale>,
+    /// Time zone of its user.
+    pub time_zone: Option<TimeZoneName>,
+    /// Marks.
+    pub tags: Vec<Tag>,
+    /// Topics to subscribe to.
+    pub topics: Vec<TopicName>,
+}
+
+impl DeviceDetails {
+    /// Starts with nothing optional.
+    #[must_use]
+    pub const fn new(platform: Platform) -> Self {
+        let (user, locale, time_zone) = (None, None, None);
+        Self { platform, user, locale, time_zone, tags: Vec::new(), topics: Vec::new() }
+    }
+}
+
+impl Gateway {
+    /// Registers a new device of an app; returns what it proves itself with from then on. Whether it may, the caller has found out.
+    pub async fn register_device(
+        &self,
+        app: AppId,
+        told: DeviceDetails,
+    ) -> Result<(DeviceIdentity, DeviceCredentials), StoreError> {
+        let credentials = self.key().issue(app);
+        let DeviceDetails { platform, user, locale, time_zone, tags, topics } = told;
+        let base = Registration::new(platform, ProviderKind::Gateway, credentials.token.clone());
+        let registration = Registration { user, locale, time_zone, tags, topics, ..base };
+        let registration =
+            registration.checked().map_err(|invalid| StoreError::Conflict(invalid.to_string()))?;
+        let registered = self.store().register(app, &[registration], self.clock().now()).await?;
+        let device = registered.first().ok_or(StoreError::NotFound("device"))?.device;
+        Ok((DeviceIdentity { app, device }, credentials))
+    }
+
+    /// Returns a device another token and secret. The old ones open nothing from then on; whoever sends to the old token reaches
+    /// the device and is told the new one.
+    pub async fn rotate(&self, identity: DeviceIdentity) -> Result<DeviceCredentials, StoreError> {
+        let DeviceIdentity { app, device } = identity;
+        let before = self.store().device(app, device).await?.registration.token;
+        let credentials = self.key().issue(app);
+        let now = self.clock().now();
+        // Before the change: a crash between the two leaves a remark about a token that is still the device's.
+        self.store().keep_replaced_token(app, before.expose(), device, now).await?;
+        let patch = DevicePatch { token: Some(credentials.token.clone()), ..DevicePatch::default() };
+        self.store().update_device(app, device, &patch, now).await?;
+        Ok(credentials)
+    }
+
+    /// Removes a device that wants no messages any more, and ends its session.
+    pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
+        let done = self.store().remove_device(identity.app, identity.device).await;
+        self.cut_off(identity.device);
+        done
+    }
+}

@@ -1,0 +1,119 @@
+//! Messages of devices to their apps, channels and replaced tokens.
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, DeviceId, UpstreamId};
+use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
+use stentor_core::ports::store::{Channel, Store, StoreError};
+use stentor_core::upstream::UpstreamMessage;
+
+use crate::conformance::scene::{Scene, after, at, first};
+
+fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
+    UpstreamMessage {
+        id: UpstreamId::from_raw(id),
+        app,
+        device: DeviceId::from_raw(device),
+        key: key.to_owned(),
+        body: "{}".to_owned(),
+        created_at: at(0),
+        expires_at: at(100),
+        attempts: 0,
+    }
+}
+
+async fn ids(store: &dyn Store, app: AppId, now: i64) -> Vec<u64> {
+    let waiting = store.waiting_upstream(app, first(100), at(now)).await.expect("listed");
+    waiting.iter().map(|one| one.id.raw()).collect()
+}
+
+pub async fn what_a_device_sends_waits_until_it_is_taken_over(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let (app, stranger) = (scene.app, AppId::from_raw(99));
+    let (one, two) = (message(app, 1, 5, "a"), message(app, 2, 6, "a"));
+    assert_eq!(store.keep_upstream(vec![one.clone(), two]).await, Ok(vec![true, true]));
+    assert_eq!(store.waiting_upstream(app, first(1), at(1)).await, Ok(vec![one.clone()]));
+    assert_eq!(store.waiting_upstream(app, after(5, 9), at(1)).await.expect("listed").len(), 1);
+    assert_eq!(ids(store, stranger, 1).await, Vec::<u64>::new());
+    store.note_upstream_attempt(app, &[one.id]).await.expect("noted");
+    assert_eq!(store.waiting_upstream(app, first(1), at(1)).await.expect("listed")[0].attempts, 1);
+    assert_eq!(store.settle_upstream(stranger, &[one.id], at(1)).await, Ok(0));
+    assert_eq!(store.settle_upstream(app, &[one.id, one.id], at(1)).await, Ok(1));
+    assert_eq!(ids(store, app, 1).await, [6]);
+}
+
+pub async fn the_same_message_of_a_device_is_kept_once_even_after_it_was_taken_over(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    assert_eq!(store.keep_upstream(vec![message(app, 1, 5, "a")]).await, Ok(vec![true]));
+    assert_eq!(store.keep_upstream(vec![message(app, 1, 6, "a")]).await, Ok(vec![false]));
+    store.settle_upstream(app, &[UpstreamId::from_raw(5)], at(1)).await.expect("settled");
+    assert_eq!(store.keep_upstream(vec![message(app, 1, 7, "a")]).await, Ok(vec![false]));
+    assert!(ids(store, app, 1).await.is_empty());
+}
+
+pub async fn of_one_device_only_so_many_wait(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let many = UPSTREAM_PER_DEVICE_MAX_COUNT as u64;
+    let all = (1..=many).map(|id| message(app, 1, id, &id.to_string())).collect();
+    store.keep_upstream(all).await.expect("kept");
+    let more = vec![message(app, 2, many + 1, "x"), message(app, 1, many + 2, "x")];
+    assert!(matches!(store.keep_upstream(more).await, Err(StoreError::LimitReached(_))));
+    let waiting = store.waiting_upstream(app, first(1_000), at(1)).await.expect("listed");
+    assert_eq!(waiting.len() as u64, many, "all or nothing");
+    store.settle_upstream(app, &[UpstreamId::from_raw(1)], at(1)).await.expect("settled");
+    assert_eq!(store.keep_upstream(vec![message(app, 1, many + 2, "x")]).await, Ok(vec![true]));
+}
+
+pub async fn a_dead_letter_waits_no_more_and_can_be_revived(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let one = message(app, 1, 5, "a");
+    store.keep_upstream(vec![one.clone()]).await.expect("kept");
+    store.bury_upstream(app, one.id, "refused ten times").await.expect("buried");
+    assert!(ids(store, app, 1).await.is_empty());
+    let dead = store.dead_upstream(app, first(10)).await.expect("listed");
+    assert_eq!(dead, [(one.clone(), "refused ten times".to_owned())]);
+    assert_eq!(store.settle_upstream(app, &[one.id], at(1)).await, Ok(0));
+    assert_eq!(store.revive_upstream(app, &[one.id, one.id], at(500)).await, Ok(1));
+    assert_eq!(ids(store, app, 400).await, [5]);
+    assert!(store.dead_upstream(app, first(10)).await.expect("listed").is_empty());
+}
+
+pub async fn what_has_expired_is_forgotten(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let (one, two) = (message(app, 1, 5, "a"), message(app, 1, 6, "b"));
+    store.keep_upstream(vec![one, two.clone()]).await.expect("kept");
+    store.bury_upstream(app, two.id, "why").await.expect("buried");
+    assert!(ids(store, app, 100).await.is_empty());
+    assert_eq!(store.prune_upstream(at(101), at(50), 10).await, Ok(1));
+    assert_eq!(store.dead_upstream(app, first(10)).await.expect("listed").len(), 1);
+    assert_eq!(store.prune_upstream(at(300), at(200), 10).await, Ok(1));
+}
+
+pub async fn a_program_has_its_channels_and_only_so_many(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let channel = |number: usize| Channel {
+        name: format!("c{number:04}"),
+        app,
+        device: DeviceId::from_raw(number as u64),
+    };
+    for number in 0..CHANNELS_PER_AGENT_MAX_COUNT {
+        store.put_channel("agent", &channel(number)).await.expect("kept");
+    }
+    let more = store.put_channel("agent", &channel(9_999)).await;
+    assert!(matches!(more, Err(StoreError::LimitReached(_))));
+    store.put_channel("agent", &channel(3)).await.expect("the same again");
+    store.put_channel("other", &channel(9_999)).await.expect("another program's");
+    assert_eq!(store.remove_channel("agent", "c0003").await, Ok(true));
+    assert_eq!(store.remove_channel("agent", "c0003").await, Ok(false));
+    let left = store.channels("agent").await.expect("listed");
+    assert_eq!((left.len(), &left[0]), (CHANNELS_PER_AGENT_MAX_COUNT - 1, &channel(0)));
+}
+
+pub async fn a_token_that_was_replaced_leads_to_its_device(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    store.keep_replaced_token(scene.app, "old", device, at(1)).await.expect("kept");
+    let asked = ["old".to_owned(), "unknown".to_owned()];
+    assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![Some(device), None]));
+    store.remove_device(scene.app, device).await.expect("removed");
+    assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![None, None]));
+}

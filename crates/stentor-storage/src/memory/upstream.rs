@@ -1,0 +1,187 @@
+//! Messages of devices to their apps, channels of programs, and tokens that were replaced.
+
+use async_trait::async_trait;
+use stentor_core::id::{AppId, DeviceId, UpstreamId};
+use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
+use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamMessage;
+
+use super::MemoryStore;
+use super::state::{Tables, UpstreamRow};
+
+#[async_trait]
+impl UpstreamStore for MemoryStore {
+    async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError> {
+        let state = &mut *self.lock();
+        let before = state.upstream.clone();
+        let kept: Result<Vec<bool>, StoreError> =
+            messages.into_iter().map(|message| state.keep(message)).collect();
+        if kept.is_err() {
+            state.upstream = before;
+        }
+        kept
+    }
+
+    async fn waiting_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        let state = self.lock();
+        let live = state.upstream_after(app, page.after).filter(|row| row.message.expires_at > now);
+        Ok(live.filter(|row| row.waits()).take(page.limit).map(|row| row.message.clone()).collect())
+    }
+
+    async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
+        self.lock().each_upstream(app, ids, |row| row.message.attempts += 1);
+        Ok(())
+    }
+
+    async fn settle_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        _now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let mut settled = 0;
+        self.lock().each_upstream(app, ids, |row| {
+            settled += u64::from(row.waits());
+            row.is_settled |= row.waits();
+        });
+        Ok(settled)
+    }
+
+    async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        let bury = |row: &mut UpstreamRow| {
+            if row.waits() {
+                row.dead = Some(reason.to_owned());
+            }
+        };
+        self.lock().each_upstream(app, &[id], bury);
+        Ok(())
+    }
+
+    async fn dead_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+    ) -> Result<Vec<(UpstreamMessage, String)>, StoreError> {
+        let state = self.lock();
+        let dead = state.upstream_after(app, page.after);
+        let dead = dead.filter_map(|row| Some((row.message.clone(), row.dead.clone()?)));
+        Ok(dead.take(page.limit).collect())
+    }
+
+    async fn revive_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        expires_at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let mut revived = 0;
+        self.lock().each_upstream(app, ids, |row| {
+            if row.dead.take().is_some() {
+                row.message.expires_at = expires_at;
+                revived += 1;
+            }
+        });
+        Ok(revived)
+    }
+
+    async fn prune_upstream(
+        &self,
+        now: Timestamp,
+        dead_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        let state = &mut *self.lock();
+        let is_old = |row: &&UpstreamRow| {
+            let until = row.message.expires_at;
+            until < now && (row.dead.is_none() || until < dead_before)
+        };
+        let old: Vec<_> =
+            state.upstream.values().filter(is_old).map(|row| row.message.id).take(limit).collect();
+        old.iter().for_each(|id| _ = state.upstream.remove(id));
+        Ok(old.len() as u64)
+    }
+
+    async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let channels = state.channels.entry(agent.to_owned()).or_default();
+        if !channels.contains_key(&channel.name) && channels.len() >= CHANNELS_PER_AGENT_MAX_COUNT {
+            let why = format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} registrations through one connection");
+            return Err(StoreError::LimitReached(why));
+        }
+        channels.insert(channel.name.clone(), channel.clone());
+        Ok(())
+    }
+
+    async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError> {
+        Ok(self.lock().channels.get(agent).into_iter().flat_map(|own| own.values().cloned()).collect())
+    }
+
+    async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError> {
+        Ok(self.lock().channels.get_mut(agent).is_some_and(|own| own.remove(name).is_some()))
+    }
+
+    async fn keep_replaced_token(
+        &self,
+        app: AppId,
+        token: &str,
+        device: DeviceId,
+        _now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.lock().replaced_tokens.insert((app, token.to_owned()), device);
+        Ok(())
+    }
+
+    async fn replaced_tokens(
+        &self,
+        app: AppId,
+        tokens: &[String],
+    ) -> Result<Vec<Option<DeviceId>>, StoreError> {
+        let state = self.lock();
+        let devices = &state.app(app)?.devices;
+        let find = |token: &String| {
+            let device = state.replaced_tokens.get(&(app, token.clone())).copied();
+            device.filter(|device| devices.contains_key(device))
+        };
+        Ok(tokens.iter().map(find).collect())
+    }
+}
+
+impl Tables {
+    fn keep(&mut self, message: UpstreamMessage) -> Result<bool, StoreError> {
+        let own = self.upstream.values().filter(|row| row.message.device == message.device);
+        let (mut known, mut waiting) = (false, 0);
+        for row in own {
+            known |= row.message.key == message.key;
+            waiting += usize::from(row.waits());
+        }
+        if known {
+            return Ok(false);
+        }
+        if waiting >= UPSTREAM_PER_DEVICE_MAX_COUNT {
+            let why =
+                format!("at most {UPSTREAM_PER_DEVICE_MAX_COUNT} messages of a device wait for its app");
+            return Err(StoreError::LimitReached(why));
+        }
+        self.upstream.insert(message.id, UpstreamRow { message, is_settled: false, dead: None });
+        Ok(true)
+    }
+
+    fn upstream_after(&self, app: AppId, after: u64) -> impl Iterator<Item = &UpstreamRow> {
+        let rows = self.upstream.values();
+        rows.filter(move |row| row.message.app == app && row.message.id.raw() > after)
+    }
+
+    fn each_upstream(&mut self, app: AppId, ids: &[UpstreamId], mut work: impl FnMut(&mut UpstreamRow)) {
+        for id in ids {
+            if let Some(row) = self.upstream.get_mut(id).filter(|row| row.message.app == app) {
+                work(row);
+            }
+        }
+    }
+}
