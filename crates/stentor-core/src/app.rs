@@ -31,9 +31,11 @@ pub enum Scope {
     Register,
     /// Everything in the app, credentials and keys included.
     Admin,
+    /// Register a new device of the gateway, nothing else: a key that may stand in an app on devices.
+    Join,
 }
 
-words! { Scope { Send = "send"; Register = "register"; Admin = "admin"; } }
+words! { Scope { Send = "send"; Register = "register"; Admin = "admin"; Join = "join"; } }
 
 /// A set of scopes in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +51,7 @@ impl Scopes {
     /// Restores the set from its byte; unknown bits are dropped.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
-        Self(bits & 0b111)
+        Self(bits & 0b1111)
     }
 
     /// Returns the byte an engine keeps.
@@ -67,7 +69,7 @@ impl Scopes {
     /// Lists the scopes as they were given.
     #[must_use]
     pub fn list(self) -> Vec<Scope> {
-        [Scope::Send, Scope::Register, Scope::Admin]
+        [Scope::Send, Scope::Register, Scope::Admin, Scope::Join]
             .into_iter()
             .filter(|scope| self.0 & 1 << *scope as u8 != 0)
             .collect()

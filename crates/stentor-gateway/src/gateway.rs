@@ -1,10 +1,9 @@
 //! The gateway as a whole: who may connect, and what waits for whom.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::id::{AppId, DeviceId, IdSource};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
@@ -166,6 +165,15 @@ impl Gateway {
         self.state.registry.of_app(app).iter().for_each(|session| session.close(Closed::CutOff));
     }
 
+    /// Ends all sessions: the server stops.
+    pub fn stop(&self) {
+        self.state.registry.all().iter().for_each(|session| session.close(Closed::Stopping));
+    }
+
+    pub(crate) fn state(&self) -> &GatewayState {
+        &self.state
+    }
+
     /// Waits until all that devices have confirmed is written.
     pub async fn flush(&self) {
         self.state.receipts.written().await;
@@ -263,20 +271,5 @@ impl GatewayState {
         let dropped = changed.iter().filter(|changed| **changed).count();
         self.counts.note_dropped(dropped);
         Ok(dropped)
-    }
-
-    pub(crate) async fn confirm_earlier(
-        &self,
-        session: &Arc<SessionState>,
-        messages: &[MessageId],
-    ) -> Result<(), StoreError> {
-        let DeviceIdentity { app, device } = session.identity();
-        let named: HashSet<MessageId> = messages.iter().copied().collect();
-        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, self.clock.now()).await?;
-        let kind = ReceiptKind::Delivered;
-        let named = pending.iter().filter(|one| named.contains(&one.message));
-        let receipts = named.map(|one| Receipt { chunk: one.chunk, device, kind }).collect();
-        self.receipts.write(session, receipts);
-        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
 /// Between the app and the random part of a token.
-const SEPARATOR: char = ':';
+const SEPARATOR: char = '.';
 
 /// A device that has proved who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl GatewayKey {
         let mut bytes = [0_u8; TOKEN_BYTES];
         rand::rng().fill_bytes(&mut bytes);
         let text = format!("{app}{SEPARATOR}{}", URL_SAFE_NO_PAD.encode(bytes));
-        // Letters, digits, `_`, `-` and `:`, some 50 of them: that is always a token.
+        // Letters, digits, `_`, `-` and `.`, some 50 of them: that is always a token.
         let token = PushToken::new(text).unwrap_or_else(|_| unreachable!("a token of visible letters"));
         let secret = self.secret(token.expose());
         DeviceCredentials { token, secret }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_no_token_names_no_app() {
-        for text in ["", ":", "app_", "x:y", "app_0000000000009", "app_0000000000009:"] {
+        for text in ["", ".", "app_", "x.y", "app_0000000000009", "app_0000000000009."] {
             assert_eq!(app_of(text), None, "{text}");
         }
     }

@@ -11,6 +11,7 @@
 
 mod accepted_messages;
 mod collapse;
+mod confirming;
 mod delivery;
 mod gateway;
 mod identity;
@@ -23,6 +24,7 @@ mod session_state;
 mod stats;
 mod upstream;
 
+pub use confirming::Confirmed;
 pub use delivery::PendingMessage;
 pub use gateway::{Gateway, GatewayParts, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};

@@ -12,8 +12,8 @@ use crate::stats::GatewayCounts;
 
 /// What the writer is asked for.
 enum ReceiptWork {
-    /// Receipts of one session.
-    Write(Arc<SessionState>, Vec<Receipt>),
+    /// Receipts of one device, and its session where it is to be told.
+    Write(Option<Arc<SessionState>>, Vec<Receipt>),
     /// To tell when all that came before is written.
     Tell(oneshot::Sender<()>),
 }
@@ -32,10 +32,10 @@ impl Receipts {
         Self { works }
     }
 
-    /// Hands receipts over; the session is told when they are written.
-    pub(crate) fn write(&self, session: &Arc<SessionState>, receipts: Vec<Receipt>) {
+    /// Hands receipts over; the session, if there is one, is told when they are written.
+    pub(crate) fn write(&self, session: Option<&Arc<SessionState>>, receipts: Vec<Receipt>) {
         if !receipts.is_empty() {
-            let _gone_with_the_process = self.works.send(ReceiptWork::Write(Arc::clone(session), receipts));
+            let _gone_with_the_process = self.works.send(ReceiptWork::Write(session.cloned(), receipts));
         }
     }
 
@@ -70,6 +70,7 @@ impl ReceiptWriter {
             }
             self.write(&receipts).await;
             for (session, range) in sessions {
+                let Some(session) = session else { continue };
                 session.written(receipts.get(range).unwrap_or_default());
             }
             for tell in waiting {

@@ -42,6 +42,11 @@ impl SessionRegistry {
         devices.iter().filter_map(|device| sessions.get(device).cloned()).collect()
     }
 
+    /// Lists all sessions.
+    pub(crate) fn all(&self) -> Vec<Arc<SessionState>> {
+        self.read().values().cloned().collect()
+    }
+
     /// Lists the sessions of an app.
     pub(crate) fn of_app(&self, app: AppId) -> Vec<Arc<SessionState>> {
         self.read().values().filter(|session| session.identity().app == app).cloned().collect()

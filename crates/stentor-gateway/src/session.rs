@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stentor_core::id::MessageId;
 use stentor_core::ports::store::StoreError;
 
+use crate::confirming::Confirmed;
 use crate::delivery::PendingMessage;
 use crate::gateway::GatewayState;
 use crate::identity::DeviceIdentity;
@@ -74,12 +75,14 @@ impl DeviceSession {
 
     /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
     pub fn confirm(&self, messages: &[MessageId]) {
-        self.gateway.receipts.write(&self.state, self.state.confirm(messages));
+        let receipts = self.state.confirm_where(|message| messages.contains(&message));
+        self.gateway.receipts.write(Some(&self.state), receipts);
     }
 
     /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.
     pub async fn confirm_earlier(&self, messages: &[MessageId]) -> Result<(), StoreError> {
-        self.gateway.confirm_earlier(&self.state, messages).await
+        let confirmed = Confirmed::These(messages);
+        self.gateway.confirm(self.identity(), Some(&self.state), confirmed).await.map(drop)
     }
 
     /// Returns how many deliveries were given and not confirmed.

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +21,7 @@ use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
+use crate::gateway;
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
@@ -39,6 +41,9 @@ use reload::Reloads;
 /// Most ledgers, and most states of health, that are watched at once: each is read once a second.
 const WATCHES_MAX_COUNT: usize = 256;
 
+/// What the key of the gateway is made for: it comes from the pepper, so that one file holds all that must not be lost.
+const GATEWAY_PURPOSE: &str = "secrets of the gateway's devices";
+
 /// A server that is built and not yet serving.
 pub struct BuiltServer {
     listener: Listener,
@@ -46,6 +51,7 @@ pub struct BuiltServer {
     socket: Option<Listener>,
     socket_address: Option<SocketAddr>,
     api: Api,
+    gateway: Gateway,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     drain_timeout: Duration,
@@ -88,8 +94,16 @@ impl BuiltServer {
         let (listener, certificate) = open_listener(&config.api).await?;
         let socket = open_socket(&config.api, certificate.as_ref(), listener.connections()).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
-        let dependencies =
-            Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
+        let key = GatewayKey::new(Pepper::of(&config.data_dir).map_err(key_files)?.hash(GATEWAY_PURPOSE));
+        let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
+        let gateway = Gateway::start(own);
+        let dependencies = Dependencies {
+            store: store.clone(),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            ids,
+            gateway: gateway.clone(),
+        };
         let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
         let service = Arc::new(open_service(&config, &dependencies, keyring, pipeline.clone()).await?);
         let (address, socket_address) = tell_addresses(&listener, socket.as_ref(), &config)?;
@@ -117,6 +131,7 @@ impl BuiltServer {
             socket,
             socket_address,
             api,
+            gateway,
             pipeline,
             reloads,
             drain_timeout,
@@ -159,10 +174,15 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, socket, api, pipeline, reloads, drain_timeout, _lock, .. } = self;
+        let Self { listener, address, socket, api, gateway, pipeline, reloads, drain_timeout, _lock, .. } =
+            self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
-        let server = pipeline.watched("listener", stop.clone(), serve(listener, socket, api, stop.clone()));
+        let server = pipeline.watched(
+            "listener",
+            stop.clone(),
+            serve(listener, socket, (api, gateway.clone()), stop.clone()),
+        );
         tokio::pin!(server);
         tokio::select! {
             () = &mut server => {}
@@ -175,6 +195,7 @@ impl BuiltServer {
         }
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
         stop.cancel();
+        gateway.stop();
         let deadline = Instant::now() + drain_timeout;
         let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
         if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
@@ -193,9 +214,14 @@ fn key_files(cause: std::io::Error) -> AppError {
 }
 
 /// Serves all faces until `stop`.
-async fn serve(listener: Listener, socket: Option<Listener>, api: Api, stop: CancellationToken) {
-    let over_http =
-        listener.serve(Http(front::router(&api).merge(api.router())), stop.clone().cancelled_owned());
+async fn serve(
+    listener: Listener,
+    socket: Option<Listener>,
+    (api, gateway): (Api, Gateway),
+    stop: CancellationToken,
+) {
+    let router = front::router(&api).merge(gateway::router(&api, &gateway)).merge(api.router());
+    let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;

@@ -1,5 +1,6 @@
 //! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
 
+mod gateway;
 mod listener;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use stentor_core::ports::queue::LaneDepth;
 use stentor_core::ports::store::StoreFigures;
+use stentor_gateway::GatewayStats;
 
 use crate::pipeline::Failure;
 use crate::pipeline::settle::kind::OutcomeKind;
@@ -37,6 +39,7 @@ pub async fn render(service: &Service, board: &ServerStatus) -> String {
         uptime_seconds: board.uptime().as_secs_f64(),
         listener: ListenerFacts::of(service, board, now),
         store: board.store_figures().await,
+        gateway: board.pipeline.gateway_stats(),
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -58,6 +61,7 @@ struct Gathered {
     uptime_seconds: f64,
     listener: ListenerFacts,
     store: Option<StoreFigures>,
+    gateway: GatewayStats,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -81,6 +85,7 @@ impl Collector for Gathered {
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
         self.listener.encode(to)?;
+        gateway::encode(&self.gateway, to)?;
         let log = self.store.map(|figures| (Labels::new(), figures.log_bytes as f64));
         gauges(to, "store_wal_bytes", "Size of the store's write-ahead log", log)?;
         self.queue(to)?;

@@ -4,6 +4,7 @@
 mod commands;
 mod connection;
 mod copying;
+mod device;
 mod failure;
 mod ledger;
 mod logging;

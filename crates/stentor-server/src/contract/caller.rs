@@ -125,7 +125,7 @@ impl Caller {
     }
 
     /// Refuses a key with none of the scopes.
-    fn require_any(&self, scopes: &[Scope]) -> ServiceResult<()> {
+    pub(crate) fn require_any(&self, scopes: &[Scope]) -> ServiceResult<()> {
         if scopes.iter().any(|scope| self.scopes.allows(*scope)) {
             return Ok(());
         }
@@ -144,5 +144,6 @@ const fn scope_word(scope: Scope) -> &'static str {
         Scope::Send => "`send`",
         Scope::Register => "`register`",
         Scope::Admin => "`admin`",
+        Scope::Join => "`join`",
     }
 }

@@ -229,7 +229,7 @@ impl From<AttemptRecord> for AttemptView {
             provider: attempt.provider,
             chunk: attempt.chunk,
             attempt: attempt.attempt,
-            state: attempt.record.state().as_str(),
+            state: if attempt.record.is_delivered() { "delivered" } else { attempt.record.state().as_str() },
             reason: attempt.record.reason().as_str(),
             ambiguous: attempt.record.is_ambiguous(),
             at: attempt.at.into(),

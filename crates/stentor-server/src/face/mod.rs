@@ -13,6 +13,7 @@ pub mod xmlrpc;
 
 pub use api::{Api, ApiParts};
 pub use http::{ReadTimeout, RequestLimits};
+pub(crate) use rest::write_refusal;
 
 use crate::contract::description::{appended, description};
 

@@ -7,6 +7,7 @@ use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
+use stentor_gateway::Gateway;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
@@ -23,6 +24,7 @@ pub(crate) struct Dependencies {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
+    pub(crate) gateway: Gateway,
 }
 
 /// Names the store's file in a data directory, for `inspect`.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_gateway::{Gateway, GatewayStats};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,7 @@ pub struct PipelineHandle {
     publisher: Mutex<Option<JoinHandle<()>>>,
     watch: Arc<Supervisor>,
     backlog: Arc<Backlog>,
+    gateway: Gateway,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
 }
@@ -58,6 +60,7 @@ impl PipelineHandle {
             bulk: threads.handle(),
             instance,
             levels: Some(config.data_dir.join(LEVELS_FILE)),
+            settled_feed: Some(Arc::new(dependencies.gateway.clone())),
         };
         let started = Pipeline::start(deps, config.pipeline.clone()).await;
         let wrap = |cause: stentor_core::ports::store::StoreError| cause.to_string();
@@ -75,6 +78,7 @@ impl PipelineHandle {
             publisher,
             watch,
             backlog,
+            gateway: dependencies.gateway.clone(),
             _threads: threads,
         })
     }
@@ -89,6 +93,12 @@ impl PipelineHandle {
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
+    }
+
+    /// Makes a picture of the gateway's counters.
+    #[must_use]
+    pub fn gateway_stats(&self) -> GatewayStats {
+        self.gateway.stats()
     }
 
     /// Returns whether credentials are still being given their access tokens and connections.
@@ -151,6 +161,13 @@ impl PipelinePort for PipelineHandle {
     fn wake(&self) {
         if let Some(pipeline) = self.pipeline() {
             pipeline.wake();
+        }
+    }
+
+    fn cut_off(&self, app: AppId, device: Option<DeviceId>) {
+        match device {
+            Some(device) => self.gateway.cut_off(device),
+            None => self.gateway.cut_off_app(app),
         }
     }
 

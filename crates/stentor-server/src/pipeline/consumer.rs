@@ -16,6 +16,7 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::settlement::Settlement;
 use tokio::sync::{mpsc, oneshot};
@@ -126,7 +127,7 @@ async fn settle_apart(
     let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
-    let over = LeaseParts { lease: None, hold, guard };
+    let over = LeaseParts { lease: None, hold, guard, told: None };
     let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, over, None)).await;
 }
 
@@ -200,13 +201,21 @@ fn decide(
 }
 
 async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
-    let SendJob { lease, hold, guard, probe, busy, .. } = job;
+    let SendJob { chunk, lease, hold, guard, probe, busy, .. } = job;
     drop(probe);
+    let told = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
     let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard })).await;
+    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard, told })).await;
     // Its place is free only once the settler has room.
     drop(busy);
+}
+
+/// Returns what connected devices of a chunk are to be given: those that were sent to.
+fn settled_chunk(chunk: LeasedChunk) -> SettledChunk {
+    let sent = chunk.devices.into_iter().zip(&chunk.decisions);
+    let devices = sent.filter(|(_, decision)| **decision == SendDecision::Send).map(|(device, _)| device);
+    SettledChunk { chunk: chunk.id, message: chunk.message, devices: devices.collect(), is_certain: true }
 }
 
 #[cfg(test)]

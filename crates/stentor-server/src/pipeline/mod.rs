@@ -47,6 +47,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, IdSource, instant_of};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
+use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{Recovery, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::runtime::Handle;
@@ -86,6 +87,8 @@ pub struct Deps {
     pub instance: u64,
     /// The file in which quotas survive a restart; `None` to begin them anew.
     pub levels: Option<PathBuf>,
+    /// Brings what was settled to devices that are connected to us.
+    pub settled_feed: Option<Arc<dyn SettledFeed>>,
 }
 
 /// The running pipeline. Dropping it is a crash: what was in flight is recovered by the next one.

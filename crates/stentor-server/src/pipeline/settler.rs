@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
+use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{Lease, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -55,7 +56,8 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
     }
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
-        let tickets = settle(shared, settlements, waiting).await;
+        let (tickets, is_certain) = settle(shared, settlements, waiting).await;
+        tell(shared, &mut settled, is_certain);
         if class == TrafficClass::Bulk {
             shared.store_latency.note_settlement(began.elapsed());
         }
@@ -71,10 +73,25 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
 /// Who waits for the chunks in which something of these goes on.
 type Waiting = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
-/// Writes settlements in one transaction, or each alone when that cannot be; returns the children.
-async fn settle(shared: &PipelineContext, settlements: Vec<Settlement>, mut waiting: Waiting) -> Vec<Ticket> {
+/// Writes settlements in one transaction, or each alone when that cannot be; returns the children, and whether all were written.
+async fn settle(
+    shared: &PipelineContext,
+    settlements: Vec<Settlement>,
+    mut waiting: Waiting,
+) -> (Vec<Ticket>, bool) {
+    let asked = settlements.len();
     let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
-    replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect()
+    let is_certain = replies.len() == asked && !replies.contains(&SettleReply::Stale);
+    (replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect(), is_certain)
+}
+
+/// Tells whoever brings messages to connected devices what is on disk now.
+fn tell(shared: &PipelineContext, settled: &mut [LeaseParts], is_certain: bool) {
+    for told in settled.iter_mut().filter_map(|over| over.told.take()) {
+        if let Some(feed) = &shared.settled_feed {
+            feed.settled(SettledChunk { is_certain, ..told });
+        }
+    }
 }
 
 impl ChunkWrite for Settlement {
@@ -113,7 +130,7 @@ fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut Waiting)
 
 async fn give_back(shared: &PipelineContext, settled: Vec<LeaseParts>) {
     let mut leases = Vec::with_capacity(settled.len());
-    for LeaseParts { lease, hold, guard } in settled {
+    for LeaseParts { lease, hold, guard, .. } in settled {
         drop(guard);
         hold.settled();
         leases.extend(lease);

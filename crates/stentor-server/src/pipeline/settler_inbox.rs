@@ -3,6 +3,7 @@
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueLease;
+use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::Awaited;
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
@@ -44,6 +45,8 @@ pub(crate) struct LeaseParts {
     pub(crate) hold: Reservation,
     /// Keeps the lease from running out.
     pub(crate) guard: LeaseGuard,
+    /// What connected devices are to be given once it is settled.
+    pub(crate) told: Option<SettledChunk>,
 }
 
 /// The chunk in which goes on what is awaited, and what keeps its lease from running out.

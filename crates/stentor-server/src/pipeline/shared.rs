@@ -10,6 +10,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
+use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{LeaseTerms, Recovery, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -48,6 +49,7 @@ pub(crate) struct PipelineContext {
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
     pub(crate) settlers: Settlers,
+    pub(crate) settled_feed: Option<Arc<dyn SettledFeed>>,
     /// Nothing is leased or expanded any more.
     pub(crate) stop: CancellationToken,
     /// Batches are no longer waited for.
@@ -125,6 +127,7 @@ impl PipelineContext {
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),
             settlers,
+            settled_feed: deps.settled_feed,
             stop,
             cut,
             wakeups: Wakeups::default(),

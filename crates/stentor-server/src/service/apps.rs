@@ -49,6 +49,7 @@ impl Serve<DeleteApp> for Service {
         self.permitted(&author, &matter, identity.allow::<DeleteApp>()).await?;
         self.change(author, matter, Change::DeleteApp(app)).await?;
         self.keyring.forget_app(app);
+        self.pipeline.cut_off(app, None);
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
         }
@@ -139,6 +140,7 @@ fn scope_words(scopes: &[Scope]) -> String {
         Scope::Send => "send",
         Scope::Register => "register",
         Scope::Admin => "admin",
+        Scope::Join => "join",
     };
     scopes.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -120,14 +120,21 @@ impl Serve<ChangeDevice> for Service {
             let present = self.store.device(caller.app(), id).await?.registration;
             check_length(present.provider, token)?;
         }
-        Ok(self.store.update_device(caller.app(), id, &patch, self.now()).await?.into())
+        let device = self.store.update_device(caller.app(), id, &patch, self.now()).await?;
+        if patch.token.is_some() {
+            self.pipeline.cut_off(caller.app(), Some(id));
+        }
+        Ok(device.into())
     }
 }
 
 impl Serve<RemoveDevice> for Service {
     async fn serve(&self, caller: Caller, id: DeviceId, (): ()) -> ServiceResult<()> {
         caller.allow::<RemoveDevice>()?;
-        Ok(self.store.remove_device(caller.app(), id).await?)
+        self.store.remove_device(caller.app(), id).await?;
+        // A lost device must not go on reading what was sent to it.
+        self.pipeline.cut_off(caller.app(), Some(id));
+        Ok(())
     }
 }
 

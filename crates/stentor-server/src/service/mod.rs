@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, IdSource};
+use stentor_core::id::{AppId, DeviceId, IdSource};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
@@ -55,6 +55,9 @@ pub trait PipelinePort: Send + Sync {
 
     /// A credential was put or removed.
     fn changed(&self, app: AppId, provider: ProviderKind);
+
+    /// A device that may be connected to the gateway was removed or has another token; all of the app's when `None`.
+    fn cut_off(&self, _app: AppId, _device: Option<DeviceId>) {}
 
     /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
     fn accepting(&self) -> AcceptGuard {

@@ -11,6 +11,7 @@ mod devices;
 mod faces;
 mod failures;
 mod fronts;
+mod gateway;
 mod idempotency;
 mod import;
 mod limits;

@@ -142,6 +142,7 @@ impl House {
             bulk: None,
             instance: self.instance,
             levels: Some(self.folder.path().join("quotas")),
+            settled_feed: None,
         };
         let config = config.checked().expect("sound");
         self.pipeline = Some(Pipeline::start(deps, config).await.expect("started"));

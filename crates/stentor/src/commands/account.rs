@@ -50,6 +50,8 @@ pub(crate) enum ScopeName {
     Register,
     /// Look after the app itself
     Admin,
+    /// Register devices of the gateway as themselves: a key that may stand in an app on devices
+    Join,
 }
 
 impl ScopeName {
@@ -59,6 +61,7 @@ impl ScopeName {
             Self::Send => "send",
             Self::Register => "register",
             Self::Admin => "admin",
+            Self::Join => "join",
         }
     }
 }

@@ -1,7 +1,10 @@
 //! `stentor device`: register, import, look up.
 
-use crate::client::{ApiClient, segment};
+use crate::client::{ApiClient, read_key, segment};
 use crate::connection::ConnectionArgs;
+use crate::device::message::Handling;
+use crate::device::outbox::{self, Outgoing};
+use crate::device::run::{self, DeviceRun};
 use crate::failure::CommandFailure;
 use crate::output::{Output, facts, listing};
 use crate::progress::PhaseProgress;
@@ -65,6 +68,19 @@ A CSV file names the same fields in its first line; tags and topics are separate
         #[arg(long)]
         before: Option<String>,
     },
+    /// Be a device of the gateway: register this machine, show its messages or hand them to a command
+    #[command(after_help = "\
+Examples:
+  stentor device run --server https://push.example.org --key \"$JOIN_KEY\" --topic news
+  stentor device run --exec 'jq -r .data.command | ./do-it.sh'
+  stentor device run --json --count 1
+
+It registers once, with a key whose scope is `join`; from then on it needs none. Messages that come while it is away wait for it.
+A message is confirmed when it was shown and the command ended with 0.")]
+    Run(DeviceRunArgs),
+    /// Send a message from this machine to its app; without a connection it waits for `stentor device run`
+    #[command(after_help = "Example:\n  stentor device send temperature=21 unit=celsius")]
+    Send(DeviceSendArgs),
     /// Remove a device
     #[command(after_help = "Example:\n  stentor device delete dev_…")]
     Delete {
@@ -100,6 +116,49 @@ struct RegistrationArgs {
     /// A topic to subscribe to; may be repeated
     #[arg(long = "topic")]
     topics: Vec<String>,
+}
+
+/// What this machine is as a device.
+#[derive(Debug, Args)]
+struct DeviceRunArgs {
+    /// The folder in which it remembers who it is
+    #[arg(long, env = "STENTOR_DEVICE_DIR", default_value = "stentor-device", value_name = "DIR")]
+    folder: PathBuf,
+    /// Whose device it is (your own id of the user), told when it registers
+    #[arg(long)]
+    user: Option<String>,
+    /// A tag, told when it registers; may be repeated
+    #[arg(long = "tag")]
+    tags: Vec<String>,
+    /// A topic to subscribe to when it registers; may be repeated
+    #[arg(long = "topic")]
+    topics: Vec<String>,
+    /// A command of the shell that gets each message as JSON on its standard input
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<String>,
+    /// Print notifications even where a desktop could show them
+    #[arg(long)]
+    no_desktop: bool,
+    /// End after so many messages
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// A message of this machine.
+#[derive(Debug, Args)]
+struct DeviceSendArgs {
+    /// The folder in which this machine remembers who it is
+    #[arg(long, env = "STENTOR_DEVICE_DIR", default_value = "stentor-device", value_name = "DIR")]
+    folder: PathBuf,
+    /// What it says: NAME=VALUE, or NAME alone for an empty value
+    #[arg(required = true, value_name = "NAME=VALUE")]
+    data: Vec<String>,
+    /// How long it may wait for the app
+    #[arg(long, value_name = "SECONDS")]
+    ttl: Option<u64>,
+    /// Its name: sent twice under the same one it is the same message
+    #[arg(long, value_name = "NAME")]
+    id: Option<String>,
 }
 
 /// An import.
@@ -147,8 +206,14 @@ struct DeviceListArgs {
 impl DeviceArgs {
     /// Runs the command.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
+        match self.command {
+            DeviceCommand::Run(run) => return run.run(&self.connection, output).await,
+            DeviceCommand::Send(send) => return send.run(output),
+            _ => {}
+        }
         let client = self.connection.app_client().await?;
         match self.command {
+            DeviceCommand::Run(_) | DeviceCommand::Send(_) => Ok(()),
             DeviceCommand::Register(registration) => {
                 let reply = client.post("/v1/devices", &registration.body()).await?;
                 output.result(&reply, || facts(&reply))
@@ -167,6 +232,39 @@ impl DeviceArgs {
                 output.result(&json!({"deleted": device}), || format!("deleted {device}"))
             }
         }
+    }
+}
+
+impl DeviceRunArgs {
+    async fn run(self, connection: &ConnectionArgs, output: Output) -> anyhow::Result<()> {
+        let key = match (&connection.key, &connection.key_file) {
+            (Some(key), _) => Some(key.0.clone()),
+            (None, Some(file)) => Some(read_key(file)?.0),
+            (None, None) => None,
+        };
+        let told = run::told(self.user.as_deref(), &self.tags, &self.topics);
+        let handling = Handling { command: self.exec, json: output.is_json(), desktop: !self.no_desktop };
+        let server = connection.server.clone();
+        DeviceRun { folder: self.folder, server, key, told, handling, count: self.count }.run().await
+    }
+}
+
+impl DeviceSendArgs {
+    fn run(self, output: Output) -> anyhow::Result<()> {
+        let pair = |text: &String| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            (name.to_owned(), Value::from(value))
+        };
+        let name = || format!("{:016x}{:08x}", run::nanos_now(), std::process::id());
+        let message_id = self.id.unwrap_or_else(name);
+        if message_id.contains(['/', '\0']) || message_id.starts_with('.') {
+            return Err(CommandFailure::usage("--id must be a plain name").into());
+        }
+        let message =
+            Outgoing { message_id, data: self.data.iter().map(pair).collect(), ttl_seconds: self.ttl };
+        outbox::put(&self.folder, &message)?;
+        let kept = json!({"message_id": message.message_id});
+        output.result(&kept, || format!("{} waits to be sent", message.message_id))
     }
 }
 

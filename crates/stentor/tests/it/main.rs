@@ -10,6 +10,7 @@ mod clock;
 mod commands;
 mod demo;
 mod description;
+mod device_run;
 mod discovery;
 mod doctor;
 mod energy;

@@ -8,7 +8,7 @@ pub(super) const BINARY: Floors = Floors {
     floors: &[
         &["copying", "failure", "logging"],
         &["output"],
-        &["connection", "ledger", "process", "progress"],
+        &["connection", "device", "ledger", "process", "progress"],
         &["commands"],
     ],
     back: &[],

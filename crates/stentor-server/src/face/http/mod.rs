@@ -5,7 +5,7 @@ pub(crate) mod body;
 pub(in crate::face) mod coding;
 pub(crate) mod headers;
 pub(crate) mod middleware;
-pub(in crate::face) mod origin;
+pub(crate) mod origin;
 pub(in crate::face) mod preferences;
 mod read_timeout;
 pub(crate) mod refusal;

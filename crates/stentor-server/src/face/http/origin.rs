@@ -14,7 +14,7 @@ use crate::service::Origin;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Returns where a request comes from.
-pub(in crate::face) fn origin_of(parts: &Parts, api: &Api) -> Origin {
+pub(crate) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
     let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());

@@ -129,7 +129,7 @@ pub(super) struct ProblemBody<'a> {
 }
 
 /// Writes the body and the headers of a refusal into its response.
-pub(in crate::face) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
+pub(crate) fn write(response: &mut Response, problem: &Problem, request_id: &str) {
     let status = status_of(problem.code);
     let (media_type, body) = body(problem, request_id, accepted(response));
     *response.status_mut() = status;

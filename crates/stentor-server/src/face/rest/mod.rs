@@ -27,7 +27,7 @@ use super::http::refusal::{Refusal, WriteRefusal};
 
 pub use super::http::status_of;
 pub use described::{wadl, wsdl2};
-pub(super) use error::write as write_refusal;
+pub(crate) use error::write as write_refusal;
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown};
 pub use openapi::{address_of, openapi_json};
 

@@ -37,6 +37,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
         bulk: None,
         instance: 1,
         levels: None,
+        settled_feed: None,
     };
     let known = (Recovery::default(), Timestamp::default());
     PipelineContext::new(deps, PipelineConfig::default(), known, settler_inbox::inboxes(1).0)

@@ -265,6 +265,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         bulk: None,
         instance: HEIR,
         levels: None,
+        settled_feed: None,
     };
     let config = PipelineConfig {
         scheduler_max_sleep_ms: 100,

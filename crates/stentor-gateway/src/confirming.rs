@@ -1,0 +1,68 @@
+//! What a device confirms otherwise than through its open session: by a request of its own, or at its return.
+
+use std::sync::Arc;
+
+use stentor_core::id::MessageId;
+use stentor_core::ports::store::{Receipt, ReceiptKind, StoreError};
+
+use crate::gateway::{Gateway, GatewayState};
+use crate::identity::DeviceIdentity;
+use crate::limits::PENDING_MAX_COUNT;
+use crate::session_state::SessionState;
+
+/// Which messages a device confirms.
+#[derive(Debug, Clone, Copy)]
+pub enum Confirmed<'a> {
+    /// These.
+    These(&'a [MessageId]),
+    /// Each up to this one, in order of acceptance.
+    UpTo(MessageId),
+}
+
+impl Confirmed<'_> {
+    fn has(&self, message: MessageId) -> bool {
+        match self {
+            Self::These(messages) => messages.contains(&message),
+            Self::UpTo(last) => message <= *last,
+        }
+    }
+}
+
+impl Gateway {
+    /// Notes what a device confirms, whether it is connected or not; it is on disk when this returns. Returns how many deliveries
+    /// awaited that.
+    pub async fn confirm(
+        &self,
+        identity: DeviceIdentity,
+        confirmed: Confirmed<'_>,
+    ) -> Result<usize, StoreError> {
+        let session = self.state().registry.get(identity.device);
+        let count = self.state().confirm(identity, session.as_ref(), confirmed).await?;
+        self.flush().await;
+        Ok(count)
+    }
+}
+
+impl GatewayState {
+    /// Hands over receipts for what waits and is confirmed; returns how many.
+    pub(crate) async fn confirm(
+        &self,
+        identity: DeviceIdentity,
+        session: Option<&Arc<SessionState>>,
+        confirmed: Confirmed<'_>,
+    ) -> Result<usize, StoreError> {
+        let DeviceIdentity { app, device } = identity;
+        let given = session.map(|session| session.confirm_where(|message| confirmed.has(message)));
+        let given = given.unwrap_or_default();
+        // Unwritten receipts of others would be found waiting once more.
+        self.receipts.written().await;
+        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, self.clock.now()).await?;
+        let is_new = |chunk| !given.iter().any(|receipt: &Receipt| receipt.chunk == chunk);
+        let named = pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk));
+        let earlier = named.map(|one| Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });
+        let receipts: Vec<Receipt> = given.iter().copied().chain(earlier).collect();
+        let count = receipts.len();
+        self.receipts.write(session, receipts);
+        Ok(count)
+    }
+}

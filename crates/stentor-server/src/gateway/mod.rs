@@ -1,0 +1,58 @@
+//! The gateway over HTTP: devices register themselves, get their messages, confirm them and send their own.
+//!
+//! What a device may do it proves with its token and secret; no key of the app is in it. Registering takes a key whose scope is
+//! `join` or more.
+
+mod device_login;
+mod devices;
+mod message_view;
+mod stream;
+mod upstream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{delete, get, post, put};
+use stentor_gateway::Gateway;
+
+use crate::face::Api;
+use crate::face::http::middleware;
+use crate::face::http::refusal::WriteRefusal;
+use devices::JoinLimiter;
+
+/// What the routes of the gateway stand on; clones share it.
+#[derive(Clone)]
+pub(crate) struct GatewayApi {
+    pub(crate) api: Api,
+    pub(crate) gateway: Gateway,
+    join_limiter: Arc<JoinLimiter>,
+}
+
+impl FromRef<GatewayApi> for Api {
+    fn from_ref(own: &GatewayApi) -> Self {
+        own.api.clone()
+    }
+}
+
+/// Builds the routes under `/gateway/v1`.
+pub(crate) fn router(api: &Api, gateway: &Gateway) -> Router {
+    let join_limiter = Arc::new(JoinLimiter::default());
+    let state = GatewayApi { api: api.clone(), gateway: gateway.clone(), join_limiter };
+    let write: WriteRefusal = crate::face::write_refusal;
+    let short = Router::new()
+        .route("/gateway/v1/devices", post(devices::register))
+        .route("/gateway/v1/device", get(devices::show).delete(devices::withdraw))
+        .route("/gateway/v1/device/token", post(devices::rotate))
+        .route("/gateway/v1/device/topics/{topic}", put(devices::subscribe))
+        .route("/gateway/v1/device/topics/{topic}", delete(devices::unsubscribe))
+        .route("/gateway/v1/receipts", post(stream::confirm))
+        .route("/gateway/v1/upstream", post(upstream::send))
+        .layer(from_fn_with_state(api.clone(), middleware::inner));
+    // These wait for messages as long as the device asks for: no time limit of a request holds for them.
+    let long = Router::new()
+        .route("/gateway/v1/messages", get(stream::poll))
+        .route("/gateway/v1/events", get(stream::events));
+    short.merge(long).layer(from_fn_with_state(write, middleware::outer)).with_state(state)
+}

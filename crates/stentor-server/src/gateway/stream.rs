@@ -1,0 +1,221 @@
+//! Messages over plain HTTP, for `curl` and for people: Server-Sent Events (WHATWG HTML, 9.2) and long poll with a cursor.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Query, Request, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use stentor_core::id::MessageId;
+use stentor_gateway::limits::WINDOW_MAX_COUNT;
+use stentor_gateway::{Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, News};
+
+use super::GatewayApi;
+use super::device_login::LoggedIn;
+use super::message_view::DeviceMessageView;
+use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::decode::decode;
+use crate::face::http::body;
+use crate::face::http::headers::header_text;
+use crate::face::http::refusal::Refusal;
+
+/// Silence after which a comment shows that the connection lives.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Longest wait of a poll.
+const WAIT_MAX_SECONDS: u64 = 300;
+const WAIT_USUAL_SECONDS: u64 = 30;
+/// Messages that one request confirms.
+const CONFIRMED_MAX_COUNT: usize = 1_000;
+
+/// What a device says of its stream.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventsQuery {
+    /// `written` to have each message count as delivered once it is written; `receipts`, the usual, to wait for the device's word.
+    #[serde(default)]
+    confirm: Confirming,
+    /// Confirms what came up to this message.
+    #[serde(default)]
+    after: Option<MessageId>,
+}
+
+/// When a message counts as delivered.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Confirming {
+    #[default]
+    Receipts,
+    Written,
+}
+
+/// `GET /gateway/v1/events`: each message is one event whose id is the message's.
+pub(super) async fn events(
+    State(own): State<GatewayApi>,
+    LoggedIn(identity): LoggedIn,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
+    // What a browser repeats of itself when it connects again.
+    let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
+    confirm_up_to(&own.gateway, identity, query.after.or(last)).await?;
+    let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
+    let stream = EventStream {
+        session,
+        gateway: own.gateway,
+        confirming: query.confirm,
+        ready: Vec::new(),
+        written: Vec::new(),
+    };
+    let heartbeat = KeepAlive::new().interval(HEARTBEAT);
+    Ok(Sse::new(unfold(stream, EventStream::next)).keep_alive(heartbeat))
+}
+
+/// The messages of one device as events.
+struct EventStream {
+    session: DeviceSession,
+    gateway: Gateway,
+    confirming: Confirming,
+    /// To be written, the last first.
+    ready: Vec<Event>,
+    /// Written, when the next is asked for.
+    written: Vec<MessageId>,
+}
+
+impl EventStream {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        if self.ready.is_empty() {
+            let written = std::mem::take(&mut self.written);
+            if self.confirming == Confirming::Written {
+                self.session.confirm(&written);
+            }
+            match self.session.next().await {
+                Ok(news) => self.take(news),
+                Err(_) => return None,
+            }
+        }
+        let event = self.ready.pop()?;
+        Some((Ok(event), self))
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Deleted(count) => {
+                self.ready.push(Event::default().event("deleted").data(count.to_string()));
+            }
+            News::Messages(messages) => {
+                let now = self.gateway.clock().now();
+                for one in messages.iter().rev() {
+                    let view = DeviceMessageView::new(&one.message, now).to_json();
+                    let id = one.message.id;
+                    self.ready.push(Event::default().event("message").id(id.to_string()).data(view));
+                    self.written.push(id);
+                }
+            }
+        }
+    }
+}
+
+/// What a device asks of a poll.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PollQuery {
+    /// Confirms what came up to this message.
+    #[serde(default)]
+    after: Option<MessageId>,
+    #[serde(default)]
+    wait_seconds: Option<u64>,
+    #[serde(default)]
+    max: Option<usize>,
+}
+
+/// What there is for a device.
+#[derive(Serialize)]
+pub(super) struct PollView {
+    messages: Vec<Box<RawValue>>,
+    /// To be given as `after` by the next poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<MessageId>,
+    /// How many messages were deleted because too many waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<usize>,
+}
+
+/// `GET /gateway/v1/messages`: waits for messages and returns them.
+pub(super) async fn poll(
+    State(own): State<GatewayApi>,
+    LoggedIn(identity): LoggedIn,
+    Query(query): Query<PollQuery>,
+) -> Result<Json<PollView>, Refusal> {
+    let wait = Duration::from_secs(query.wait_seconds.unwrap_or(WAIT_USUAL_SECONDS).min(WAIT_MAX_SECONDS));
+    let max = query.max.unwrap_or(WINDOW_MAX_COUNT).clamp(1, WINDOW_MAX_COUNT);
+    confirm_up_to(&own.gateway, identity, query.after).await?;
+    let session = own.gateway.open(identity, DeviceProtocol::Stream, max);
+    let news = match tokio::time::timeout(wait, session.next()).await {
+        Ok(Ok(news)) => news,
+        Ok(Err(_)) => {
+            return Err(
+                Problem::new(ErrorCode::Conflict, "another connection of this device took over").into()
+            );
+        }
+        Err(_) => News::Messages(Vec::new()),
+    };
+    Ok(Json(poll_view(&news, &own.gateway)))
+}
+
+fn poll_view(news: &News, gateway: &Gateway) -> PollView {
+    match news {
+        News::Deleted(count) => PollView { messages: Vec::new(), cursor: None, deleted: Some(*count) },
+        News::Messages(messages) => {
+            let now = gateway.clock().now();
+            let view = |text| RawValue::from_string(text).ok();
+            let views = messages.iter().map(|one| DeviceMessageView::new(&one.message, now).to_json());
+            let cursor = messages.iter().map(|one| one.message.id).max();
+            PollView { messages: views.filter_map(view).collect(), cursor, deleted: None }
+        }
+    }
+}
+
+async fn confirm_up_to(
+    gateway: &Gateway,
+    identity: DeviceIdentity,
+    last: Option<MessageId>,
+) -> ServiceResult<()> {
+    let Some(last) = last else { return Ok(()) };
+    gateway.confirm(identity, Confirmed::UpTo(last)).await.map(drop).map_err(Problem::from)
+}
+
+/// What a device has got.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReceiptRequest {
+    messages: Vec<MessageId>,
+}
+
+/// How many deliveries awaited that.
+#[derive(Serialize)]
+pub(super) struct ReceiptView {
+    confirmed: usize,
+}
+
+/// `POST /gateway/v1/receipts`: what the device has got; it is on disk when this answers.
+pub(super) async fn confirm(
+    State(own): State<GatewayApi>,
+    LoggedIn(identity): LoggedIn,
+    request: Request,
+) -> Result<Json<ReceiptView>, Refusal> {
+    let bytes = body::read(request, &own.api, own.api.body_max_bytes()).await?;
+    let ReceiptRequest { messages } = decode(&bytes)?;
+    if messages.len() > CONFIRMED_MAX_COUNT {
+        let problem = Problem::field("messages", format!("at most {CONFIRMED_MAX_COUNT}"));
+        return Err(problem.into());
+    }
+    let confirmed =
+        own.gateway.confirm(identity, Confirmed::These(&messages)).await.map_err(Problem::from)?;
+    Ok(Json(ReceiptView { confirmed }))
+}

@@ -1,0 +1,28 @@
+//! What the gateway tells of itself.
+
+use prometheus_client::encoding::DescriptorEncoder;
+use stentor_gateway::GatewayStats;
+
+use super::{Labels, Written, counters, gauges};
+
+/// Writes the gateway's figures.
+pub(super) fn encode(stats: &GatewayStats, to: &mut DescriptorEncoder<'_>) -> Written {
+    let sessions = stats.sessions.iter();
+    let sessions =
+        sessions.map(|(protocol, count)| (vec![("protocol", (*protocol).to_owned())], *count as f64));
+    gauges(to, "gateway_sessions", "Devices that are connected", sessions)?;
+    let lag = [(Labels::new(), stats.receipt_lag.as_secs_f64())];
+    gauges(to, "gateway_receipt_lag_seconds", "How long writing the last receipts took", lag)?;
+    let counts = [
+        ("gateway_deliveries", "Messages given to connected devices", stats.deliveries),
+        ("gateway_receipts", "Receipts of devices that were written", stats.receipts),
+        ("gateway_receipts_void", "Receipts for what awaited none", stats.receipts_without_change),
+        ("gateway_dropped", "Deliveries dropped: a newer one came, or too many waited", stats.dropped),
+        ("gateway_logins_refused", "Devices whose token or secret was wrong", stats.refused_logins),
+        ("gateway_upstream", "Messages of devices that were kept", stats.upstream),
+    ];
+    for (name, help, count) in counts {
+        counters(to, name, help, [(Labels::new(), count)])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The server as a device sees it.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::memory::{DeviceMemory, Joined};
+use super::outbox::Outgoing;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+/// The server sends a comment every 30 seconds: after three that are missing the line is dead.
+const SILENCE_LIMIT: Duration = Duration::from_secs(100);
+
+/// What the server says to a request.
+#[derive(Debug)]
+pub(crate) enum Answer<T> {
+    /// Done.
+    Done(T),
+    /// The device's token opens nothing any more.
+    Unknown,
+    /// It will never be done, for this reason.
+    Refused(String),
+}
+
+/// The way to the server.
+#[derive(Clone)]
+pub(crate) struct DeviceClient {
+    http: reqwest::Client,
+    server: String,
+}
+
+impl DeviceClient {
+    /// Prepares it; nothing is sent yet.
+    pub(crate) fn new(server: &str) -> anyhow::Result<Self> {
+        let http =
+            reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).read_timeout(SILENCE_LIMIT).build()?;
+        Ok(Self { http, server: server.trim_end_matches('/').to_owned() })
+    }
+
+    /// Registers this machine.
+    pub(crate) async fn join(&self, key: &str, told: &Value) -> anyhow::Result<Answer<Joined>> {
+        let url = format!("{}/gateway/v1/devices", self.server);
+        let request = self.http.post(url).bearer_auth(key).json(told).timeout(ANSWER_LIMIT);
+        read(request.send().await?).await
+    }
+
+    /// Asks for a new token.
+    pub(crate) async fn renew(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Joined>> {
+        read(self.ask(own, Method::POST, "device/token").timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    /// Opens the stream of messages.
+    pub(crate) async fn events(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Response>> {
+        let response = self.ask(own, Method::GET, "events").send().await?;
+        match response.status() {
+            StatusCode::OK => Ok(Answer::Done(response)),
+            _ => refusal(response).await,
+        }
+    }
+
+    /// Confirms messages; they are on the server's disk when this returns.
+    pub(crate) async fn confirm(
+        &self,
+        own: &DeviceMemory,
+        messages: &[String],
+    ) -> anyhow::Result<Answer<Value>> {
+        let request = self.ask(own, Method::POST, "receipts").json(&json!({"messages": messages}));
+        read(request.timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    /// Sends a message to the app; it is on the server's disk when this returns.
+    pub(crate) async fn send(&self, own: &DeviceMemory, message: &Outgoing) -> anyhow::Result<Answer<Value>> {
+        let request = self.ask(own, Method::POST, "upstream").json(message);
+        read(request.timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    fn ask(&self, own: &DeviceMemory, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("{}/gateway/v1/{path}", self.server);
+        self.http.request(method, url).basic_auth(&own.token, Some(&own.secret))
+    }
+}
+
+async fn read<T: serde::de::DeserializeOwned>(response: Response) -> anyhow::Result<Answer<T>> {
+    match response.status().is_success() {
+        true => Ok(Answer::Done(response.json().await.context("the answer cannot be read")?)),
+        false => refusal(response).await,
+    }
+}
+
+/// Returns what a refusal means: that the device is not known, that it is for good, or that it may pass (an error).
+async fn refusal<T>(response: Response) -> anyhow::Result<Answer<T>> {
+    let status = response.status();
+    let problem: Value = response.json().await.unwrap_or_default();
+    let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
+    match status {
+        StatusCode::UNAUTHORIZED => Ok(Answer::Unknown),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => {
+            anyhow::bail!("{status}: {detail}")
+        }
+        status if status.is_client_error() => Ok(Answer::Refused(format!("{status}: {detail}"))),
+        status => anyhow::bail!("{status}: {detail}"),
+    }
+}
