@@ -10,11 +10,13 @@
 #![forbid(unsafe_code)]
 
 mod accepted_messages;
+pub mod client;
 mod collapse;
 mod delivery;
 mod gateway;
 mod identity;
 pub mod limits;
+pub mod mcs;
 mod receipts;
 mod registration;
 mod registry;
