@@ -15,6 +15,7 @@ use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
+use crate::mcs::McsAgentRegistry;
 use crate::receipts::Receipts;
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
@@ -56,6 +57,7 @@ pub(crate) struct GatewayState {
     settled: mpsc::Sender<SettledChunk>,
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
+    mcs_agents: McsAgentRegistry,
 }
 
 /// Connections to devices of our own; clones share it.
@@ -74,8 +76,20 @@ impl Gateway {
         let receipts = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
         let messages = AcceptedMessages::default();
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
-        let state =
-            GatewayState { store, clock, registry, receipts, counts, key, messages, settled, ids, arrivals };
+        let mcs_agents = McsAgentRegistry::default();
+        let state = GatewayState {
+            store,
+            clock,
+            registry,
+            receipts,
+            counts,
+            key,
+            messages,
+            settled,
+            ids,
+            arrivals,
+            mcs_agents,
+        };
         Self { state: Arc::new(state) }
     }
 
@@ -103,6 +117,10 @@ impl Gateway {
 
     pub(crate) fn arrivals(&self) -> &broadcast::Sender<AppId> {
         &self.state.arrivals
+    }
+
+    pub(crate) fn mcs_agents(&self) -> &McsAgentRegistry {
+        &self.state.mcs_agents
     }
 
     /// Finds out who a device is by its token and secret.

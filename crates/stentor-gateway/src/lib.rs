@@ -10,12 +10,14 @@
 #![forbid(unsafe_code)]
 
 mod accepted_messages;
+pub mod client;
 mod collapse;
 mod confirming;
 mod delivery;
 mod gateway;
 mod identity;
 pub mod limits;
+pub mod mcs;
 mod receipts;
 mod registration;
 mod registry;

@@ -10,6 +10,7 @@ mod error;
 pub mod frame;
 pub mod json;
 mod limits;
+pub mod mcs;
 pub mod protobuf;
 pub mod soap;
 mod value;

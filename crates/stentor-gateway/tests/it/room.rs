@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use stentor_core::device::{ProviderKind, PushToken, Registration};
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::message::Content;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
 use stentor_core::ports::store::Store;
@@ -73,6 +74,16 @@ impl Room {
             self.gateway.settled(chunk);
         }
         message.0
+    }
+
+    /// Sends what a test chooses; who is connected gets it.
+    pub(crate) async fn send_content(&self, draft: Draft, content: &Content) -> MessageId {
+        let (message, settled) = self.send_quietly(draft).await;
+        for mut chunk in settled {
+            Arc::make_mut(&mut chunk.message).spec.content = content.clone();
+            self.gateway.settled(chunk);
+        }
+        message
     }
 
     /// Sends to devices of the gateway, and returns what the gateway is to be told.

@@ -11,6 +11,7 @@ pub(super) const WIRE: Floors = Floors {
         &["frame", "xml"],
         &["content", "wsdl", "xmlrpc"],
         &["json", "protobuf", "soap"],
+        &["mcs"],
         &["tests"],
     ],
     back: &[],

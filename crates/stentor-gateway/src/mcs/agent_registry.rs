@@ -1,0 +1,72 @@
+//! Programs that are connected to this process: a registration over HTTP must reach the connection that serves it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::agent::McsAgent;
+
+const CHANGED: u8 = 1;
+const REPLACED: u8 = 2;
+
+/// What a connection is told.
+#[derive(Debug)]
+pub(crate) struct McsAgentSignal {
+    flags: AtomicU8,
+    wake: Arc<Notify>,
+}
+
+impl McsAgentSignal {
+    fn raise(&self, flag: u8) {
+        self.flags.fetch_or(flag, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// Returns whether the registrations have changed since the last call.
+    pub(super) fn take_changed(&self) -> bool {
+        self.flags.fetch_and(!CHANGED, Ordering::AcqRel) & CHANGED != 0
+    }
+
+    /// Returns whether another connection of the same program has come.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & REPLACED != 0
+    }
+}
+
+/// The programs that are connected; the newest connection of each.
+#[derive(Debug, Default)]
+pub(crate) struct McsAgentRegistry {
+    connected: Mutex<HashMap<McsAgent, Arc<McsAgentSignal>>>,
+}
+
+impl McsAgentRegistry {
+    /// Adds a connection, which is woken through `wake`; an older one of the same program is told that it is replaced.
+    pub(super) fn add(&self, agent: McsAgent, wake: Arc<Notify>) -> Arc<McsAgentSignal> {
+        let signal = Arc::new(McsAgentSignal { flags: AtomicU8::new(0), wake });
+        if let Some(before) = self.lock().insert(agent, Arc::clone(&signal)) {
+            before.raise(REPLACED);
+        }
+        signal
+    }
+
+    /// Takes a connection out, unless another has taken its place.
+    pub(super) fn remove(&self, agent: McsAgent, signal: &Arc<McsAgentSignal>) {
+        let mut connected = self.lock();
+        if connected.get(&agent).is_some_and(|known| Arc::ptr_eq(known, signal)) {
+            connected.remove(&agent);
+        }
+    }
+
+    /// Tells a program's connection that its registrations have changed.
+    pub(super) fn note_change(&self, agent: McsAgent) {
+        if let Some(signal) = self.lock().get(&agent) {
+            signal.raise(CHANGED);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<McsAgent, Arc<McsAgentSignal>>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

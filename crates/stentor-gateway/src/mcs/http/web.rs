@@ -1,0 +1,157 @@
+//! Registrations of web clients: a token of GCM's, and keys for which messages are encrypted.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::json;
+use stentor_core::id::AppId;
+
+use super::form::McsForm;
+use super::installations::allowed;
+use super::reply::McsReply;
+use super::signed::{sign, verify};
+use super::{McsRegistrar, app_of};
+use crate::gateway::Gateway;
+use crate::mcs::agent::McsAgent;
+use crate::mcs::channel::{McsChannelName, McsWebKeys};
+use crate::mcs::data_stanza::unbase64;
+
+/// Bytes of a public key on P-256, uncompressed.
+const P256DH_BYTES: usize = 65;
+/// Bytes of the secret between a client and who encrypts for it (RFC 8291).
+const AUTH_BYTES: usize = 16;
+
+/// Makes the token of a registration whose app is not known yet: it says all of it, so that nothing is kept. `None` where a part of
+/// the registration could not be kept later either.
+pub(super) fn provisional_token(gateway: &Gateway, agent: McsAgent, name: &McsChannelName) -> Option<String> {
+    let statement = format!("{}.{}", agent.android_id(), URL_SAFE_NO_PAD.encode(name.text()?));
+    Some(sign(gateway.key(), "provisional", &statement))
+}
+
+fn read_provisional(gateway: &Gateway, token: &str) -> Option<(McsAgent, McsChannelName)> {
+    let (agent, name) = verify(gateway.key(), "provisional", token)?.split_once('.')?;
+    let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
+    Some((McsAgent::parse(agent)?, McsChannelName::parse(&name)?))
+}
+
+#[derive(Deserialize)]
+struct McsWebRequest {
+    web: McsWebSubscription,
+}
+
+#[derive(Deserialize)]
+struct McsWebSubscription {
+    endpoint: String,
+    #[serde(default)]
+    p256dh: String,
+    #[serde(default)]
+    auth: String,
+}
+
+/// Answers `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id, `key` the header
+/// `x-goog-api-key`. The token is an ordinary token of the gateway.
+pub async fn register_web(
+    gateway: &Gateway,
+    registrar: &dyn McsRegistrar,
+    project: &str,
+    key: Option<&str>,
+    body: &[u8],
+) -> McsReply {
+    let app = match allowed(registrar, project, key).await {
+        Ok(app) => app,
+        Err(refusal) => return refusal,
+    };
+    let Ok(McsWebRequest { web }) = serde_json::from_slice::<McsWebRequest>(body) else {
+        return McsReply::invalid("the body must be a JSON object with \"web\" and its \"endpoint\"");
+    };
+    match enter(gateway, app, &web).await {
+        Ok(token) => McsReply::json(
+            200,
+            &json!({
+                "name": format!("projects/{project}/registrations/{token}"),
+                "token": token,
+                "web": {"endpoint": web.endpoint, "p256dh": web.p256dh, "auth": web.auth},
+            }),
+        ),
+        Err(refusal) => refusal,
+    }
+}
+
+/// Answers `DELETE /v1/projects/{project}/registrations/{token}`.
+pub async fn unregister_web(
+    gateway: &Gateway,
+    registrar: &dyn McsRegistrar,
+    project: &str,
+    key: Option<&str>,
+    token: &str,
+) -> McsReply {
+    let app = match allowed(registrar, project, key).await {
+        Ok(app) => app,
+        Err(refusal) => return refusal,
+    };
+    match gateway.holder(token).await {
+        Ok(identity) if identity.app == app => match gateway.withdraw(identity).await {
+            Ok(()) => McsReply::json(200, &json!({})),
+            Err(error) => McsReply::store(&error),
+        },
+        Err(crate::gateway::LoginError::Store(error)) => McsReply::store(&error),
+        Ok(_) | Err(_) => McsReply::error(404, "NOT_FOUND", "there is no such registration"),
+    }
+}
+
+/// Answers `POST /fcm/connect/subscribe`, FCM's former registration of web clients: a form, without a key.
+pub async fn subscribe(gateway: &Gateway, registrar: &dyn McsRegistrar, body: &[u8]) -> McsReply {
+    let form = McsForm::read(body);
+    let field = |name: &str| form.as_ref().and_then(|form| form.get(name));
+    let (Some(app), Some(endpoint)) = (field("authorized_entity").and_then(app_of), field("endpoint")) else {
+        return McsReply::invalid("give authorized_entity, an app's id in decimal, and endpoint");
+    };
+    match registrar.may_register(app, None).await {
+        Ok(true) => {}
+        Ok(false) => return McsReply::unauthenticated("the app is not open for registrations without a key"),
+        Err(error) => return McsReply::store(&error),
+    }
+    let owned = |name: &str| field(name).unwrap_or_default().to_owned();
+    let (p256dh, auth) = (owned("encryption_key"), owned("encryption_auth"));
+    let web = McsWebSubscription { endpoint: endpoint.to_owned(), p256dh, auth };
+    match enter(gateway, app, &web).await {
+        Ok(token) => McsReply::json(200, &json!({"token": token, "pushSet": ""})),
+        Err(refusal) => refusal,
+    }
+}
+
+async fn enter(gateway: &Gateway, app: AppId, web: &McsWebSubscription) -> Result<String, McsReply> {
+    let token = web.endpoint.rsplit('/').next().unwrap_or_default();
+    let Some((agent, name)) = read_provisional(gateway, token) else {
+        return known(gateway, app, token).await;
+    };
+    let keys = keys(web)?;
+    let sender = app.raw().to_string();
+    match gateway.register_mcs(agent, app, McsChannelName { sender, keys, ..name }).await {
+        Ok(Some(token)) => Ok(token),
+        Ok(None) => Err(McsReply::invalid("the registration is too long to be kept")),
+        Err(error) => Err(McsReply::store(&error)),
+    }
+}
+
+/// Returns a token that is one of the app's already.
+async fn known(gateway: &Gateway, app: AppId, token: &str) -> Result<String, McsReply> {
+    match gateway.holder(token).await {
+        Ok(identity) if identity.app == app => Ok(token.to_owned()),
+        Err(crate::gateway::LoginError::Store(error)) => Err(McsReply::store(&error)),
+        Ok(_) | Err(_) => Err(McsReply::invalid("the endpoint does not end with a token of this server")),
+    }
+}
+
+fn keys(web: &McsWebSubscription) -> Result<Option<McsWebKeys>, McsReply> {
+    if web.p256dh.is_empty() && web.auth.is_empty() {
+        return Ok(None);
+    }
+    let point = unbase64(&web.p256dh).filter(|point| point.len() == P256DH_BYTES && point[0] == 4);
+    let auth = unbase64(&web.auth).filter(|auth| auth.len() == AUTH_BYTES);
+    let (Some(point), Some(auth)) = (point, auth) else {
+        return Err(McsReply::invalid("p256dh must be 65 bytes and auth 16 bytes, as base64url"));
+    };
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    Ok(Some(McsWebKeys { p256dh: encode(&point), auth: encode(&auth) }))
+}

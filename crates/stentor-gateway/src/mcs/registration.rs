@@ -1,0 +1,90 @@
+//! What a program has registered.
+
+use stentor_core::device::{Device, Platform};
+use stentor_core::id::AppId;
+use stentor_core::ports::store::{Channel, StoreError};
+
+use super::agent::McsAgent;
+use super::channel::{McsChannel, McsChannelName};
+use crate::gateway::Gateway;
+use crate::registration::DeviceDetails;
+
+impl Gateway {
+    /// Lists what a program has registered and may still be sent to, each device once.
+    pub(super) async fn mcs_channels(&self, agent: McsAgent) -> Result<Vec<McsChannel>, StoreError> {
+        let mut channels: Vec<McsChannel> = Vec::new();
+        for kept in self.store().channels(&agent.to_string()).await? {
+            let Some(channel) = McsChannel::read(&kept) else { continue };
+            let device = channel.identity.device;
+            if channels.iter().any(|known| known.identity.device == device) {
+                continue;
+            }
+            match self.mcs_device(&channel).await? {
+                Some(_) => channels.push(channel),
+                // The device was removed by its app: the program learns it when it registers again.
+                None => drop(self.store().remove_channel(&agent.to_string(), &kept.name).await?),
+            }
+        }
+        Ok(channels)
+    }
+
+    async fn mcs_device(&self, channel: &McsChannel) -> Result<Option<Device>, StoreError> {
+        match self.store().device(channel.identity.app, channel.identity.device).await {
+            Ok(device) => Ok(Some(device).filter(|device| device.retired.is_none())),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Registers a program for an app, and returns the token; the same registration again has the same one. `None` where its name
+    /// cannot be kept.
+    pub(super) async fn register_mcs(
+        &self,
+        agent: McsAgent,
+        app: AppId,
+        name: McsChannelName,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(text) = name.text() else { return Ok(None) };
+        let known = self.mcs_channels(agent).await?;
+        let same = known.into_iter().find(|known| known.identity.app == app && known.name.is_same(&name));
+        let before = match &same {
+            Some(channel) => self.mcs_device(channel).await?,
+            None => None,
+        };
+        let (device, token) = match before {
+            Some(device) => (device.id, device.registration.token),
+            None => {
+                let platform = if name.subtype.is_some() { Platform::Web } else { Platform::Android };
+                let (identity, credentials) = self.register_device(app, DeviceDetails::new(platform)).await?;
+                (identity.device, credentials.token)
+            }
+        };
+        self.store().put_channel(&agent.to_string(), &Channel { name: text.clone(), app, device }).await?;
+        // After the new one is kept: a crash between the two leaves one too many, not one too few.
+        if let Some(old) = same.and_then(|same| same.name.text()).filter(|old| *old != text) {
+            self.store().remove_channel(&agent.to_string(), &old).await?;
+        }
+        self.mcs_agents().note_change(agent);
+        Ok(Some(token.expose().to_owned()))
+    }
+
+    /// Ends the registrations of a program that fit; returns how many they were.
+    pub(super) async fn unregister_mcs(
+        &self,
+        agent: McsAgent,
+        fits: impl Fn(&McsChannel) -> bool + Send + Sync,
+    ) -> Result<usize, StoreError> {
+        let mut count = 0;
+        for channel in self.mcs_channels(agent).await?.into_iter().filter(|channel| fits(channel)) {
+            match self.withdraw(channel.identity).await {
+                Ok(()) | Err(StoreError::NotFound(_)) => count += 1,
+                Err(error) => return Err(error),
+            }
+            if let Some(name) = channel.name.text() {
+                self.store().remove_channel(&agent.to_string(), &name).await?;
+            }
+        }
+        self.mcs_agents().note_change(agent);
+        Ok(count)
+    }
+}

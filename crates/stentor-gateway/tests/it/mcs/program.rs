@@ -1,0 +1,145 @@
+//! A program with its registrations, as a client of GCM and FCM is one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use stentor_core::id::AppId;
+use stentor_core::ports::store::StoreError;
+use stentor_gateway::client::{McsClient, McsClientError, McsClientEvent, McsClientLogin};
+use stentor_gateway::mcs::{self, McsLimits, McsRegistrar, McsReply};
+use stentor_gateway::{DeviceIdentity, Gateway};
+use stentor_wire::mcs::{McsCheckinReply, McsCheckinRequest, McsData};
+use tokio::io::DuplexStream;
+use tokio_util::sync::CancellationToken;
+
+pub(super) const KEY: &str = "a registration key";
+
+/// Lets in whoever has the key; without one whoever wants to, as GCM does, but for apps that end with an odd number.
+pub(super) struct OneKey;
+
+#[async_trait]
+impl McsRegistrar for OneKey {
+    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError> {
+        Ok(key.map_or(app.raw() % 2 == 1, |key| key == KEY))
+    }
+}
+
+pub(super) struct Program {
+    pub(super) gateway: Gateway,
+    pub(super) android_id: u64,
+    pub(super) security_token: u64,
+    pub(super) limits: McsLimits,
+    /// How much a connection holds that was not read.
+    pub(super) pipe_bytes: usize,
+    pub(super) stopping: CancellationToken,
+}
+
+impl Program {
+    pub(super) fn check_in(gateway: &Gateway) -> Self {
+        let reply = mcs::check_in(gateway, &McsCheckinRequest::default().write());
+        let reply = McsCheckinReply::read(&reply.body).expect("a reply");
+        Self {
+            gateway: gateway.clone(),
+            android_id: reply.android_id.expect("an android id"),
+            security_token: reply.security_token.expect("a security token"),
+            limits: McsLimits::default(),
+            pipe_bytes: 1 << 16,
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    pub(super) async fn ask(&self, form: &str) -> McsReply {
+        let login = format!("AidLogin {}:{}", self.android_id, self.security_token);
+        mcs::register(&self.gateway, &OneKey, Some(&login), form.as_bytes()).await
+    }
+
+    /// Registers with GCM, and returns the token.
+    pub(super) async fn register(&self, app: AppId, subtype: &str) -> String {
+        let sender = app.raw();
+        let reply =
+            self.ask(&format!("app=org.chromium.linux&X-subtype={subtype}&sender={sender}&device=1")).await;
+        token_of(&reply)
+    }
+
+    pub(super) async fn device(&self, token: &str) -> DeviceIdentity {
+        self.gateway.holder(token).await.expect("a device")
+    }
+
+    pub(super) fn login(&self) -> McsClientLogin {
+        McsClientLogin {
+            android_id: self.android_id,
+            security_token: SecretString::from(self.security_token.to_string()),
+            received: Vec::new(),
+            heartbeat: None,
+        }
+    }
+
+    /// Opens a connection that is served.
+    pub(super) fn wire(&self) -> DuplexStream {
+        let (here, there) = tokio::io::duplex(self.pipe_bytes);
+        tokio::spawn(mcs::serve(self.gateway.clone(), there, self.stopping.clone(), self.limits));
+        here
+    }
+
+    pub(super) async fn connect(&self) -> McsClient<DuplexStream> {
+        self.connect_with(self.login()).await.expect("let in")
+    }
+
+    pub(super) async fn connect_with(
+        &self,
+        login: McsClientLogin,
+    ) -> Result<McsClient<DuplexStream>, McsClientError> {
+        McsClient::log_in(self.wire(), login).await
+    }
+}
+
+pub(super) fn token_of(reply: &McsReply) -> String {
+    let text = String::from_utf8_lossy(&reply.body);
+    text.strip_prefix("token=").unwrap_or_else(|| panic!("no token: {text}")).to_owned()
+}
+
+pub(super) fn json_of(reply: &McsReply) -> Value {
+    serde_json::from_slice(&reply.body).unwrap_or(json!(null))
+}
+
+/// Waits for an event, as long as a test may take.
+pub(super) async fn event(client: &mut McsClient<DuplexStream>) -> McsClientEvent {
+    let event = tokio::time::timeout(Duration::from_secs(10), client.next());
+    event.await.expect("something comes").expect("the connection lives")
+}
+
+/// Waits for a message.
+pub(super) async fn message(client: &mut McsClient<DuplexStream>) -> McsData {
+    match event(client).await {
+        McsClientEvent::Message(data) => *data,
+        other => panic!("no message: {other:?}"),
+    }
+}
+
+/// Waits for the end of the connection.
+pub(super) async fn end(client: &mut McsClient<DuplexStream>) -> String {
+    loop {
+        let next = tokio::time::timeout(Duration::from_secs(10), client.next());
+        match next.await.expect("an end") {
+            Ok(_) => {}
+            Err(McsClientError::Closed(why)) => return why,
+            Err(other) => panic!("another end: {other}"),
+        }
+    }
+}
+
+/// Makes sure that all that was said before is heard.
+pub(super) async fn heard(client: &mut McsClient<DuplexStream>) {
+    client.ping().await.expect("asked");
+    assert_eq!(event(client).await, McsClientEvent::Alive);
+}
+
+pub(super) fn persistent(data: &McsData) -> String {
+    data.persistent_id.clone().expect("a persistent id")
+}
+
+pub(super) fn value<'a>(data: &'a McsData, key: &str) -> Option<&'a str> {
+    data.app_data.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+}
