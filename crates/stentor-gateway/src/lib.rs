@@ -18,6 +18,7 @@ mod gateway;
 mod identity;
 pub mod limits;
 pub mod mcs;
+pub mod mqtt;
 mod receipts;
 mod registration;
 mod registry;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::StoreError;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{ReceiptKind, StoreError};
 
 use crate::confirming::Confirmed;
 use crate::delivery::PendingMessage;
@@ -76,6 +77,14 @@ impl DeviceSession {
     /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
     pub fn confirm(&self, messages: &[MessageId]) {
         let receipts = self.state.confirm_where(|message| messages.contains(&message));
+        self.gateway.receipts.write(Some(&self.state), receipts);
+    }
+
+    /// Notes that messages which the device was to be given cannot reach it, for a reason other than [`Reason::None`]: they wait no
+    /// more, and stay accepted.
+    pub fn give_up(&self, messages: &[MessageId], reason: Reason) {
+        let receipts =
+            self.state.end_where(|message| messages.contains(&message), ReceiptKind::Dropped(reason));
         self.gateway.receipts.write(Some(&self.state), receipts);
     }
 

@@ -179,13 +179,18 @@ impl SessionState {
 
     /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
     pub(crate) fn confirm_where(&self, is_meant: impl Fn(MessageId) -> bool) -> Vec<Receipt> {
+        self.end_where(is_meant, ReceiptKind::Delivered)
+    }
+
+    /// Notes what became of messages; returns the receipts to be written, none for what was not given or has ended before.
+    pub(crate) fn end_where(&self, is_meant: impl Fn(MessageId) -> bool, kind: ReceiptKind) -> Vec<Receipt> {
         let mut state = self.lock();
         let mut receipts = Vec::new();
         for flight in state.flight.iter_mut().filter(|flight| !flight.is_confirmed) {
             if is_meant(flight.message) {
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
-                receipts.push(Receipt { chunk, device, kind: ReceiptKind::Delivered });
+                receipts.push(Receipt { chunk, device, kind });
             }
         }
         receipts
