@@ -173,7 +173,7 @@ impl Services<'_> {
             return Ok(true);
         }
         let probed = super::super::probe::keep(&self.run.out, self.options.subjects.as_deref()).await?;
-        for one in probed.probes.iter().filter(|one| !one.has_run()) {
+        for one in probed.all().filter(|one| !one.has_run()) {
             note(&format!("probe {} of {} did not run: {}", one.id, one.subject, one.evidence));
         }
         Ok(probed.have_all_run())
