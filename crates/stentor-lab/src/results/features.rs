@@ -21,7 +21,7 @@ fn told(row: PaperCell) -> [String; 4] {
     [format!("{} ({})", row.feature, row.table), row.subject, row.paper, probes]
 }
 
-/// Tells what trials of the server showed; no row where none was made of this feature.
+/// Returns a row of what trials of the server showed; none where none was made of this feature.
 fn of_server(row: PaperCell) -> Option<[String; 4]> {
     let is_tried = |one: &&ProbeResult| one.answer != ProbeAnswer::Word(ProbeWord::NotProbed);
     let tried: Vec<String> = row.probes.iter().filter(is_tried).map(probe).collect();

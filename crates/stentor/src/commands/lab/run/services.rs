@@ -128,6 +128,21 @@ impl RunOptions {
         }
     }
 
+    /// Lists the options by which a part of the study was asked for, as whoever repeats the run has to give them.
+    fn asked(&self) -> Vec<String> {
+        let listed = |name: &str, values: &[String]| match values {
+            [] => Vec::new(),
+            some => vec![name.to_owned(), some.join(",")],
+        };
+        let factors = self
+            .factor
+            .iter()
+            .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
+        let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
+        let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
+        variants.into_iter().chain(subjects).chain(factors).chain(forks).collect()
+    }
+
     fn gate(&self) -> ValidityLimits {
         let usual = ValidityLimits::default();
         let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
@@ -199,6 +214,10 @@ impl Services<'_> {
             "link": link,
             "samples": options.samples,
         });
+        let asked = options.asked();
+        if !asked.is_empty() {
+            kept[runner::ASKED] = asked.into();
+        }
         // What is timed and what is not are not gone on with in one directory.
         if !emulated::is_timed() {
             kept["not_timed"] = NOT_TIMED.into();
