@@ -117,8 +117,9 @@ fn nunes_2014_runs_with_the_real_server_that_lists_in_order_what_it_was_sent() {
     }
     let page = directory.path().join("report.md");
     run_json(&["lab", "report", directory.path().to_str().unwrap(), "--md", page.to_str().unwrap()]);
-    let again =
-        format!(" --samples 2 --subject {faces} --factor message=100Kb --factor cpu=whole --forks 1 --out ");
+    let again = format!(
+        " --samples 2 --subject {faces} --factor message=100Kb --factor cpu=whole --forks 1 --gate-load 10000 --gate-lateness-ms 60000 --out "
+    );
     assert!(std::fs::read_to_string(page).unwrap().contains(&again), "how to run it again");
 }
 

@@ -140,7 +140,18 @@ impl RunOptions {
             .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
         let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
         let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
-        variants.into_iter().chain(subjects).chain(factors).chain(forks).collect()
+        variants.into_iter().chain(subjects).chain(factors).chain(forks).chain(self.wider_gate()).collect()
+    }
+
+    /// Lists the limits of forks that count, where they are not the usual ones.
+    fn wider_gate(&self) -> impl Iterator<Item = String> {
+        let usual = ValidityLimits::default();
+        let limits = [
+            ("--gate-load", self.gate_load, usual.load_per_core_max),
+            ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
+        ];
+        let others = limits.into_iter().filter(|(_, asked, usual)| asked.total_cmp(usual).is_ne());
+        others.flat_map(|(name, asked, _)| [name.to_owned(), asked.to_string()])
     }
 
     fn gate(&self) -> ValidityLimits {
