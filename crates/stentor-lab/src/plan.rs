@@ -6,11 +6,13 @@
 
 mod campaigns;
 mod expand;
+mod unserved;
 
 pub use campaigns::{
     Background, CampaignCell, Campaigns, OpenQuestion, PlatformDevices, PlatformMix, ProviderModel, Registry,
 };
 pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
+pub use unserved::UnservedPart;
 
 use crate::subject::reference::Op;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,16 @@ pub enum PlanError {
         /// What there is.
         known: String,
     },
+    /// The server itself cannot be measured in what was wished for.
+    #[error("{study} is not run with {part}: {reason}")]
+    Unserved {
+        /// The study.
+        study: String,
+        /// The server itself, and at which levels.
+        part: String,
+        /// Why it cannot, in a sentence.
+        reason: String,
+    },
 }
 
 /// What of a study is run.
@@ -79,6 +91,9 @@ pub struct StudyPlan {
     /// What the paper measured and nothing here can, with the reason.
     #[serde(default)]
     pub not_here: Vec<NotRun>,
+    /// What of it the server itself cannot be asked, as a subject.
+    #[serde(default)]
+    pub unserved: Vec<UnservedPart>,
     /// Its experiments: exchanges between pairs of subjects.
     #[serde(default)]
     pub experiments: Vec<Experiment>,

@@ -232,11 +232,14 @@ impl Definition {
         Self { run: self.words(factors), ..self.clone() }
     }
 
-    /// Describes the subject whose server is the real one, given the command that starts its halves: it lists its own data.
+    /// Describes the subject whose server is the real one, given the command that starts its halves: it lists its own data, which it
+    /// reads from rows, and its client keeps them as rows where a cell wants it.
     #[must_use]
     pub fn served(dialect: dialect::SubjectDialect, run: Vec<String>) -> Self {
         let id = format!("{}/{SERVED}", dialect.name());
-        Self { id, ops: vec![reference::Op::Array], can: Vec::new(), ..Self::built_in(dialect, run) }
+        let ops = vec![reference::Op::Array, reference::Op::Points, reference::Op::Sort];
+        let can = vec![INSERT.to_owned(), STORE.to_owned()];
+        Self { id, ops, can, ..Self::built_in(dialect, run) }
     }
 
     /// Describes a subject that the binary plays itself, given the command that starts it.

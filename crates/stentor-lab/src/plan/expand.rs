@@ -1,6 +1,8 @@
 //! From a plan to cells: every combination of levels for every subject that is there.
 
-use super::{Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan};
+use super::{
+    Amount, Experiment, Factor, FactorLevel, PlanError, PlanSlot, RunProfile, StudyPlan, UnservedPart,
+};
 use crate::subject::protocol::SubjectRole;
 use crate::subject::reference::Op;
 use crate::subject::{BUILT_IN, Definition, INSERT, SERVED, SERVED_STACK, STORE, TLS};
@@ -128,10 +130,14 @@ impl StudyPlan {
                     let filled = fill(slot, experiment, definitions, choice);
                     expansion.not_run.extend(missing(slot, &filled, choice));
                     for pair in &filled {
-                        expansion.cells.extend(cells(experiment, variant, slot, pair, choice));
+                        let unserved: &[_] = if pair.is_served() { &self.unserved } else { &[] };
+                        expansion.cells.extend(cells(experiment, variant, slot, pair, choice, unserved));
                     }
                 }
             }
+        }
+        if choice.names_server() {
+            expansion.not_run.extend(self.unserved.iter().map(UnservedPart::not_run));
         }
         expansion.not_run.dedup();
         Ok(expansion)
@@ -171,7 +177,7 @@ impl StudyPlan {
         let variants = || self.experiments.iter().flat_map(|one| &one.variants).map(String::as_str);
         match choice.variants.iter().find(|variant| variants().all(|one| one != variant.as_str())) {
             Some(variant) => unknown("variant", variant, variants().collect()),
-            None => Ok(()),
+            None => self.check_served(choice),
         }
     }
 }
@@ -183,6 +189,12 @@ struct StackPair {
     server: Definition,
     /// The server of cells with TLS; without one there are no such cells.
     encrypting: Option<Definition>,
+}
+
+impl StackPair {
+    fn is_served(&self) -> bool {
+        self.stack == SERVED_STACK
+    }
 }
 
 fn wished<'a>(all: &'a [String], wish: &[String]) -> impl Iterator<Item = &'a String> {
@@ -315,6 +327,7 @@ fn cells(
     slot: &PlanSlot,
     pair: &StackPair,
     choice: &PlanChoice,
+    unserved: &[UnservedPart],
 ) -> Vec<Cell> {
     let mut rows: Vec<Vec<(&Factor, &FactorLevel)>> = vec![Vec::new()];
     for factor in &experiment.factors {
@@ -325,6 +338,7 @@ fn cells(
             .flat_map(|row| levels.iter().map(|level| [row.as_slice(), &[(factor, *level)]].concat()))
             .collect();
     }
+    rows.retain(|row| row.iter().all(|(factor, level)| unserved.iter().all(|part| !part.has(factor, level))));
     // A limit of the heap means something only to those that have one.
     let has_heap = pair.client.run.iter().any(|word| word == HEAP_WORD);
     rows.retain(|row| has_heap || row.iter().all(|(_, level)| !level.set.contains_key(HEAP)));

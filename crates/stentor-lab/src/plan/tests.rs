@@ -66,6 +66,50 @@ fn the_real_server_is_measured_where_it_is_named_and_then_alone() {
 }
 
 #[test]
+fn the_real_server_runs_what_of_a_study_it_can_be_asked_and_the_rest_is_told_or_refused() {
+    let words = ["stentor".to_owned(), "--served".to_owned()];
+    let all = [ours(), roster::served(&words)].concat();
+    let wish = |study: &str, subjects: &[&str], factor: Option<(&str, &str)>| {
+        let subjects = subjects.iter().map(|name| (*name).to_owned()).collect();
+        let mut choice = PlanChoice { profile: RunProfile::Full, subjects, ..PlanChoice::default() };
+        let named =
+            |(name, levels): (&str, &str)| (name.to_owned(), levels.split(',').map(str::to_owned).collect());
+        choice.factors.extend(factor.map(named));
+        shipped(study).expand(&choice, &all)
+    };
+    let whole = wish("anacleto-2012", &["stentor"], None).expect("sense");
+    let count = |id: &str| whole.cells.iter().filter(|cell| cell.experiment == id).count();
+    assert_eq!([count("sync"), count("pages"), count("interrupted")], [10 * 4, 4 * 3, 0]);
+    assert!(
+        whole.cells.iter().all(|cell| cell.settings["own"] == "data" && cell.levels["insert"] == "sqlite")
+    );
+    let heap = |cell: &Cell| cell.experiment != "sync" || cell.levels["heap"] == "free";
+    assert!(whole.cells.iter().all(heap));
+    assert_eq!(whole.not_run.iter().filter(|one| one.what.starts_with("the server itself at ")).count(), 3);
+    assert_eq!(wish("nunes-2014", &["stentor"], None).expect("sense").cells.len(), 5 * 3 * 2 * 2);
+    for (study, factor, why) in [
+        (
+            "anacleto-2012",
+            Some(("page", "1024,1884")),
+            "the server itself at page 1024, 1884: the server's lists",
+        ),
+        (
+            "anacleto-2012",
+            Some(("interruption", "cut")),
+            "the server itself at interruption: what is kept half way",
+        ),
+        ("albertengo-2020", None, "the server itself: the server has no operation that sends a payload back"),
+    ] {
+        let refused = wish(study, &["stentor"], factor).expect_err(why).to_string();
+        assert!(refused.contains(why), "{refused}");
+        // Beside others it is only left out.
+        assert!(!wish(study, &["stentor", "rust"], factor).expect("sense").cells.is_empty(), "{study}");
+    }
+    let some = wish("anacleto-2012", &["stentor"], Some(("page", "256,1024"))).expect("one is left");
+    assert_eq!(some.cells.iter().filter(|cell| cell.experiment == "pages").count(), 4);
+}
+
+#[test]
 fn cai_2009_has_three_protocols_three_types_and_five_sizes() {
     let expansion = expand("cai-2009", &PlanChoice::default(), &ours());
     let query: Vec<&Cell> = expansion.cells.iter().filter(|cell| cell.experiment == "query").collect();

@@ -22,8 +22,11 @@ pub struct Probed {
     schema: String,
     /// The study whose tables they bear on.
     pub study: String,
-    /// Each probe on each protocol.
+    /// Each probe on each protocol, of our own subjects.
     pub probes: Vec<ProbeResult>,
+    /// The same of the server itself, which decide no claim; empty where it was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<ProbeResult>,
 }
 
 /// Why the file of probes cannot be used.
@@ -51,13 +54,24 @@ impl Probed {
     /// Takes what probes said.
     #[must_use]
     pub fn of(probes: Vec<ProbeResult>) -> Self {
-        Self { schema: SCHEMA.into(), study: STUDY.into(), probes }
+        Self { schema: SCHEMA.into(), study: STUDY.into(), probes, server: Vec::new() }
+    }
+
+    /// Adds what the server itself said.
+    #[must_use]
+    pub fn with_server(self, server: Vec<ProbeResult>) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Lists what was said by whomever.
+    pub fn all(&self) -> impl Iterator<Item = &ProbeResult> {
+        self.probes.iter().chain(&self.server)
     }
 
     /// Returns whether every probe came to its end.
     #[must_use]
     pub fn have_all_run(&self) -> bool {
-        self.probes.iter().all(ProbeResult::has_run)
+        self.all().all(ProbeResult::has_run)
     }
 
     /// Writes the file into the directory of a run.

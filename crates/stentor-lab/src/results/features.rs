@@ -1,23 +1,36 @@
-//! The paper's tables of features, with what probes say beside each cell.
+//! The paper's tables of features, with what probes say beside each cell, and a row for the server itself where it was asked.
 
 use super::Results;
 use crate::document::TextTable;
-use crate::probes::{PaperCell, ProbeKind, ProbeResult, rows};
+use crate::probes::{PaperCell, ProbeAnswer, ProbeKind, ProbeResult, ProbeWord, rows};
 
 /// The tables; empty where nothing was probed.
 pub(super) fn features(results: &Results) -> TextTable {
     let figures = results.dossier.as_ref().map(crate::claims::Dossier::figures);
     let both = figures.zip(results.probed.as_ref());
-    let rows = both.map(|(figures, probed)| rows(figures, &probed.probes)).unwrap_or_default();
-    TextTable::new(
-        ["feature", "protocol", "the paper", "probes of our own faces"],
-        rows.into_iter().map(told),
-    )
+    let cells = both.map(|(figures, probed)| {
+        let server = rows(figures, &probed.server).into_iter().map(of_server);
+        rows(figures, &probed.probes).into_iter().map(told).zip(server)
+    });
+    let rows = cells.into_iter().flatten().flat_map(|(ours, server)| [Some(ours), server]).flatten();
+    TextTable::new(["feature", "protocol", "the paper", "probes, and what was seen"], rows)
 }
 
 fn told(row: PaperCell) -> [String; 4] {
     let probes = row.probes.iter().map(probe).collect::<Vec<_>>().join("; ");
     [format!("{} ({})", row.feature, row.table), row.subject, row.paper, probes]
+}
+
+/// Returns a row of what trials of the server showed; none where none was made of this feature.
+fn of_server(row: PaperCell) -> Option<[String; 4]> {
+    let is_tried = |one: &&ProbeResult| one.answer != ProbeAnswer::Word(ProbeWord::NotProbed);
+    let tried: Vec<String> = row.probes.iter().filter(is_tried).map(probe).collect();
+    let others: Vec<&str> =
+        row.probes.iter().filter(|one| !is_tried(one)).map(|one| one.id.as_str()).collect();
+    let others = (!others.is_empty()).then(|| format!("not probed: {}", others.join(", ")));
+    let seen = tried.iter().cloned().chain(others).collect::<Vec<_>>().join("; ");
+    let feature = format!("{} ({})", row.feature, row.table);
+    (!tried.is_empty()).then(|| [feature, format!("{}, the server itself", row.subject), row.paper, seen])
 }
 
 fn probe(told: &ProbeResult) -> String {

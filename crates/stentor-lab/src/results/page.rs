@@ -86,8 +86,8 @@ fn sections(account: &Account) -> Vec<Section> {
     sections
 }
 
-const FEATURES: &str = "What the paper has in tables of words, tried on our own faces. What is marked documented, interviews or proxy was \
-    not tried.";
+const FEATURES: &str = "What the paper has in tables of words, tried on our own subjects. What is marked documented, interviews or proxy was \
+    not tried. Rows of the server itself are trials of the SOAP, XML-RPC and REST (JSON) that it serves; they decide no claim.";
 const INTERRUPTED: &str = "When half of the pages were there, nothing got through for two seconds, or the client was killed and started \
     again, or both. In the meantime its file was opened without the server: whole pages, every row compared, and marked as stale. Silence \
     is from the interruption until the next page was kept.";

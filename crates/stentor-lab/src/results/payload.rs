@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{MeasuredCell, Results};
 use crate::plan::{Experiment, StudyPlan};
-use crate::subject::reference::Op;
+use crate::subject::SERVED_STACK;
+use crate::subject::reference::{OWN, Op};
 use stentor_wire::{Content, Point};
 
 /// The factor of an exchange that brings a part of the points only; a whole brings all.
@@ -46,6 +47,9 @@ fn settings(experiment: &Experiment, cell: &MeasuredCell) -> Option<BTreeMap<Str
         settings.extend(level.set.clone());
     }
     settings.remove(PART);
+    if cell.stack == SERVED_STACK {
+        settings.insert(OWN.to_owned(), String::new());
+    }
     Some(settings)
 }
 

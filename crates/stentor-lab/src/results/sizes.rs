@@ -4,6 +4,7 @@ use super::Results;
 use crate::claims::figures::{Figure, FigureValue};
 use crate::document::TextTable;
 use crate::plot::short;
+use crate::subject::SERVED_STACK;
 
 /// How far a size may be off and still count as the paper's.
 const TOLERANCE_PERCENT: f64 = 5.0;
@@ -40,10 +41,11 @@ fn row(results: &Results, figure: &Figure) -> Option<[String; 5]> {
     ])
 }
 
-/// Bytes of a whole answer in its format.
+/// Bytes of a whole answer in its format; what the server lists of its own are no files of the paper.
 fn body_kb(results: &Results, subject: &str, level: &str) -> Option<f64> {
     let is_here = |cell: &&super::MeasuredCell| {
         cell.subject == subject
+            && cell.stack != SERVED_STACK
             && cell.levels.get(FACTOR).is_some_and(|one| one == level)
             && !cell.levels.contains_key(PART)
     };

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// What must be the same to go on in a directory.
 pub const PLAN: &str = "plan.json";
+/// What in it may be another: which part of the study was asked for, so that more can be added to it.
+pub const ASKED: &str = "asked";
 /// The directory of raw samples.
 pub const RAW: &str = "raw";
 
@@ -51,6 +53,11 @@ fn check(plan: &Path, settings: &Settings) -> Result<(), RunError> {
     let name = || settings.out.display().to_string();
     let text = std::fs::read_to_string(plan)
         .map_err(|source| RunError::Io { path: plan.display().to_string(), source })?;
-    let kept: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    if kept.as_ref() == Some(&settings.plan) { Ok(()) } else { Err(RunError::OtherSettings(name())) }
+    let kept = serde_json::from_str(&text).unwrap_or_default();
+    if fixed(kept) == fixed(settings.plan.clone()) { Ok(()) } else { Err(RunError::OtherSettings(name())) }
+}
+
+fn fixed(mut plan: serde_json::Value) -> serde_json::Value {
+    plan.as_object_mut().and_then(|plan| plan.remove(ASKED));
+    plan
 }

@@ -7,7 +7,18 @@ use crate::subject::dialect::{DIALECTS, SubjectDialect};
 use crate::subject::needs::Probes;
 
 /// Dialects whose counterparts the server has as faces.
-pub const SERVED_DIALECTS: [&str; 3] = ["soap", "rest+json", "xmlrpc"];
+pub const SERVED_DIALECTS: [&str; 10] = [
+    "soap",
+    "rest+json",
+    "rest+xml",
+    "rest+xml-sax",
+    "rest+xml-dom",
+    "rest+protobuf",
+    "xmlrpc",
+    "grpc",
+    "socket+xml-sax",
+    "socket+protobuf",
+];
 
 /// Lists our own subjects; `speak` is the command that plays the dialect whose name is added.
 #[must_use]

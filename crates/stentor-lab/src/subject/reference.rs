@@ -22,11 +22,18 @@ const TEXT_LETTERS: usize = 10;
 /// Most entries that a server makes on request.
 const ENTRIES_MAX: u64 = 100_000;
 
-/// The factor of a server that answers with lists of its own data, whatever the request says.
+/// The factor of a server that answers with lists of its own data, whatever the request says; what it is to sort are then ids.
 pub const OWN: &str = "own";
 /// The least of the numbers among them, so that all have as many digits, and how far apart they are at most.
 const OWN_NUMBER_MIN: u64 = 10_000;
 const OWN_NUMBER_STEP: u64 = 7;
+/// The least of the numbers that it puts in order: of as many digits as the greatest of [`ENTRIES_MAX`] of them.
+const OWN_ORDER_MIN: u64 = 100_000;
+/// Letters of a text of its own, as long as it may be, and how many such texts an entry has at most.
+const OWN_TEXT_LETTERS: u64 = 64;
+const OWN_TEXTS_MAX: u64 = POINT_FIELDS as u64 - 1;
+/// Letters of the text by which an entry is known among the others, at least.
+const OWN_NAME_LETTERS_MIN: u64 = 8;
 /// The largest number of an object among them.
 const OWN_COUNT_MAX: u64 = 4;
 
@@ -100,6 +107,9 @@ impl Op {
     /// Makes the request number `seq` of a run whose seed is `base`.
     #[must_use]
     pub fn request_number(self, factors: &BTreeMap<String, String>, base: u64, seq: u64) -> Content {
+        if self == Self::Sort && factors.contains_key(OWN) {
+            return Content::Numbers(own_order(level(factors, "items").unwrap_or(20), base));
+        }
         let page = if self == Self::Points { level(factors, "page").filter(|page| *page > 0) } else { None };
         let Some(page) = page else { return self.request(factors, base + seq) };
         let all = level(factors, "poi").unwrap_or(3);
@@ -119,6 +129,10 @@ impl Op {
         match (self, &request) {
             (Self::Points, Content::Payload(text)) => {
                 let mut wish = SampleRequest::read(text).filter(|wish| wish.kind == "Point")?;
+                if factors.contains_key(OWN) {
+                    let letters = level(factors, "letters").unwrap_or(600);
+                    return Some(Content::Points(own_points(wish.from, wish.count, letters, base)));
+                }
                 if factors.contains_key("store") {
                     wish.seed = base;
                 }
@@ -261,6 +275,32 @@ pub fn own_data(kind: &str, count: u64, seed: u64) -> Option<Content> {
         }
         _ => return None,
     })
+}
+
+/// Makes the numbers that a server is sent in any order and lists in theirs: no two are the same, since they are ids.
+#[must_use]
+pub fn own_order(count: u64, seed: u64) -> Vec<i64> {
+    let mut source = SeededSource::new(seed);
+    let number = |place| OWN_ORDER_MIN + OWN_NUMBER_STEP * place + source.number() % OWN_NUMBER_STEP;
+    (0..count.min(ENTRIES_MAX)).map(number).map(u64::cast_signed).collect()
+}
+
+/// Makes entries of a server's own that have the letters of a point of interest: a name in the first field, then texts of 64
+/// letters in alphabetical order, as many as there are letters for, and nothing in the fields that are left.
+#[must_use]
+pub fn own_points(from: u64, count: u64, letters: u64, seed: u64) -> Vec<Point> {
+    let texts = (letters.saturating_sub(OWN_NAME_LETTERS_MIN) / OWN_TEXT_LETTERS).min(OWN_TEXTS_MAX);
+    let name = (letters.saturating_sub(texts * OWN_TEXT_LETTERS)).clamp(OWN_NAME_LETTERS_MIN, 256);
+    let mut source = SeededSource::new(seed);
+    let mut point = || {
+        let name = source.letters(name as usize);
+        let mut texts: Vec<String> = (0..texts).map(|_| source.letters(OWN_TEXT_LETTERS as usize)).collect();
+        texts.sort_unstable();
+        let mut fields: [String; POINT_FIELDS] = std::array::from_fn(|_| String::new());
+        fields.iter_mut().zip(std::iter::once(name).chain(texts)).for_each(|(field, text)| *field = text);
+        Point::of(fields)
+    };
+    (0..from.saturating_add(count).min(ENTRIES_MAX)).map(|_| point()).skip(from as usize).collect()
 }
 
 /// Numbers and letters from a seed.

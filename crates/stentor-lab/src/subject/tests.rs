@@ -160,6 +160,27 @@ fn contents_follow_from_the_seed_in_the_same_way_everywhere() {
 
 /// FNV-1a once more, in the form of its authors.
 #[test]
+fn own_points_have_the_letters_of_a_point_and_their_pages_make_the_whole() {
+    let factors = |more: &[(&str, &str)]| {
+        let all = [("own", "data"), ("poi", "150"), ("letters", "752")].iter().chain(more);
+        all.map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
+    };
+    let answer = |factors: &BTreeMap<String, String>, seq| match Op::Points
+        .exchange_number(factors, 7, seq)
+        .expect("sense")
+        .answer
+    {
+        Content::Points(points) => points,
+        other => panic!("{other:?}"),
+    };
+    let whole = answer(&factors(&[]), 3);
+    assert!(whole.iter().all(|point| point.fields().concat().len() == 752), "{:?}", whole[0]);
+    let paged = factors(&[("page", "64")]);
+    let pages: Vec<_> = (0..3).flat_map(|page| answer(&paged, page)).collect();
+    assert_eq!((pages.len(), pages), (150, whole));
+}
+
+#[test]
 fn own_data_are_in_order_and_the_same_for_every_exchange_of_a_run() {
     let own = factors(&[("own", "data"), ("type", "Int"), ("items", "3200")]);
     let answer = |seq| Op::Array.exchange_number(&own, 7, seq).expect("makes sense").answer;

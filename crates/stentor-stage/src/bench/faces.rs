@@ -142,7 +142,9 @@ fn show(record: &Value) -> FaceCall {
         operation: OPERATION,
         element: "ShowDevice",
         method: "/stentor.v1.Devices/ShowDevice",
+        verb: "GET",
         path: format!("/v1/devices/{id}"),
+        path_fields: 1,
         fields: vec![(1, "device", FieldValue::Text(id))],
     }
 }

@@ -1,9 +1,14 @@
-//! One page of a list as a face replies with it: members of a group, or topics.
+//! One page of a list as a face replies with it: members of a group, topics, or devices.
+
+mod assembly;
+mod message;
 
 use anyhow::{Context, bail};
+use assembly::PageAssembly;
 use serde::Deserialize;
-use stentor_wire::xml::dom::{self, Element};
-use stentor_wire::{DocumentLimits, Item, Value, xmlrpc};
+use stentor_wire::content::POINT_FIELDS;
+use stentor_wire::xml::{decode, dom, sax};
+use stentor_wire::{DocumentLimits, Item, Point, Value, xmlrpc};
 
 /// A page of a list, and where the next one begins.
 #[derive(Debug, Default, PartialEq)]
@@ -12,8 +17,46 @@ pub(crate) struct ListPage {
     pub(crate) users: Vec<String>,
     /// Topics as objects: how many devices, and the name.
     pub(crate) topics: Vec<Item>,
+    /// Devices, as far as their texts were given to the server.
+    pub(crate) devices: Vec<ListedDevice>,
     /// The cursor; absent on the last page.
     pub(crate) next: Option<String>,
+}
+
+/// What of a device was given to the server as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ListedDevice {
+    #[serde(default)]
+    pub(crate) user: String,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+}
+
+/// What a page lists: the numbers of fields in Protocol Buffers differ between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Members,
+    Topics,
+    Devices,
+}
+
+/// How the bytes of a reply become a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageReader {
+    Json,
+    /// XML, read with callbacks.
+    Sax,
+    /// XML, read into a tree.
+    Dom,
+    /// XML, read on demand.
+    Pull,
+    XmlRpc,
+    /// A message of Protocol Buffers.
+    Message,
+    /// A message with gRPC's five bytes before it.
+    GrpcMessage,
+    /// A message in the envelope of the raw socket.
+    FramedMessage,
 }
 
 #[derive(Deserialize)]
@@ -22,7 +65,13 @@ struct JsonPage {
     users: Vec<String>,
     #[serde(default)]
     topics: Vec<JsonTopic>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct JsonDevices {
     #[serde(default)]
+    devices: Vec<ListedDevice>,
     next: Option<String>,
 }
 
@@ -34,58 +83,90 @@ struct JsonTopic {
 
 impl ListPage {
     /// Reads the reply of a face; a fault is an error with its text.
-    pub(crate) fn read(face: &str, reply: &[u8]) -> anyhow::Result<Self> {
-        match face {
-            "soap" => Self::of_envelope(&dom::parse(reply, &DocumentLimits::default())?),
-            "xmlrpc" => match xmlrpc::read_response(reply, &DocumentLimits::default())? {
+    pub(crate) fn read(reader: PageReader, kind: ListKind, reply: &[u8]) -> anyhow::Result<Self> {
+        let limits = DocumentLimits::default();
+        match reader {
+            PageReader::Json => Self::of_json(kind, reply),
+            PageReader::Sax => {
+                let mut assembly = PageAssembly::default();
+                sax::parse(reply, &limits, &mut assembly)?;
+                assembly.page()
+            }
+            PageReader::Dom => PageAssembly::of_tree(&dom::parse(reply, &limits)?),
+            PageReader::Pull => PageAssembly::of_text(&decode(reply, &limits)?, &limits),
+            PageReader::XmlRpc => match xmlrpc::read_response(reply, &limits)? {
                 Ok(value) => Self::of_value(&value),
                 Err(fault) => bail!("a fault: {fault}"),
             },
-            _ => Ok(Self::of_json(serde_json::from_slice(reply)?)),
+            PageReader::Message => message::page(kind, reply),
+            PageReader::GrpcMessage => message::page(kind, message::of_grpc(reply)?),
+            PageReader::FramedMessage => message::page(kind, message::of_frame(reply)?),
         }
     }
 
-    fn of_json(page: JsonPage) -> Self {
-        let topics = page.topics.into_iter().map(|topic| object(topic.name, topic.device_count));
-        Self { users: page.users, topics: topics.collect(), next: page.next }
-    }
-
-    fn of_envelope(envelope: &Element) -> anyhow::Result<Self> {
-        let reply = envelope.element("Body").and_then(|body| body.elements().next());
-        let record = reply.and_then(|reply| reply.element("return"));
-        let record = record.with_context(|| format!("no reply: {reply:?}"))?;
-        let mut page = Self::default();
-        for field in record.elements() {
-            match field.name.as_str() {
-                "users" => page.users.push(field.text()),
-                "topics" => page.topics.push(topic_of_element(field)?),
-                "next" => page.next = Some(field.text()),
-                _ => {}
-            }
+    fn of_json(kind: ListKind, reply: &[u8]) -> anyhow::Result<Self> {
+        if kind == ListKind::Devices {
+            let JsonDevices { devices, next } = serde_json::from_slice(reply)?;
+            return Ok(Self { devices, next, ..Self::default() });
         }
-        Ok(page)
+        let JsonPage { users, topics, next } = serde_json::from_slice(reply)?;
+        let topics = topics.into_iter().map(|topic| object(topic.name, topic.device_count));
+        Ok(Self { users, topics: topics.collect(), next, ..Self::default() })
     }
 
     fn of_value(value: &Value) -> anyhow::Result<Self> {
-        let list = |name: &str| match value.get(name) {
-            Some(Value::List(items)) => items.as_slice(),
-            _ => &[],
-        };
-        let users = list("users").iter().map(|user| Some(user.as_text()?.to_owned()));
-        let topics = list("topics").iter().map(|topic| {
+        let topic = |topic: &Value| {
             Some(object(topic.get("name")?.as_text()?.to_owned(), topic.get("device_count")?.as_int()?))
-        });
+        };
         Ok(Self {
-            users: users.collect::<Option<_>>().context("a user is no text")?,
-            topics: topics.collect::<Option<_>>().context("a topic lacks its name or its count")?,
+            users: texts(value, "users").context("a user is no text")?,
+            topics: list(value, "topics")
+                .iter()
+                .map(topic)
+                .collect::<Option<_>>()
+                .context("a topic lacks its name or its count")?,
+            devices: list(value, "devices")
+                .iter()
+                .map(device_of_value)
+                .collect::<Option<_>>()
+                .context("a tag is no text")?,
             next: value.get("next").and_then(Value::as_text).map(str::to_owned),
         })
     }
 }
 
-fn topic_of_element(topic: &Element) -> anyhow::Result<Item> {
-    let field = |name: &str| topic.element(name).map(Element::text).context("a topic lacks a field");
-    Ok(object(field("name")?, field("device_count")?.parse()?))
+impl ListedDevice {
+    /// Makes it a point of interest: its person and its tags are the texts of one, and the rest are empty.
+    pub(crate) fn point(self) -> Point {
+        let mut fields: [String; POINT_FIELDS] = std::array::from_fn(|_| String::new());
+        for (field, text) in fields.iter_mut().zip(std::iter::once(self.user).chain(self.tags)) {
+            *field = text;
+        }
+        Point::of(fields)
+    }
+
+    /// Takes a device out of a point that was made of one.
+    pub(crate) fn of_point(point: &Point) -> Self {
+        let mut texts = point.fields().into_iter().filter(|text| !text.is_empty()).map(str::to_owned);
+        Self { user: texts.next().unwrap_or_default(), tags: texts.collect() }
+    }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    match value.get(name) {
+        Some(Value::List(items)) => items.as_slice(),
+        _ => &[],
+    }
+}
+
+fn texts(value: &Value, name: &str) -> Option<Vec<String>> {
+    list(value, name).iter().map(|text| Some(text.as_text()?.to_owned())).collect()
+}
+
+/// Reads a device; where members are asked for, the list of this name has ids, which are nothing that was given.
+fn device_of_value(device: &Value) -> Option<ListedDevice> {
+    let user = device.get("user").and_then(Value::as_text).unwrap_or_default().to_owned();
+    Some(ListedDevice { user, tags: texts(device, "tags")? })
 }
 
 const fn object(name: String, id: i64) -> Item {
@@ -93,33 +174,4 @@ const fn object(name: String, id: i64) -> Item {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_is_the_same_through_every_face() {
-        let json = br#"{"topics":[{"name":"news","device_count":3}],"next":"news"}"#;
-        let soap = br#"<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><ListTopicsResponse
-            xmlns="urn:stentor:v1"><return><topics><name>news</name><device_count>3</device_count></topics><next>news</next>
-            </return></ListTopicsResponse></s:Body></s:Envelope>"#;
-        let xmlrpc = b"<methodResponse><params><param><value><struct><member><name>next</name><value>news</value></member>\
-            <member><name>topics</name><value><array><data><value><struct><member><name>device_count</name><value><int>3</int>\
-            </value></member><member><name>name</name><value>news</value></member></struct></value></data></array></value>\
-            </member></struct></value></param></params></methodResponse>";
-        let wanted = ListPage {
-            users: Vec::new(),
-            topics: vec![object("news".to_owned(), 3)],
-            next: Some("news".to_owned()),
-        };
-        for (face, reply) in [("rest", &json[..]), ("soap", soap), ("xmlrpc", xmlrpc)] {
-            assert_eq!(ListPage::read(face, reply).unwrap(), wanted, "{face}");
-        }
-    }
-
-    #[test]
-    fn a_fault_is_no_page() {
-        let fault = br#"<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><s:Fault>
-            <faultcode>s:Client</faultcode><faultstring>unauthorized</faultstring></s:Fault></s:Body></s:Envelope>"#;
-        assert!(ListPage::read("soap", fault).unwrap_err().to_string().contains("unauthorized"));
-    }
-}
+mod tests;

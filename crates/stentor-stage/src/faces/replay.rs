@@ -2,11 +2,14 @@
 
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
+use stentor_wire::protobuf::fields::{put_field, put_number};
 
-/// HTTP/2's connection preface (RFC 9113, 3.4), an empty frame of settings, and all the window of the connection there can
-/// be, so that no caller has to give more while it is timed.
+const TEXT_XML: &str = "text/xml; charset=utf-8";
+
+/// HTTP/2's connection preface (RFC 9113, 3.4), and all the window of each stream and of the connection there can be, so that
+/// no caller has to give more while it is timed.
 const HTTP2_HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
-    \x00\x00\x00\x04\x00\x00\x00\x00\x00\
+    \x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x7f\xff\xff\xff\
     \x00\x00\x04\x08\x00\x00\x00\x00\x00\x7f\xff\x00\x00";
 
 /// How one message ends and the next begins on a connection.
@@ -20,7 +23,7 @@ pub(crate) enum Framing {
     Lengths,
 }
 
-/// What is asked, under the names that each face has for it: a read, and texts alone.
+/// What is asked, under the names that each face has for it.
 #[derive(Clone, Debug)]
 pub(crate) struct FaceCall {
     /// The operation of the contract.
@@ -29,10 +32,14 @@ pub(crate) struct FaceCall {
     pub(crate) element: &'static str,
     /// Its path in gRPC.
     pub(crate) method: &'static str,
+    /// Its method in REST.
+    pub(crate) verb: &'static str,
     /// Its path in REST, with what it asks for in the query.
     pub(crate) path: String,
+    /// The fields that stand in this path, before all others; the rest are the body of what is no read.
+    pub(crate) path_fields: usize,
     /// The fields of its record: number, name, value.
-    pub(crate) fields: Vec<(u8, &'static str, FieldValue)>,
+    pub(crate) fields: Vec<Field>,
 }
 
 /// What a field of a record holds.
@@ -40,6 +47,7 @@ pub(crate) struct FaceCall {
 pub(crate) enum FieldValue {
     Text(String),
     Number(i64),
+    Texts(Vec<String>),
 }
 
 /// A call through one face, ready to be made as often as wanted.
@@ -58,32 +66,90 @@ impl Replay {
     /// Writes a call of the server at this address; a server that keeps the contract answers, whoever made it.
     pub(crate) fn of(face: &str, address: SocketAddr, key: &str, call: &FaceCall) -> Self {
         let made = |framing, hello: Vec<u8>, request| Self { address, framing, hello, request };
-        let posted = |path: &str, body: String| http1(address, key, "POST", path, &body);
+        let http = |request: HttpRequest<'_>| made(Framing::Http1, Vec::new(), request.bytes(address, key));
+        let posted = |path, body: &str| {
+            http(HttpRequest { verb: "POST", path, kind: TEXT_XML, body: body.as_bytes(), accept: None })
+        };
+        let socket = |encoding: &str, request: &[u8]| {
+            let hello = json!({"stentor": 1, "key": key, "encoding": encoding}).to_string();
+            made(Framing::Lengths, framed(hello.as_bytes()), framed(request))
+        };
         match face {
-            "rest" => made(Framing::Http1, Vec::new(), http1(address, key, "GET", &call.path, "")),
-            "soap" => made(Framing::Http1, Vec::new(), posted("/soap", call.envelope())),
-            "xmlrpc" => made(Framing::Http1, Vec::new(), posted("/rpc", call.method_call())),
+            "rest" => http(call.http("application/json", call.body_record().to_string().as_bytes())),
+            "rest+xml" => http(call.http("application/xml", call.body_markup().as_bytes())),
+            "rest+protobuf" => {
+                http(call.http("application/x-protobuf", &message(&call.fields[call.path_fields..])))
+            }
+            "soap" => posted("/soap", &call.envelope()),
+            "xmlrpc" => posted("/rpc", &call.method_call()),
             "grpc" => made(Framing::Http2, HTTP2_HELLO.to_vec(), http2(address, key, call)),
+            "socket+soap" => socket("soap", call.envelope().as_bytes()),
+            "socket+protobuf" => socket("protobuf", &call.numbered()),
             _ => {
-                let hello = framed(&json!({"stentor": 1, "key": key}));
-                let request = json!({"id": 1, "operation": call.operation, "record": call.record()});
-                made(Framing::Lengths, hello, framed(&request))
+                let request = json!({"id": 1, "operation": call.operation, "record": record(&call.fields)});
+                socket("json", request.to_string().as_bytes())
             }
         }
     }
 }
 
+/// A request of HTTP/1.1.
+struct HttpRequest<'a> {
+    verb: &'static str,
+    path: &'a str,
+    /// The type of a body.
+    kind: &'static str,
+    /// What the reply is to be; what the server prefers when absent.
+    accept: Option<&'static str>,
+    body: &'a [u8],
+}
+
+impl HttpRequest<'_> {
+    fn bytes(&self, address: SocketAddr, key: &str) -> Vec<u8> {
+        let Self { verb, path, kind, accept, body } = self;
+        let accept = accept.map(|accept| format!("accept: {accept}\r\n")).unwrap_or_default();
+        let about_body = if body.is_empty() {
+            String::new()
+        } else {
+            format!("content-type: {kind}\r\ncontent-length: {}\r\n", body.len())
+        };
+        let head = format!(
+            "{verb} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\nconnection: keep-alive\r\n\
+             {accept}{about_body}\r\n"
+        );
+        [head.as_bytes(), body].concat()
+    }
+}
+
 impl FaceCall {
-    fn record(&self) -> Value {
-        let fields = self.fields.iter().map(|(_, name, value)| ((*name).to_owned(), value.json()));
-        Value::Object(fields.collect::<Map<_, _>>())
+    /// The call in REST, with this body where it is no read; JSON is what comes when nothing is said.
+    fn http<'a>(&'a self, kind: &'static str, body: &'a [u8]) -> HttpRequest<'a> {
+        let body = if self.verb == "GET" { &[] } else { body };
+        let accept = Some(kind).filter(|kind| *kind != "application/json");
+        HttpRequest { verb: self.verb, path: &self.path, kind, accept, body }
+    }
+
+    fn body_record(&self) -> Value {
+        record(&self.fields[self.path_fields..])
+    }
+
+    fn body_markup(&self) -> String {
+        let (element, fields) = (self.element, markup(&self.fields[self.path_fields..]));
+        format!(r#"<{element} xmlns="urn:stentor:v1">{fields}</{element}>"#)
+    }
+
+    /// The call as a numbered request of the raw socket.
+    fn numbered(&self) -> Vec<u8> {
+        let mut request = Vec::new();
+        put_number(1, 1, &mut request);
+        put_field(2, self.operation.as_bytes(), &mut request);
+        put_field(4, &message(&self.fields), &mut request);
+        request
     }
 
     /// The call as a SOAP 1.1 envelope.
     pub(crate) fn envelope(&self) -> String {
-        let field = |(_, name, value): &(u8, &str, FieldValue)| format!("<{name}>{}</{name}>", value.text());
-        let fields: String = self.fields.iter().map(field).collect();
-        let element = self.element;
+        let (element, fields) = (self.element, markup(&self.fields));
         format!(
             r#"<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"><soap:Body><{element} xmlns="urn:stentor:v1">{fields}</{element}></soap:Body></soap:Envelope>"#
         )
@@ -91,9 +157,8 @@ impl FaceCall {
 
     /// The call as a document of XML-RPC.
     pub(crate) fn method_call(&self) -> String {
-        let member = |(_, name, value): &(u8, &str, FieldValue)| {
-            let kind = value.xmlrpc_type();
-            format!("<member><name>{name}</name><value><{kind}>{}</{kind}></value></member>", value.text())
+        let member = |(_, name, value): &Field| {
+            format!("<member><name>{name}</name><value>{}</value></member>", value.xmlrpc())
         };
         let members: String = self.fields.iter().map(member).collect();
         format!(
@@ -102,24 +167,40 @@ impl FaceCall {
             self.operation
         )
     }
+}
 
-    /// The record as a message of Protocol Buffers.
-    fn message(&self) -> Vec<u8> {
-        let mut message = Vec::new();
-        for (number, _, value) in &self.fields {
-            match value {
-                FieldValue::Text(text) => {
-                    message.extend([number << 3 | 2, short(text.len())]);
-                    message.extend_from_slice(text.as_bytes());
-                }
-                FieldValue::Number(value) => {
-                    message.push(number << 3);
-                    varint(&mut message, value.cast_unsigned());
+/// A field: number, name, value.
+type Field = (u8, &'static str, FieldValue);
+
+fn record(fields: &[Field]) -> Value {
+    let fields = fields.iter().map(|(_, name, value)| ((*name).to_owned(), value.json()));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// Writes fields as elements; what is asked for here has no character that XML would need to escape.
+fn markup(fields: &[Field]) -> String {
+    let one = |(_, name, value): &Field| {
+        let each = value.texts().into_iter().map(|text| format!("<{name}>{text}</{name}>"));
+        each.collect::<String>()
+    };
+    fields.iter().map(one).collect()
+}
+
+/// Writes fields as a message of Protocol Buffers.
+fn message(fields: &[Field]) -> Vec<u8> {
+    let mut message = Vec::new();
+    for (number, _, value) in fields {
+        let number = u32::from(*number);
+        match value {
+            FieldValue::Number(value) => put_number(number, value.cast_unsigned(), &mut message),
+            texts => {
+                for text in texts.texts() {
+                    put_field(number, text.as_bytes(), &mut message);
                 }
             }
         }
-        message
     }
+    message
 }
 
 impl FieldValue {
@@ -127,47 +208,39 @@ impl FieldValue {
         match self {
             Self::Text(text) => json!(text),
             Self::Number(number) => json!(number),
+            Self::Texts(texts) => json!(texts),
         }
     }
 
-    /// Returns it as XML carries it; what is asked for here has no character that XML would need to escape.
-    fn text(&self) -> String {
+    /// Lists the texts that stand for it.
+    fn texts(&self) -> Vec<String> {
         match self {
-            Self::Text(text) => text.clone(),
-            Self::Number(number) => number.to_string(),
+            Self::Text(text) => vec![text.clone()],
+            Self::Number(number) => vec![number.to_string()],
+            Self::Texts(texts) => texts.clone(),
         }
     }
 
-    const fn xmlrpc_type(&self) -> &'static str {
+    fn xmlrpc(&self) -> String {
         match self {
-            Self::Text(_) => "string",
-            Self::Number(_) => "int",
+            Self::Text(text) => format!("<string>{text}</string>"),
+            Self::Number(number) => format!("<int>{number}</int>"),
+            Self::Texts(texts) => {
+                let each = texts.iter().map(|text| format!("<value><string>{text}</string></value>"));
+                format!("<array><data>{}</data></array>", each.collect::<String>())
+            }
         }
     }
 }
 
-fn http1(address: SocketAddr, key: &str, method: &str, path: &str, body: &str) -> Vec<u8> {
-    let about_body = if body.is_empty() {
-        String::new()
-    } else {
-        format!("content-type: text/xml; charset=utf-8\r\ncontent-length: {}\r\n", body.len())
-    };
-    format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\nconnection: keep-alive\r\n\
-         {about_body}\r\n{body}"
-    )
-    .into_bytes()
-}
-
-fn framed(message: &Value) -> Vec<u8> {
-    let body = message.to_string();
-    [&length(body.len()), body.as_bytes()].concat()
+fn framed(body: &[u8]) -> Vec<u8> {
+    [&length(body.len()), body].concat()
 }
 
 /// One call of gRPC: its headers, all of them as literals that no table keeps (RFC 7541, 6.2.2), so that every call has the
 /// same bytes, and its message.
 fn http2(address: SocketAddr, key: &str, call: &FaceCall) -> Vec<u8> {
-    let record = call.message();
+    let record = message(&call.fields);
     let message = [&[0][..], &length(record.len()), &record].concat();
     // `:method: POST` and `:scheme: http` of the static table.
     let mut headers = vec![0x83, 0x86];
@@ -191,17 +264,9 @@ fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     [&head[..], &[kind, flags, 0, 0, 0, 0], payload].concat()
 }
 
-/// A length in one byte: what is sent here is shorter than 127 bytes, and what is not would be refused and noticed.
+/// A length in one byte: a header that is sent here is shorter than 127 bytes, and what is not would be refused and noticed.
 fn short(length: usize) -> u8 {
     u8::try_from(length).unwrap_or(u8::MAX)
-}
-
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 fn length(bytes: usize) -> [u8; 4] {

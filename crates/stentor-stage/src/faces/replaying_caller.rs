@@ -10,7 +10,7 @@ use stentor_lab::subject::clock::monotonic_ns;
 /// A reply that takes longer never comes.
 const REPLY_LIMIT: Duration = Duration::from_secs(10);
 /// Longest reply that is read, with all around it.
-const REPLY_MAX_BYTES: usize = 1 << 20;
+const REPLY_MAX_BYTES: usize = 4 << 20;
 const READ_BYTES: usize = 16 << 10;
 const FRAME_HEAD_BYTES: usize = 9;
 
@@ -62,7 +62,7 @@ impl ReplayingCaller {
         Ok(&self.body)
     }
 
-    /// Makes another call than the one for which it was made, over the same connection (HTTP/1.1).
+    /// Makes another call than the one for which it was made, over the same connection.
     pub(crate) fn call_with(&mut self, request: Vec<u8>) -> anyhow::Result<&[u8]> {
         self.request = request;
         self.call()

@@ -1,18 +1,17 @@
 //! Trials of the server's own faces, for the feature tables of cai-2009: what an exchange with the real server can tell.
 
-use super::list_page::ListPage;
+use super::list_page::{ListKind, ListPage, PageReader};
 use super::own_data::OwnData;
 use super::replay::{FaceCall, FieldValue};
-use super::subject::{ROOT_KEY, root, serve};
+use super::served::{ROOT_KEY, anywhere, root, serve};
 use crate::text::cell;
 use anyhow::Context;
 use reqwest::Client;
 use serde_json::Value;
-use std::net::{Ipv4Addr, SocketAddr};
 use stentor_lab::probes::{
     FeatureProbe, PaperProtocol, ProbeAnswer, ProbeKind, ProbeResult, ProbeWord, list,
 };
-use stentor_lab::subject::reference::own_data;
+use stentor_lab::subject::reference::{Op, own_data};
 use stentor_wire::xml::dom;
 use stentor_wire::{Content, DocumentLimits, wsdl};
 
@@ -31,10 +30,10 @@ const OF_THE_FORMAT: &str =
 /// Starts a server in this process, makes every trial on its SOAP, XML-RPC and REST faces, and returns what each said.
 pub async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
-    let address = serve(directory.path(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    let address = serve(directory.path(), anywhere()).await?;
     let levels = [("type", "Object".to_owned()), ("items", TOPICS.to_string())];
-    let own = OwnData::of(&levels.map(|(name, level)| (name.to_owned(), level)).into())?;
-    own.put(root(address)?, 1).await?;
+    let own = OwnData::of(Op::Array, &levels.map(|(name, level)| (name.to_owned(), level)).into(), 1)?;
+    own.put(root(address)?).await?;
     let app = cell(&root(address)?.get("/v1/apps").await?["apps"][0]["id"]);
     let mut told = Vec::new();
     for probe in list().into_iter().filter(|probe| probe.kind == ProbeKind::Measured) {
@@ -117,11 +116,11 @@ impl FaceUnderTrial {
         }
     }
 
-    const fn face(&self) -> &'static str {
+    const fn reader(&self) -> PageReader {
         match self.protocol {
-            PaperProtocol::Soap => "soap",
-            PaperProtocol::XmlRpc => "xmlrpc",
-            PaperProtocol::Rest => "rest",
+            PaperProtocol::Soap => PageReader::Dom,
+            PaperProtocol::XmlRpc => PageReader::XmlRpc,
+            PaperProtocol::Rest => PageReader::Json,
         }
     }
 
@@ -162,9 +161,9 @@ impl FaceUnderTrial {
 
     /// Whether an honest request is answered with all topics.
     async fn is_alive(&self) -> anyhow::Result<bool> {
-        let reply = self.call(&self.own.call(0, None)).await?;
+        let reply = self.call(&self.own.call(TOPICS, None)).await?;
         let Some(Content::Objects(wanted)) = own_data("Object", TOPICS, 1) else { return Ok(false) };
-        Ok(ListPage::read(self.face(), &reply.body)?.topics == wanted)
+        Ok(ListPage::read(self.reader(), ListKind::Topics, &reply.body)?.topics == wanted)
     }
 
     async fn structs(&self) -> Verdict {
@@ -174,7 +173,7 @@ impl FaceUnderTrial {
 
     /// A text where the limit of a page belongs.
     async fn strict(&self) -> Verdict {
-        let mut call = self.own.call(0, None);
+        let mut call = self.own.call(TOPICS, None);
         call.path = "/v1/topics?limit=many".to_owned();
         call.fields = vec![(2, "limit", FieldValue::Text("many".to_owned()))];
         let (reply, is_typed) = (self.call(&call).await?, self.has_types().await?);
@@ -195,7 +194,7 @@ impl FaceUnderTrial {
     }
 
     async fn multicall(&self) -> Verdict {
-        let call = self.own.call(0, None);
+        let call = self.own.call(TOPICS, None);
         match self.protocol {
             PaperProtocol::Soap => {
                 let once = self.document(&call);
@@ -259,7 +258,9 @@ impl FaceUnderTrial {
             operation: "topics.show",
             element: "ShowTopic",
             method: "/stentor.v1.Topics/ShowTopic",
+            verb: "GET",
             path: format!("/v1/topics/{name}"),
+            path_fields: 1,
             fields: vec![(1, "topic", FieldValue::Text(name))],
         };
         let (bytes, what) = match self.protocol {
@@ -274,14 +275,14 @@ impl FaceUnderTrial {
         if self.protocol == PaperProtocol::Rest {
             return word(ProbeWord::NotProbed, "the format has no entities");
         }
-        let honest = self.document(&self.own.call(0, Some("placeholder")));
+        let honest = self.document(&self.own.call(TOPICS, Some("placeholder")));
         let body = honest.trim_start_matches("<?xml version=\"1.0\"?>").replace("placeholder", "&e;");
         self.harm(format!("{definition}{body}")).await
     }
 
     async fn depth(&self) -> Verdict {
         let nested = |open: &str, close: &str| open.repeat(LEVELS) + &close.repeat(LEVELS);
-        let honest = self.document(&self.own.call(0, Some("placeholder")));
+        let honest = self.document(&self.own.call(TOPICS, Some("placeholder")));
         let arrays = || nested("<array><data><value>", "</value></data></array>");
         self.harm(match self.protocol {
             PaperProtocol::Soap => honest.replace("placeholder", &nested("<a>", "</a>")),
@@ -307,7 +308,7 @@ impl FaceUnderTrial {
             return word(ProbeWord::NotTold, "the format has no header in which a message could be secured");
         }
         let reply =
-            self.post(self.document(&self.own.call(0, None)).replace("<soap:Body>", SECURITY)).await?;
+            self.post(self.document(&self.own.call(TOPICS, None)).replace("<soap:Body>", SECURITY)).await?;
         dom::parse(&reply.body, &DocumentLimits::default())?;
         is(
             !reply.is_refusal(),

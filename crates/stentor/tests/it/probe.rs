@@ -2,7 +2,7 @@
 
 use crate::process::{run, run_json};
 use serde_json::{Value, json};
-use stentor_lab::probes::Probed;
+use stentor_lab::probes::{ProbeAnswer, ProbeWord, Probed};
 
 fn verdict(claims: &Value, id: &str) -> Value {
     let claim = claims["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == id);
@@ -58,6 +58,8 @@ fn a_run_keeps_what_probes_said_and_its_claims_go_by_it() {
     assert_eq!(code, 0, "{told}");
     let probed = Probed::read(directory.path()).unwrap().unwrap();
     assert!(probed.have_all_run() && probed.probes.len() > 60);
+    let seen = probed.server.iter().filter(|one| one.answer == ProbeAnswer::Word(ProbeWord::Yes)).count();
+    assert!(seen > 12, "{:?}", probed.server);
     let (_, claims) = run_json(&["lab", "claims", "cai-2009", "--record", out]);
     let (_, report) = run_json(&["lab", "report", out]);
     for told in [&claims, &report] {

@@ -78,6 +78,64 @@ fn cai_2009_runs_with_the_real_server_and_lists_longer_than_a_page_of_it() {
 }
 
 #[test]
+fn anacleto_2012_runs_with_devices_of_the_real_server_through_every_face_and_keeps_them_as_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let levels = ["--subject", "stentor", "--factor", "poi=461", "--factor", "page=256"];
+    let (code, told) = run("anacleto-2012", directory.path(), &levels);
+    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 14, "invalid": 0 })), "{told}");
+    let records = record::read_directory(directory.path()).unwrap();
+    let labels: BTreeSet<&str> = records.iter().map(|one| one.subject.label.as_str()).collect();
+    assert_eq!(labels.len(), 10, "{labels:?}");
+    for one in &records {
+        // A wrong answer would have been refused by its digest.
+        assert!(one.valid && one.counts.ok == one.counts.sent && one.cpu.server > Some(0), "{one:?}");
+        assert!(one.latency.contains_key("insert"), "{one:?}");
+        assert!(one.subject.server.ends_with("/server/stentor"), "{one:?}");
+    }
+    let pages = records.iter().find(|one| one.experiment == "points at a time").unwrap();
+    // Two whole synchronisations of eight pages each.
+    assert_eq!((pages.counts.sent, pages.latency["sync"].n), (16, 2));
+    let bytes = |label: &str| {
+        let one =
+            records.iter().find(|one| one.subject.label == label && one.cell.contains_key("poi")).unwrap();
+        one.bytes.as_ref().unwrap().down.app / one.bytes.as_ref().unwrap().exchanges
+    };
+    assert!(bytes("HTTP PROBUF") < bytes("HTTP JSON") && bytes("HTTP JSON") < bytes("HTTP XML SAX"));
+    assert!(bytes("HTTP XML SAX") > 461 * 541, "all letters of 461 points");
+}
+
+#[test]
+fn nunes_2014_runs_with_the_real_server_that_lists_in_order_what_it_was_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let faces = "rest+xml/server/stentor,grpc/server/stentor";
+    let levels = ["--subject", faces, "--factor", "message=100Kb", "--factor", "cpu=whole"];
+    let (code, told) = run("nunes-2014", directory.path(), &levels);
+    assert_eq!((code, &told["forks"]), (0, &json!({ "valid": 2, "invalid": 0 })), "{told}");
+    for one in record::read_directory(directory.path()).unwrap() {
+        assert_eq!((one.counts.ok, one.subject.stack.as_str()), (2, "stentor"), "{one:?}");
+        assert!(one.overlaps.is_some_and(|phases| phases.contains("client_deser")), "many calls in one");
+    }
+    let page = directory.path().join("report.md");
+    run_json(&["lab", "report", directory.path().to_str().unwrap(), "--md", page.to_str().unwrap()]);
+    let again = format!(
+        " --samples 2 --subject {faces} --factor message=100Kb --factor cpu=whole --forks 1 --gate-load 10000 --gate-lateness-ms 60000 --out "
+    );
+    assert!(std::fs::read_to_string(page).unwrap().contains(&again), "how to run it again");
+}
+
+#[test]
+fn what_of_a_study_the_real_server_cannot_be_asked_is_refused_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    for (study, levels, why) in [
+        ("anacleto-2012", &["--factor", "page=1884"][..], "at most 1,000 entries a page"),
+        ("albertengo-2020", &[], "no operation that sends a payload back"),
+    ] {
+        let (code, told) = run(study, directory.path(), &[&["--subject", "stentor"], levels].concat());
+        assert!(code == 2 && told["error"].as_str().unwrap().contains(why), "{told}");
+    }
+}
+
+#[test]
 fn anacleto_2012_runs_with_rows_on_both_sides() {
     let levels = ["--factor", "poi=1", "--factor", "page=1024", "--factor", "interruption=none"];
     let records = whole("anacleto-2012", &levels);

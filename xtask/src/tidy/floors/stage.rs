@@ -45,6 +45,11 @@ pub(super) const STAGE_BENCH_FACES: Floors = Floors {
 pub(super) const STAGE_FACES: Floors = Floors {
     folder: "crates/stentor-stage/src/faces/",
     module: &["faces"],
-    floors: &[&["replay"], &["replaying_caller", "list_page"], &["own_data"], &["subject"], &["trials"]],
+    floors: &[
+        &["replay", "list_page", "served"],
+        &["replaying_caller", "own_data", "asked_face"],
+        &["face_caller"],
+        &["subject", "trials"],
+    ],
     back: &[],
 };

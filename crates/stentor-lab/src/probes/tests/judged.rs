@@ -4,7 +4,7 @@ use super::*;
 use crate::claims::ClaimVerdict;
 use crate::claims::Dossier;
 use crate::results::tests::study;
-use crate::results::{Results, verdicts};
+use crate::results::{Account, Remarks, Results, markdown, verdicts};
 
 fn dossier() -> Dossier {
     Dossier::open(STUDY).expect("readable").expect("on the shelf")
@@ -112,4 +112,26 @@ fn probes_stand_in_the_column_of_today_without_a_p_value() {
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
     // Nobody looked how REST is described.
     assert_eq!(find("C004-13").best().verdict, ClaimVerdict::NotTestable);
+}
+
+#[test]
+fn the_server_itself_has_rows_with_what_was_seen_and_decides_no_claim() {
+    let ours = told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(ProbeWord::Yes));
+    let seen = |answer| vec![told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(answer))];
+    let account = |server| {
+        let probed = Probed::of(vec![ours.clone()]).with_server(server);
+        let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(probed));
+        Account::of(results, Remarks::default()).expect("an account")
+    };
+    let verdict = |account: &Account| {
+        let claims = &account.verdicts.as_ref().expect("claims").claims;
+        claims.iter().find(|one| one.judged.statement.id == "C004-10").expect("there").modern.verdict
+    };
+    let refused = account(seen(ProbeWord::No));
+    assert_eq!(verdict(&refused), verdict(&account(Vec::new())));
+    let row = "| Structs and arrays (Table 9) | REST, the server itself | NO | structs: **NO** (";
+    assert!(markdown(&refused).contains(row), "{}", markdown(&refused));
+    for nothing in [Vec::new(), seen(ProbeWord::NotProbed)] {
+        assert!(!markdown(&account(nothing)).contains("REST, the server itself"), "nothing was seen");
+    }
 }

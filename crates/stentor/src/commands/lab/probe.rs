@@ -36,6 +36,7 @@ Examples:
   stentor lab probe cai-2009 --subject soap/ext-soap --subject rest+xml/plain
   stentor lab probe cai-2009 --subject stentor
   stentor lab probe cai-2009 --definition my-subject.toml
+  stentor lab probe cai-2009 --out study
 
 Three subjects of ours (SOAP, XML-RPC, REST with XML) are started and asked over loopback; nothing is timed. Each answer
 is printed with what was seen. Answers that are not trials are marked: documented, interviews (counted statements of the paper)
@@ -55,6 +56,9 @@ pub(crate) struct ProbeArgs {
     /// Ask a subject of yours, by its file; may be repeated
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,
+    /// Ask ours and the server itself, and keep it beside the records of a run, where stentor lab report finds it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["subject", "definition"])]
+    out: Option<PathBuf>,
 }
 
 impl ProbeArgs {
@@ -94,7 +98,10 @@ impl ProbeArgs {
         if !others.is_empty() {
             return ask(&self.study, &others, output).await;
         }
-        let probed = all(&dossier, self.subjects.as_deref()).await?;
+        let probed = match &self.out {
+            Some(out) => keep(out, self.subjects.as_deref()).await?,
+            None => all(&dossier, self.subjects.as_deref()).await?,
+        };
         let rows = rows(dossier.figures(), &probed.probes);
         let has_all_run = probed.have_all_run();
         let object = json!({ "study": self.study, "ok": has_all_run, "rows": rows });
@@ -143,7 +150,8 @@ fn dossier() -> anyhow::Result<Dossier> {
 
 /// Probes, and keeps what was said in the directory of a run.
 pub(super) async fn keep(out: &Path, subjects: Option<&Path>) -> anyhow::Result<Probed> {
-    let probed = all(&dossier()?, subjects).await?;
+    let server = stentor_stage::faces::trials::probe().await?;
+    let probed = all(&dossier()?, subjects).await?.with_server(server);
     probed.write(out)?;
     Ok(probed)
 }

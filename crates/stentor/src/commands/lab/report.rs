@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::claims::ClaimVerdict;
-use stentor_lab::plan::StudyPlan;
+use stentor_lab::plan::{StudyPlan, UnservedPart};
 use stentor_lab::probes::Probed;
 use stentor_lab::record::{self, CAMPAIGNS};
 use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
+use stentor_lab::runner::ASKED;
 
 /// What a run keeps of how it was asked for.
 const PLAN: &str = "plan.json";
@@ -190,7 +191,8 @@ fn remarks(results: &Results, run: &Path) -> Remarks {
     let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
         return Remarks { command, directory: name, raw_files, ..Remarks::default() };
     };
-    let not_here = plan.not_here.into_iter().map(|one| (one.what, one.reason)).collect();
+    let unserved = plan.unserved.iter().map(UnservedPart::not_run);
+    let not_here = plan.not_here.into_iter().chain(unserved).map(|one| (one.what, one.reason)).collect();
     let on_figures = if results.is_of_campaigns() { on_figures(results) } else { Vec::new() };
     let (differences, threats) = (plan.differences, plan.threats);
     let directory = name;
@@ -220,7 +222,7 @@ fn raw_files(results: &Results, directory: &Path) -> usize {
     named.filter(|raw| directory.join(&raw.path).is_file()).count()
 }
 
-/// Returns the command of a run, with what its plan says of profile, link, seed and samples.
+/// Returns the command of a run, with what its plan says of profile, link, seed, samples, and which part was asked for.
 fn again(study: &str, plan: &Path) -> String {
     let text = std::fs::read_to_string(plan).unwrap_or_default();
     let plan: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -231,7 +233,12 @@ fn again(study: &str, plan: &Path) -> String {
         plan["seed"].as_u64().map(|seed| format!(" --seed {seed}")),
         plan["samples"].as_u64().map(|samples| format!(" --samples {samples}")),
     ];
-    let options: String = options.into_iter().flatten().collect();
+    let asked = plan[ASKED].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let asked = asked.map(|word| {
+        let is_plain = !word.contains(|letter: char| letter.is_whitespace() || "'\"$`\\".contains(letter));
+        if is_plain { format!(" {word}") } else { format!(" '{}'", word.replace('\'', "'\\''")) }
+    });
+    let options: String = options.into_iter().flatten().chain(asked).collect();
     format!("stentor lab run {study}{options}")
 }
 

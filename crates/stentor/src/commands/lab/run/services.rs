@@ -128,6 +128,32 @@ impl RunOptions {
         }
     }
 
+    /// Lists the options by which a part of the study was asked for, as whoever repeats the run has to give them.
+    fn asked(&self) -> Vec<String> {
+        let listed = |name: &str, values: &[String]| match values {
+            [] => Vec::new(),
+            some => vec![name.to_owned(), some.join(",")],
+        };
+        let factors = self
+            .factor
+            .iter()
+            .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
+        let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
+        let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
+        variants.into_iter().chain(subjects).chain(factors).chain(forks).chain(self.wider_gate()).collect()
+    }
+
+    /// Lists the limits of forks that count, where they are not the usual ones.
+    fn wider_gate(&self) -> impl Iterator<Item = String> {
+        let usual = ValidityLimits::default();
+        let limits = [
+            ("--gate-load", self.gate_load, usual.load_per_core_max),
+            ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
+        ];
+        let others = limits.into_iter().filter(|(_, asked, usual)| asked.total_cmp(usual).is_ne());
+        others.flat_map(|(name, asked, _)| [name.to_owned(), asked.to_string()])
+    }
+
     fn gate(&self) -> ValidityLimits {
         let usual = ValidityLimits::default();
         let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
@@ -173,7 +199,7 @@ impl Services<'_> {
             return Ok(true);
         }
         let probed = super::super::probe::keep(&self.run.out, self.options.subjects.as_deref()).await?;
-        for one in probed.probes.iter().filter(|one| !one.has_run()) {
+        for one in probed.all().filter(|one| !one.has_run()) {
             note(&format!("probe {} of {} did not run: {}", one.id, one.subject, one.evidence));
         }
         Ok(probed.have_all_run())
@@ -199,6 +225,10 @@ impl Services<'_> {
             "link": link,
             "samples": options.samples,
         });
+        let asked = options.asked();
+        if !asked.is_empty() {
+            kept[runner::ASKED] = asked.into();
+        }
         // What is timed and what is not are not gone on with in one directory.
         if !emulated::is_timed() {
             kept["not_timed"] = NOT_TIMED.into();

@@ -1,0 +1,71 @@
+//! What of a study the server itself cannot be asked: told where it is a subject, and refused where nothing else is wished for.
+
+use super::{Factor, FactorLevel, NotRun, PlanChoice, PlanError, StudyPlan};
+use crate::subject::{SERVED, SERVED_STACK};
+use serde::{Deserialize, Serialize};
+
+/// Levels that mean nothing to the server itself, and why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnservedPart {
+    /// The factor; the whole study when empty.
+    #[serde(default)]
+    pub factor: String,
+    /// Its levels; all when empty.
+    #[serde(default)]
+    pub levels: Vec<String>,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl UnservedPart {
+    /// Tells it as what is not run.
+    #[must_use]
+    pub fn not_run(&self) -> NotRun {
+        NotRun { what: self.told(), reason: self.reason.clone() }
+    }
+
+    /// Returns whether a cell at this level is one of them.
+    pub(super) fn has(&self, factor: &Factor, level: &FactorLevel) -> bool {
+        self.factor == factor.name && self.has_level(&level.level)
+    }
+
+    fn has_level(&self, level: &str) -> bool {
+        self.levels.is_empty() || self.levels.iter().any(|one| one == level)
+    }
+
+    fn told(&self) -> String {
+        let rest = [self.factor.clone(), self.levels.join(", ")];
+        let rest = rest.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        if rest.is_empty() { "the server itself".to_owned() } else { format!("the server itself at {rest}") }
+    }
+}
+
+impl PlanChoice {
+    /// Returns whether the server itself is among the subjects that are wished for.
+    pub(super) fn names_server(&self) -> bool {
+        self.subjects.iter().any(|wish| is_server(wish))
+    }
+}
+
+impl StudyPlan {
+    /// Refuses a wish for the server alone where every level wished for means nothing to it.
+    pub(super) fn check_served(&self, choice: &PlanChoice) -> Result<(), PlanError> {
+        if choice.subjects.is_empty() || !choice.subjects.iter().all(|wish| is_server(wish)) {
+            return Ok(());
+        }
+        let is_wished_whole = |part: &&UnservedPart| {
+            let levels = choice.factors.get(&part.factor);
+            part.factor.is_empty()
+                || levels.is_some_and(|levels| levels.iter().all(|level| part.has_level(level)))
+        };
+        self.unserved.iter().find(is_wished_whole).map_or(Ok(()), |part| {
+            let (study, part, reason) = (self.id.clone(), part.told(), part.reason.clone());
+            Err(PlanError::Unserved { study, part, reason })
+        })
+    }
+}
+
+fn is_server(wish: &str) -> bool {
+    wish == SERVED_STACK || wish.ends_with(SERVED)
+}

@@ -1,0 +1,62 @@
+//! The server itself, run in this process, where its processor time and memory are counted.
+
+use crate::client::{ApiClient, Key};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use stentor_server::app::BuiltServer;
+use stentor_server::config;
+use tokio::sync::mpsc;
+
+/// The root key of a server that lives for one fork: both halves have to know it, and nobody else can reach it.
+pub(crate) const ROOT_KEY: &str = "sk_aLaboratoryKeyThatIsKnownToBothHalvesOfAFor";
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServedAddresses {
+    /// The API.
+    pub(crate) api: SocketAddr,
+    /// The raw socket, where it was wanted.
+    pub(crate) socket: Option<SocketAddr>,
+}
+
+/// Runs the server with its API at this address, and returns where that is.
+pub(crate) async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr> {
+    Ok(start(directory, bind, None).await?.api)
+}
+
+/// Runs the server with its raw socket at this address, and its API at any port beside it.
+pub(crate) async fn serve_socket(directory: &Path, bind: SocketAddr) -> anyhow::Result<ServedAddresses> {
+    start(directory, SocketAddr::new(bind.ip(), 0), Some(bind)).await
+}
+
+async fn start(
+    directory: &Path,
+    api: SocketAddr,
+    socket: Option<SocketAddr>,
+) -> anyhow::Result<ServedAddresses> {
+    let file = directory.join("stentor.toml");
+    let data_dir = directory.join("data").display().to_string();
+    let socket = socket.map(|socket| format!("socket_listen = \"{socket}\"\n")).unwrap_or_default();
+    let settings =
+        format!("data_dir = {data_dir:?}\n[api]\nlisten = \"{api}\"\nroot_key = \"{ROOT_KEY}\"\n{socket}");
+    crate::files::publish(&file, &settings)?;
+    let server = BuiltServer::build(config::load(Some(&file))?).await?;
+    let addresses = ServedAddresses { api: server.local_addr(), socket: server.socket_addr() };
+    let (sender, reload) = mpsc::channel(1);
+    tokio::spawn(async move {
+        // It serves as long as this process lives, and nobody asks it to read its settings again.
+        let _never = sender;
+        let _ = server.run(std::future::pending(), reload).await;
+    });
+    Ok(addresses)
+}
+
+/// Returns a client of the API with the root key.
+pub(crate) fn root(address: SocketAddr) -> anyhow::Result<ApiClient> {
+    ApiClient::new(&format!("http://{address}"), Some(Key(ROOT_KEY.to_owned())), None)
+}
+
+/// Returns any port of this machine alone.
+pub(crate) const fn anywhere() -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
+}
