@@ -21,7 +21,7 @@ use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
-use crate::gateway;
+use crate::gateway::{self, GatewayListeners};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
@@ -52,6 +52,7 @@ pub struct BuiltServer {
     socket_address: Option<SocketAddr>,
     api: Api,
     gateway: Gateway,
+    devices: GatewayListeners,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     drain_timeout: Duration,
@@ -93,6 +94,10 @@ impl BuiltServer {
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
         let socket = open_socket(&config.api, certificate.as_ref(), listener.connections()).await?;
+        let devices =
+            GatewayListeners::bind(&config.gateway, &config.api, certificate.as_ref(), timeouts(&config.api))
+                .await?;
+        devices.tell(&config.gateway, &config.data_dir)?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let key = GatewayKey::new(Pepper::of(&config.data_dir).map_err(key_files)?.hash(GATEWAY_PURPOSE));
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
@@ -132,6 +137,7 @@ impl BuiltServer {
             socket_address,
             api,
             gateway,
+            devices,
             pipeline,
             reloads,
             drain_timeout,
@@ -174,14 +180,25 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, socket, api, gateway, pipeline, reloads, drain_timeout, _lock, .. } =
-            self;
+        let Self {
+            listener,
+            address,
+            socket,
+            api,
+            gateway,
+            devices,
+            pipeline,
+            reloads,
+            drain_timeout,
+            _lock,
+            ..
+        } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            serve(listener, socket, (api, gateway.clone()), stop.clone()),
+            serve((listener, socket, devices), (api, gateway.clone()), stop.clone()),
         );
         tokio::pin!(server);
         tokio::select! {
@@ -215,8 +232,7 @@ fn key_files(cause: std::io::Error) -> AppError {
 
 /// Serves all faces until `stop`.
 async fn serve(
-    listener: Listener,
-    socket: Option<Listener>,
+    (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
     (api, gateway): (Api, Gateway),
     stop: CancellationToken,
 ) {
@@ -227,7 +243,7 @@ async fn serve(
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
         }
     };
-    tokio::join!(over_http, over_socket);
+    tokio::join!(over_http, over_socket, devices.serve(&gateway, stop.clone()));
 }
 
 fn keyring(config: &Config) -> Result<Keyring, AppError> {

@@ -57,6 +57,8 @@ pub struct Config {
     pub store: EngineConfig,
     /// The queue's engine.
     pub queue: EngineConfig,
+    /// Connections of devices.
+    pub gateway: GatewayConfig,
     /// What moves messages.
     pub pipeline: PipelineConfig,
     /// How push services are called.
@@ -67,6 +69,22 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// What is logged.
     pub log: LogConfig,
+}
+
+/// Settings of the gateway's own ports.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// Address of MCS; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub mcs_listen: Option<SocketAddr>,
+    /// Address of MQTT; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub mqtt_listen: Option<SocketAddr>,
+    /// Connections of devices held at once.
+    pub connections_max_count: usize,
+    /// Of these, from one address.
+    pub connections_per_address_max_count: usize,
 }
 
 /// Settings of the REST face.

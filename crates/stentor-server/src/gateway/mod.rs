@@ -5,6 +5,7 @@
 
 mod device_login;
 mod devices;
+mod listeners;
 mod message_view;
 mod stream;
 mod upstream;
@@ -21,6 +22,7 @@ use crate::face::Api;
 use crate::face::http::middleware;
 use crate::face::http::refusal::WriteRefusal;
 use devices::JoinLimiter;
+pub(crate) use listeners::GatewayListeners;
 
 /// What the routes of the gateway stand on; clones share it.
 #[derive(Clone)]

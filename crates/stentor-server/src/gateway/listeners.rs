@@ -1,0 +1,126 @@
+//! Listeners of the protocols that are not HTTP: each has an address of its own, and the API's certificate.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use stentor_gateway::Gateway;
+use stentor_gateway::mcs::{self, McsLimits};
+use stentor_gateway::mqtt::{self, MqttLimits};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{ApiConfig, GatewayConfig};
+use crate::listen::{Accepted, Certificate, ConnectionProtocol, ConnectionTimeouts, Connections, Listener};
+use crate::node::AppError;
+use crate::private;
+
+/// What is spoken on a port of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PortProtocol {
+    Mcs,
+    Mqtt,
+}
+
+impl PortProtocol {
+    const ALL: [Self; 2] = [Self::Mcs, Self::Mqtt];
+
+    const fn setting(self) -> &'static str {
+        match self {
+            Self::Mcs => "gateway.mcs_listen",
+            Self::Mqtt => "gateway.mqtt_listen",
+        }
+    }
+
+    /// File in the data directory that tells the address when its port was chosen by the system.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Mcs => "mcs.addr",
+            Self::Mqtt => "mqtt.addr",
+        }
+    }
+
+    const fn address(self, config: &GatewayConfig) -> Option<SocketAddr> {
+        match self {
+            Self::Mcs => config.mcs_listen,
+            Self::Mqtt => config.mqtt_listen,
+        }
+    }
+}
+
+/// Listeners that are bound and not yet serving.
+pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener)>);
+
+impl GatewayListeners {
+    /// Binds those that have an address.
+    pub(crate) async fn bind(
+        config: &GatewayConfig,
+        api: &ApiConfig,
+        certificate: Option<&Arc<Certificate>>,
+        timeouts: ConnectionTimeouts,
+    ) -> Result<Self, AppError> {
+        let connections =
+            Connections::new(config.connections_max_count, config.connections_per_address_max_count);
+        let mut listeners = Vec::new();
+        for protocol in PortProtocol::ALL {
+            let Some(address) = protocol.address(config) else { continue };
+            let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
+            let bound = Listener::bind(address, tls, connections.clone(), timeouts).await;
+            let setting = protocol.setting();
+            let bound = bound.map_err(|cause| AppError::Listen { setting, address, cause })?;
+            if api.tls_files().is_none() && !address.ip().to_canonical().is_loopback() {
+                tracing::warn!(%address, setting, "devices are served without TLS beyond this machine");
+            }
+            listeners.push((protocol, bound));
+        }
+        Ok(Self(listeners))
+    }
+
+    /// Writes the addresses whose ports were chosen by the system into the data directory.
+    pub(crate) fn tell(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
+        for (protocol, listener) in &self.0 {
+            let Some(address) = protocol.address(config).filter(|address| address.port() == 0) else {
+                continue;
+            };
+            let setting = protocol.setting();
+            let bound =
+                listener.local_addr().map_err(|cause| AppError::Listen { setting, address, cause })?;
+            let file = folder.join(protocol.file());
+            let written = private::write(&file, format!("{bound}\n").as_bytes());
+            written.map_err(|cause| AppError::File { what: file.display().to_string(), cause })?;
+        }
+        Ok(())
+    }
+
+    /// Serves devices until `stop`.
+    pub(crate) async fn serve(self, gateway: &Gateway, stop: CancellationToken) {
+        let serving = self.0.into_iter().map(|(protocol, listener)| {
+            let connections = DeviceConnections { gateway: gateway.clone(), protocol };
+            listener.serve(connections, stop.clone().cancelled_owned())
+        });
+        join_all(serving).await;
+    }
+}
+
+/// Connections of devices on one port.
+#[derive(Clone)]
+struct DeviceConnections {
+    gateway: Gateway,
+    protocol: PortProtocol,
+}
+
+impl ConnectionProtocol for DeviceConnections {
+    async fn serve_connection<S>(self, stream: S, accepted: Accepted)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
+        let _at_work = accepted.place.begin();
+        let stopping = accepted.stopping.clone();
+        match self.protocol {
+            PortProtocol::Mcs => mcs::serve(self.gateway, stream, stopping, McsLimits::default()).await,
+            PortProtocol::Mqtt => mqtt::serve(self.gateway, stream, stopping, MqttLimits::default()).await,
+        }
+    }
+}
