@@ -15,6 +15,7 @@ pub mod fcm;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gcm;
 mod json;
 mod listener;
 pub mod observer;
@@ -28,6 +29,7 @@ pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
 pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};
+pub use gcm::{GcmConfig, GcmEmulator, GcmOptions, RunningGcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotals};
 pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};

@@ -115,6 +115,12 @@ fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<
             Ok(reply(&json!({"token": control.devices.register(registration)})))
         }
         ("POST", ["device", token, "expire"]) => expire(control, token, body),
+        ("POST", ["device", token, "replace"]) => {
+            let registration: TokenRegistration =
+                if body.is_empty() { TokenRegistration::default() } else { parse(body)? };
+            let new = control.devices.replace(token, registration).ok_or_else(unknown_device)?;
+            Ok(reply(&json!({"token": new})))
+        }
         ("GET", ["device", token, "messages"]) => {
             control.devices.listen(token).map(stream_messages).ok_or_else(unknown_device)
         }

@@ -7,6 +7,7 @@ mod control;
 mod faults;
 mod fcm;
 mod frames;
+mod gcm;
 mod kill;
 mod observer;
 mod provider_token;

@@ -12,7 +12,9 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
-use stentor_emulators::{ApnsEmulator, EmulatorConfig, FcmEmulator, Policy, VendorOptions};
+use stentor_emulators::{
+    ApnsEmulator, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator, Policy, VendorOptions,
+};
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -36,12 +38,31 @@ Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer")]
     Apns(EmulatorOptions),
+    /// Google Cloud Messaging and FCM's legacy HTTP API, with device groups and topics
+    #[command(after_help = "\
+Examples:
+  stentor emulate gcm --listen 127.0.0.1:8443 --ca-dir emulator
+  stentor emulate gcm --plaintext --data-overhead-bytes 34 --control 127.0.0.1:8444
+  stentor emulate gcm --policy '{\"scripts\":[{\"token\":\"gone\",\"then\":{\"error\":{\"code\":\"NotRegistered\"}}}]}'
+
+App servers send to /gcm/send or /fcm/send of its address, with Authorization: key=ANYTHING")]
+    Gcm(GcmArgs),
     /// A sink for either service: answers 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate sink --service fcm --observer fcm.observer --capacity-tokens 10000000 --latency-ms 50")]
     Sink(sink::SinkOptions),
+}
+
+/// How the emulator of GCM is started.
+#[derive(Debug, Args)]
+struct GcmArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// Charge so many bytes for each message beside its data's keys and values
+    #[arg(long, value_name = "N")]
+    data_overhead_bytes: Option<usize>,
 }
 
 /// How an emulator is started.
@@ -97,6 +118,11 @@ impl EmulateArgs {
                 let running = ApnsEmulator::start(options.configuration()?).await.map_err(refused)?;
                 options.serve("apns", running, ended, output).await
             }
+            PushService::Gcm(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let running = GcmEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("gcm", running, ended, output).await
+            }
             PushService::Sink(options) => options.run(output).await,
         }
     }
@@ -104,6 +130,15 @@ impl EmulateArgs {
 
 fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
     CommandFailure::usage(format!("the emulator cannot start: {error}")).into()
+}
+
+impl GcmArgs {
+    fn configuration(&self) -> anyhow::Result<GcmConfig> {
+        let mut config: GcmConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.data_overhead_bytes = self.data_overhead_bytes.unwrap_or(own.data_overhead_bytes);
+        Ok(config)
+    }
 }
 
 impl EmulatorOptions {

@@ -42,6 +42,8 @@ pub(super) const EMULATORS: Floors = Floors {
         &["control"],
         &["config"],
         &["apns", "fcm", "sink"],
+        // The topics of the older generation are those of the newer one.
+        &["gcm"],
         &["fuzzing"],
     ],
     back: &[],

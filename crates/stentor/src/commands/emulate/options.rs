@@ -93,9 +93,11 @@ fn describe(facts: &Value) -> String {
     match (text("ca_file"), url.starts_with("https")) {
         (Some(ca), _) => {
             lines.push(format!("  clients trust      {ca}"));
-            lines.push(format!(
-                "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
-            ));
+            if matches!(service, "fcm" | "apns") {
+                lines.push(format!(
+                    "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
+                ));
+            }
         }
         (None, true) => {
             lines.push("  clients must trust its certificate: give --ca-dir to get a ca.pem".to_owned())
@@ -104,6 +106,9 @@ fn describe(facts: &Value) -> String {
     }
     if service == "fcm" {
         lines.push(format!("  token endpoint     {url}/token"));
+    }
+    if service == "gcm" {
+        lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
     }
     if let Some(control) = text("control") {
         lines.push(format!(
