@@ -25,6 +25,7 @@ pub(crate) enum Client {
     JavaFirebase,
     GcmServer,
     Pyfcm,
+    PythonGcm,
 }
 
 impl Client {
@@ -42,7 +43,7 @@ impl Client {
         let script = clients().join(self.names().0).join(script);
         let home = self.home();
         let mut command = match self {
-            Self::Python | Self::Pyfcm => Command::new(home.join("bin/python")),
+            Self::Python | Self::Pyfcm | Self::PythonGcm => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm => Command::new("node"),
             Self::Go => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
@@ -84,6 +85,7 @@ impl Client {
             Self::JavaFirebase => ("java-firebase", "pom.xml"),
             Self::GcmServer => ("gcm-server", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
+            Self::PythonGcm => ("python-gcm", "requirements.txt"),
         }
     }
 }

@@ -6,6 +6,7 @@ mod client;
 mod fcm;
 mod fcm_front;
 mod fronts;
+mod gcm;
 mod policy;
 mod room;
 mod trust_store;
