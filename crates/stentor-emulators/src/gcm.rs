@@ -16,6 +16,8 @@ use crate::device::TokenKind;
 use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::service::EmulatedService;
+pub(crate) use backend::{GcmBackend, GcmJudge, GcmVerdict};
+pub(crate) use message::{GcmAddress, GcmMessage, GcmRefusal, switch, text};
 use serde::{Deserialize, Serialize};
 use server::GcmService;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod apns;
+pub mod ccs;
 pub mod config;
 pub mod control;
 pub mod device;
@@ -26,6 +27,7 @@ pub mod sink;
 pub mod tls;
 
 pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
+pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, RunningCcs, UpstreamMessage};
 pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};

@@ -95,6 +95,10 @@ async fn answer(control: &Control, request: Request<Incoming>) -> Response<Body>
 
 fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let own = control.routes.as_ref().and_then(|routes| routes.route(method.as_str(), &segments, body));
+    if let Some(answer) = own {
+        return answer.map(|value| reply(&value));
+    }
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["healthz"]) => Ok(reply(&json!({"status": "ok"}))),
         ("GET", ["counts"]) => Ok(reply(&control.sums())),

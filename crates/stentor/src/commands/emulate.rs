@@ -13,7 +13,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
 use stentor_emulators::{
-    ApnsEmulator, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator, Policy, VendorOptions,
+    ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
+    Policy, VendorOptions,
 };
 
 /// Run an emulator of a push service until it is asked to end
@@ -47,6 +48,16 @@ Examples:
 
 App servers send to /gcm/send or /fcm/send of its address, with Authorization: key=ANYTHING")]
     Gcm(GcmArgs),
+    /// The connection server of GCM and FCM (XMPP), for app servers that stay connected
+    #[command(after_help = "\
+Examples:
+  stentor emulate ccs --listen 127.0.0.1:5235 --ca-dir emulator --control 127.0.0.1:8444
+  stentor emulate ccs --generation fcm --policy '{\"goaway\":{\"after_requests\":1000}}'
+  curl http://127.0.0.1:8444/upstream -d '{\"sender_id\":\"4711\",\"data\":{\"text\":\"hello\"}}'
+
+App servers log in with any sender id and key, unless the settings file names some.
+--streams is how many messages a connection may have without an answer")]
+    Ccs(CcsArgs),
     /// A sink for either service: answers 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
@@ -63,6 +74,27 @@ struct GcmArgs {
     /// Charge so many bytes for each message beside its data's keys and values
     #[arg(long, value_name = "N")]
     data_overhead_bytes: Option<usize>,
+}
+
+/// How the emulator of CCS is started.
+#[derive(Debug, Args)]
+struct CcsArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// Which generation of the service it is
+    #[arg(long, value_enum)]
+    generation: Option<CcsGenerationName>,
+    /// Charge so many bytes for each message beside its data's keys and values
+    #[arg(long, value_name = "N")]
+    data_overhead_bytes: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CcsGenerationName {
+    /// Google Cloud Messaging
+    Gcm,
+    /// Firebase Cloud Messaging
+    Fcm,
 }
 
 /// How an emulator is started.
@@ -123,6 +155,11 @@ impl EmulateArgs {
                 let running = GcmEmulator::start(args.configuration()?).await.map_err(refused)?;
                 args.emulator.serve("gcm", running, ended, output).await
             }
+            PushService::Ccs(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let ccs = CcsEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("ccs", ccs.running, ended, output).await
+            }
             PushService::Sink(options) => options.run(output).await,
         }
     }
@@ -137,6 +174,20 @@ impl GcmArgs {
         let mut config: GcmConfig = self.emulator.configuration()?;
         let own = &mut config.vendor;
         own.data_overhead_bytes = self.data_overhead_bytes.unwrap_or(own.data_overhead_bytes);
+        Ok(config)
+    }
+}
+
+impl CcsArgs {
+    fn configuration(&self) -> anyhow::Result<CcsConfig> {
+        let mut config: CcsConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.data_overhead_bytes = self.data_overhead_bytes.unwrap_or(own.data_overhead_bytes);
+        own.generation = match self.generation {
+            Some(CcsGenerationName::Gcm) => CcsGeneration::Gcm,
+            Some(CcsGenerationName::Fcm) => CcsGeneration::Fcm,
+            None => own.generation,
+        };
         Ok(config)
     }
 }

@@ -44,6 +44,7 @@ pub(super) const EMULATORS: Floors = Floors {
         &["apns", "fcm", "sink"],
         // The topics of the older generation are those of the newer one.
         &["gcm"],
+        &["ccs"],
         &["fuzzing"],
     ],
     back: &[],
