@@ -2,6 +2,7 @@
 
 mod apns;
 mod authority;
+mod ccs;
 mod client;
 mod fcm;
 mod fcm_front;
