@@ -155,6 +155,18 @@ pub(crate) struct CcsService {
     app_servers: AppServers,
 }
 
+/// Reads a stream in pieces and describes what it holds. Fails with a description of why it cannot be read.
+pub(crate) fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
+    let (mut reader, mut told) = (xml::StreamReader::new(), String::new());
+    for piece in bytes.chunks(piece_bytes.max(1)) {
+        let mut rest = piece;
+        while let Some(event) = reader.read(&mut rest).map_err(|fault| format!("{fault:?} after {told}"))? {
+            told.push_str(&format!("{event:?}\n"));
+        }
+    }
+    Ok(told)
+}
+
 /// Builds the emulator without its ports.
 pub(crate) fn build(config: CcsConfig) -> Result<(Control, Arc<CcsService>), EmulatorError> {
     let (control, context, devices) = config.parts(VendorTraits {

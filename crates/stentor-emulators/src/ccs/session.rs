@@ -24,6 +24,8 @@ pub(crate) struct CcsSession {
     pub(super) service: Arc<CcsService>,
     connection: u64,
     reader: StreamReader,
+    /// Whether our root is open.
+    opened: bool,
     out: Vec<u8>,
     sender_id: Option<String>,
     bound: bool,
@@ -48,6 +50,7 @@ impl CcsSession {
             connection: WireTotals::add(&service.backend.context.wire.connections),
             service,
             reader: StreamReader::new(),
+            opened: false,
             out: Vec::new(),
             sender_id: None,
             bound: false,
@@ -156,7 +159,11 @@ impl CcsSession {
         self.ended = true;
     }
 
+    /// Closes the stream with an error, for which our root must be open (RFC 6120, section 4.9.1.2).
     fn fail(&mut self, condition: &str) {
+        if !self.opened {
+            self.open_root();
+        }
         self.write(&stanza::stream_error(condition));
         self.end();
     }
@@ -178,7 +185,6 @@ impl CcsSession {
         match event {
             StreamEvent::Opened(root) if root.is(STREAMS, "stream") => self.open(),
             StreamEvent::Opened(_) => {
-                self.open();
                 self.fail("invalid-namespace");
             }
             StreamEvent::Closed => self.end(),
@@ -189,10 +195,15 @@ impl CcsSession {
 
     /// Answers the root's start. To whom the client believes to speak is not looked at.
     fn open(&mut self) {
-        let domain = self.service.options.generation.domain();
-        self.write(&stanza::opening(domain, &format!("{:016x}", self.service.backend.number())));
+        self.open_root();
         let features = if self.sender_id.is_some() { stanza::features() } else { stanza::login_features() };
         self.write(&features);
+    }
+
+    fn open_root(&mut self) {
+        self.opened = true;
+        let domain = self.service.options.generation.domain();
+        self.write(&stanza::opening(domain, &format!("{:016x}", self.service.backend.number())));
     }
 
     fn log_in(&mut self, element: &XmppElement) {
@@ -202,6 +213,7 @@ impl CcsSession {
                 self.write(&stanza::success());
                 // What follows is another document (RFC 6120, section 6.4.6).
                 self.reader = StreamReader::new();
+                self.opened = false;
             }
             Ok(_) => self.fail("policy-violation"),
             Err(condition) => {
