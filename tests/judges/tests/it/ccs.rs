@@ -102,7 +102,7 @@ fn smack_gets_along_with_the_ccs_emulator() {
 #[test]
 fn smack_of_2017_gets_along_with_the_ccs_emulator() {
     judge("ccs::smack_of_2017_gets_along_with_the_ccs_emulator", Client::SmackOf2017, async |room| {
-        let report = judged(&room, Client::SmackOf2017, "Judge.java").await?;
+        let report = judged(&room, Client::SmackOf2017, "../smack/Judge.java").await?;
         report.is("stanza error", &json!("error bad-request"))?;
         report.failed("wrong key", "SASLErrorException")
     });
