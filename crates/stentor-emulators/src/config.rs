@@ -4,10 +4,10 @@ use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
 use crate::frames::ConnectionLimits;
-use crate::listener::Protocols;
+use crate::listener::{Protocols, Speaker};
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Dialect, LivePolicy, Policy};
-use crate::service::{EmulatedService, EmulatorContext};
+use crate::service::{EmulatedService, EmulatorContext, Served};
 use crate::tls::{self, TlsConfig};
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -141,9 +141,21 @@ impl<T> EmulatorConfig<T> {
         protocols: Protocols,
         build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
     ) -> Result<Running, EmulatorError> {
+        self.start_speaking(protocols, |config| {
+            build(config).map(|(control, service)| (control, Arc::new(Served(service))))
+        })
+        .await
+    }
+
+    /// Builds an emulator that speaks for itself and opens its ports.
+    pub(crate) async fn start_speaking<S: Speaker>(
+        self,
+        protocols: Protocols,
+        build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
+    ) -> Result<Running, EmulatorError> {
         let tls = tls::server(&self.tls, protocols.alpn())?;
         let (listen, control_address) = (self.listen, self.control);
-        let (control, service) = build(self)?;
-        Running::start(control, control_address, listen, tls, protocols, service).await
+        let (control, speaker) = build(self)?;
+        Running::start(control, control_address, listen, tls, protocols, speaker).await
     }
 }

@@ -5,10 +5,10 @@ mod http;
 use crate::device::Devices;
 use crate::error::EmulatorError;
 use crate::faults::InjectedFault;
-use crate::listener::{Port, Protocols};
+use crate::listener::{Port, Protocols, Speaker};
 use crate::observer::{Counts, Observer, ObserverTotals};
 use crate::policy::Policy;
-use crate::service::{EmulatedService, EmulatorContext, Served};
+use crate::service::EmulatorContext;
 use crate::tls::ServerTls;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -28,17 +28,17 @@ pub struct Sums {
 /// What happened on the connections since the emulator was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireSums {
-    /// Connections that spoke HTTP.
+    /// Connections that spoke the service's protocol.
     pub connections: u64,
-    /// Requests that arrived, of every kind.
+    /// Requests that arrived, of every kind; over XMPP the messages for devices.
     pub requests: u64,
     /// Requests that were reset instead of answered.
     pub resets: u64,
-    /// GOAWAY frames sent.
+    /// GOAWAY frames sent; over XMPP the announcements that a connection is drained.
     pub goaways: u64,
     /// Requests above a GOAWAY's last stream id, left unprocessed.
     pub unprocessed: u64,
-    /// Streams refused because they exceeded the stream limit.
+    /// Streams refused because they exceeded the stream limit; over XMPP messages above the limit of pending ones.
     pub refused: u64,
 }
 
@@ -47,11 +47,26 @@ pub struct WireSums {
 pub(crate) struct Control {
     context: Arc<EmulatorContext>,
     devices: Arc<Devices>,
+    routes: Option<Arc<dyn ControlRoutes>>,
 }
+
+/// What the control port of one emulator can be asked beside what all have in common.
+pub(crate) trait ControlRoutes: Send + Sync {
+    /// Answers a request; `None` when it is about something else.
+    fn route(&self, method: &str, segments: &[&str], body: &[u8]) -> Option<ControlAnswer>;
+}
+
+/// What the control port answers: a value, or a status and a sentence.
+pub(crate) type ControlAnswer = Result<serde_json::Value, (::http::StatusCode, String)>;
 
 impl Control {
     pub(crate) fn new(context: Arc<EmulatorContext>, devices: Arc<Devices>) -> Self {
-        Self { context, devices }
+        Self { context, devices, routes: None }
+    }
+
+    /// Adds what only this emulator can be asked.
+    pub(crate) fn with_routes(self, routes: Arc<dyn ControlRoutes>) -> Self {
+        Self { routes: Some(routes), ..self }
     }
 
     fn sums(&self) -> Sums {
@@ -90,16 +105,16 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start<S: EmulatedService>(
+    pub(crate) async fn start<S: Speaker>(
         control: Control,
         control_address: Option<SocketAddr>,
         listen: SocketAddr,
         tls: ServerTls,
         protocols: Protocols,
-        service: Arc<S>,
+        speaker: Arc<S>,
     ) -> Result<Self, EmulatorError> {
         let ca_pem = tls.ca_pem.clone();
-        let port = Port::open(listen, tls, protocols, Arc::new(Served(service))).await?;
+        let port = Port::open(listen, tls, protocols, speaker).await?;
         let control_port = match control_address {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,

@@ -17,6 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+const MAX_REPLACEMENTS: usize = 16;
+
 /// What the tokens of a push service look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
@@ -90,6 +92,7 @@ pub struct Devices {
 struct EmulatedDevice {
     topic: Option<String>,
     expired_since_ms: Option<u64>,
+    replaced_by: Option<String>,
     mailbox: Mailbox,
 }
 
@@ -107,6 +110,7 @@ impl Devices {
         let device = device.get_mut().unwrap_or_else(PoisonError::into_inner);
         device.topic = registration.topic;
         device.expired_since_ms = None;
+        device.replaced_by = None;
         self.registered.store(devices.len() as u64, Ordering::Relaxed);
         token
     }
@@ -115,6 +119,32 @@ impl Devices {
     pub fn expire(&self, token: &str, since_ms: Option<u64>) -> bool {
         let since_ms = since_ms.unwrap_or_else(now_ms);
         self.with(token_hash(token.as_bytes()), |device| device.expired_since_ms = Some(since_ms)).is_some()
+    }
+
+    /// Registers a device anew, under another token (a new one without it): the old one goes on to work, and GCM tells
+    /// senders of the new one. Returns the new token; `None` when the old one is unknown.
+    pub fn replace(&self, token: &str, registration: TokenRegistration) -> Option<String> {
+        let hash = token_hash(token.as_bytes());
+        self.with(hash, |_| ())?;
+        let new = self.register(registration);
+        if new != token {
+            self.with(hash, |device| device.replaced_by = Some(new.clone()));
+        }
+        Some(new)
+    }
+
+    /// Returns the token that has replaced one, however often it was replaced.
+    pub(crate) fn replacement(&self, hash: u64) -> Option<String> {
+        let next = |hash| self.with(hash, |device| device.replaced_by.clone()).flatten();
+        let mut newest = next(hash)?;
+        // Devices that replace each other in a circle would lead nowhere.
+        for _ in 1..MAX_REPLACEMENTS {
+            match next(token_hash(newest.as_bytes())) {
+                Some(newer) => newest = newer,
+                None => break,
+            }
+        }
+        Some(newest)
     }
 
     /// Connects a device: first what was kept for it, then everything as it comes. `None` when it is unknown.

@@ -17,10 +17,14 @@ use crate::device::TokenKind;
 use crate::error::EmulatorError;
 use crate::listener::Protocols;
 use crate::service::EmulatedService;
+pub(crate) use condition::FcmCondition;
+pub(crate) use message::{is_token, is_topic};
+pub(crate) use oauth::percent_decode;
 pub use oauth::{FcmAuth, ServiceAccount};
 use serde::{Deserialize, Serialize};
 use server::FcmService;
 use std::sync::Arc;
+pub(crate) use topics::{Query, Topics};
 
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 

@@ -1,11 +1,12 @@
 //! Whole emulators without ports, for fuzzing: requests and connections go in as they are.
 
+use crate::ccs::CcsSession;
 use crate::error::EmulatorError;
 use crate::frames::Connection;
 use crate::listener::Speaker;
 use crate::service::{EmulatedService, Served, ServiceCall, ServiceReply, WireAnswer};
 use crate::sink::{self, SinkHost};
-use crate::{ApnsConfig, FcmConfig, SinkConfig, apns, fcm};
+use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, SinkConfig, apns, ccs, fcm, gcm};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -32,6 +33,11 @@ impl Front {
     /// Builds APNs. Fails as the emulator's start does.
     pub fn apns(config: ApnsConfig) -> Result<Self, EmulatorError> {
         Ok(Self::new(apns::build(config)?.1))
+    }
+
+    /// Builds GCM. Fails as the emulator's start does.
+    pub fn gcm(config: GcmConfig) -> Result<Self, EmulatorError> {
+        Ok(Self::new(gcm::build(config)?.1))
     }
 
     fn new<S: EmulatedService>(service: Arc<S>) -> Self {
@@ -78,6 +84,33 @@ impl SinkWire {
         self.connection.sent();
         said
     }
+}
+
+/// A connection to CCS, without IO.
+pub struct CcsWire {
+    session: CcsSession,
+}
+
+impl CcsWire {
+    /// Starts a connection. Fails as the emulator's start does.
+    pub fn new(config: CcsConfig) -> Result<Self, EmulatorError> {
+        Ok(Self { session: CcsSession::new(ccs::build(config)?.1, Instant::now()) })
+    }
+
+    /// Hands bytes in and returns what is said about them; `None` once the connection is over.
+    pub fn feed(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.session.is_over() {
+            return None;
+        }
+        self.session.receive(bytes, Instant::now());
+        self.session.send_due(Instant::now());
+        Some(self.session.take_out())
+    }
+}
+
+/// Reads a stream of XMPP in pieces of a size and returns what it holds, as text; the error says why it cannot be read.
+pub fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
+    ccs::stream_in_pieces(bytes, piece_bytes)
 }
 
 fn answer<S: EmulatedService>(service: &S, request: Request<&[u8]>) -> Option<Response<Bytes>> {

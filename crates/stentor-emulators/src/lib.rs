@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod apns;
+pub mod ccs;
 pub mod config;
 pub mod control;
 pub mod device;
@@ -15,6 +16,7 @@ pub mod fcm;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gcm;
 mod json;
 mod listener;
 pub mod observer;
@@ -25,9 +27,11 @@ pub mod sink;
 pub mod tls;
 
 pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
+pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, RunningCcs, UpstreamMessage};
 pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};
+pub use gcm::{GcmConfig, GcmEmulator, GcmOptions, RunningGcm};
 pub use observer::{Counts, Observer, ObserverConfig, ObserverFile, ObserverTotals};
 pub use policy::Policy;
 pub use sink::{RunningSink, SinkConfig, SinkEmulator, SinkLogConfig};

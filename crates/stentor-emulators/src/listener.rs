@@ -24,6 +24,7 @@ const HTTP2_PREFACE_START: &[u8; 3] = b"PRI";
 pub(crate) enum Protocols {
     Http2,
     Http2And1,
+    Xmpp,
 }
 
 impl Protocols {
@@ -31,22 +32,33 @@ impl Protocols {
         match self {
             Self::Http2 => &[b"h2"],
             Self::Http2And1 => &[b"h2", b"http/1.1"],
+            // Its clients were built before there was a name for it, and offer none.
+            Self::Xmpp => &[],
         }
     }
 }
 
-/// A byte stream that HTTP can run on.
+/// A byte stream that a protocol can run on.
 pub(crate) trait HttpIo: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> HttpIo for IO {}
 
-/// Whoever speaks HTTP on a port's connections.
+/// Whoever speaks on a port's connections. A connection in a protocol that it does not speak ends at once.
 pub(crate) trait Speaker: Send + Sync + 'static {
     /// Serves an HTTP/2 connection to its end, or until it is told to stop.
-    fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) -> impl Future<Output = ()> + Send;
+    fn http2(self: Arc<Self>, _io: impl HttpIo, _stop: CancellationToken) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 
     /// Serves an HTTP/1.1 connection to its end.
-    fn http1(self: Arc<Self>, io: impl HttpIo) -> impl Future<Output = ()> + Send;
+    fn http1(self: Arc<Self>, _io: impl HttpIo) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Serves an XMPP stream to its end.
+    fn xmpp(self: Arc<Self>, _io: impl HttpIo) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// A running port. Dropping it stops the port and closes its connections.
@@ -141,17 +153,20 @@ impl<S: Speaker> Guest<S> {
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let http2 = http2 || self.protocols == Protocols::Http2;
-        self.serve_http(http2, stream).await;
+        self.serve_protocol(http2, stream).await;
     }
 
     async fn serve_plain(self, stream: TcpStream) {
         let http2 = self.protocols == Protocols::Http2
-            || self.stop.run_until_cancelled(begins_with_preface(&stream)).await == Some(true);
-        self.serve_http(http2, stream).await;
+            || self.protocols == Protocols::Http2And1
+                && self.stop.run_until_cancelled(begins_with_preface(&stream)).await == Some(true);
+        self.serve_protocol(http2, stream).await;
     }
 
-    async fn serve_http(self, http2: bool, stream: impl HttpIo) {
-        if http2 {
+    async fn serve_protocol(self, http2: bool, stream: impl HttpIo) {
+        if self.protocols == Protocols::Xmpp {
+            self.stop.run_until_cancelled(self.speaker.xmpp(stream)).await;
+        } else if http2 {
             self.speaker.http2(stream, self.stop).await;
         } else {
             self.stop.run_until_cancelled(self.speaker.http1(stream)).await;

@@ -61,7 +61,7 @@ pub enum ScriptedAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceError {
-    /// The FCM `errorCode` or the APNs `reason`.
+    /// The FCM `errorCode`, the APNs `reason`, or GCM's error; for GCM over HTTP also the status of a whole request, as "503".
     pub code: String,
     /// `Retry-After` in seconds; no header without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

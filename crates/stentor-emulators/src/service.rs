@@ -71,6 +71,8 @@ pub(crate) struct ServiceReply {
     /// Whether a message is accepted or rejected with it; `None` for anything else.
     pub(crate) accepts: Option<bool>,
     ticket: Option<PendingCount>,
+    /// Further messages of the same request.
+    others: Vec<PendingCount>,
 }
 
 /// What goes over the wire.
@@ -90,6 +92,13 @@ pub(crate) struct PendingCount {
     pub(crate) delivery: Option<Box<Delivery>>,
 }
 
+impl PendingCount {
+    /// Returns the same count for a message that is refused after all, and delivered nowhere.
+    pub(crate) fn rejected(self) -> Self {
+        Self { tally: AnswerTally::Rejected, delivery: None, ..self }
+    }
+}
+
 impl ServiceReply {
     pub(crate) fn now(answer: WireAnswer) -> Self {
         Self::new(answer, Wait::None, None)
@@ -97,7 +106,12 @@ impl ServiceReply {
 
     pub(crate) fn new(answer: WireAnswer, wait: Wait, ticket: Option<PendingCount>) -> Self {
         let accepts = ticket.as_ref().map(|ticket| ticket.tally != AnswerTally::Rejected);
-        Self { answer, wait, accepts, ticket }
+        Self { answer, wait, accepts, ticket, others: Vec::new() }
+    }
+
+    /// Makes the reply to a request that holds any number of messages.
+    pub(crate) fn counting(answer: WireAnswer, wait: Wait, others: Vec<PendingCount>) -> Self {
+        Self { answer, wait, accepts: None, ticket: None, others }
     }
 
     /// Counts and delivers what is decided at its arrival, whatever becomes of the client before the answer: a push
@@ -112,6 +126,9 @@ impl ServiceReply {
     pub(crate) fn settle<S: EmulatedService>(&mut self, service: &S) {
         if let Some(ticket) = self.ticket.take() {
             service.settle(ticket);
+        }
+        for count in self.others.drain(..) {
+            service.settle(count);
         }
     }
 }

@@ -110,6 +110,12 @@ const OWNED: &[Owned] = &[
         why: "foreign XML is read in one place, where its limits are",
     },
     Owned {
+        library: "rxml",
+        by: &["stentor-emulators"],
+        tests_of: &[],
+        why: "XMPP is a document that never ends, which is read as it comes and with limits of its own",
+    },
+    Owned {
         library: "prost",
         by: &["stentor-wire"],
         tests_of: &[],

@@ -95,6 +95,10 @@ async fn answer(control: &Control, request: Request<Incoming>) -> Response<Body>
 
 fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let own = control.routes.as_ref().and_then(|routes| routes.route(method.as_str(), &segments, body));
+    if let Some(answer) = own {
+        return answer.map(|value| reply(&value));
+    }
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["healthz"]) => Ok(reply(&json!({"status": "ok"}))),
         ("GET", ["counts"]) => Ok(reply(&control.sums())),
@@ -115,6 +119,12 @@ fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<
             Ok(reply(&json!({"token": control.devices.register(registration)})))
         }
         ("POST", ["device", token, "expire"]) => expire(control, token, body),
+        ("POST", ["device", token, "replace"]) => {
+            let registration: TokenRegistration =
+                if body.is_empty() { TokenRegistration::default() } else { parse(body)? };
+            let new = control.devices.replace(token, registration).ok_or_else(unknown_device)?;
+            Ok(reply(&json!({"token": new})))
+        }
         ("GET", ["device", token, "messages"]) => {
             control.devices.listen(token).map(stream_messages).ok_or_else(unknown_device)
         }

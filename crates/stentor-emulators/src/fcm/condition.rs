@@ -5,7 +5,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A parsed condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FcmCondition {
+pub(crate) enum FcmCondition {
     Topic(String),
     Not(Box<FcmCondition>),
     And(Box<FcmCondition>, Box<FcmCondition>),
@@ -14,14 +14,14 @@ pub(super) enum FcmCondition {
 
 impl FcmCondition {
     /// Parses a condition of at most five topics; `None` when it is not one.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parser = FcmConditionParser { rest: text, topics: 0 };
         let condition = parser.or(0)?;
         parser.rest.trim_start().is_empty().then_some(condition)
     }
 
     /// Evaluates it for something that is in certain topics.
-    pub(super) fn holds(&self, is_in: &impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn holds(&self, is_in: &impl Fn(&str) -> bool) -> bool {
         match self {
             Self::Topic(topic) => is_in(topic),
             Self::Not(inner) => !inner.holds(is_in),

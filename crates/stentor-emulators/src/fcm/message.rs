@@ -147,13 +147,13 @@ fn check_target<'a>(message: &'a JsonNode<'_>) -> Checked<MessageTarget<'a>> {
 }
 
 /// Returns whether this could be a registration token or an installation id.
-pub(super) fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:.%~".contains(&byte);
     !text.is_empty() && text.len() <= MAX_TOKEN_CHARS && text.bytes().all(allowed)
 }
 
 /// Returns whether this is a topic name, without the old prefix.
-pub(super) fn is_topic(text: &str) -> bool {
+pub(crate) fn is_topic(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte);
     !text.is_empty() && text.len() <= MAX_TOPIC_CHARS && text.bytes().all(allowed)
 }

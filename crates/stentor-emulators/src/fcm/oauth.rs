@@ -206,7 +206,7 @@ fn parse_form(form: &[u8]) -> Vec<(String, String)> {
 }
 
 /// Decodes `%41` and, in forms, `+`; `None` when the result is not UTF-8 or an escape is broken.
-pub(super) fn percent_decode(text: &[u8], plus_is_space: bool) -> Option<String> {
+pub(crate) fn percent_decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {

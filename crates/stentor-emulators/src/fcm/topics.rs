@@ -18,10 +18,10 @@ const MAX_PAGE_SIZE: usize = 2000;
 
 /// The memberships of one project's devices: per token, its topics and since when (milliseconds since 1970).
 #[derive(Default)]
-pub(super) struct Topics(RwLock<HashMap<String, BTreeMap<String, u64>>>);
+pub(crate) struct Topics(RwLock<HashMap<String, BTreeMap<String, u64>>>);
 
 /// A failure of the v1 interface: the error code and what to say.
-pub(super) type Failure = (&'static str, String);
+pub(crate) type Failure = (&'static str, String);
 
 /// What became of adding a membership.
 enum Added {
@@ -55,7 +55,7 @@ impl Topics {
     }
 
     /// Returns the hashes of all tokens for which a condition holds.
-    pub(super) fn devices_where(&self, condition: &FcmCondition) -> Vec<u64> {
+    pub(crate) fn devices_where(&self, condition: &FcmCondition) -> Vec<u64> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let holds = |topics: &BTreeMap<String, u64>| condition.holds(&|topic| topics.contains_key(topic));
         let matching = tokens.iter().filter(|(_, topics)| holds(topics));
@@ -63,7 +63,7 @@ impl Topics {
     }
 
     /// Answers a request on `registrations/{token}/topicSubscriptions[/{topic}]`.
-    pub(super) fn resource(
+    pub(crate) fn resource(
         &self,
         method: &Method,
         parent: &Parent,
@@ -122,7 +122,7 @@ impl Topics {
     }
 
     /// Answers `batchAdd` and `batchRemove`; `is_live` tells whether a token exists.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &self,
         add: bool,
         body: &[u8],
@@ -167,7 +167,7 @@ impl Topics {
     }
 
     /// Answers `iid/info/{token}`.
-    pub(super) fn info(&self, token: &str, project: &str, details: bool) -> Value {
+    pub(crate) fn info(&self, token: &str, project: &str, details: bool) -> Value {
         let mut info = json!({
             "application": "org.example.emulated",
             "authorizedEntity": project,
@@ -184,9 +184,9 @@ impl Topics {
 }
 
 /// The registration that subscriptions belong to.
-pub(super) struct Parent {
-    pub(super) project: String,
-    pub(super) token: String,
+pub(crate) struct Parent {
+    pub(crate) project: String,
+    pub(crate) token: String,
 }
 
 impl Parent {
@@ -197,10 +197,10 @@ impl Parent {
 }
 
 /// The parameters of a request; of two equal names the last wins.
-pub(super) struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(super) fn parse(query: Option<&str>) -> Self {
+    pub(crate) fn parse(query: Option<&str>) -> Self {
         let decode = |text: &str| percent_decode(text.as_bytes(), true).unwrap_or_default();
         let pairs = query.unwrap_or_default().split('&');
         Self(
@@ -211,12 +211,12 @@ impl Query {
         )
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut pairs = self.0.iter().rev();
         pairs.find(|(key, _)| crate::json::is_name(key, name)).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.get(name) == Some("true")
     }
 }

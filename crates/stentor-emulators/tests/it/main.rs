@@ -2,11 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apns;
+mod app_server;
 mod arrival;
+mod ccs;
 mod control;
 mod faults;
 mod fcm;
 mod frames;
+mod gcm;
 mod kill;
 mod observer;
 mod provider_token;

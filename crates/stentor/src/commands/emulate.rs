@@ -12,7 +12,10 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
-use stentor_emulators::{ApnsEmulator, EmulatorConfig, FcmEmulator, Policy, VendorOptions};
+use stentor_emulators::{
+    ApnsEmulator, CcsConfig, CcsEmulator, CcsGeneration, EmulatorConfig, FcmEmulator, GcmConfig, GcmEmulator,
+    Policy, VendorOptions,
+};
 
 /// Run an emulator of a push service until it is asked to end
 #[derive(Debug, Args)]
@@ -36,12 +39,62 @@ Examples:
   stentor emulate apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate apns --policy policy.json --observer apns.observer")]
     Apns(EmulatorOptions),
+    /// Google Cloud Messaging and FCM's legacy HTTP API, with device groups and topics
+    #[command(after_help = "\
+Examples:
+  stentor emulate gcm --listen 127.0.0.1:8443 --ca-dir emulator
+  stentor emulate gcm --plaintext --data-overhead-bytes 34 --control 127.0.0.1:8444
+  stentor emulate gcm --policy '{\"scripts\":[{\"token\":\"gone\",\"then\":{\"error\":{\"code\":\"NotRegistered\"}}}]}'
+
+App servers send to /gcm/send or /fcm/send of its address, with Authorization: key=ANYTHING")]
+    Gcm(GcmArgs),
+    /// The connection server of GCM and FCM (XMPP), for app servers that stay connected
+    #[command(after_help = "\
+Examples:
+  stentor emulate ccs --listen 127.0.0.1:5235 --ca-dir emulator --control 127.0.0.1:8444
+  stentor emulate ccs --generation fcm --policy '{\"goaway\":{\"after_requests\":1000}}'
+  curl http://127.0.0.1:8444/upstream -d '{\"sender_id\":\"4711\",\"data\":{\"text\":\"hello\"}}'
+
+App servers log in with any sender id and key, unless the settings file names some.
+--streams is how many messages a connection may have without an answer")]
+    Ccs(CcsArgs),
     /// A sink for either service: answers 200 to everything, to measure a sender
     #[command(after_help = "\
 Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate sink --service fcm --observer fcm.observer --capacity-tokens 10000000 --latency-ms 50")]
     Sink(sink::SinkOptions),
+}
+
+/// How the emulator of GCM is started.
+#[derive(Debug, Args)]
+struct GcmArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// Charge so many bytes for each message beside its data's keys and values
+    #[arg(long, value_name = "N")]
+    data_overhead_bytes: Option<usize>,
+}
+
+/// How the emulator of CCS is started.
+#[derive(Debug, Args)]
+struct CcsArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    /// Which generation of the service it is
+    #[arg(long, value_enum)]
+    generation: Option<CcsGenerationName>,
+    /// Charge so many bytes for each message beside its data's keys and values
+    #[arg(long, value_name = "N")]
+    data_overhead_bytes: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CcsGenerationName {
+    /// Google Cloud Messaging
+    Gcm,
+    /// Firebase Cloud Messaging
+    Fcm,
 }
 
 /// How an emulator is started.
@@ -97,6 +150,16 @@ impl EmulateArgs {
                 let running = ApnsEmulator::start(options.configuration()?).await.map_err(refused)?;
                 options.serve("apns", running, ended, output).await
             }
+            PushService::Gcm(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let running = GcmEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("gcm", running, ended, output).await
+            }
+            PushService::Ccs(args) => {
+                let ended = args.emulator.start.prepare()?;
+                let ccs = CcsEmulator::start(args.configuration()?).await.map_err(refused)?;
+                args.emulator.serve("ccs", ccs.running, ended, output).await
+            }
             PushService::Sink(options) => options.run(output).await,
         }
     }
@@ -104,6 +167,29 @@ impl EmulateArgs {
 
 fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
     CommandFailure::usage(format!("the emulator cannot start: {error}")).into()
+}
+
+impl GcmArgs {
+    fn configuration(&self) -> anyhow::Result<GcmConfig> {
+        let mut config: GcmConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.data_overhead_bytes = self.data_overhead_bytes.unwrap_or(own.data_overhead_bytes);
+        Ok(config)
+    }
+}
+
+impl CcsArgs {
+    fn configuration(&self) -> anyhow::Result<CcsConfig> {
+        let mut config: CcsConfig = self.emulator.configuration()?;
+        let own = &mut config.vendor;
+        own.data_overhead_bytes = self.data_overhead_bytes.unwrap_or(own.data_overhead_bytes);
+        own.generation = match self.generation {
+            Some(CcsGenerationName::Gcm) => CcsGeneration::Gcm,
+            Some(CcsGenerationName::Fcm) => CcsGeneration::Fcm,
+            None => own.generation,
+        };
+        Ok(config)
+    }
 }
 
 impl EmulatorOptions {

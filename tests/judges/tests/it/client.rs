@@ -15,7 +15,7 @@ use crate::trust_store;
 const CLIENT_SECONDS_MAX: u64 = 150;
 
 /// One installed family of clients.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     Python,
     Node,
@@ -25,6 +25,10 @@ pub(crate) enum Client {
     JavaFirebase,
     GcmServer,
     Pyfcm,
+    PythonGcm,
+    Smack,
+    SmackOf2017,
+    Slixmpp,
 }
 
 impl Client {
@@ -42,7 +46,9 @@ impl Client {
         let script = clients().join(self.names().0).join(script);
         let home = self.home();
         let mut command = match self {
-            Self::Python | Self::Pyfcm => Command::new(home.join("bin/python")),
+            Self::Python | Self::Pyfcm | Self::PythonGcm | Self::Slixmpp => {
+                Command::new(home.join("bin/python"))
+            }
             Self::Node | Self::NodeGcm => Command::new("node"),
             Self::Go => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
@@ -50,7 +56,7 @@ impl Client {
                 java.arg("-cp").arg(home.join("lib/*"));
                 java
             }
-            Self::JavaFirebase => {
+            Self::JavaFirebase | Self::Smack | Self::SmackOf2017 => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*")).args(trust_store::options(authority));
                 java
@@ -84,6 +90,10 @@ impl Client {
             Self::JavaFirebase => ("java-firebase", "pom.xml"),
             Self::GcmServer => ("gcm-server", "pom.xml"),
             Self::Pyfcm => ("pyfcm", "requirements.txt"),
+            Self::PythonGcm => ("python-gcm", "requirements.txt"),
+            Self::Smack => ("smack", "pom.xml"),
+            Self::SmackOf2017 => ("smack-4.2", "pom.xml"),
+            Self::Slixmpp => ("slixmpp", "requirements.txt"),
         }
     }
 }

@@ -2,10 +2,12 @@
 
 mod apns;
 mod authority;
+mod ccs;
 mod client;
 mod fcm;
 mod fcm_front;
 mod fronts;
+mod gcm;
 mod policy;
 mod room;
 mod trust_store;

@@ -43,6 +43,9 @@ pub(super) const EMULATORS: Floors = Floors {
         &["control"],
         &["config"],
         &["apns", "fcm", "sink"],
+        // The topics of the older generation are those of the newer one.
+        &["gcm"],
+        &["ccs"],
         &["fuzzing"],
     ],
     back: &[],

@@ -76,7 +76,13 @@ impl StartOptions {
 
 /// Returns where a service listens and whom its clients trust.
 pub(super) fn facts(service: &str, address: SocketAddr, has_tls: bool, tls: &TlsOptions) -> Value {
-    let scheme = if has_tls { "https" } else { "http" };
+    let scheme = match (service, has_tls) {
+        // TLS from the first byte, for which XMPP has no scheme of its own.
+        ("ccs", true) => "tls",
+        ("ccs", false) => "tcp",
+        (_, true) => "https",
+        (_, false) => "http",
+    };
     json!({
         "service": service,
         "url": format!("{scheme}://{address}"),
@@ -90,12 +96,14 @@ fn describe(facts: &Value) -> String {
     let (service, url) = (text("service").unwrap_or_default(), text("url").unwrap_or_default());
     let kind = text("kind").unwrap_or("emulator");
     let mut lines = vec![format!("The {service} {kind} listens on {url}")];
-    match (text("ca_file"), url.starts_with("https")) {
+    match (text("ca_file"), url.starts_with("https") || url.starts_with("tls")) {
         (Some(ca), _) => {
             lines.push(format!("  clients trust      {ca}"));
-            lines.push(format!(
-                "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
-            ));
+            if matches!(service, "fcm" | "apns") {
+                lines.push(format!(
+                    "  point Stentor here stentor app credential set --provider {service} … --endpoint {url} --ca {ca}"
+                ));
+            }
         }
         (None, true) => {
             lines.push("  clients must trust its certificate: give --ca-dir to get a ca.pem".to_owned())
@@ -104,6 +112,9 @@ fn describe(facts: &Value) -> String {
     }
     if service == "fcm" {
         lines.push(format!("  token endpoint     {url}/token"));
+    }
+    if service == "gcm" {
+        lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
     }
     if let Some(control) = text("control") {
         lines.push(format!(

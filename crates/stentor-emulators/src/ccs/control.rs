@@ -1,0 +1,35 @@
+//! What the control port of CCS can be asked besides: to play a device that sends, and who is connected.
+
+use super::{CcsService, UpstreamMessage, UpstreamRefusal};
+use crate::control::{ControlAnswer, ControlRoutes};
+use http::StatusCode;
+use serde_json::json;
+
+impl ControlRoutes for CcsService {
+    fn route(&self, method: &str, segments: &[&str], body: &[u8]) -> Option<ControlAnswer> {
+        match (method, segments) {
+            ("GET", ["connections"]) => Some(Ok(json!(self.app_servers.list()))),
+            ("GET", ["upstream"]) => Some(Ok(json!(self.upstream.totals()))),
+            ("POST", ["upstream"]) => Some(self.inject(body)),
+            _ => None,
+        }
+    }
+}
+
+impl CcsService {
+    fn inject(&self, body: &[u8]) -> ControlAnswer {
+        let message: UpstreamMessage =
+            serde_json::from_slice(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+        match self.send_upstream(message) {
+            Ok(id) => Ok(json!({"message_id": id})),
+            Err(refusal) => Err((status(refusal), refusal.to_string())),
+        }
+    }
+}
+
+fn status(refusal: UpstreamRefusal) -> StatusCode {
+    match refusal {
+        UpstreamRefusal::NoSender | UpstreamRefusal::TimeToLive => StatusCode::BAD_REQUEST,
+        UpstreamRefusal::Full | UpstreamRefusal::DeviceFull => StatusCode::CONFLICT,
+    }
+}

@@ -1,0 +1,48 @@
+//! The questions that clients ask by themselves: none of them ends the connection.
+
+use super::stanza::{BIND, SESSION, iq_error, iq_result};
+use super::xml::{XmppElement, escaped};
+
+const ROSTER: &str = "jabber:iq:roster";
+const PING: &str = "urn:xmpp:ping";
+const DISCO_INFO: &str = "http://jabber.org/protocol/disco#info";
+const DISCO_ITEMS: &str = "http://jabber.org/protocol/disco#items";
+
+const MAX_RESOURCE_BYTES: usize = 1023;
+
+/// Who asks.
+pub(super) struct IqAsker<'a> {
+    pub(super) sender_id: &'a str,
+    pub(super) domain: &'a str,
+    /// The resource that it gets when it names none.
+    pub(super) resource: &'a str,
+}
+
+/// Answers a question; `None` for what is an answer itself.
+pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<String> {
+    let (id, domain) = (element.attribute("id").unwrap_or_default(), asker.domain);
+    if !matches!(element.attribute("type"), Some("get" | "set")) {
+        return None;
+    }
+    let Some(question) = element.children.first() else {
+        return Some(iq_error(id, domain, "modify", "bad-request"));
+    };
+    let result = |content: &str| Some(iq_result(id, domain, content));
+    match (question.namespace.as_str(), question.name.as_str()) {
+        (BIND, "bind") => result(&bound(question, asker)),
+        (SESSION, "session") | (PING, "ping") => result(""),
+        (ROSTER | DISCO_ITEMS, "query") => result(&format!("<query xmlns='{}'/>", question.namespace)),
+        (DISCO_INFO, "query") => result(&format!(
+            "<query xmlns='{DISCO_INFO}'><identity category='server' type='im'/><feature var='{PING}'/></query>"
+        )),
+        _ => Some(iq_error(id, domain, "cancel", "service-unavailable")),
+    }
+}
+
+/// Returns the address that a connection gets.
+fn bound(question: &XmppElement, asker: &IqAsker<'_>) -> String {
+    let asked = question.child(BIND, "resource").map(|resource| resource.text.trim());
+    let resource = asked.filter(|text| !text.is_empty() && text.len() <= MAX_RESOURCE_BYTES);
+    let resource = escaped(resource.unwrap_or(asker.resource));
+    format!("<bind xmlns='{BIND}'><jid>{}@{}/{resource}</jid></bind>", asker.sender_id, asker.domain)
+}

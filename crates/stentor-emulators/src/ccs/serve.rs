@@ -1,0 +1,79 @@
+//! The connections of CCS: what moves bytes, time, faults and news between a socket and a session.
+
+use super::{CcsService, CcsSession};
+use crate::faults::{Faults, InjectedFault};
+use crate::listener::{HttpIo, Speaker};
+use crate::policy::GoAway;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+const READ_BYTES: usize = 16 * 1024;
+/// How long a client may take to read what is written to it.
+const WRITE_LIMIT: Duration = Duration::from_secs(60);
+
+impl Speaker for CcsService {
+    async fn xmpp(self: Arc<Self>, io: impl HttpIo) {
+        serve(self, io).await;
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
+    let context = Arc::clone(&service.backend.context);
+    let mut faults = context.faults.connect();
+    let mut news = service.upstream.news();
+    let mut released = Box::pin(Faults::released(context.faults.watch()));
+    let mut session = CcsSession::new(service, Instant::now());
+    let (mut reader, mut writer) = tokio::io::split(io);
+    let mut bytes = vec![0; READ_BYTES];
+    loop {
+        session.send_due(Instant::now());
+        if !write_all(&mut writer, &session.take_out()).await || session.is_over() {
+            break;
+        }
+        let due = session.next_due();
+        tokio::select! {
+            read = reader.read(&mut bytes) => match read {
+                Ok(count) if count > 0 => session.receive(&bytes[..count], Instant::now()),
+                // Whoever breaks off hears nothing more.
+                _ => break,
+            },
+            Some(fault) = faults.recv() => {
+                if let InjectedFault::Goaway { then, code } = fault {
+                    session.drain(&GoAway { then, code, ..GoAway::default() });
+                }
+            }
+            Ok(()) = news.changed() => {}
+            () = &mut released => {
+                session.release();
+                released = Box::pin(Faults::released(context.faults.watch()));
+            }
+            () = until(due) => {}
+        }
+    }
+    // Before the socket's end: the next connection must find what was not acknowledged.
+    drop(session);
+    let _ = tokio::time::timeout(WRITE_LIMIT, writer.shutdown()).await;
+}
+
+/// Writes everything; false when that cannot be done in time.
+async fn write_all(writer: &mut (impl AsyncWriteExt + Unpin), out: &[u8]) -> bool {
+    if out.is_empty() {
+        return true;
+    }
+    let written = async {
+        writer.write_all(out).await?;
+        writer.flush().await
+    };
+    matches!(tokio::time::timeout(WRITE_LIMIT, written).await, Ok(Ok(())))
+}
+
+/// Waits for an instant; without one for ever.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
