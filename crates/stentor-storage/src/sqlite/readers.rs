@@ -98,7 +98,7 @@ impl Readers {
         let work = AssertUnwindSafe(|| self.shared.read_without_waiting(work));
         let result =
             catch_unwind(work).unwrap_or_else(|_| Some(Err(damaged("a read made its thread panic"))));
-        turn.end(Instant::now());
+        turn.end(Instant::now(), inline::has_read_disk);
         Ok(result)
     }
 
