@@ -20,6 +20,11 @@ impl SqliteError {
         }
     }
 
+    /// Returns whether somebody else holds the file for now.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Engine(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+    }
+
     /// Returns whether what was read makes no sense.
     pub(super) fn is_damage(&self) -> bool {
         match self {

@@ -191,6 +191,15 @@ impl SqliteStore {
         self.inner.readers.run(Reading::Short, work).await
     }
 
+    /// Reads a few rows by their keys in one snapshot, on the thread that asks where it need not wait.
+    async fn look_up<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.look_up(work).await
+    }
+
     /// Reads what the pipeline walks over, a bounded stretch in one snapshot.
     async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
     where

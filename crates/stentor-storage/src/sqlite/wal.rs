@@ -45,14 +45,23 @@ impl Gate {
         while state.is_shut {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        self.admit(&mut state, interrupt)
+    }
+
+    /// Enters unless it is shut, or somebody else is just at it.
+    pub(super) fn try_enter(&self, interrupt: InterruptHandle) -> Option<Inside<'_>> {
+        let mut state = self.state.try_lock().ok()?;
+        (!state.is_shut).then(|| self.admit(&mut state, interrupt))
+    }
+
+    fn admit(&self, state: &mut GateState, interrupt: InterruptHandle) -> Inside<'_> {
         state.entered += 1;
-        let number = state.entered;
-        state.inside.insert(number, interrupt);
-        Inside { gate: self, number }
+        state.inside.insert(state.entered, interrupt);
+        Inside { gate: self, number: state.entered }
     }
 
     /// Does something while nobody is inside; `None` when somebody stays there.
-    fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+    pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         self.lock().is_shut = true;
         let is_empty = self.is_left() || {
             self.lock().inside.values().for_each(InterruptHandle::interrupt);
@@ -77,8 +86,12 @@ impl Gate {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        self.gate.lock().inside.remove(&self.number);
-        self.gate.changed.notify_all();
+        let mut state = self.gate.lock();
+        state.inside.remove(&self.number);
+        // Nobody else waits for somebody to leave.
+        if state.is_shut {
+            self.gate.changed.notify_all();
+        }
     }
 }
 

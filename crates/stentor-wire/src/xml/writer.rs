@@ -2,6 +2,7 @@
 
 use super::is_allowed;
 use crate::WireError;
+use std::ops::Range;
 
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
@@ -9,7 +10,8 @@ const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 #[derive(Debug, Default)]
 pub struct Writer {
     text: String,
-    open: Vec<String>,
+    /// Where in the text the names of open elements are.
+    open: Vec<Range<usize>>,
     /// The start tag still lacks its `>`.
     in_tag: bool,
 }
@@ -26,8 +28,9 @@ impl Writer {
         check_name(name)?;
         self.end_tag();
         self.text.push('<');
+        let start = self.text.len();
         self.text.push_str(name);
-        self.open.push(name.to_owned());
+        self.open.push(start..self.text.len());
         self.in_tag = true;
         Ok(())
     }
@@ -66,7 +69,7 @@ impl Writer {
             self.in_tag = false;
         } else {
             self.text.push_str("</");
-            self.text.push_str(&name);
+            self.text.extend_from_within(name);
             self.text.push('>');
         }
     }
@@ -97,21 +100,38 @@ impl Writer {
 
     /// Escapes what would not come back: markup, and the line ends and tabs that readers change.
     fn escaped(&mut self, text: &str, in_attribute: bool) -> Result<(), WireError> {
-        for letter in text.chars() {
-            match letter {
-                '&' => self.text.push_str("&amp;"),
-                '<' => self.text.push_str("&lt;"),
-                '>' => self.text.push_str("&gt;"),
-                '\r' => self.text.push_str("&#13;"),
-                '"' if in_attribute => self.text.push_str("&quot;"),
-                '\n' if in_attribute => self.text.push_str("&#10;"),
-                '\t' if in_attribute => self.text.push_str("&#9;"),
-                letter if is_allowed(letter) => self.text.push(letter),
-                _ => return Err(WireError::Unrepresentable("a control character")),
-            }
+        let mut rest = text;
+        // Most texts need nothing, and are copied as they are.
+        while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
+            let (before, after) = rest.split_at(at);
+            self.text.push_str(before);
+            let mut letters = after.chars();
+            letters.next().map_or(Ok(()), |letter| self.escaped_letter(letter, in_attribute))?;
+            rest = letters.as_str();
+        }
+        self.text.push_str(rest);
+        Ok(())
+    }
+
+    fn escaped_letter(&mut self, letter: char, in_attribute: bool) -> Result<(), WireError> {
+        match letter {
+            '&' => self.text.push_str("&amp;"),
+            '<' => self.text.push_str("&lt;"),
+            '>' => self.text.push_str("&gt;"),
+            '\r' => self.text.push_str("&#13;"),
+            '"' if in_attribute => self.text.push_str("&quot;"),
+            '\n' if in_attribute => self.text.push_str("&#10;"),
+            '\t' if in_attribute => self.text.push_str("&#9;"),
+            letter if is_allowed(letter) => self.text.push(letter),
+            _ => return Err(WireError::Unrepresentable("a control character")),
         }
         Ok(())
     }
+}
+
+/// Returns whether a byte is a character of ASCII that stands for itself everywhere.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"')
 }
 
 /// Names of ours are letters, digits and `_ - . :`; others that XML would allow are not needed.
@@ -120,4 +140,29 @@ fn check_name(name: &str) -> Result<(), WireError> {
     let first = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
     let rest = letters.all(|letter| letter.is_alphanumeric() || ['_', '-', '.', ':'].contains(&letter));
     if first && rest { Ok(()) } else { Err(WireError::Unrepresentable("a name with such characters")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_not_come_back_is_escaped_wherever_it_stands() {
+        let mut writer = Writer::default();
+        writer.open("a").expect("a name");
+        writer.attribute("b", "\"<>&\t\r\n").expect("allowed");
+        writer.open("läng-er").expect("a name");
+        writer.text("& plain ü<\u{7f}>\n\t\"\r…&").expect("allowed");
+        writer.close();
+        let text = String::from_utf8(writer.finish()).expect("text");
+        let inner = "<läng-er>&amp; plain ü&lt;\u{7f}&gt;\n\t\"&#13;…&amp;</läng-er>";
+        assert_eq!(text, format!("<a b=\"&quot;&lt;&gt;&amp;&#9;&#13;&#10;\">{inner}</a>"));
+    }
+
+    #[test]
+    fn a_control_character_is_refused_wherever_it_stands() {
+        for text in ["\u{1}", "plain\u{8}", "ü\u{b}ü", "\u{fffe}", "plain & \u{ffff}"] {
+            assert!(Writer::default().text(text).is_err(), "{text:?}");
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! Which services there are and which methods they have: a service a noun, a method an operation.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use crate::contract::description::{OperationShape, description};
 use crate::contract::shape::RecordShape;
 use crate::contract::streams::{StreamFlow, StreamShape};
@@ -62,10 +65,10 @@ pub(super) fn path_of(operation: &str, method: &str) -> String {
 
 /// Finds the operation of a path such as `/stentor.v1.Messages/SendMessage`.
 pub(super) fn operation(path: &str) -> Option<&'static OperationShape> {
-    let (service, method) = path.strip_prefix('/')?.split_once('/')?;
-    let service = service.strip_prefix(PACKAGE)?.strip_prefix('.')?;
-    let found = description().operations.iter().find(|one| one.facts.type_name == method)?;
-    (service_name(found.facts.noun_and_verb().0) == service).then_some(found)
+    static BY_PATH: OnceLock<HashMap<String, &'static OperationShape>> = OnceLock::new();
+    let path_of = |one: &OperationShape| path_of(one.facts.name, one.facts.type_name);
+    let by_path = || description().operations.iter().map(|one| (path_of(one), one)).collect();
+    BY_PATH.get_or_init(by_path).get(path).copied()
 }
 
 fn service_name(noun: &str) -> String {

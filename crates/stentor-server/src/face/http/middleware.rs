@@ -49,7 +49,8 @@ pub struct RequestLimits {
 /// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
 pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
-    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("-", MatchedPath::as_str);
     let method = request.method().clone();
     let accept = request.headers().get(header::ACCEPT).cloned();
     request.extensions_mut().insert(RequestId(id.as_str().into()));

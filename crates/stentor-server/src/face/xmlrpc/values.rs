@@ -1,5 +1,7 @@
 //! Values of XML-RPC as records, and back.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Number, Value as Json};
 use stentor_wire::Value;
 use stentor_wire::xml::allowed;
@@ -51,15 +53,21 @@ pub(super) fn value(json: Json) -> Value {
             Some(number) => Value::Int(number),
             None => Value::Double(number.as_f64().unwrap_or_default()),
         },
-        Json::String(text) => Value::Text(allowed(&text).into_owned()),
+        Json::String(text) => Value::Text(written(text)),
         Json::Array(values) => Value::List(values.into_iter().map(value).collect()),
         Json::Object(fields) => Value::Record(present(fields).collect()),
     }
 }
 
+/// Returns what XML can carry of a text, which is mostly all of it.
+fn written(text: String) -> String {
+    let changed = match allowed(&text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(changed) => Some(changed),
+    };
+    changed.unwrap_or(text)
+}
+
 fn present(fields: Map<String, Json>) -> impl Iterator<Item = (String, Value)> {
-    fields
-        .into_iter()
-        .filter(|(_, json)| !json.is_null())
-        .map(|(name, json)| (allowed(&name).into_owned(), value(json)))
+    fields.into_iter().filter(|(_, json)| !json.is_null()).map(|(name, json)| (written(name), value(json)))
 }

@@ -31,8 +31,13 @@ impl AppProvider {
     }
 
     fn read(row: &Row<'_>) -> Done<Self> {
-        let app = AppId::from_raw(number(row, 1)?);
-        Ok(Self { no: number(row, 0)?, app, provider: code(row, 2, ProviderKind::from_code)? })
+        Self::read_at(row, 0)
+    }
+
+    /// Reads its number, app and provider from three columns of a row, this one first.
+    pub(super) fn read_at(row: &Row<'_>, first: usize) -> Done<Self> {
+        let app = AppId::from_raw(number(row, first + 1)?);
+        Ok(Self { no: number(row, first)?, app, provider: code(row, first + 2, ProviderKind::from_code)? })
     }
 }
 

@@ -17,7 +17,8 @@ use crate::sqlite::row::{hash, int, maybe_number, number, text, time};
 impl AppStore for SqliteStore {
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
         let sql = "SELECT id, name, created_at FROM apps WHERE id = ?1";
-        self.read(move |connection| one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app"))).await
+        self.look_up(move |connection| one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app")))
+            .await
     }
 
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
@@ -29,7 +30,7 @@ impl AppStore for SqliteStore {
         let hash = *hash;
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = ?1
             AND (app IS NULL OR app IN (SELECT id FROM apps))";
-        self.read(move |connection| one(connection, sql, [hash], key)).await
+        self.look_up(move |connection| one(connection, sql, [hash], key)).await
     }
 
     async fn key_hashes(&self, count: usize) -> Result<Vec<[u8; 32]>, StoreError> {
@@ -45,7 +46,7 @@ impl AppStore for SqliteStore {
     }
 
     async fn account(&self, id: KeyId) -> Result<Option<IssuedAccount>, StoreError> {
-        self.read(move |connection| accounts::find(connection, id)).await
+        self.look_up(move |connection| accounts::find(connection, id)).await
     }
 
     async fn accounts(&self, app: AppId) -> Result<Vec<IssuedAccount>, StoreError> {

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::{
@@ -11,6 +13,7 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of};
 use super::register::RegistrationBatch;
+use super::sequences::{DEVICE_BITS, DEVICE_MAX};
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
 use crate::sqlite::damage::readable;
@@ -21,9 +24,24 @@ use crate::sqlite::row::{code, int, maybe_code, maybe_text, maybe_time, number, 
 mod listing;
 
 /// What is read of a device.
-const SELECT: &str =
-    "SELECT d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
-    u.external_id, d.token, d.locale, d.time_zone, d.tags FROM devices d LEFT JOIN users u ON u.no = d.user";
+const COLUMNS: &str =
+    "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
+    u.external_id, d.token, d.locale, d.time_zone, d.tags";
+/// The column behind these.
+const FLEET_COLUMN: usize = 12;
+
+/// Reads devices.
+static SELECT: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM devices d LEFT JOIN users u ON u.no = d.user"));
+
+/// Finds a device by its app and id, as `app_providers::locate` does: a cross join is done in this order.
+static FIND: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {COLUMNS}, f.no, f.app, f.provider FROM fleets f CROSS JOIN devices d ON d.key = (f.no << ?3 | ?2)
+        LEFT JOIN users u ON u.no = d.user
+        WHERE f.app = ?1 AND EXISTS (SELECT 1 FROM apps WHERE id = ?1) ORDER BY f.provider LIMIT 1"
+    )
+});
 
 #[async_trait]
 impl DeviceStore for SqliteStore {
@@ -55,7 +73,7 @@ impl DeviceStore for SqliteStore {
     }
 
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
-        self.read(move |connection| show(connection, app, id)).await
+        self.look_up(move |connection| show(connection, app, id)).await
     }
 
     async fn holders(
@@ -153,9 +171,28 @@ pub(super) fn retire(
 }
 
 fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
+    match find(connection, app, id) {
+        Ok(Some(device)) => Ok(device),
+        // Step by step it is seen what is missing, and rows that make no sense hold up none of the others.
+        Ok(None) => show_by_steps(connection, app, id),
+        Err(fault) if fault.is_damage() => show_by_steps(connection, app, id),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Reads a device of an app with its fleet in one statement: each statement has a price of its own.
+fn find(connection: &Connection, app: AppId, id: DeviceId) -> Done<Option<Device>> {
+    if id.raw() > DEVICE_MAX {
+        return Ok(None);
+    }
+    let values = params![int(app.raw()), int(id.raw()), DEVICE_BITS];
+    one(connection, &FIND, values, |row| device(row, AppProvider::read_at(row, FLEET_COLUMN)?))
+}
+
+fn show_by_steps(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
     app_providers::check_app(connection, app)?;
     let (fleet, key) = app_providers::require(connection, app, id)?;
-    let sql = format!("{SELECT} WHERE d.key = ?1");
+    let sql = format!("{} WHERE d.key = ?1", *SELECT);
     one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
 }
 
@@ -169,7 +206,7 @@ fn holders(
     let Some(fleet) = app_providers::find(connection, app, provider)? else {
         return Ok(vec![None; tokens.len()]);
     };
-    let sql = format!("{SELECT} WHERE d.key = ?1");
+    let sql = format!("{} WHERE d.key = ?1", *SELECT);
     let held = |token: &PushToken| match tokens::holder(connection, fleet, token)? {
         Some(key) => one(connection, &sql, [key], |row| device(row, fleet)),
         None => Ok(None),

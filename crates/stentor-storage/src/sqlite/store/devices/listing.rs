@@ -64,7 +64,7 @@ impl Listing {
         let (sql, values) = self.candidates(after);
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
-        let shown = format!("{SELECT} WHERE d.key = ?1 AND d.listed = 1");
+        let shown = format!("{} WHERE d.key = ?1 AND d.listed = 1", *SELECT);
         let (mut found, mut walked) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(0)?;
