@@ -129,6 +129,7 @@ macro_rules! store_suite {
                     a_removed_group_is_gone_and_its_members_stay
                     members_of_an_unknown_group_are_not_found
                     a_person_or_device_is_in_at_most_a_thousand_groups
+                    a_group_with_a_limit_takes_all_of_some_members_or_none
                 }
                 history {
                     a_delivery_tells_every_attempt_in_order
