@@ -15,7 +15,6 @@ mod listen;
 pub mod metrics;
 pub mod node;
 pub mod pipeline;
-mod preface_timeout;
 pub mod private;
 mod providers;
 pub mod service;

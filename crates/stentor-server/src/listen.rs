@@ -3,8 +3,10 @@
 mod certificate;
 mod connections;
 mod counted;
+mod preface_timeout;
 mod scheme;
 mod socket_counts;
+mod watched;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,14 +26,15 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::preface_timeout::PrefaceTimeout;
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
-use scheme::SchemeReader;
+use preface_timeout::PrefaceTimeout;
+use scheme::SchemeRepair;
 pub(crate) use socket_counts::SocketCounts;
+use watched::WatchedStream;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
@@ -193,7 +196,10 @@ impl ConnectionProtocol for Http {
         let Self(router) = self;
         let service = TowerToHyperService::new(Counted::new(router, &accepted));
         let Accepted { place, stopping, timeouts, .. } = accepted;
-        let stream = TokioIo::new(SchemeReader::new(PrefaceTimeout::new(stream, timeouts.header)));
+        let stream = TokioIo::new(WatchedStream::new(
+            WatchedStream::new(stream, PrefaceTimeout::new(timeouts.header)),
+            SchemeRepair::new(),
+        ));
         let builder = builder(timeouts.header);
         let mut connection = pin!(builder.serve_connection(stream, service));
         let ended = tokio::select! {

@@ -40,7 +40,7 @@ const REGISTER: Access = Access::Scopes(&[Register]);
 const READ: Access = Access::Scopes(&[Register, Send]);
 
 const NEVER: &[ErrorCode] = &[];
-/// What a subscription, a membership or a service may run into: more of them than one device, person or app may have.
+/// What a subscription, a membership, a service or a service account may run into: more of them than one device, person or app may have.
 const MORE: &[ErrorCode] = &[LimitReached];
 /// What new facts about a device may run into: a token that another device holds, too many topics.
 const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached];
@@ -145,7 +145,7 @@ operations! { ($)
     "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
 
     /// Makes a service account: its file, shown this once, has the private key with which it signs for itself.
-    "apps.create_service_account" CreateServiceAccount: Author { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, NEVER;
+    "apps.create_service_account" CreateServiceAccount: Author { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, MORE;
     /// Lists an app's service accounts.
     "apps.list_service_accounts" ListServiceAccounts: Identity { app: AppId; () } -> ServiceAccountList, ADMIN, NEVER;
     /// Removes a service account; its access tokens are refused at once.

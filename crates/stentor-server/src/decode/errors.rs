@@ -46,7 +46,23 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     let own = field.rsplit('.').next().unwrap_or_default();
     let sentence =
         message.split_once(": ").filter(|(word, _)| *word == own).map_or(message, |(_, rest)| rest);
-    Problem::field(field, sentence.to_owned())
+    Problem::field(field, in_plain_words(sentence))
+}
+
+/// Says what was expected in words of the caller's, where a decoder names a type of this program.
+fn in_plain_words(sentence: &str) -> String {
+    let Some((found, expected)) = sentence.rsplit_once(", expected ") else { return sentence.to_owned() };
+    let expected = match expected {
+        "u8" => &format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => &format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => &format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "u128" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        known if known.starts_with("struct ") => "an object",
+        known => known,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// Finds the known name that is nearest to a wrong one, if any is near.

@@ -1,4 +1,4 @@
-//! A stream whose peer may spell the scheme of its requests with a colon.
+//! A peer that may spell the scheme of its requests with a colon.
 //!
 //! A widely used client in Node sends `:scheme: https:`, as its language calls the protocol of a URL. The HTTP library resets a
 //! request with such a scheme, which RFC 3986, 3.1, does not know, and the vendor's own servers take it. The field is put
@@ -6,10 +6,9 @@
 //! without.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use super::watched::ReadWatch;
 
 /// How HTTP/2 begins (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI";
@@ -23,20 +22,19 @@ const NAMES: [u8; 2] = [0x46, 0x47];
 const FIRST_REQUEST_MAX_BYTES: usize = 16_384;
 
 /// Puts the scheme of a connection's first request right.
-pub(super) struct SchemeReader<S> {
-    stream: S,
+pub(super) struct SchemeRepair {
     /// Bytes that are still looked at; none for a connection that is not HTTP/2.
     left_bytes: usize,
     has_begun: bool,
 }
 
-impl<S> SchemeReader<S> {
-    /// Reads a new connection.
-    pub(super) const fn new(stream: S) -> Self {
-        Self { stream, left_bytes: FIRST_REQUEST_MAX_BYTES, has_begun: false }
+impl SchemeRepair {
+    /// Begins with a new connection.
+    pub(super) const fn new() -> Self {
+        Self { left_bytes: FIRST_REQUEST_MAX_BYTES, has_begun: false }
     }
 
-    fn look(&mut self, read: &mut [u8]) {
+    fn repair(&mut self, read: &mut [u8]) {
         if self.left_bytes == 0 || read.is_empty() {
             return;
         }
@@ -59,42 +57,15 @@ fn mend(bytes: &mut [u8]) -> bool {
     place.is_some()
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for SchemeReader<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
+impl ReadWatch for SchemeRepair {
+    fn look(
+        &mut self,
+        _: &mut Context<'_>,
+        brought: &mut [u8],
+        read: Poll<io::Result<()>>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.look(&mut buffer.filled_mut()[before..]);
+        self.repair(brought);
         read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for SchemeReader<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 }
 
@@ -102,11 +73,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for SchemeReader<S> {
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
+    use super::super::watched::WatchedStream;
     use super::*;
 
     async fn read(parts: &[&[u8]]) -> Vec<u8> {
         let (mut peer, stream) = duplex(65_536);
-        let mut stream = SchemeReader::new(stream);
+        let mut stream = WatchedStream::new(stream, SchemeRepair::new());
         let mut all = Vec::new();
         for part in parts {
             peer.write_all(part).await.expect("written");

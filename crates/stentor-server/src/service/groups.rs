@@ -85,8 +85,33 @@ impl Serve<AddMembers> for Service {
         members: MembersRequest,
     ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<AddMembers>()?;
+        self.join(caller, &group, members, None).await
+    }
+}
+
+impl Service {
+    /// Adds members to a group that may have at most so many, as who speaks for a server with such groups needs it.
+    pub(crate) async fn add_within(
+        &self,
+        caller: Caller,
+        group: &GroupName,
+        members: MembersRequest,
+        max_count: usize,
+    ) -> ServiceResult<SubscriptionChangeView> {
+        caller.allow::<AddMembers>()?;
+        self.join(caller, group, members, Some(max_count)).await
+    }
+
+    async fn join(
+        &self,
+        caller: Caller,
+        group: &GroupName,
+        members: MembersRequest,
+        max_count: Option<usize>,
+    ) -> ServiceResult<SubscriptionChangeView> {
         let members = members.checked()?;
-        Ok(self.store.add_members(caller.app(), &group, &members, self.now()).await?.into())
+        let added = self.store.add_members(caller.app(), group, &members, max_count, self.now()).await?;
+        Ok(added.into())
     }
 }
 

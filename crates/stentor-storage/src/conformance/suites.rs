@@ -19,6 +19,7 @@ macro_rules! store_suite {
                     deleting_an_app_leaves_the_others_alone
                     a_key_is_found_by_its_hash_and_gone_when_deleted
                     an_account_is_found_by_its_id_and_gone_when_deleted
+                    an_app_has_so_many_accounts_and_no_more
                     the_hashes_of_all_keys_are_given_up_to_a_limit
                     a_root_key_belongs_to_no_app
                     a_credential_is_replaced_and_removed
@@ -128,6 +129,7 @@ macro_rules! store_suite {
                     a_removed_group_is_gone_and_its_members_stay
                     members_of_an_unknown_group_are_not_found
                     a_person_or_device_is_in_at_most_a_thousand_groups
+                    a_group_with_a_limit_takes_all_of_some_members_or_none
                 }
                 history {
                     a_delivery_tells_every_attempt_in_order

@@ -3,6 +3,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, App, Credential};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
+use stentor_core::limits::ACCOUNTS_PER_APP_MAX_COUNT;
 use stentor_core::ports::store::{AppStore, StoreError};
 
 use super::MemoryStore;
@@ -82,6 +83,11 @@ impl Tables {
         self.app(account.app)?;
         if self.accounts.contains_key(&account.id) {
             return Err(StoreError::Conflict("the account is in use".to_owned()));
+        }
+        let known = self.accounts.values().filter(|known| known.app == account.app).count();
+        if known >= ACCOUNTS_PER_APP_MAX_COUNT {
+            let why = format!("an app has at most {ACCOUNTS_PER_APP_MAX_COUNT} service accounts");
+            return Err(StoreError::LimitReached(why));
         }
         self.accounts.insert(account.id, account.clone());
         Ok(())

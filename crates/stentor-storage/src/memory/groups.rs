@@ -58,9 +58,15 @@ impl GroupStore for MemoryStore {
         app: AppId,
         group: &GroupName,
         members: &[Member],
+        max_count: Option<usize>,
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError> {
-        self.lock().app_mut(app)?.add_members(group, members, now)
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        if let Some(max_count) = max_count {
+            row.check_room(group, members, max_count)?;
+        }
+        row.add_members(group, members, now)
     }
 
     async fn remove_members(
@@ -86,6 +92,19 @@ impl AppRow {
     fn shown(&self, name: &GroupName, group: &GroupRow) -> Group {
         let member_count = group.members.len() as u64;
         Group { app: self.app.id, name: name.clone(), created_at: group.created_at, member_count }
+    }
+
+    /// Refuses members with whom a group would have too many.
+    fn check_room(&self, group: &GroupName, members: &[Member], max_count: usize) -> Result<(), StoreError> {
+        let own = &self.group(group)?.members;
+        let joins = |member: &&Member| {
+            (matches!(member, Member::User(_)) || self.knows(member)) && !own.contains(*member)
+        };
+        let joining: BTreeSet<_> = members.iter().filter(joins).collect();
+        if !joining.is_empty() && own.len() + joining.len() > max_count {
+            return Err(StoreError::LimitReached(format!("this group has at most {max_count} members")));
+        }
+        Ok(())
     }
 
     fn add_members(

@@ -1,10 +1,15 @@
 //! Many things in one request through a running server: order, partial failure, repeats, limits.
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::server::Server;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with an app, and a key of it.
 struct Shop {
@@ -154,6 +159,77 @@ async fn of_many_messages_each_has_its_result_and_a_repeat_has_the_same_after_a_
     let other = shop.ask(Method::POST, "/v1/messages/bulk").header("idempotency-key", "all");
     let (status, told) = told(other.json(&json!({"messages": [to_everyone("other")]}))).await;
     assert_eq!((status, &told["code"]), (422, &json!("idempotency_key_reused")));
+}
+
+/// Has the server stand still in the transaction that keeps the reply under a key: what was asked is committed by then.
+fn hold_the_reply(file: &rusqlite::Connection, key: &str) {
+    let trap = format!(
+        "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;
+         CREATE TRIGGER hold BEFORE INSERT ON replies WHEN NEW.key = '{key}'
+         BEGIN SELECT count(*) FROM endless; END;"
+    );
+    file.execute_batch(&trap).unwrap();
+}
+
+#[tokio::test]
+async fn a_kill_between_messages_and_the_reply_that_is_kept_makes_none_twice() {
+    let mut shop = Shop::open();
+    let mut messages: Vec<_> = (0..300).map(|at| to_everyone(&format!("m{at}"))).collect();
+    messages[8] = json!({"target": "everyone", "priorty": "high"});
+    let body = json!({"messages": messages});
+    let send = |shop: &Shop| {
+        let request = shop.ask(Method::POST, "/v1/messages/bulk").header("idempotency-key", "all");
+        request.json(&body)
+    };
+    let file = rusqlite::Connection::open(shop.directory.path().join("data/stentor.db")).unwrap();
+    hold_the_reply(&file, "all");
+    let unanswered = tokio::spawn(send(&shop).send());
+    let count = |sql: &str| file.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
+    let patience = Instant::now() + PATIENCE;
+    while count("SELECT count(*) FROM messages") < 299 {
+        assert!(Instant::now() < patience, "{}", shop.server.process.log());
+        tokio::task::yield_now().await;
+    }
+    shop.server.process.kill();
+    assert!(unanswered.await.unwrap().is_err(), "nobody was told");
+    assert_eq!(count("SELECT count(*) FROM replies WHERE key = 'all'"), 0, "no reply is kept");
+    file.execute_batch("DROP TRIGGER hold; DROP VIEW endless").unwrap();
+    drop(file);
+
+    shop.server = Server::start(shop.directory.path());
+    let kept: BTreeSet<_> = shop.messages().await.iter().map(|one| one["id"].to_string()).collect();
+    assert_eq!(kept.len(), 299);
+    let (status, again) = told(send(&shop)).await;
+    let results = again["results"].as_array().unwrap_or_else(|| panic!("{status}: {again}"));
+    let accepted: BTreeSet<_> =
+        results.iter().filter_map(|one| one["accepted"].get("id")).map(Value::to_string).collect();
+    assert_eq!(accepted, kept, "those that are there already");
+    assert_eq!(results[8]["refused"]["code"], json!("invalid_field"));
+    assert_eq!(shop.messages().await.len(), 299, "none is there twice");
+    assert_eq!(told(send(&shop)).await, (200, again));
+}
+
+#[tokio::test]
+async fn devices_whose_reply_a_kill_swallowed_are_there_once_when_registered_again() {
+    let mut shop = Shop::open();
+    let devices: Vec<_> = (0..300).map(|at| device(&format!("d{at}"))).collect();
+    let body = json!({"devices": devices});
+    let file = rusqlite::Connection::open(shop.directory.path().join("data/stentor.db")).unwrap();
+    let count = || file.query_row("SELECT count(*) FROM devices", [], |row| row.get::<_, u32>(0)).unwrap();
+    let unread = tokio::spawn(shop.ask(Method::POST, "/v1/devices/bulk").json(&body).send());
+    let patience = Instant::now() + PATIENCE;
+    while count() == 0 {
+        assert!(Instant::now() < patience, "{}", shop.server.process.log());
+        tokio::task::yield_now().await;
+    }
+    shop.server.process.kill();
+    let _read_or_not = unread.await.unwrap();
+    let before = count();
+    shop.server = Server::start(shop.directory.path());
+    let (status, again) = shop.post("/v1/devices/bulk", &body).await;
+    let results = again["results"].as_array().unwrap_or_else(|| panic!("{status}: {again}"));
+    let created = results.iter().filter(|one| one["registered"]["created"] == true).count();
+    assert_eq!((created, count()), (300 - before as usize, 300));
 }
 
 #[tokio::test]

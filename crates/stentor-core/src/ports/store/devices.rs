@@ -190,12 +190,13 @@ pub trait GroupStore: Send + Sync {
     ) -> Result<Vec<Member>, StoreError>;
 
     /// Adds members; unknown devices are counted, unknown people are made known. LimitReached when one would be in too many
-    /// groups; then nobody is added.
+    /// groups, or when one is new and the group had more than `max_count` members then; in both cases nobody is added.
     async fn add_members(
         &self,
         app: AppId,
         group: &GroupName,
         members: &[Member],
+        max_count: Option<usize>,
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError>;
 

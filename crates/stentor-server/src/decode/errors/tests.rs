@@ -83,15 +83,31 @@ fn serde_still_words_its_errors_as_they_are_taken_apart_here() {
         (r#"{"word": "apple", "word": "apple", "number": 1}"#, told("inner.word", "is there twice", None)),
         (
             r#"{"word": "apple", "number": "one"}"#,
-            told("inner.number", "invalid type: string \"one\", expected u8", None),
+            told("inner.number", "invalid type: string \"one\", expected a whole number from 0 to 255", None),
         ),
         (
             r#"{"word": "apple", "number": 256}"#,
-            told("inner.number", "invalid value: integer `256`, expected u8", None),
+            told("inner.number", "invalid value: integer `256`, expected a whole number from 0 to 255", None),
         ),
     ];
     for (given, expected) in cases {
         assert_eq!(refused(given), expected, "{given}");
     }
     assert!(refused("{{").1.starts_with("the JSON cannot be read: "), "{:?}", refused("{{"));
+}
+
+#[test]
+fn no_word_of_the_language_of_this_program_is_told() {
+    for (message, told) in [
+        ("invalid type: string \"x\", expected usize", "a whole number that is not negative"),
+        ("invalid value: integer `-1`, expected u32", "a whole number from 0 to 4294967295"),
+        ("invalid type: floating point `1.5`, expected i64", "a whole number"),
+        ("invalid type: boolean `true`, expected f64", "a number"),
+        ("invalid type: string \"a, expected u8\", expected struct DeviceRequest", "an object"),
+        ("invalid type: integer `1`, expected a string", "a string"),
+    ] {
+        let detail = of_text("field", message).detail.into_owned();
+        let found = message.rsplit_once(", expected ").expect("what was expected").0;
+        assert_eq!(detail, format!("{found}, expected {told}"));
+    }
 }

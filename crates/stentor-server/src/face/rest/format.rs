@@ -1,6 +1,6 @@
 //! Formats of bodies, and which of them a request has and accepts (RFC 9110, 8.3 and 12.5.1).
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::preferences::Preferences;
@@ -33,14 +33,21 @@ pub(super) struct AcceptedFormat {
     pub(super) media_type: &'static str,
 }
 
+/// Returns what a reply to a request with these headers is called (RFC 9110, 12.5.1); none where none of ours is accepted.
+#[must_use]
+pub fn accepted_media_type(headers: &HeaderMap) -> Option<&'static str> {
+    AcceptedFormat::of(headers).map(|accepted| accepted.media_type)
+}
+
 impl AcceptedFormat {
     const JSON: Self = Self { format: BodyFormat::Json, media_type: "application/json" };
 
     /// Returns the format that is accepted most, JSON where it is among them; none when none of ours is accepted.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let is_usual = |text: &[u8]| matches!(text, b"*/*" | b"application/json");
-        if headers.get(header::ACCEPT).is_none_or(|value| is_usual(value.as_bytes())) {
-            return Some(Self::JSON);
+        let mut lines = headers.get_all(header::ACCEPT).iter();
+        match (lines.next().map(HeaderValue::as_bytes), lines.next()) {
+            (None | Some(b"*/*" | b"application/json"), None) => return Some(Self::JSON),
+            _ => {}
         }
         let accepted = Preferences::of(headers, &header::ACCEPT);
         if accepted.is_empty() {
@@ -95,8 +102,6 @@ impl BodyFormat {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn accepted(text: &'static str) -> Option<&'static str> {
@@ -117,6 +122,14 @@ mod tests {
         );
         assert_eq!(accepted("*/*, application/json;q=0.1"), Some("application/xml"));
         assert_eq!(accepted("text/html, application/xml;q=0.9, */*;q=0.8"), Some("application/xml"));
+    }
+
+    #[test]
+    fn what_stands_on_several_lines_is_one_list() {
+        let lines =
+            ["*/*", "application/json;q=0"].map(|text| (header::ACCEPT, HeaderValue::from_static(text)));
+        assert_eq!(accepted_media_type(&HeaderMap::from_iter(lines)), accepted("*/*, application/json;q=0"));
+        assert_eq!(accepted("*/*, application/json;q=0"), Some("application/xml"));
     }
 
     #[test]

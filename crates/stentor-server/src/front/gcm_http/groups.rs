@@ -16,7 +16,7 @@ use super::reply::SendReply;
 use super::{asking, read};
 use crate::contract::groups::MembersRequest;
 use crate::contract::messages::{MessageRequest, TargetRequest};
-use crate::contract::table::{AddMembers, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup};
+use crate::contract::table::{ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup};
 use crate::contract::{After, Caller, ErrorCode, Problem, Serve, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
@@ -141,10 +141,11 @@ impl Changing<'_> {
 
     async fn add(&self, tokens: &[String]) -> ServiceResult<()> {
         self.require().await?;
+        // Looked at first, so that what is refused registers nobody; two at once are told apart by the store.
         let members = self.tokens().await?;
         let new = tokens.iter().filter(|token| !members.contains(token)).count();
         if members.len() + new > MEMBERS_MAX_COUNT {
-            return Err(wrong(format!("a group has at most {MEMBERS_MAX_COUNT} members")));
+            return Err(too_many());
         }
         let devices = self.registered(tokens).await?;
         self.put(devices).await
@@ -152,8 +153,11 @@ impl Changing<'_> {
 
     async fn put(&self, devices: Vec<DeviceId>) -> ServiceResult<()> {
         let members = MembersRequest { users: Vec::new(), devices };
-        Serve::<AddMembers>::serve(self.api, self.caller, self.group.clone(), members).await?;
-        Ok(())
+        let added = self.api.service().add_within(self.caller, &self.group, members, MEMBERS_MAX_COUNT).await;
+        match added {
+            Err(problem) if problem.code == ErrorCode::LimitReached => Err(too_many()),
+            added => added.map(drop),
+        }
     }
 
     /// Takes members out; a group without members is gone.
@@ -226,6 +230,10 @@ pub(in crate::front) fn group_of_key(key: &str) -> ServiceResult<GroupName> {
     let name = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     name.and_then(|name| GroupName::new(name).ok())
         .ok_or_else(|| wrong("notification_key not found".to_owned()))
+}
+
+fn too_many() -> Problem {
+    wrong(format!("a group has at most {MEMBERS_MAX_COUNT} members"))
 }
 
 fn wrong(detail: String) -> Problem {

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
+use stentor_emulators::device::TokenRegistration;
 use stentor_emulators::policy::{Policy, Script, ScriptedAnswer, ServiceError};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
 
@@ -218,6 +219,70 @@ async fn a_message_reaches_the_token_with_the_parts_of_every_platform() {
     for token in ["plain", "an-installation"] {
         assert_eq!(scene.fcm.counts(token).accepted, 1, "{token}");
     }
+}
+
+/// Registers a device with the emulator and listens.
+fn listening(fcm: &RunningFcm, token: &str) -> impl AsyncFnMut() -> Value {
+    fcm.devices().register(TokenRegistration { token: Some(token.to_owned()), topic: None });
+    let mut heard = fcm.devices().listen(token).expect("it is registered");
+    async move || heard.recv().await.expect("a message").payload
+}
+
+#[tokio::test]
+async fn every_block_of_a_message_arrives_as_it_was_sent() {
+    let scene = Scene::new().await;
+    let mut next = listening(&scene.fcm, "rich");
+    let blocks = json!({
+        "notification": {"title": "Title", "body": "Körper 🎈", "image": "https://img.example/i.png"},
+        "data": {"k": "v", "empty": "", "json": "{\"a\": [1]}"},
+        "android": {"collapseKey": "news", "priority": "NORMAL", "ttl": "3600s",
+            "restrictedPackageName": "com.example.app", "directBootOk": true, "data": {"own": "android's"},
+            "fcmOptions": {"analyticsLabel": "android-label"},
+            "notification": {"title": "For Android", "icon": "bell", "color": "#ff8800", "tag": "t", "clickAction": "OPEN",
+                "bodyLocKey": "body_key", "bodyLocArgs": ["one", "two"], "channelId": "main", "sticky": true,
+                "notificationPriority": "PRIORITY_MAX", "vibrateTimingsMillis": [0, 250], "visibility": "PUBLIC",
+                "notificationCount": 7, "lightSettings": {"color": {"red": 1.0, "green": 0.5, "blue": 0.0, "alpha": 1.0},
+                    "lightOnDuration": "1.5s", "lightOffDuration": "2s"}}},
+        "apns": {"headers": {"apns-priority": "5", "apns-expiration": "2000000000", "apns-collapse-id": "own", "apns-push-type": "alert"},
+            "payload": {"aps": {"alert": {"title": "For Apple", "subtitle": "s", "loc-args": ["x"]}, "badge": 3,
+                "sound": {"critical": 1, "name": "default", "volume": 0.8}, "mutable-content": 1,
+                "category": "INVITE", "thread-id": "chat"}, "acme": {"deep": [1, {"b": null}]}},
+            "fcmOptions": {"analyticsLabel": "apple-label", "image": "https://img.example/a.png"}},
+        "webpush": {"headers": {"TTL": "60", "Urgency": "high"}, "data": {"w": "1"},
+            "notification": {"title": "For browsers", "actions": [{"action": "open", "title": "Open"}], "renotify": true},
+            "fcmOptions": {"link": "https://example.org/", "analyticsLabel": "web-label"}},
+    });
+    let mut message = blocks.clone();
+    (message["token"], message["fcmOptions"]) = (json!("rich"), json!({"analyticsLabel": "for-none"}));
+    scene.sent(message).await;
+    let arrived = next().await;
+    let mut expected = blocks;
+    expected["token"] = json!("rich");
+    // What is left of the time to live when it goes; each platform's own label stands before the one for all.
+    let ttl = arrived["android"]["ttl"].as_str().and_then(|ttl| ttl.strip_suffix('s')?.parse::<u64>().ok());
+    assert!(ttl.is_some_and(|ttl| (3_500..=3_600).contains(&ttl)), "{arrived}");
+    expected["android"]["ttl"] = arrived["android"]["ttl"].clone();
+    assert_eq!(arrived, expected);
+}
+
+#[tokio::test]
+async fn the_newer_block_for_android_and_the_label_for_all_arrive_too() {
+    let scene = Scene::new().await;
+    let mut next = listening(&scene.fcm, "newer");
+    let newer = json!({"remoteNotification": {"mutableContent": true}});
+    let web = json!({"notification": {"title": "W"}});
+    scene
+        .sent(json!({"token": "newer", "data": {"k": "v"}, "androidV2": newer, "webpush": web,
+            "fcmOptions": {"analyticsLabel": "all"}}))
+        .await;
+    let arrived = next().await;
+    assert_eq!((&arrived["androidV2"], arrived.get("android")), (&newer, None));
+    let label = json!({"analyticsLabel": "all"});
+    assert_eq!(
+        (&arrived["webpush"]["notification"], &arrived["webpush"]["fcmOptions"]),
+        (&web["notification"], &label)
+    );
+    assert_eq!((&arrived["apns"]["fcmOptions"], &arrived["data"]), (&label, &json!({"k": "v"})));
 }
 
 #[tokio::test]

@@ -204,6 +204,22 @@ async fn a_device_group_is_made_sent_to_changed_and_gone_with_its_last_member() 
 }
 
 #[tokio::test]
+async fn members_that_are_added_at_once_are_never_too_many_together() {
+    let scene = Scene::new().await;
+    let change = async |operation: &str, ids: Vec<String>| {
+        let body = json!({"operation": operation, "notification_key_name": "crowd", "registration_ids": ids});
+        scene.post("/gcm/notification", &body).await
+    };
+    assert_eq!(change("create", vec!["first".to_owned()]).await.status, 200);
+    let three = |round: u32| (0..3).map(|number| format!("m-{round}-{number}")).collect::<Vec<_>>();
+    let added = futures_util::future::join_all((0..16).map(|round| change("add", three(round)))).await;
+    let done = added.iter().filter(|read| read.status == 200).count();
+    assert_eq!(done, 6, "six times three fit beside the first: {added:?}");
+    let shown = scene.server.get(&scene.tenant, "/v1/groups/crowd").await;
+    assert_eq!(shown["member_count"], 19);
+}
+
+#[tokio::test]
 async fn refusals_have_the_statuses_of_the_documents() {
     let scene = Scene::new().await;
     let body = json!({"to": "one", "data": {"k": "v"}});

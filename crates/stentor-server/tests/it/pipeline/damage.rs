@@ -113,7 +113,7 @@ async fn people(store: &dyn Store, app: AppId) -> Vec<DeviceId> {
     let group = GroupName::new("friends").expect("fits");
     store.put_group(app, &group, BEFORE).await.expect("kept");
     let members = [Member::User(user), Member::Device(devices[1])];
-    store.add_members(app, &group, &members, BEFORE).await.expect("kept");
+    store.add_members(app, &group, &members, None, BEFORE).await.expect("kept");
     devices
 }
 

@@ -4,6 +4,7 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::{ApiKey, Credential, Scope, Scopes};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, KeyId};
+use stentor_core::limits::ACCOUNTS_PER_APP_MAX_COUNT;
 use stentor_core::name::Label;
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
 use stentor_core::target::Target;
@@ -95,6 +96,21 @@ pub async fn an_account_is_found_by_its_id_and_gone_when_deleted(store: &dyn Sto
     assert!(matches!(store.delete_account(other.app, kept.id).await, Err(StoreError::NotFound(_))));
     store.delete_account(scene.app, kept.id).await.expect("deleted");
     assert_eq!(store.account(kept.id).await, Ok(None));
+}
+
+pub async fn an_app_has_so_many_accounts_and_no_more(store: &dyn Store) {
+    let (app, other) = (Scene::in_app(store, 1).await.app, Scene::in_app(store, 2).await.app);
+    let first = 100;
+    let last = first + ACCOUNTS_PER_APP_MAX_COUNT as u64;
+    for id in first..last {
+        store.create_account(&account(id, app)).await.expect("there is room");
+    }
+    let refused = store.create_account(&account(last, app)).await;
+    assert!(matches!(refused, Err(StoreError::LimitReached(_))), "{refused:?}");
+    assert_eq!(store.account(KeyId::from_raw(last)).await, Ok(None));
+    store.create_account(&account(last, other)).await.expect("each app has room of its own");
+    store.delete_account(app, KeyId::from_raw(first)).await.expect("deleted");
+    store.create_account(&account(last + 1, app)).await.expect("a deleted one makes room");
 }
 
 pub async fn the_hashes_of_all_keys_are_given_up_to_a_limit(store: &dyn Store) {

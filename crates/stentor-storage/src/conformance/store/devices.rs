@@ -176,7 +176,7 @@ pub async fn a_removed_device_is_gone_from_topics_groups_and_its_user(store: &dy
     let device = scene.register(full("one")).await;
     store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
     let member = [Member::Device(device)];
-    store.add_members(scene.app, &group("team"), &member, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &member, None, at(0)).await.expect("added");
     store.remove_device(scene.app, device).await.expect("removed");
     assert!(matches!(store.device(scene.app, device).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_device(scene.app, device).await, Err(StoreError::NotFound(_))));

@@ -120,7 +120,7 @@ pub async fn a_group_reaches_devices_and_people_once_each(store: &dyn Store) {
     let others = scene.fcm(3).await;
     store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members = [Member::User(person("ada")), Member::Device(phone), Member::Device(others[1])];
-    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &members, None, at(0)).await.expect("added");
     let (_, tickets) = scene.send_wide(Draft::to(Target::Group(group("team")))).await;
     assert_eq!(reached(&scene, &tickets).await, [phone, others[1]]);
 }

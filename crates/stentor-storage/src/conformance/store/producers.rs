@@ -52,7 +52,7 @@ pub async fn every_kind_of_audience_is_walked_once_in_many_steps(store: &dyn Sto
     store.subscribe(scene.app, &topic("news"), &devices).await.expect("subscribed");
     store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members: Vec<_> = devices.iter().copied().map(Member::Device).collect();
-    store.add_members(scene.app, &group("team"), &members, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &members, None, at(0)).await.expect("added");
     let condition = Condition::parse("'news' in topics && !('sport' in topics)").expect("a condition");
     let targets = [
         Target::Everyone,

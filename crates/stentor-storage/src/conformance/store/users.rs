@@ -47,7 +47,7 @@ pub async fn a_forgotten_person_leaves_devices_without_owner(store: &dyn Store) 
     let device = scene.register(given).await;
     store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
     let member = [Member::User(person("ada"))];
-    store.add_members(scene.app, &group("team"), &member, at(0)).await.expect("added");
+    store.add_members(scene.app, &group("team"), &member, None, at(0)).await.expect("added");
     store.remove_user(scene.app, &person("ada")).await.expect("forgotten");
     assert!(matches!(store.user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.remove_user(scene.app, &person("ada")).await, Err(StoreError::NotFound(_))));

@@ -4,7 +4,9 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::account::IssuedAccount;
 use stentor_core::app::Scopes;
 use stentor_core::id::{AppId, KeyId};
+use stentor_core::limits::ACCOUNTS_PER_APP_MAX_COUNT;
 use stentor_core::name::Label;
+use stentor_core::ports::store::StoreError;
 
 use super::{app_providers, sequences};
 use crate::sqlite::damage::readable;
@@ -12,15 +14,27 @@ use crate::sqlite::fault::{Done, found, repeat};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text, time};
 
-/// Keeps an account.
+/// Keeps an account, if its app has room for it.
 pub(super) fn create(connection: &Connection, account: &IssuedAccount) -> Done<()> {
     app_providers::check_app(connection, account.app)?;
+    check_count(connection, account.app)?;
     let sql = "INSERT INTO accounts (id, app, name, scopes, public_key, token_uri, created_at)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let (id, app) = (int(account.id.raw()), int(account.app.raw()));
     let (name, scopes, key) = (account.name.as_str(), account.scopes.bits(), &account.public_key);
     let values = params![id, app, name, scopes, key, account.token_uri, account.created_at.as_millis()];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the account is in use")).map(drop)
+}
+
+/// Refuses one account more than an app may have.
+fn check_count(connection: &Connection, app: AppId) -> Done<()> {
+    let sql = "SELECT count(*) FROM accounts WHERE app = ?1";
+    let known = one(connection, sql, [int(app.raw())], |row| number(row, 0))?.unwrap_or(0);
+    if known < ACCOUNTS_PER_APP_MAX_COUNT as u64 {
+        return Ok(());
+    }
+    let why = format!("an app has at most {ACCOUNTS_PER_APP_MAX_COUNT} service accounts");
+    Err(StoreError::LimitReached(why).into())
 }
 
 /// Removes an account of an app.

@@ -69,12 +69,17 @@ impl GroupStore for SqliteStore {
         app: AppId,
         group: &GroupName,
         members: &[Member],
+        max_count: Option<usize>,
         now: Timestamp,
     ) -> Result<SubscriptionChange, StoreError> {
         let (group, members) = (group.clone(), members.to_vec());
         let change = self.write(move |connection| {
             let no = find(connection, app, &group)?;
-            Ok((no, members::add_all(connection, app, no, &members, now)?))
+            let change = members::add_all(connection, app, no, &members, now)?;
+            if let Some(max_count) = max_count.filter(|_| change.changed > 0) {
+                members::check_room(connection, no, max_count)?;
+            }
+            Ok((no, change))
         });
         let (no, change) = change.await?;
         self.follow(no).await;

@@ -55,6 +55,16 @@ pub(super) fn add_all(
     Ok(change)
 }
 
+/// Refuses a group that has more members now than it may have.
+pub(super) fn check_room(connection: &Connection, group: i64, max_count: usize) -> Done<()> {
+    let sql = "SELECT member_count FROM groups WHERE no = ?1";
+    let count = one(connection, sql, [group], |row| number(row, 0))?;
+    if count.is_none_or(|count| count <= max_count as u64) {
+        return Ok(());
+    }
+    Err(StoreError::LimitReached(format!("this group has at most {max_count} members")).into())
+}
+
 /// Takes members out and counts them.
 pub(super) fn remove_all(
     connection: &Connection,

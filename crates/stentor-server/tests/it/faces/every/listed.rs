@@ -16,6 +16,7 @@ const SCHEDULES_MAX_COUNT: usize = 2;
 const TOPICS_PER_DEVICE: usize = 2_000;
 const GROUPS_PER_MEMBER: usize = 1_000;
 const SERVICES_PER_APP: usize = 1_000;
+const ACCOUNTS_PER_APP: usize = 100;
 
 /// A request that is refused with a code.
 struct ListedRefusal {
@@ -41,6 +42,7 @@ async fn every_refusal_that_the_table_lists_can_be_had_and_is_the_same_everywher
         of_devices(&server).await,
         of_members(&server).await,
         of_services(&server).await,
+        of_accounts(&server).await,
         of_campaigns(&server).await,
         of_schedules(&server).await,
         of_messages(&server).await,
@@ -130,6 +132,15 @@ async fn of_services(server: &Server) -> Refusals {
         client.done("services.publish", service(number)).await;
     }
     (tenant, vec![refusal("services.publish", "limit_reached", service(SERVICES_PER_APP))])
+}
+
+async fn of_accounts(server: &Server) -> Refusals {
+    let tenant = server.tenant().await;
+    let account = json!({"app": tenant.id, "name": "an account", "url": "https://push.example"});
+    let made = (0..ACCOUNTS_PER_APP)
+        .map(|_| done(Through::Rest, server, &tenant.key, "apps.create_service_account", account.clone()));
+    futures_util::future::join_all(made).await;
+    (tenant, vec![refusal("apps.create_service_account", "limit_reached", account)])
 }
 
 async fn of_campaigns(server: &Server) -> Refusals {
