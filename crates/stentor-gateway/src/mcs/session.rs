@@ -313,7 +313,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     /// Confirms what the device says to have received through an earlier connection. An id without a device is from a time when the
     /// program had one registration; with several, nobody knows whose it is, and the message is given again.
-    async fn confirm_earlier(&self, received: &[String]) -> Result<(), StoreError> {
+    // Exclusive, though it changes nothing here: a shared borrow across a wait would ask the stream to be shared between threads.
+    async fn confirm_earlier(&mut self, received: &[String]) -> Result<(), StoreError> {
         let received: Vec<McsPersistentId> =
             received.iter().filter_map(|id| McsPersistentId::parse(id)).collect();
         let is_alone = self.sessions.len() == 1;
