@@ -68,7 +68,7 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     match handshake::check(gateway, *request, link.limits()) {
         Ok(login) => Ok(login),
         Err(refusal) => {
-            link.put(McsStanza::LoginReply(refusal));
+            link.put(McsStanza::LoginReply(*refusal));
             link.flush().await?;
             Err(McsEnd::Refused)
         }
