@@ -63,6 +63,11 @@ const PLACES: &[VendorPlace] = &[
         reason: "a front speaks the API of a vendor",
     },
     VendorPlace {
+        path: "crates/stentor-server/src/gateway/",
+        words: &[&["fcm"]],
+        reason: "devices of a vendor ask at the paths that they have built in",
+    },
+    VendorPlace {
         path: "crates/stentor-core/src/audit.rs",
         words: &[&["service", "account"]],
         reason: "the server issues such accounts itself, in the form that the fronts' clients know",

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stentor_core::device::ProviderKind;
 use stentor_core::message::{Content, Message};
 use stentor_core::time::Timestamp;
@@ -10,6 +10,7 @@ use stentor_wire::mcs::{McsAppData, McsData};
 
 use super::channel::McsChannelName;
 use super::persistent_id::McsPersistentId;
+use super::sealed::seal;
 
 /// Makes the stanza of a message for one registration.
 pub(super) fn message_stanza(
@@ -32,6 +33,7 @@ pub(super) fn message_stanza(
     let content = &message.spec.content;
     match content.overrides.get(&ProviderKind::Gateway) {
         Some(own) if put_raw(own, &mut stanza) => {}
+        _ if put_sealed(channel, message, &mut stanza) => {}
         _ => put_plain(content, &mut stanza),
     }
     stanza
@@ -77,6 +79,38 @@ fn put_plain(content: &Content, stanza: &mut McsData) {
     }
 }
 
+/// Puts the content encrypted, where the registration has keys; returns whether it has.
+fn put_sealed(channel: &McsChannelName, message: &Message, stanza: &mut McsData) -> bool {
+    let Some(sealed) = channel.keys.as_ref().and_then(|keys| seal(keys, &web_payload(channel, message)))
+    else {
+        return false;
+    };
+    stanza.raw_data = Some(sealed.body);
+    put(stanza, "content-encoding", "aesgcm");
+    put(stanza, "crypto-key", &format!("dh={}", URL_SAFE.encode(sealed.public_key)));
+    put(stanza, "encryption", &format!("salt={}", URL_SAFE.encode(sealed.salt)));
+    true
+}
+
+/// Writes what FCM's web clients find inside: data and notification apart, as one JSON object.
+fn web_payload(channel: &McsChannelName, message: &Message) -> Vec<u8> {
+    let content = &message.spec.content;
+    let mut payload = Map::new();
+    payload.insert("from".to_owned(), channel.sender.as_str().into());
+    payload.insert("fcmMessageId".to_owned(), message.id.to_string().into());
+    payload.insert("priority".to_owned(), json!(message.spec.priority));
+    if let Some(key) = &message.spec.collapse_key {
+        payload.insert("collapse_key".to_owned(), key.as_str().into());
+    }
+    if let Some(shown) = &content.notification {
+        payload.insert("notification".to_owned(), json!(shown));
+    }
+    if !content.data.is_empty() {
+        payload.insert("data".to_owned(), json!(content.data));
+    }
+    Value::Object(payload).to_string().into_bytes()
+}
+
 /// Puts bytes that the app server has encrypted; returns whether there are any.
 fn put_raw(own: &Map<String, Value>, stanza: &mut McsData) -> bool {
     let text = |names: &[&str]| names.iter().find_map(|name| own.get(*name)?.as_str());
@@ -114,8 +148,6 @@ fn put(stanza: &mut McsData, key: &str, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn raw(own: &Value) -> McsData {

@@ -24,18 +24,15 @@ pub(super) fn check(
     gateway: &Gateway,
     request: McsLoginRequest,
     limits: &McsLimits,
-) -> Result<McsLogin, McsLoginReply> {
+) -> Result<McsLogin, Box<McsLoginReply>> {
     let agent = McsAgent::parse(&request.user);
     let proved = |agent: &McsAgent| {
         request.auth_token.parse().is_ok_and(|security_token| agent.fits(security_token, gateway.key()))
     };
     let Some(agent) = agent.filter(proved) else {
         gateway.counts().note_refused_login();
-        return Err(refusal(
-            request.id,
-            401,
-            "the android id or its security token is wrong: check in again",
-        ));
+        let why = "the android id or its security token is wrong: check in again";
+        return Err(Box::new(refusal(request.id, 401, why)));
     };
     let wanted = request.heartbeat_stat.as_ref().map_or(0, |stat| stat.interval_ms.max(0).unsigned_abs());
     let heartbeat = match wanted {

@@ -138,25 +138,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
     /// Writes bytes, and reads meanwhile: a device that writes as well must not wait for us while we wait for it.
     async fn write(&mut self, mut bytes: &[u8]) -> Result<(), McsEnd> {
         while !bytes.is_empty() {
-            let mut read = [0; READ_BESIDE_BYTES];
-            match poll_fn(|context| self.poll_either(context, bytes, &mut read))
-                .await
-                .map_err(|_| McsEnd::Gone)?
-            {
+            match poll_fn(|context| self.poll_either(context, bytes)).await.map_err(|_| McsEnd::Gone)? {
                 Moved::Written(0) | Moved::Read(0) => return Err(McsEnd::Gone),
                 Moved::Written(count) => bytes = bytes.get(count..).unwrap_or_default(),
-                Moved::Read(count) => self.reader.feed(read.get(..count).unwrap_or_default()),
+                Moved::Read(_) => {}
             }
         }
         self.stream.flush().await.map_err(|_| McsEnd::Gone)
     }
 
-    fn poll_either(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-        read: &mut [u8],
-    ) -> Poll<io::Result<Moved>> {
+    fn poll_either(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<Moved>> {
         if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) {
             return Poll::Ready(written.map(Moved::Written));
         }
@@ -164,9 +155,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         if self.reader.waiting_bytes() >= self.limits.stanza_max_bytes {
             return Poll::Pending;
         }
-        let mut buffer = ReadBuf::new(read);
-        let polled = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
-        polled.map_ok(|()| Moved::Read(buffer.filled().len()))
+        // Here and not in the caller: what lives across an await is memory of every connection.
+        let mut read = [0; READ_BESIDE_BYTES];
+        let mut buffer = ReadBuf::new(&mut read);
+        match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+            Poll::Ready(Ok(())) => {
+                self.reader.feed(buffer.filled());
+                Poll::Ready(Ok(Moved::Read(buffer.filled().len())))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Says the last words, as far as the device hears them.

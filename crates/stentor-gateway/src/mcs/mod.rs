@@ -17,6 +17,7 @@ mod limits;
 mod link;
 mod persistent_id;
 mod registration;
+mod sealed;
 mod session;
 mod upstream;
 

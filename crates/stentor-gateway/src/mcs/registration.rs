@@ -2,6 +2,7 @@
 
 use stentor_core::device::{Device, Platform};
 use stentor_core::id::AppId;
+use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
 use stentor_core::ports::store::{Channel, StoreError};
 
 use super::agent::McsAgent;
@@ -46,6 +47,7 @@ impl Gateway {
     ) -> Result<Option<String>, StoreError> {
         let Some(text) = name.text() else { return Ok(None) };
         let known = self.mcs_channels(agent).await?;
+        let is_full = known.len() >= CHANNELS_PER_AGENT_MAX_COUNT;
         let same = known.into_iter().find(|known| known.identity.app == app && known.name.is_same(&name));
         let before = match &same {
             Some(channel) => self.mcs_device(channel).await?,
@@ -53,6 +55,11 @@ impl Gateway {
         };
         let (device, token) = match before {
             Some(device) => (device.id, device.registration.token),
+            // Before there is a device that nobody could ever reach.
+            None if is_full => {
+                let why = format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} registrations of one program");
+                return Err(StoreError::LimitReached(why));
+            }
             None => {
                 let platform = if name.subtype.is_some() { Platform::Web } else { Platform::Android };
                 let (identity, credentials) = self.register_device(app, DeviceDetails::new(platform)).await?;

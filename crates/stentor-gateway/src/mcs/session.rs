@@ -68,7 +68,7 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     match handshake::check(gateway, *request, link.limits()) {
         Ok(login) => Ok(login),
         Err(refusal) => {
-            link.put(McsStanza::LoginReply(refusal));
+            link.put(McsStanza::LoginReply(*refusal));
             link.flush().await?;
             Err(McsEnd::Refused)
         }
@@ -104,6 +104,8 @@ struct McsConnection<S> {
     heard_at: Instant,
     /// Set while the answer to a heartbeat is awaited.
     asked_at: Option<Instant>,
+    /// When the registrations were read.
+    loaded_at: Instant,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
@@ -123,6 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             heartbeat: login.heartbeat,
             heard_at: Instant::now(),
             asked_at: None,
+            loaded_at: Instant::now(),
         };
         match connection.begin(&login).await {
             Ok(()) => Ok(connection),
@@ -188,8 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
         self.link.put(McsStanza::HeartbeatPing(McsHeartbeat::default()));
         self.asked_at = Some(Instant::now());
-        // Another process may have taken a registration of this program.
-        self.load_or_log().await;
+        self.load_again().await;
         Ok(())
     }
 
@@ -263,7 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         match stanza {
             McsStanza::HeartbeatPing(_) => {
                 self.link.put(McsStanza::HeartbeatAck(McsHeartbeat::default()));
-                self.load_or_log().await;
+                self.load_again().await;
             }
             McsStanza::Iq(iq) => {
                 let ids = iq.acknowledged().map_err(|error| McsEnd::Malformed(error.to_string()))?;
@@ -340,7 +342,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             return Ok(());
         };
         match self.gateway.keep_upstream(channel.identity, draft(stanza)).await {
-            Ok(_) => self.kept.push(acknowledged_by(stanza).to_owned()),
+            Ok(_) => self.note_kept(stanza),
             Err(error) => match (refusal_word(&error), error) {
                 (Some(word), _) => self.refuse(&channel.name, stanza, word),
                 (None, UpstreamError::Store(error)) => return Err(error.into()),
@@ -350,10 +352,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         Ok(())
     }
 
+    fn note_kept(&mut self, stanza: &McsData) {
+        let id = acknowledged_by(stanza);
+        if !id.is_empty() {
+            self.kept.push(id.to_owned());
+        }
+    }
+
     /// Tells the device that its message was not taken, and that it need not send it again.
     fn refuse(&mut self, channel: &McsChannelName, stanza: &McsData, word: &str) {
-        self.kept.push(acknowledged_by(stanza).to_owned());
+        self.note_kept(stanza);
         self.put_data(send_error_stanza(channel, key_of(stanza), word));
+    }
+
+    /// Reads the registrations with the heartbeats, but not with each of one who sends many: another process may have taken a
+    /// registration of this program.
+    async fn load_again(&mut self) {
+        if self.loaded_at.elapsed() >= self.link.limits().heartbeat_min {
+            self.load_or_log().await;
+        }
     }
 
     async fn load_or_log(&mut self) {
@@ -364,6 +381,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     /// Reads what the program has registered: opens sessions for what is new, and ends those of what is gone.
     async fn load(&mut self) -> Result<(), StoreError> {
+        self.loaded_at = Instant::now();
         let channels = self.gateway.mcs_channels(self.agent).await?;
         self.sessions.retain(|one| channels.contains(&one.channel));
         for channel in channels {

@@ -6,6 +6,7 @@
 mod device_login;
 mod devices;
 mod listeners;
+mod mcs;
 mod message_view;
 mod stream;
 mod upstream;

@@ -99,6 +99,8 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     room.send(to(&[device])).await;
     let got = message(&mut program.connect().await).await;
     assert_eq!((value(&got, "subtype"), &got.from), (Some("wp:a#1"), &project));
+    assert_eq!(value(&got, "content-encoding"), Some("aesgcm"), "its content is for the client's eyes");
+    assert!(got.raw_data.is_some() && value(&got, "crypto-key").is_some_and(|key| key.starts_with("dh=")));
     let gone = mcs::unregister_web(&room.gateway, &OneKey, &project, Some(KEY), &token).await;
     assert_eq!(gone.status, 200);
     assert!(room.gateway.holder(&token).await.is_err());

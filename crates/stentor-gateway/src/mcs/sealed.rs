@@ -1,0 +1,142 @@
+//! Content encrypted for a web client, as FCM does it for whoever sends through it: content coding `aesgcm`
+//! (draft-ietf-httpbis-encryption-encoding-03, draft-ietf-webpush-encryption-04), which FCM's clients read.
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::rand::SystemRandom;
+use rand::Rng;
+
+use super::channel::McsWebKeys;
+use super::data_stanza::unbase64;
+
+const SALT_BYTES: usize = 16;
+/// Bytes of a record before it is encrypted, padding and its length included.
+const RECORD_BYTES: usize = 4_096;
+/// Bytes of the length of the padding.
+const PAD_LENGTH_BYTES: usize = 2;
+const KEY_BYTES: usize = 16;
+
+/// Encrypted content, and what its reader needs beside its own keys.
+pub(super) struct McsSealed {
+    pub(super) body: Vec<u8>,
+    pub(super) salt: [u8; SALT_BYTES],
+    pub(super) public_key: Vec<u8>,
+}
+
+/// Encrypts content for a client; `None` where its public key is no point of the curve.
+pub(super) fn seal(keys: &McsWebKeys, content: &[u8]) -> Option<McsSealed> {
+    let (theirs, auth) = (unbase64(&keys.p256dh)?, unbase64(&keys.auth)?);
+    let mine = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new()).ok()?;
+    let public_key = mine.compute_public_key().ok()?.as_ref().to_vec();
+    let mut salt = [0; SALT_BYTES];
+    rand::rng().fill_bytes(&mut salt);
+    let peer = UnparsedPublicKey::new(&ECDH_P256, &theirs);
+    let secret: [u8; 32] = agree_ephemeral(mine, peer, Unspecified, |shared| {
+        derive(&auth, shared, &[b"Content-Encoding: auth\0"])
+    })
+    .ok()?;
+    let context = [b"P-256\0", &length(&theirs)[..], &theirs, &length(&public_key)[..], &public_key].concat();
+    let key: [u8; KEY_BYTES] = derive(&salt, &secret, &[b"Content-Encoding: aesgcm\0", &context]).ok()?;
+    let nonce = derive(&salt, &secret, &[b"Content-Encoding: nonce\0", &context]).ok()?;
+    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
+    Some(McsSealed { body: records(&key, nonce, content).ok()?, salt, public_key })
+}
+
+fn records(key: &LessSafeKey, nonce: [u8; NONCE_LEN], content: &[u8]) -> Result<Vec<u8>, Unspecified> {
+    const CONTENT_BYTES: usize = RECORD_BYTES - PAD_LENGTH_BYTES;
+    let mut body = Vec::with_capacity(content.len() + 64);
+    // The last record must be shorter than the others: content that fills them is followed by an empty one.
+    for number in 0..=content.len() / CONTENT_BYTES {
+        let rest = content.get(number * CONTENT_BYTES..).unwrap_or_default();
+        let mut record = vec![0; PAD_LENGTH_BYTES];
+        record.extend_from_slice(rest.get(..CONTENT_BYTES).unwrap_or(rest));
+        let nonce = Nonce::assume_unique_for_key(numbered(nonce, number as u64));
+        key.seal_in_place_append_tag(nonce, Aad::empty(), &mut record)?;
+        body.append(&mut record);
+    }
+    Ok(body)
+}
+
+fn numbered(mut nonce: [u8; NONCE_LEN], number: u64) -> [u8; NONCE_LEN] {
+    for (byte, of_number) in nonce.iter_mut().rev().zip(number.to_be_bytes().iter().rev()) {
+        *byte ^= of_number;
+    }
+    nonce
+}
+
+fn length(key: &[u8]) -> [u8; 2] {
+    u16::try_from(key.len()).unwrap_or_default().to_be_bytes()
+}
+
+struct McsKeyLength(usize);
+
+impl KeyType for McsKeyLength {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn derive<const N: usize>(salt: &[u8], secret: &[u8], info: &[&[u8]]) -> Result<[u8; N], Unspecified> {
+    let mut out = [0; N];
+    let key = Salt::new(HKDF_SHA256, salt).extract(secret);
+    key.expand(info, McsKeyLength(N))?.fill(&mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    /// Opens what was sealed, as the drafts say it.
+    fn opened(content: &[u8]) -> Vec<u8> {
+        let mine = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new()).expect("a key");
+        let public = mine.compute_public_key().expect("a point").as_ref().to_vec();
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let sealed =
+            seal(&McsWebKeys { p256dh: encode(&public), auth: encode(&[5; 16]) }, content).expect("sealed");
+        let peer = UnparsedPublicKey::new(&ECDH_P256, &sealed.public_key);
+        let secret: [u8; 32] = agree_ephemeral(mine, peer, Unspecified, |shared| {
+            derive(&[5; 16], shared, &[b"Content-Encoding: auth\0"])
+        })
+        .expect("agreed");
+        let context = [b"P-256\0\0\x41", &public[..], b"\0\x41", &sealed.public_key].concat();
+        let key: [u8; 16] =
+            derive(&sealed.salt, &secret, &[b"Content-Encoding: aesgcm\0", &context]).expect("a key");
+        let nonce =
+            derive(&sealed.salt, &secret, &[b"Content-Encoding: nonce\0", &context]).expect("a nonce");
+        let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).expect("a key"));
+        let mut content = Vec::new();
+        let mut is_last = false;
+        for (number, record) in sealed.body.chunks(RECORD_BYTES + 16).enumerate() {
+            assert!(!is_last, "a short record is the last");
+            is_last = record.len() < RECORD_BYTES + 16;
+            let mut record = record.to_vec();
+            let nonce = Nonce::assume_unique_for_key(numbered(nonce, number as u64));
+            let plain = key.open_in_place(nonce, Aad::empty(), &mut record).expect("a record");
+            assert_eq!(plain[..2], [0, 0]);
+            content.extend_from_slice(&plain[2..]);
+        }
+        assert!(is_last, "the end is marked");
+        content
+    }
+
+    #[test]
+    fn what_is_sealed_is_opened_whole_whatever_its_length() {
+        for length in [0, 1, 4_093, 4_094, 4_095, 8_188, 9_000] {
+            let content: Vec<u8> = (0..length).map(|index: usize| (index % 251) as u8).collect();
+            assert_eq!(opened(&content), content, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn for_what_is_no_key_nothing_is_sealed() {
+        let keys =
+            McsWebKeys { p256dh: URL_SAFE_NO_PAD.encode([4; 65]), auth: URL_SAFE_NO_PAD.encode([0; 16]) };
+        assert!(seal(&keys, b"x").is_none());
+    }
+}

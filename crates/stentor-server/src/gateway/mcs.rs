@@ -1,0 +1,133 @@
+//! What programs of MCS ask before they connect: check-in, registration, and the registration of web clients.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::routing::{patch, post};
+use stentor_gateway::Gateway;
+use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
+
+/// Largest body, in bytes.
+const BODY_MAX_BYTES: usize = 64 << 10;
+/// The header in which a web client has an app's key.
+const KEY: &str = "x-goog-api-key";
+/// What a web client may ask that runs in a browser, whichever site it is of.
+const CROSS_ORIGIN: [(&str, &str); 4] = [
+    ("access-control-allow-origin", "*"),
+    ("access-control-allow-methods", "POST, PATCH, DELETE, OPTIONS"),
+    ("access-control-allow-headers", "*, authorization"),
+    ("access-control-max-age", "3600"),
+];
+
+/// What the routes need.
+#[derive(Clone)]
+struct McsRoutes {
+    gateway: Gateway,
+    registrar: Arc<dyn McsRegistrar>,
+}
+
+/// Builds the routes; `registrar` decides for which apps programs may register.
+pub fn router(gateway: Gateway, registrar: Arc<dyn McsRegistrar>) -> Router {
+    let installations = "/v1/projects/{project}/installations";
+    let renewal = "/v1/projects/{project}/installations/{installation}/authTokens:generate";
+    let registrations = "/v1/projects/{project}/registrations";
+    let registration = "/v1/projects/{project}/registrations/{registration}";
+    Router::new()
+        .route("/checkin", post(check_in))
+        .route("/c2dm/register3", post(register))
+        .route("/fcm/connect/subscribe", post(subscribe).options(preflight))
+        .route(installations, post(install).options(preflight))
+        .route(renewal, post(renew_installation).options(preflight))
+        .route(registrations, post(register_web).options(preflight))
+        .route(registration, patch(change_web).delete(unregister_web).options(preflight))
+        .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
+        .with_state(McsRoutes { gateway, registrar })
+}
+
+async fn check_in(State(routes): State<McsRoutes>, body: Bytes) -> Response<Body> {
+    respond(mcs::check_in(&routes.gateway, &body))
+}
+
+async fn register(State(routes): State<McsRoutes>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+    let authorization = text(&headers, AUTHORIZATION.as_str());
+    respond(mcs::register(&routes.gateway, routes.registrar.as_ref(), authorization, &body).await)
+}
+
+async fn subscribe(State(routes): State<McsRoutes>, body: Bytes) -> Response<Body> {
+    respond(mcs::subscribe(&routes.gateway, routes.registrar.as_ref(), &body).await)
+}
+
+async fn install(
+    State(routes): State<McsRoutes>,
+    Path(project): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
+    respond(mcs::install(gateway, registrar, &project, text(&headers, KEY), &body).await)
+}
+
+async fn renew_installation(
+    State(routes): State<McsRoutes>,
+    Path((project, _)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    respond(mcs::renew_installation(&routes.gateway, &project, text(&headers, AUTHORIZATION.as_str())))
+}
+
+async fn register_web(
+    State(routes): State<McsRoutes>,
+    Path(project): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
+    respond(mcs::register_web(gateway, registrar, &project, text(&headers, KEY), &body).await)
+}
+
+/// The registration says in its endpoint which one it is.
+async fn change_web(
+    routes: State<McsRoutes>,
+    Path((project, _)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    register_web(routes, Path(project), headers, body).await
+}
+
+async fn unregister_web(
+    State(routes): State<McsRoutes>,
+    Path((project, token)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
+    respond(mcs::unregister_web(gateway, registrar, &project, text(&headers, KEY), &token).await)
+}
+
+async fn preflight() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    allow_browsers(response)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn respond(reply: McsReply) -> Response<Body> {
+    let mut response = Response::new(Body::from(reply.body));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    allow_browsers(response)
+}
+
+fn allow_browsers(mut response: Response<Body>) -> Response<Body> {
+    for (name, value) in CROSS_ORIGIN {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
