@@ -22,6 +22,7 @@ mod session;
 mod session_state;
 mod stats;
 mod upstream;
+pub mod web_push;
 
 pub use delivery::PendingMessage;
 pub use gateway::{Gateway, GatewayParts, LoginError};
