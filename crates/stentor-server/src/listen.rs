@@ -195,7 +195,7 @@ impl ConnectionProtocol for Http {
         let Accepted { place, stopping, timeouts, .. } = accepted;
         let stream = TokioIo::new(SchemeReader::new(PrefaceTimeout::new(stream, timeouts.header)));
         let builder = builder(timeouts.header);
-        let mut connection = pin!(builder.serve_connection(stream, service));
+        let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = place.replaced() => return,

@@ -53,6 +53,25 @@ pub struct AutopushServing {
     pub timeouts: AutopushTimeouts,
 }
 
+impl AutopushServing {
+    /// Finds the app to register at, and whether anybody may.
+    async fn permitted(&self, key: Option<&VapidKey>) -> Result<AppId, (u16, String)> {
+        let (apps, now) = (&self.apps, self.gateway.clock().now());
+        let by_key = match (self.app, key) {
+            (None, Some(key)) => apps.app_of(key, now).await.map_err(|error| unavailable(&error))?,
+            _ => None,
+        };
+        let app = self.app.or(by_key);
+        let app = app.ok_or_else(|| (403, "neither the address nor the key names an app".to_owned()))?;
+        if !apps.is_open(app).await.map_err(|error| unavailable(&error))? {
+            return Err((403, "the app lets nobody register by itself: open_registration".to_owned()));
+        }
+        let taken = self.registrations.take(&app, now);
+        taken.map_err(|seconds| (429, format!("too many registrations: come back in {seconds} s")))?;
+        Ok(app)
+    }
+}
+
 /// A channel whose device is connected.
 struct OpenChannel {
     channel: AgentChannel,
@@ -184,7 +203,7 @@ where
 
     /// Makes a subscription; returns its URL. One that was made with the same key already is the same still.
     async fn register(&mut self, name: &str, key: Option<&VapidKey>) -> Result<String, (u16, String)> {
-        let app = self.permitted(key).await?;
+        let app = self.serving.permitted(key).await?;
         let is_this = |open: &&OpenChannel| open.channel.name == name;
         if let Some(open) = self.channels.iter().find(is_this) {
             if open.channel.is_of(app, key) {
@@ -197,23 +216,6 @@ where
         let endpoint = self.endpoint(&channel, key);
         self.open(channel);
         Ok(endpoint)
-    }
-
-    /// Finds the app to register at, and whether anybody may.
-    async fn permitted(&self, key: Option<&VapidKey>) -> Result<AppId, (u16, String)> {
-        let (apps, now) = (&self.serving.apps, self.serving.gateway.clock().now());
-        let by_key = match (self.serving.app, key) {
-            (None, Some(key)) => apps.app_of(key, now).await.map_err(|error| unavailable(&error))?,
-            _ => None,
-        };
-        let app = self.serving.app.or(by_key);
-        let app = app.ok_or_else(|| (403, "neither the address nor the key names an app".to_owned()))?;
-        if !apps.is_open(app).await.map_err(|error| unavailable(&error))? {
-            return Err((403, "the app lets nobody register by itself: open_registration".to_owned()));
-        }
-        let taken = self.serving.registrations.take(&app, now);
-        taken.map_err(|seconds| (429, format!("too many registrations: come back in {seconds} s")))?;
-        Ok(app)
     }
 
     fn endpoint(&self, channel: &AgentChannel, key: Option<&VapidKey>) -> String {

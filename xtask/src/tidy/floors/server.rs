@@ -16,7 +16,7 @@ pub(super) const SERVER: Floors = Floors {
         &["status"],
         &["metrics"],
         &["face"],
-        &["front"],
+        &["front", "gateway"],
         &["app"],
     ],
     back: &[],
