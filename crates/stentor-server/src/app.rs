@@ -8,10 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,7 @@ use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
+use crate::gateway;
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
@@ -46,6 +49,7 @@ pub struct BuiltServer {
     socket: Option<Listener>,
     socket_address: Option<SocketAddr>,
     api: Api,
+    gateway: Gateway,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     drain_timeout: Duration,
@@ -88,6 +92,7 @@ impl BuiltServer {
         let (listener, certificate) = open_listener(&config.api).await?;
         let socket = open_socket(&config.api, certificate.as_ref(), listener.connections()).await?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
+        let gateway = open_gateway(&config, &store, &clock, &ids)?;
         let dependencies =
             Dependencies { store: store.clone(), queue: queue.clone(), clock: clock.clone(), ids };
         let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
@@ -117,6 +122,7 @@ impl BuiltServer {
             socket,
             socket_address,
             api,
+            gateway,
             pipeline,
             reloads,
             drain_timeout,
@@ -159,10 +165,15 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, socket, api, pipeline, reloads, drain_timeout, _lock, .. } = self;
+        let is_encrypted = self.is_encrypted();
+        let Self { listener, address, socket, api, gateway, pipeline, reloads, drain_timeout, _lock, .. } =
+            self;
+        let parts = gateway::PushParts { api: api.clone(), gateway, public_url: None, is_encrypted };
+        let push = gateway::router(parts);
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
-        let server = pipeline.watched("listener", stop.clone(), serve(listener, socket, api, stop.clone()));
+        let server =
+            pipeline.watched("listener", stop.clone(), serve(listener, socket, (api, push), stop.clone()));
         tokio::pin!(server);
         tokio::select! {
             () = &mut server => {}
@@ -193,9 +204,14 @@ fn key_files(cause: std::io::Error) -> AppError {
 }
 
 /// Serves all faces until `stop`.
-async fn serve(listener: Listener, socket: Option<Listener>, api: Api, stop: CancellationToken) {
-    let over_http =
-        listener.serve(Http(front::router(&api).merge(api.router())), stop.clone().cancelled_owned());
+async fn serve(
+    listener: Listener,
+    socket: Option<Listener>,
+    (api, push): (Api, Router),
+    stop: CancellationToken,
+) {
+    let routes = front::router(&api).merge(push).merge(api.router());
+    let over_http = listener.serve(Http(routes), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
@@ -211,6 +227,18 @@ fn keyring(config: &Config) -> Result<Keyring, AppError> {
         None => root_key(&config.data_dir).map_err(key_files)?,
     };
     Ok(Keyring::new(pepper, root.expose_secret()))
+}
+
+/// Starts the connections to devices; their secrets are made from the installation's own.
+fn open_gateway(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<IdSource>,
+) -> Result<Gateway, AppError> {
+    let key = Pepper::of(&config.data_dir).map_err(key_files)?.hash("the key of the gateway");
+    let (store, clock, ids, key) = (store.clone(), clock.clone(), ids.clone(), GatewayKey::new(key));
+    Ok(Gateway::start(GatewayParts { store, clock, ids, key }))
 }
 
 async fn last_id(store: &dyn Store) -> Result<u64, AppError> {

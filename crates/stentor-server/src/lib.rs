@@ -9,6 +9,7 @@ mod decode;
 pub mod dns_sd;
 pub mod face;
 mod front;
+mod gateway;
 pub mod keys;
 mod listen;
 pub mod metrics;
