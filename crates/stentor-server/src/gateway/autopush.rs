@@ -26,7 +26,10 @@ const WRITE_MAX_BYTES: usize = 256 * 1_024;
 
 /// Builds the routes.
 pub(super) fn router() -> Router<PushRoutes> {
-    Router::new().route("/gateway/v1/autopush", get(by_key)).route("/gateway/v1/autopush/{app}", get(by_name))
+    Router::new()
+        .route("/gateway/v1/autopush", get(by_key))
+        .route("/gateway/v1/autopush/", get(by_key))
+        .route("/gateway/v1/autopush/{app}", get(by_name))
 }
 
 async fn by_key(State(routes): State<PushRoutes>, request: Request) -> Response {
