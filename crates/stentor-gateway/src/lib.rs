@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accepted_messages;
+pub mod autopush;
 pub mod client;
 mod collapse;
 mod confirming;
@@ -26,6 +27,7 @@ mod session;
 mod session_state;
 mod stats;
 mod upstream;
+pub mod web_push;
 
 pub use confirming::Confirmed;
 pub use delivery::PendingMessage;

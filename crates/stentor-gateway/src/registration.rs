@@ -1,12 +1,15 @@
 //! Devices that register themselves, and change their tokens.
 
+use stentor_core::campaign::CampaignAction;
 use stentor_core::device::{DevicePatch, Platform, ProviderKind, Registration};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, MessageId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::StoreError;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError};
 
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
+use crate::limits::PENDING_MAX_COUNT;
 
 /// What a device tells of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,5 +74,30 @@ impl Gateway {
         let done = self.store().remove_device(identity.app, identity.device).await;
         self.cut_off(identity.device);
         done
+    }
+
+    /// Takes back a message that a device has not got yet. One that it has got, or that has expired, changes nothing; NotFound
+    /// when there is none.
+    pub async fn withdraw_message(
+        &self,
+        identity: DeviceIdentity,
+        message: MessageId,
+    ) -> Result<(), StoreError> {
+        let DeviceIdentity { app, device } = identity;
+        let now = self.clock().now();
+        let change = Change::Act(app, message.into(), CampaignAction::Cancel, now);
+        match self.store().change(change, None).await {
+            // All of it is settled: what waits for its device is dropped there.
+            Ok(_) | Err(StoreError::Conflict(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let pending = self.store().pending(app, device, PENDING_MAX_COUNT + 1, now).await?;
+        let kind = ReceiptKind::Dropped(Reason::CampaignCanceled);
+        let of_message = pending.iter().filter(|one| one.message == message);
+        let receipts: Vec<_> = of_message.map(|one| Receipt { chunk: one.chunk, device, kind }).collect();
+        if !receipts.is_empty() {
+            self.store().receive(receipts, now).await?;
+        }
+        Ok(())
     }
 }

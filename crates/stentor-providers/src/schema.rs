@@ -64,6 +64,8 @@ pub enum CredentialFieldKind {
     Quota,
     /// How many connections.
     Connections,
+    /// Yes or no.
+    Flag,
 }
 
 /// The form of a text.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
@@ -180,6 +181,7 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
+        let is_encrypted = self.is_encrypted();
         let Self {
             listener,
             address,
@@ -198,7 +200,7 @@ impl BuiltServer {
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            serve((listener, socket, devices), (api, gateway.clone()), stop.clone()),
+            serve((listener, socket, devices), (api, gateway.clone(), is_encrypted), stop.clone()),
         );
         tokio::pin!(server);
         tokio::select! {
@@ -233,10 +235,10 @@ fn key_files(cause: std::io::Error) -> AppError {
 /// Serves all faces until `stop`.
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway): (Api, Gateway),
+    (api, gateway, is_encrypted): (Api, Gateway, bool),
     stop: CancellationToken,
 ) {
-    let router = front::router(&api).merge(gateway::router(&api, &gateway)).merge(api.router());
+    let router = front::router(&api).merge(gateway::router(&api, &gateway, is_encrypted)).merge(api.router());
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
@@ -253,6 +255,18 @@ fn keyring(config: &Config) -> Result<Keyring, AppError> {
         None => root_key(&config.data_dir).map_err(key_files)?,
     };
     Ok(Keyring::new(pepper, root.expose_secret()))
+}
+
+/// Starts the connections to devices; their secrets are made from the installation's own.
+fn open_gateway(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<IdSource>,
+) -> Result<Gateway, AppError> {
+    let key = Pepper::of(&config.data_dir).map_err(key_files)?.hash("the key of the gateway");
+    let (store, clock, ids, key) = (store.clone(), clock.clone(), ids.clone(), GatewayKey::new(key));
+    Ok(Gateway::start(GatewayParts { store, clock, ids, key }))
 }
 
 async fn last_id(store: &dyn Store) -> Result<u64, AppError> {

@@ -201,7 +201,7 @@ impl ConnectionProtocol for Http {
             SchemeRepair::new(),
         ));
         let builder = builder(timeouts.header);
-        let mut connection = pin!(builder.serve_connection(stream, service));
+        let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = place.replaced() => return,

@@ -12,7 +12,7 @@ use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderSt
 use crate::Descriptor;
 use crate::credential::{self, Fields};
 use crate::descriptor::Overrides;
-use crate::schema::CredentialSchema;
+use crate::schema::{CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, TextForm};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Gateway,
@@ -32,9 +32,9 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         name: "GatewayCredential",
         about: "Lets an app have devices that connect to the gateway.",
         put: "Lets the app have devices that connect to this server's gateway.",
-        fields: &[],
+        fields: FIELDS,
         shown: &[],
-        example: "",
+        example: "--open-registration true",
     },
     check: |_| Ok(()),
     payload_bytes,
@@ -42,8 +42,34 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     open: |secret, _| Ok(Arc::new(GatewayAdapter::open(secret)?)),
 };
 
+const FIELDS: &[CredentialField] = &[
+    CredentialField::optional(
+        "open_registration",
+        CredentialFieldKind::Flag,
+        "Whether anybody may register a device of the app, as a browser does for a site it visits",
+    )
+    .asked(Input::Named(Flag::new("open-registration", "YES"))),
+    CredentialField::optional(
+        "vapid_key",
+        CredentialFieldKind::Form(&VAPID_KEY),
+        "Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's",
+    )
+    .asked(Input::Named(Flag::new("vapid-key", "KEY"))),
+];
+
+const VAPID_KEY: TextForm = TextForm {
+    name: "VapidKey",
+    pattern: "^[A-Za-z0-9_-]{87}$",
+    max_chars: None,
+    example: Some("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
+    about: Some("Point of P-256, uncompressed, in base64url without padding."),
+};
+
 /// More than the rest of the server can do: accepting is never what is waited for.
 const RATE_PER_SECOND: u64 = 10_000_000;
+
+/// Letters of 65 bytes in base64url.
+const VAPID_KEY_LETTERS: usize = 87;
 
 /// Takes every delivery over: from then on it waits in the ledger for its device.
 #[derive(Debug, Default)]
@@ -52,8 +78,21 @@ struct GatewayAdapter;
 impl GatewayAdapter {
     fn open(secret: &str) -> Result<Self, CredentialError> {
         let map = credential::parse(secret)?;
-        Fields::new(&map, "").only(&[])?;
-        Ok(Self)
+        let fields = Fields::new(&map, "");
+        fields.only(&["open_registration", "vapid_key"])?;
+        if map.get("open_registration").is_some_and(|value| !value.is_null() && !value.is_boolean()) {
+            return Err(fields.invalid("open_registration", "must be true or false"));
+        }
+        let is_key = |text: &str| {
+            let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+            text.len() == VAPID_KEY_LETTERS && text.bytes().all(is_letter)
+        };
+        match fields.optional("vapid_key")? {
+            Some(text) if !is_key(text) => {
+                Err(fields.invalid("vapid_key", "must be 87 letters of base64url"))
+            }
+            _ => Ok(Self),
+        }
     }
 }
 

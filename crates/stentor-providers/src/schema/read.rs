@@ -49,6 +49,7 @@ impl<'de> DeserializeSeed<'de> for &CredentialField {
             CredentialFieldKind::Object(_) => self.read::<Map<String, Value>, D>(from),
             CredentialFieldKind::Quota => self.read::<Value, D>(from),
             CredentialFieldKind::Connections => self.read::<u32, D>(from),
+            CredentialFieldKind::Flag => self.read::<bool, D>(from),
             CredentialFieldKind::Text
             | CredentialFieldKind::Pem
             | CredentialFieldKind::Endpoint

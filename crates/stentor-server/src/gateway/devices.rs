@@ -35,7 +35,7 @@ const JOIN_APPS_MAX_COUNT: usize = 10_000;
 pub(super) struct JoinLimiter(Mutex<HashMap<AppId, (Instant, f64)>>);
 
 impl JoinLimiter {
-    fn take(&self, app: AppId) -> ServiceResult<()> {
+    pub(super) fn take(&self, app: AppId) -> ServiceResult<()> {
         let mut levels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if levels.len() > JOIN_APPS_MAX_COUNT {
             levels.clear();

@@ -3,13 +3,18 @@
 //! What a device may do it proves with its token and secret; no key of the app is in it. Registering takes a key whose scope is
 //! `join` or more.
 
+mod autopush;
 mod device_login;
 mod devices;
 mod listeners;
 mod mcs;
 mod message_view;
+mod push_routes;
+mod receipt;
+mod registrar;
 mod stream;
 mod upstream;
+mod web_push;
 
 use std::sync::Arc;
 
@@ -24,6 +29,8 @@ use crate::face::http::middleware;
 use crate::face::http::refusal::WriteRefusal;
 use devices::JoinLimiter;
 pub(crate) use listeners::GatewayListeners;
+use push_routes::{PushParts, PushRoutes};
+use registrar::KeyRegistrar;
 
 /// What the routes of the gateway stand on; clones share it.
 #[derive(Clone)]
@@ -39,10 +46,28 @@ impl FromRef<GatewayApi> for Api {
     }
 }
 
-/// Builds the routes under `/gateway/v1`.
-pub(crate) fn router(api: &Api, gateway: &Gateway) -> Router {
+/// Builds all routes of the gateway; `is_encrypted` says whether the server itself speaks TLS.
+pub(crate) fn router(api: &Api, gateway: &Gateway, is_encrypted: bool) -> Router {
     let join_limiter = Arc::new(JoinLimiter::default());
-    let state = GatewayApi { api: api.clone(), gateway: gateway.clone(), join_limiter };
+    let state = GatewayApi { api: api.clone(), gateway: gateway.clone(), join_limiter: join_limiter.clone() };
+    let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url: None, is_encrypted };
+    let registrar = Arc::new(KeyRegistrar::new(api.clone(), gateway, join_limiter));
+    device_routes(api, state).merge(push_router(push)).merge(mcs::router(gateway.clone(), registrar))
+}
+
+/// Builds the routes of Web Push and of autopush's WebSocket.
+fn push_router(parts: PushParts) -> Router {
+    let write: WriteRefusal = push_routes::write;
+    let (api, routes) = (parts.api.clone(), PushRoutes::new(parts));
+    web_push::router()
+        .merge(autopush::router())
+        .with_state(routes)
+        .layer(from_fn_with_state(api, middleware::inner))
+        .layer(from_fn_with_state(write, middleware::outer))
+}
+
+/// Builds the routes that devices use with a token and a secret.
+fn device_routes(api: &Api, state: GatewayApi) -> Router {
     let write: WriteRefusal = crate::face::write_refusal;
     let short = Router::new()
         .route("/gateway/v1/devices", post(devices::register))

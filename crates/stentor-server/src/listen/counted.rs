@@ -40,6 +40,11 @@ impl RequestConnection {
     pub(crate) async fn stopping(&self) {
         self.stopping.cancelled().await;
     }
+
+    /// Returns what is canceled when the server is told to end.
+    pub(crate) fn stop_token(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
 }
 
 impl Counted {

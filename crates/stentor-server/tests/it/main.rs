@@ -26,3 +26,4 @@ mod services;
 mod tenants;
 mod tls;
 mod trap;
+mod web_push;

@@ -47,6 +47,11 @@ pub(crate) async fn heard(parts: &Parts, api: &Api, secret: Option<&str>) -> Ser
     Ok(Heard { caller, key: asked.key })
 }
 
+/// Takes a place among those worked on, for a request that needs no key because its address is a capability of an app's device.
+pub(crate) fn take_place(parts: &Parts, api: &Api, app: AppId) -> ServiceResult<()> {
+    RequestPermit::take(&parts.extensions, api.limits(), Some(app))
+}
+
 async fn asked_with(parts: &Parts, api: &Api, name: Option<String>, secret: String) -> ServiceResult<Asked> {
     let identity = api.service().identify(&secret).await?;
     let permit = parts.extensions.get::<RequestPermit>().cloned().unwrap_or_default();

@@ -158,6 +158,7 @@ impl Choosable {
                 .try_map(|path: PathBuf| path.to_str().map(Value::from).ok_or("must be UTF-8"))
                 .into(),
             (CredentialFieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
+            (CredentialFieldKind::Flag, _) => value_parser!(bool).map(Value::from).into(),
             (CredentialFieldKind::Quota, _) => ValueParser::new(quota),
             (CredentialFieldKind::Choice(choice), _) => {
                 PossibleValuesParser::new(choice.words).map(Value::from).into()

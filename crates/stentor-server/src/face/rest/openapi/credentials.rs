@@ -102,6 +102,7 @@ fn property(field: &CredentialField) -> Value {
         CredentialFieldKind::Connections => {
             return json!({"type": ["integer", "null"], "minimum": 1, "maximum": CONNECTIONS_MAX_COUNT});
         }
+        CredentialFieldKind::Flag => return json!({"type": ["boolean", "null"]}),
     };
     if field.is_required { reference(name) } else { nullable(name) }
 }

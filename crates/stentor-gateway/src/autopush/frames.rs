@@ -1,0 +1,252 @@
+//! The messages of both sides, as JSON.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use stentor_core::device::ProviderKind;
+use stentor_core::message::Message;
+
+use super::{FRAME_MAX_BYTES, UPDATES_MAX_COUNT};
+
+/// Longest name of an agent that is looked up (Firefox takes 1 to 128 characters).
+const AGENT_MAX_BYTES: usize = 128;
+/// Longest name of a channel: a UUID in braces has 38.
+const CHANNEL_MAX_BYTES: usize = 64;
+
+/// One delivery that a device tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutopushUpdate {
+    /// Its channel.
+    pub channel: String,
+    /// The message's id.
+    pub version: String,
+    /// 100 delivered, 101 not decrypted, 102 not delivered.
+    pub code: u64,
+}
+
+/// What a device asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AutopushRequest {
+    /// The first message; the name that it was given before.
+    Hello(Option<String>),
+    /// A new subscription, for holders of a key only where one is given.
+    Register {
+        /// The name that the device gives it.
+        channel: String,
+        /// The sender's public key.
+        key: Option<String>,
+    },
+    /// The end of a subscription.
+    Unregister(String),
+    /// What became of deliveries.
+    Ack(Vec<AutopushUpdate>),
+    /// A delivery whose handler failed later; it counts as delivered all the same.
+    Nack,
+    /// News of the browser's maker, of which we have none.
+    Announcements,
+    /// Whether we are there.
+    Ping,
+}
+
+/// Why a text is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// It has too many bytes.
+    #[error("a message may have at most {FRAME_MAX_BYTES} bytes")]
+    TooLarge,
+    /// It is no JSON object.
+    #[error("a message is a JSON object")]
+    NoObject,
+    /// Its type is none that a device sends.
+    #[error("the messageType is unknown")]
+    UnknownType,
+    /// A field is missing or of another type, or has too many letters.
+    #[error("the field {0} is missing or wrong")]
+    WrongField(&'static str),
+}
+
+impl AutopushRequest {
+    /// Reads a text frame.
+    pub fn read(text: &str) -> Result<Self, FrameError> {
+        if text.len() > FRAME_MAX_BYTES {
+            return Err(FrameError::TooLarge);
+        }
+        let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return Err(FrameError::NoObject) };
+        if fields.is_empty() {
+            return Ok(Self::Ping);
+        }
+        let kind = fields.get("messageType").and_then(Value::as_str).ok_or(FrameError::UnknownType)?;
+        match kind {
+            "hello" => Ok(Self::Hello(optional(&fields, "uaid", AGENT_MAX_BYTES)?)),
+            "register" => {
+                let key = optional(&fields, "key", 2 * CHANNEL_MAX_BYTES + AGENT_MAX_BYTES)?;
+                Ok(Self::Register { channel: channel(&fields)?, key })
+            }
+            "unregister" => Ok(Self::Unregister(channel(&fields)?)),
+            "ack" => updates(&fields).map(Self::Ack),
+            "nack" => Ok(Self::Nack),
+            "broadcast_subscribe" => Ok(Self::Announcements),
+            "ping" => Ok(Self::Ping),
+            _ => Err(FrameError::UnknownType),
+        }
+    }
+}
+
+fn optional(
+    fields: &Map<String, Value>,
+    name: &'static str,
+    max_bytes: usize,
+) -> Result<Option<String>, FrameError> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) if text.len() <= max_bytes => Ok(Some(text.clone())),
+        Some(_) => Err(FrameError::WrongField(name)),
+    }
+}
+
+/// Reads a channel's name: letters of a UUID, and those that others use for names.
+fn channel(fields: &Map<String, Value>) -> Result<String, FrameError> {
+    let wrong = FrameError::WrongField("channelID");
+    let text = optional(fields, "channelID", CHANNEL_MAX_BYTES)?.ok_or(wrong)?;
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_{}".contains(&byte);
+    if text.bytes().all(is_letter) { Ok(text) } else { Err(wrong) }
+}
+
+fn updates(fields: &Map<String, Value>) -> Result<Vec<AutopushUpdate>, FrameError> {
+    let wrong = FrameError::WrongField("updates");
+    let listed = fields.get("updates").and_then(Value::as_array).ok_or(wrong)?;
+    if listed.len() > UPDATES_MAX_COUNT {
+        return Err(wrong);
+    }
+    let one = |update: &Value| {
+        let update = update.as_object()?;
+        let version = update.get("version")?.as_str()?.to_owned();
+        let code = update.get("code").and_then(Value::as_u64).unwrap_or(100);
+        Some(AutopushUpdate { channel: channel(update).ok()?, version, code })
+    };
+    listed.iter().map(|update| one(update).ok_or(wrong)).collect()
+}
+
+/// Writes the answer to the first message.
+pub(super) fn hello(agent: &str) -> String {
+    json!({"messageType": "hello", "uaid": agent, "status": 200, "use_webpush": true, "broadcasts": {}})
+        .to_string()
+}
+
+/// Writes the answer to a registration that was made.
+pub(super) fn registered(channel: &str, endpoint: &str) -> String {
+    json!({"messageType": "register", "channelID": channel, "status": 200, "pushEndpoint": endpoint})
+        .to_string()
+}
+
+/// Writes the answer to a registration that was refused.
+pub(super) fn not_registered(channel: &str, status: u16, why: &str) -> String {
+    json!({"messageType": "register", "channelID": channel, "status": status, "error": why}).to_string()
+}
+
+/// Writes the answer to the end of a subscription.
+pub(super) fn unregistered(channel: &str, status: u16) -> String {
+    json!({"messageType": "unregister", "channelID": channel, "status": status}).to_string()
+}
+
+/// Writes the answer to a ping.
+pub(super) fn pong() -> String {
+    "{}".to_owned()
+}
+
+/// Writes a delivery. A message of Web Push goes as its sender sealed it; any other as JSON, with the encoding `json`.
+pub(super) fn notification(channel: &str, message: &Message) -> String {
+    let mut frame =
+        json!({"messageType": "notification", "channelID": channel, "version": message.id.to_string()});
+    if let Some((data, headers)) = content(message) {
+        frame["data"] = URL_SAFE_NO_PAD.encode(data).into();
+        frame["headers"] = Value::Object(headers);
+    }
+    frame.to_string()
+}
+
+/// Returns what a message holds and the headers that say how to read it; `None` for one that only wakes.
+fn content(message: &Message) -> Option<(Vec<u8>, Map<String, Value>)> {
+    let content = &message.spec.content;
+    let own = content.overrides.get(&ProviderKind::Gateway);
+    let raw = own.and_then(|fields| STANDARD.decode(fields.get("raw")?.as_str()?).ok());
+    let Some(raw) = raw else {
+        let whole = json!({"notification": content.notification, "data": content.data});
+        return Some((
+            whole.to_string().into_bytes(),
+            Map::from_iter([("encoding".to_owned(), "json".into())]),
+        ));
+    };
+    let names = ["encoding", "encryption", "crypto_key"];
+    let named = |name: &str| Some((name.to_owned(), own?.get(name)?.clone()));
+    (!raw.is_empty()).then(|| (raw, names.into_iter().filter_map(named).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_firefox_sends_is_read() {
+        let channel = "d9b74644-4f97-46aa-b8fa-9393985cd6cd".to_owned();
+        let read = |text: &str| AutopushRequest::read(text).expect(text);
+        assert_eq!(
+            read(r#"{"broadcasts":{},"messageType":"hello","use_webpush":true}"#),
+            AutopushRequest::Hello(None)
+        );
+        let hello = r#"{"messageType":"hello","uaid":"abc","broadcasts":{"remote-settings/x":null}}"#;
+        assert_eq!(read(hello), AutopushRequest::Hello(Some("abc".to_owned())));
+        let register = format!(r#"{{"channelID":"{channel}","messageType":"register","key":"BA=="}}"#);
+        let key = Some("BA==".to_owned());
+        assert_eq!(read(&register), AutopushRequest::Register { channel: channel.clone(), key });
+        let unregister = format!(r#"{{"channelID":"{channel}","messageType":"unregister","code":200}}"#);
+        assert_eq!(read(&unregister), AutopushRequest::Unregister(channel.clone()));
+        let ack = format!(
+            r#"{{"messageType":"ack","updates":[{{"channelID":"{channel}","version":"v","code":101}},{{"channelID":"{channel}","version":"w"}}]}}"#
+        );
+        let update = |version: &str, code| AutopushUpdate {
+            channel: channel.clone(),
+            version: version.to_owned(),
+            code,
+        };
+        assert_eq!(read(&ack), AutopushRequest::Ack(vec![update("v", 101), update("w", 100)]));
+        assert_eq!(read(r#"{"messageType":"nack","version":"v","code":301}"#), AutopushRequest::Nack);
+        assert_eq!(
+            read(r#"{"messageType":"broadcast_subscribe","broadcasts":{}}"#),
+            AutopushRequest::Announcements
+        );
+        assert_eq!(read("{}"), AutopushRequest::Ping);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("", FrameError::NoObject),
+            ("[]", FrameError::NoObject),
+            (r#"{"a":1}"#, FrameError::UnknownType),
+            (r#"{"messageType":"purge"}"#, FrameError::UnknownType),
+            (r#"{"messageType":"hello","uaid":5}"#, FrameError::WrongField("uaid")),
+            (r#"{"messageType":"register"}"#, FrameError::WrongField("channelID")),
+            (r#"{"messageType":"register","channelID":"a b"}"#, FrameError::WrongField("channelID")),
+            (r#"{"messageType":"ack"}"#, FrameError::WrongField("updates")),
+            (r#"{"messageType":"ack","updates":[5]}"#, FrameError::WrongField("updates")),
+        ] {
+            assert_eq!(AutopushRequest::read(text), Err(why), "{text}");
+        }
+        let many = vec![r#"{"channelID":"a","version":"v"}"#; UPDATES_MAX_COUNT + 1].join(",");
+        let many = format!(r#"{{"messageType":"ack","updates":[{many}]}}"#);
+        assert_eq!(AutopushRequest::read(&many), Err(FrameError::WrongField("updates")));
+        assert_eq!(AutopushRequest::read(&" ".repeat(FRAME_MAX_BYTES + 1)), Err(FrameError::TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,300}", kind in "hello|register|ack|unregister", value in "[\\[\\]{}\":,a-z0-9]{0,60}") {
+            let _any = AutopushRequest::read(&text);
+            let _any = AutopushRequest::read(&format!(r#"{{"messageType":"{kind}","channelID":{value},"updates":{value},"uaid":{value}}}"#));
+        }
+    }
+}

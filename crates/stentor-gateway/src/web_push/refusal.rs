@@ -1,0 +1,133 @@
+//! Why a sender's request is refused: statuses, numbers and titles as autopush documents them (its docs, errors.md).
+
+use serde_json::json;
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushRefusal {
+    /// Keys of the encryption are missing.
+    NoCryptoKeys(&'static str),
+    /// Keys of the encryption are not what they should be.
+    WrongCryptoKeys(&'static str),
+    /// A header is missing.
+    NoHeader(&'static str),
+    /// The header TTL cannot be read.
+    WrongTtl,
+    /// The header Topic cannot be read.
+    WrongTopic,
+    /// The sender has not proved who it is.
+    Unauthorized(&'static str),
+    /// The URL names nothing of ours.
+    NoSuchUrl,
+    /// The subscription is over.
+    Gone,
+    /// The body is too large.
+    TooLarge,
+    /// Too many messages to one device; come back after so many seconds.
+    TooMany(u32),
+    /// Nothing was kept; come back after so many seconds.
+    Unavailable(u32),
+    /// The server failed.
+    Internal,
+}
+
+impl PushRefusal {
+    /// Returns the status of HTTP.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::NoCryptoKeys(_)
+            | Self::WrongCryptoKeys(_)
+            | Self::NoHeader(_)
+            | Self::WrongTtl
+            | Self::WrongTopic => 400,
+            Self::Unauthorized(_) => 401,
+            Self::NoSuchUrl => 404,
+            Self::Gone => 410,
+            Self::TooLarge => 413,
+            Self::TooMany(_) => 429,
+            Self::Internal => 500,
+            Self::Unavailable(_) => 503,
+        }
+    }
+
+    /// Returns autopush's number.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        match self {
+            Self::NoCryptoKeys(_) => 101,
+            Self::NoSuchUrl => 102,
+            Self::TooLarge => 104,
+            Self::Gone => 106,
+            Self::Unauthorized(_) => 109,
+            Self::WrongCryptoKeys(_) => 110,
+            Self::NoHeader(_) => 111,
+            Self::WrongTtl => 112,
+            Self::WrongTopic => 113,
+            Self::TooMany(_) | Self::Unavailable(_) => 201,
+            Self::Internal => 999,
+        }
+    }
+
+    /// Returns when to come back, in seconds.
+    #[must_use]
+    pub const fn retry_after_seconds(&self) -> Option<u32> {
+        match self {
+            Self::TooMany(seconds) | Self::Unavailable(seconds) => Some(*seconds),
+            _ => None,
+        }
+    }
+
+    /// Writes the body of the refusal, as JSON.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let (code, errno, error) = (self.status(), self.number(), self.title());
+        json!({"code": code, "errno": errno, "error": error, "message": self.message()}).to_string()
+    }
+
+    const fn title(&self) -> &'static str {
+        match self.status() {
+            400 => "Bad Request",
+            401 => "Unauthorized",
+            404 => "Not Found",
+            410 => "Gone",
+            413 => "Payload Too Large",
+            429 => "Too Many Requests",
+            503 => "Service Unavailable",
+            _ => "Internal Server Error",
+        }
+    }
+
+    const fn message(&self) -> &'static str {
+        match self {
+            Self::NoCryptoKeys(why)
+            | Self::WrongCryptoKeys(why)
+            | Self::NoHeader(why)
+            | Self::Unauthorized(why) => why,
+            Self::WrongTtl => "the header TTL must be a number of seconds, from 0",
+            Self::WrongTopic => "the header Topic must be 1 to 32 letters of base64url",
+            Self::NoSuchUrl => "there is no such URL",
+            Self::Gone => "the subscription is over: send to it no more",
+            Self::TooLarge => "the body may have at most 4096 bytes",
+            Self::TooMany(_) => "too many messages to this subscription: come back after Retry-After",
+            Self::Unavailable(_) => "nothing was kept: come back after Retry-After",
+            Self::Internal => "the server failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_written_as_autopush_does() {
+        let body: serde_json::Value = serde_json::from_str(&PushRefusal::WrongTtl.body()).expect("JSON");
+        assert_eq!(
+            (&body["code"], &body["errno"], &body["error"]),
+            (&json!(400), &json!(112), &json!("Bad Request"))
+        );
+        assert!(body["message"].as_str().is_some_and(|text| text.contains("TTL")));
+        assert_eq!(PushRefusal::TooMany(7).retry_after_seconds(), Some(7));
+    }
+}

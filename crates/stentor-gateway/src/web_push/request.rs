@@ -1,0 +1,257 @@
+//! What a sender asks for with one message: its headers and its body (RFC 8030, 5; RFC 8188; the draft "aesgcm").
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+use stentor_core::limits::TTL_MAX_SECONDS;
+use stentor_core::message::Priority;
+
+use super::refusal::PushRefusal;
+use super::vapid::parameter;
+
+/// Largest body (RFC 8030, 7.2 asks for at least as much).
+pub const PUSH_BODY_MAX_BYTES: usize = 4_096;
+/// Longest topic (RFC 8030, 5.4).
+const TOPIC_MAX_BYTES: usize = 32;
+/// Longest header of the encryption.
+const CRYPTO_HEADER_MAX_BYTES: usize = 512;
+/// Salt, record size and length of the key's name, before the key (RFC 8188, 2.1).
+const RECORD_HEADER_BYTES: usize = 21;
+/// Length of the key's name: an uncompressed point of P-256 (RFC 8291, 4).
+const KEY_NAME_BYTES: usize = 65;
+/// Smallest record: a delimiter and the tag, and one byte more for the size (RFC 8188, 2.1).
+const RECORD_MIN_BYTES: u32 = 18;
+
+/// The headers of a request that count, as texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PushHeaders<'a> {
+    /// `TTL`.
+    pub ttl: Option<&'a str>,
+    /// `Topic`.
+    pub topic: Option<&'a str>,
+    /// `Urgency`.
+    pub urgency: Option<&'a str>,
+    /// `Prefer`.
+    pub prefer: Option<&'a str>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<&'a str>,
+    /// `Encryption`, of the draft.
+    pub encryption: Option<&'a str>,
+    /// `Crypto-Key`, of the draft.
+    pub crypto_key: Option<&'a str>,
+}
+
+/// One message as its sender asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushDraft {
+    /// How long it may wait, in seconds; more than we allow was cut to that.
+    pub ttl_seconds: u64,
+    /// What replaces an earlier message.
+    pub collapse_key: Option<String>,
+    /// Whether it wakes the device.
+    pub priority: Priority,
+    /// Whether the sender wants to know what becomes of it.
+    pub wants_receipt: bool,
+    /// What the device gets: `raw` in base64, `encoding`, and for the draft `encryption` and `crypto_key`.
+    pub gateway: Map<String, Value>,
+}
+
+impl PushDraft {
+    /// Reads headers and body.
+    pub fn read(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Self, PushRefusal> {
+        if body.len() > PUSH_BODY_MAX_BYTES {
+            return Err(PushRefusal::TooLarge);
+        }
+        Ok(Self {
+            ttl_seconds: ttl(headers.ttl)?,
+            collapse_key: headers.topic.map(topic).transpose()?,
+            priority: priority(headers.urgency)?,
+            wants_receipt: headers.prefer.is_some_and(is_async),
+            gateway: content(headers, body)?,
+        })
+    }
+}
+
+fn ttl(text: Option<&str>) -> Result<u64, PushRefusal> {
+    let text =
+        text.ok_or(PushRefusal::NoHeader("the header TTL is missing: seconds that the message may wait"))?;
+    let text = text.trim();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(PushRefusal::WrongTtl);
+    }
+    // Only digits: what does not fit is more than we allow.
+    Ok(text.parse::<u64>().unwrap_or(u64::MAX).min(TTL_MAX_SECONDS))
+}
+
+/// Returns the collapse key of a topic; no key of the app's own messages reads like it.
+fn topic(text: &str) -> Result<String, PushRefusal> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let fits = (1..=TOPIC_MAX_BYTES).contains(&text.len()) && text.bytes().all(is_letter);
+    if fits { Ok(format!("web_push:{text}")) } else { Err(PushRefusal::WrongTopic) }
+}
+
+/// Reads how urgent it is (RFC 8030, 5.3): only `high` is to be delivered whatever the battery says.
+fn priority(text: Option<&str>) -> Result<Priority, PushRefusal> {
+    match text.map(str::trim) {
+        Some("high") => Ok(Priority::High),
+        None | Some("very-low" | "low" | "normal") => Ok(Priority::Normal),
+        Some(_) => Err(PushRefusal::NoHeader("the header Urgency must be very-low, low, normal or high")),
+    }
+}
+
+fn is_async(text: &str) -> bool {
+    text.split(',').any(|one| one.trim().eq_ignore_ascii_case("respond-async"))
+}
+
+fn content(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Map<String, Value>, PushRefusal> {
+    let mut fields = Map::from_iter([("raw".to_owned(), Value::from(STANDARD.encode(body)))]);
+    if body.is_empty() {
+        return Ok(fields);
+    }
+    match headers.content_encoding.map(str::trim) {
+        // A distributor's app server may leave the header out: the body says itself what it is.
+        Some("aes128gcm") | None => {
+            check_record(body, headers.content_encoding.is_some())?;
+            fields.insert("encoding".to_owned(), "aes128gcm".into());
+        }
+        Some("aesgcm") => {
+            fields.insert("encoding".to_owned(), "aesgcm".into());
+            fields.insert("encryption".to_owned(), encryption(headers.encryption)?.into());
+            fields.insert("crypto_key".to_owned(), crypto_key(headers.crypto_key)?.into());
+        }
+        Some(_) => {
+            return Err(PushRefusal::WrongCryptoKeys("the content encoding must be aes128gcm or aesgcm"));
+        }
+    }
+    Ok(fields)
+}
+
+/// Checks the header of a body in aes128gcm (RFC 8188, 2.1; RFC 8291, 4).
+fn check_record(body: &[u8], is_named: bool) -> Result<(), PushRefusal> {
+    let is_sealed = body.len() > RECORD_HEADER_BYTES + KEY_NAME_BYTES + 16
+        && usize::from(body[RECORD_HEADER_BYTES - 1]) == KEY_NAME_BYTES
+        && body[RECORD_HEADER_BYTES] == 4;
+    let size = body.get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+    match (is_sealed && size >= RECORD_MIN_BYTES, is_named) {
+        (true, _) => Ok(()),
+        (false, true) => Err(PushRefusal::WrongCryptoKeys("the body is not encrypted with aes128gcm")),
+        (false, false) => Err(PushRefusal::NoCryptoKeys("the header Content-Encoding is missing")),
+    }
+}
+
+fn encryption(text: Option<&str>) -> Result<String, PushRefusal> {
+    let text = bounded(text.ok_or(PushRefusal::NoCryptoKeys("the header Encryption is missing"))?)?;
+    parameter(text, "salt").ok_or(PushRefusal::NoCryptoKeys("the header Encryption lacks salt="))?;
+    Ok(text.to_owned())
+}
+
+/// Returns the header without the sender's own key, which is not passed on (RFC 8292, 4.2).
+fn crypto_key(text: Option<&str>) -> Result<String, PushRefusal> {
+    let text = bounded(text.ok_or(PushRefusal::NoCryptoKeys("the header Crypto-Key is missing"))?)?;
+    parameter(text, "dh").ok_or(PushRefusal::NoCryptoKeys("the header Crypto-Key lacks dh="))?;
+    let is_passed_on = |pair: &&str| !pair.trim().to_ascii_lowercase().starts_with("p256ecdsa");
+    let of_one = |one: &str| one.split(';').map(str::trim).filter(is_passed_on).collect::<Vec<_>>().join(";");
+    let kept: Vec<String> = text.split(',').map(of_one).filter(|one| !one.is_empty()).collect();
+    Ok(kept.join(","))
+}
+
+fn bounded(text: &str) -> Result<&str, PushRefusal> {
+    if text.len() > CRYPTO_HEADER_MAX_BYTES {
+        return Err(PushRefusal::WrongCryptoKeys("a header of the encryption is too long"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed() -> Vec<u8> {
+        let mut body = vec![7; 16];
+        body.extend_from_slice(&4_096_u32.to_be_bytes());
+        body.push(65);
+        body.push(4);
+        body.extend_from_slice(&[9; 64 + 22]);
+        body
+    }
+
+    fn headers() -> PushHeaders<'static> {
+        PushHeaders { ttl: Some("60"), content_encoding: Some("aes128gcm"), ..PushHeaders::default() }
+    }
+
+    #[test]
+    fn a_message_is_read_with_all_that_its_sender_says() {
+        let told = PushHeaders {
+            topic: Some("score-1_x"),
+            urgency: Some("high"),
+            prefer: Some("wait=5, respond-async"),
+            ..headers()
+        };
+        let draft = PushDraft::read(&told, &sealed()).expect("read");
+        assert_eq!((draft.ttl_seconds, draft.priority, draft.wants_receipt), (60, Priority::High, true));
+        assert_eq!(draft.collapse_key.as_deref(), Some("web_push:score-1_x"));
+        assert_eq!(draft.gateway["encoding"], "aes128gcm");
+        assert_eq!(draft.gateway["raw"], STANDARD.encode(sealed()));
+        let quiet = PushDraft::read(&headers(), &sealed()).expect("read");
+        assert_eq!(
+            (quiet.priority, quiet.wants_receipt, quiet.collapse_key),
+            (Priority::Normal, false, None)
+        );
+    }
+
+    #[test]
+    fn how_long_it_may_wait_must_be_said_and_is_cut_to_four_weeks() {
+        let of = |ttl| {
+            PushDraft::read(&PushHeaders { ttl, ..headers() }, &sealed()).map(|draft| draft.ttl_seconds)
+        };
+        assert_eq!(of(Some("0")), Ok(0));
+        assert_eq!(of(Some("99999999999999999999999")), Ok(TTL_MAX_SECONDS));
+        assert_eq!(of(None).map_err(|refusal| refusal.number()), Err(111));
+        for wrong in ["", "-1", "1.5", "+1", "soon"] {
+            assert_eq!(of(Some(wrong)), Err(PushRefusal::WrongTtl), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn topics_have_a_length_and_an_alphabet() {
+        for topic in ["", "a b", "a/b", "é", &"a".repeat(33)] {
+            let told = PushHeaders { topic: Some(topic), ..headers() };
+            assert_eq!(PushDraft::read(&told, &sealed()).err(), Some(PushRefusal::WrongTopic), "{topic}");
+        }
+    }
+
+    #[test]
+    fn a_body_must_be_sealed_and_have_its_size() {
+        let of = |content_encoding, body: &[u8]| {
+            let read = PushDraft::read(&PushHeaders { content_encoding, ..headers() }, body);
+            read.map(|_| ()).map_err(|refusal| refusal.number())
+        };
+        assert_eq!(of(Some("aes128gcm"), b"clear text"), Err(110));
+        assert_eq!(of(None, b"clear text"), Err(101));
+        assert_eq!(of(None, &sealed()), Ok(()));
+        assert_eq!(of(Some("gzip"), &sealed()), Err(110));
+        assert_eq!(of(Some("aesgcm"), b"x"), Err(101));
+        assert_eq!(of(None, b""), Ok(()));
+        let mut largest = sealed();
+        largest.resize(PUSH_BODY_MAX_BYTES, 1);
+        assert_eq!(of(Some("aes128gcm"), &largest), Ok(()));
+        largest.push(1);
+        assert_eq!(of(Some("aes128gcm"), &largest), Err(104));
+    }
+
+    #[test]
+    fn the_drafts_headers_are_passed_on_without_the_senders_key() {
+        let told = PushHeaders {
+            ttl: Some("1"),
+            content_encoding: Some("aesgcm"),
+            encryption: Some("salt=abc"),
+            crypto_key: Some("dh=def;p256ecdsa=ghi, p256ecdsa=jkl"),
+            ..PushHeaders::default()
+        };
+        let draft = PushDraft::read(&told, b"sealed").expect("read");
+        assert_eq!(
+            (&draft.gateway["encryption"], &draft.gateway["crypto_key"]),
+            (&"salt=abc".into(), &"dh=def".into())
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! A browser's WebSocket: what is settled comes at once, and what became too much makes it subscribe anew.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::{Sink, Stream};
+use serde_json::{Value, json};
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::store::Change;
+use stentor_gateway::autopush::{AutopushFrame, AutopushServing, AutopushTimeouts, OpenApps, serve};
+use stentor_gateway::web_push::{PushCapability, PushRate, PushRates};
+use stentor_gateway::{DeviceIdentity, limits};
+use stentor_storage::conformance::scene::at;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use crate::room::{Room, to};
+
+/// The server's end of a WebSocket in memory.
+struct ServerEnd(UnboundedReceiver<AutopushFrame>, UnboundedSender<AutopushFrame>);
+
+impl Stream for ServerEnd {
+    type Item = Result<AutopushFrame, ()>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|frame| frame.map(Ok))
+    }
+}
+
+impl Sink<AutopushFrame> for ServerEnd {
+    type Error = ();
+
+    fn poll_ready(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(self: Pin<&mut Self>, frame: AutopushFrame) -> Result<(), ()> {
+        self.1.send(frame).map_err(|_| ())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A browser that is connected.
+struct Tab {
+    to_server: UnboundedSender<AutopushFrame>,
+    from_server: UnboundedReceiver<AutopushFrame>,
+    stopping: CancellationToken,
+}
+
+impl Tab {
+    fn open(room: &Room, timeouts: AutopushTimeouts) -> Self {
+        let ((to_server, in_server), (out_server, from_server)) = (unbounded_channel(), unbounded_channel());
+        let serving = AutopushServing {
+            gateway: room.gateway.clone(),
+            apps: Arc::new(OpenApps::new(room.store.clone())),
+            registrations: Arc::new(PushRates::new(PushRate::DEFAULT)),
+            endpoint_base: "https://push.example/".to_owned(),
+            app: Some(room.app),
+            timeouts,
+        };
+        let stopping = CancellationToken::new();
+        tokio::spawn(serve(serving, ServerEnd(in_server, out_server), stopping.clone()));
+        Self { to_server, from_server, stopping }
+    }
+
+    fn say(&self, message: Value) {
+        self.to_server.send(AutopushFrame::Text(message.to_string())).expect("it is there");
+    }
+
+    async fn frame(&mut self) -> AutopushFrame {
+        let next = tokio::time::timeout(Duration::from_secs(10), self.from_server.recv());
+        next.await.expect("in time").expect("a frame")
+    }
+
+    async fn hear(&mut self) -> Value {
+        match self.frame().await {
+            AutopushFrame::Text(text) => serde_json::from_str(&text).expect("JSON"),
+            other => panic!("no text: {other:?}"),
+        }
+    }
+
+    async fn greet(&mut self, agent: Option<&str>) -> String {
+        self.say(json!({"messageType": "hello", "uaid": agent}));
+        self.hear().await["uaid"].as_str().expect("a name").to_owned()
+    }
+
+    /// Subscribes; returns whose messages come.
+    async fn subscribe(&mut self, room: &Room) -> DeviceIdentity {
+        self.say(json!({"messageType": "register", "channelID": "c"}));
+        let heard = self.hear().await;
+        let url = heard["pushEndpoint"].as_str().expect("a URL");
+        let name = url.strip_prefix("https://push.example/").expect("our URL");
+        match PushCapability::read(name, room.gateway.key()) {
+            Some(PushCapability::Subscription(identity, None)) => identity,
+            other => panic!("another capability: {other:?}"),
+        }
+    }
+}
+
+async fn open_room() -> Room {
+    let room = Room::new().await;
+    let secret = json!({"open_registration": true}).to_string();
+    let credential = Credential { app: room.app, provider: ProviderKind::Gateway, secret, updated_at: at(0) };
+    room.store.change(Change::PutCredential(credential), None).await.expect("put");
+    room
+}
+
+#[tokio::test]
+async fn what_is_settled_comes_at_once_and_its_acknowledgement_is_a_receipt() {
+    let room = open_room().await;
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    tab.greet(None).await;
+    let identity = tab.subscribe(&room).await;
+    tab.say(json!({}));
+    assert_eq!(tab.hear().await, json!({}));
+    let message = room.send(to(&[identity.device])).await;
+    let heard = tab.hear().await;
+    assert_eq!((&heard["version"], &heard["channelID"]), (&json!(message.to_string()), &json!("c")));
+    assert_eq!(heard["headers"], json!({"encoding": "json"}), "nobody has sealed it");
+    let update = json!({"channelID": "c", "version": heard["version"], "code": 102});
+    tab.say(json!({"messageType": "ack", "updates": [update]}));
+    tab.say(json!({"messageType": "unregister", "channelID": "other"}));
+    assert_eq!(tab.hear().await["status"], 200, "what came before is done");
+    room.gateway.flush().await;
+    assert_eq!(room.delivered(message).await, 1);
+}
+
+#[tokio::test]
+async fn an_agent_for_which_too_much_waited_is_to_subscribe_anew() {
+    let room = open_room().await;
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    let agent = tab.greet(None).await;
+    let identity = tab.subscribe(&room).await;
+    drop(tab);
+    for _ in 0..=limits::PENDING_MAX_COUNT {
+        room.send_quietly(to(&[identity.device])).await;
+    }
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    assert_eq!(tab.greet(Some(&agent)).await, agent);
+    assert_eq!(tab.frame().await, AutopushFrame::Close(1_000));
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    assert_ne!(tab.greet(Some(&agent)).await, agent);
+}
+
+#[tokio::test]
+async fn whoever_says_nothing_or_is_gone_is_closed_and_a_stop_is_told() {
+    let room = open_room().await;
+    let short = Duration::from_millis(20);
+    let mut silent = Tab::open(&room, AutopushTimeouts { hello: short, ..AutopushTimeouts::default() });
+    assert_eq!(silent.frame().await, AutopushFrame::Close(1_000));
+    let timeouts = AutopushTimeouts { ping_interval: short, pong: short, ..AutopushTimeouts::default() };
+    let mut gone = Tab::open(&room, timeouts);
+    gone.greet(None).await;
+    assert_eq!(gone.frame().await, AutopushFrame::Ping);
+    assert_eq!(gone.frame().await, AutopushFrame::Close(1_000));
+    let mut stopped = Tab::open(&room, AutopushTimeouts::default());
+    stopped.greet(None).await;
+    stopped.stopping.cancel();
+    assert_eq!(stopped.frame().await, AutopushFrame::Close(1_001));
+}

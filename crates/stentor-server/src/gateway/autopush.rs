@@ -1,0 +1,100 @@
+//! The WebSocket of devices: `/gateway/v1/autopush/{app}`, or without an app for those whose key names it.
+
+use std::future::ready;
+
+use axum::Router;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::{SinkExt as _, StreamExt as _};
+use stentor_core::id::AppId;
+use stentor_gateway::autopush::{
+    AutopushFrame, AutopushServing, AutopushTimeouts, FRAME_MAX_BYTES, SUBPROTOCOL, serve,
+};
+use stentor_gateway::web_push::PushRefusal;
+
+use super::push_routes::{PushRoutes, refused};
+use super::web_push::PUSH_PATH;
+use crate::listen::RequestConnection;
+
+/// Read and written at once: an idle connection keeps no more.
+const BUFFER_BYTES: usize = 1_024;
+/// Bytes that may wait to be written to a slow device: one message at most, in JSON.
+const WRITE_MAX_BYTES: usize = 256 * 1_024;
+
+/// Builds the routes.
+pub(super) fn router() -> Router<PushRoutes> {
+    Router::new()
+        .route("/gateway/v1/autopush", get(by_key))
+        .route("/gateway/v1/autopush/", get(by_key))
+        .route("/gateway/v1/autopush/{app}", get(by_name))
+}
+
+async fn by_key(State(routes): State<PushRoutes>, request: Request) -> Response {
+    connect(&routes, None, request).await
+}
+
+async fn by_name(State(routes): State<PushRoutes>, Path(app): Path<String>, request: Request) -> Response {
+    match app.parse() {
+        Ok(app) => connect(&routes, Some(app), request).await,
+        Err(_) => refused(&PushRefusal::NoSuchUrl),
+    }
+}
+
+async fn connect(routes: &PushRoutes, app: Option<AppId>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let (base, connection) = (routes.base(&parts), parts.extensions.get::<RequestConnection>().cloned());
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let (Some(base), Some(connection)) = (base, connection) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let serving = AutopushServing {
+        gateway: routes.parts.gateway.clone(),
+        apps: routes.apps.clone(),
+        registrations: routes.registrations.clone(),
+        endpoint_base: format!("{base}{PUSH_PATH}"),
+        app,
+        timeouts: AutopushTimeouts::default(),
+    };
+    upgrade
+        .protocols([SUBPROTOCOL])
+        .max_message_size(FRAME_MAX_BYTES)
+        .max_frame_size(FRAME_MAX_BYTES)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_write_buffer_size(WRITE_MAX_BYTES)
+        .on_upgrade(move |socket| run(serving, socket, connection))
+}
+
+/// Serves a connection, which has its place among those that are open until it ends.
+async fn run(serving: AutopushServing, socket: WebSocket, connection: RequestConnection) {
+    let _place = connection.begin();
+    let frames =
+        socket.map(|read| read.map(frame_of)).with(|frame| ready(Ok::<_, axum::Error>(message_of(frame))));
+    serve(serving, Box::pin(frames), connection.stop_token()).await;
+}
+
+fn frame_of(message: Message) -> AutopushFrame {
+    match message {
+        Message::Text(text) => AutopushFrame::Text(text.as_str().to_owned()),
+        Message::Binary(_) => AutopushFrame::Binary,
+        Message::Ping(_) => AutopushFrame::Ping,
+        Message::Pong(_) => AutopushFrame::Pong,
+        Message::Close(frame) => AutopushFrame::Close(frame.map_or(1_005, |frame| frame.code)),
+    }
+}
+
+fn message_of(frame: AutopushFrame) -> Message {
+    match frame {
+        AutopushFrame::Text(text) => Message::Text(text.into()),
+        AutopushFrame::Binary => Message::Binary(bytes::Bytes::new()),
+        AutopushFrame::Ping => Message::Ping(bytes::Bytes::new()),
+        AutopushFrame::Pong => Message::Pong(bytes::Bytes::new()),
+        AutopushFrame::Close(code) => Message::Close(Some(CloseFrame { code, reason: "".into() })),
+    }
+}

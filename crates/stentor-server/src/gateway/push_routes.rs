@@ -1,0 +1,164 @@
+//! What the routes of Web Push stand on, and how they refuse.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_gateway::Gateway;
+use stentor_gateway::autopush::OpenApps;
+use stentor_gateway::web_push::{PushRate, PushRates, PushRefusal};
+
+use crate::contract::{ErrorCode, Problem};
+use crate::face::Api;
+
+/// Longest name of a host that is put into a URL: with it a URL keeps below 1,000 bytes.
+const HOST_MAX_BYTES: usize = 255;
+/// Devices of one app that may register by themselves, per minute and at once.
+const REGISTRATION_RATE: PushRate = PushRate { burst_count: 600, per_minute: 600 };
+/// When to come back where no time is known.
+const RETRY_SECONDS: u32 = 5;
+
+/// What the routes are made of.
+pub(crate) struct PushParts {
+    /// What serves the operations.
+    pub(crate) api: Api,
+    /// The connections.
+    pub(crate) gateway: Gateway,
+    /// The server's address as others see it, such as `https://push.example`; what a request names as its host when absent.
+    pub(crate) public_url: Option<String>,
+    /// Whether the server itself speaks TLS, for addresses that are made from a request's host.
+    pub(crate) is_encrypted: bool,
+}
+
+/// What the routes stand on; clones share it.
+#[derive(Clone)]
+pub(super) struct PushRoutes(Arc<PushShared>);
+
+/// What they share.
+pub(super) struct PushShared {
+    pub(super) parts: PushParts,
+    pub(super) apps: Arc<OpenApps>,
+    pub(super) registrations: Arc<PushRates<AppId>>,
+    /// How often each subscription may be used.
+    pub(super) rates: PushRates<DeviceId>,
+}
+
+impl std::ops::Deref for PushRoutes {
+    type Target = PushShared;
+
+    fn deref(&self) -> &PushShared {
+        &self.0
+    }
+}
+
+impl PushRoutes {
+    pub(super) fn new(parts: PushParts) -> Self {
+        let apps = Arc::new(OpenApps::new(Arc::clone(parts.gateway.store())));
+        let registrations = Arc::new(PushRates::new(REGISTRATION_RATE));
+        Self(Arc::new(PushShared { parts, apps, registrations, rates: PushRates::new(PushRate::DEFAULT) }))
+    }
+}
+
+impl PushShared {
+    /// Returns what stands before the path of an address of ours; `None` when the request names no host.
+    pub(super) fn base(&self, parts: &Parts) -> Option<String> {
+        if let Some(url) = &self.parts.public_url {
+            return Some(url.trim_end_matches('/').to_owned());
+        }
+        let scheme = if self.parts.is_encrypted { "https" } else { "http" };
+        Some(format!("{scheme}://{}", host(parts)?))
+    }
+
+    /// Returns whether an origin is this server's. Without a configured address the host counts and not the scheme: a proxy
+    /// may add TLS.
+    pub(super) fn is_ours(&self, origin: &str, parts: &Parts) -> bool {
+        use stentor_gateway::web_push::is_origin;
+        match &self.parts.public_url {
+            Some(url) => is_origin(origin, origin_of(url)),
+            None => host(parts).is_some_and(|host| {
+                ["https", "http"].iter().any(|scheme| is_origin(origin, &format!("{scheme}://{host}")))
+            }),
+        }
+    }
+}
+
+/// Returns scheme, host and port of an address.
+fn origin_of(url: &str) -> &str {
+    let after = url.find("://").map_or(0, |place| place + 3);
+    let end = url[after..].find('/').map_or(url.len(), |place| after + place);
+    &url[..end]
+}
+
+fn host(parts: &Parts) -> Option<&str> {
+    let named = text(&parts.headers, "host").or_else(|| parts.uri.authority().map(|named| named.as_str()))?;
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
+    let fits = (1..=HOST_MAX_BYTES).contains(&named.len()) && named.bytes().all(is_letter);
+    fits.then_some(named)
+}
+
+/// Reads a header as text.
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Writes a refusal.
+pub(super) fn refused(refusal: &PushRefusal) -> Response {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, [(header::CONTENT_TYPE, "application/json")], refusal.body()).into_response();
+    let headers = response.headers_mut();
+    if let Some(seconds) = refusal.retry_after_seconds() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("vapid"));
+    }
+    response
+}
+
+/// Writes a refusal of the server's own.
+pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
+    let status = response.status();
+    *response = refused(&refusal_of(problem));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        *response.status_mut() = status;
+    }
+}
+
+/// Says in the words of Web Push why the server keeps nothing.
+pub(super) fn refusal_of(problem: &Problem) -> PushRefusal {
+    let seconds = problem.retry_after_seconds.unwrap_or(RETRY_SECONDS);
+    match problem.code {
+        ErrorCode::RateLimited => PushRefusal::TooMany(seconds),
+        // The app may have a credential for its devices again: a subscription is not over because of that.
+        ErrorCode::QueueFull | ErrorCode::Unavailable | ErrorCode::Conflict => {
+            PushRefusal::Unavailable(seconds)
+        }
+        ErrorCode::NotFound | ErrorCode::MethodNotAllowed => PushRefusal::NoSuchUrl,
+        ErrorCode::PayloadTooLarge => PushRefusal::TooLarge,
+        _ => PushRefusal::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_ends_before_the_path() {
+        for url in ["https://push.example", "https://push.example/", "https://push.example/a/b"] {
+            assert_eq!(origin_of(url), "https://push.example");
+        }
+    }
+
+    #[test]
+    fn a_host_of_other_letters_is_no_host() {
+        for (named, is_host) in
+            [("push.example:8443", true), ("[::1]:80", true), ("a/b", false), ("a b", false)]
+        {
+            let request = axum::http::Request::builder().header("host", named).body(()).expect("a request");
+            assert_eq!(host(&request.into_parts().0).is_some(), is_host, "{named}");
+        }
+    }
+}

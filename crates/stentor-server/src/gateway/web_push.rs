@@ -1,0 +1,205 @@
+//! The service that senders of Web Push ask (RFC 8030): a message to one device, its withdrawal, its receipt.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::MessageId;
+use stentor_core::ports::store::StoreError;
+use stentor_gateway::DeviceIdentity;
+use stentor_gateway::web_push::{
+    PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidToken,
+};
+
+use super::push_routes::{PushRoutes, refusal_of, refused, text};
+use super::receipt::{self, PushFate};
+use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
+use crate::contract::table::SendMessage;
+use crate::contract::{Identity, Repeatable, Serve};
+use crate::face::http::auth::take_place;
+
+/// Where subscriptions are; a capability follows.
+pub(super) const PUSH_PATH: &str = "/gateway/v1/push/";
+const MESSAGES_PATH: &str = "/gateway/v1/push/messages/";
+const RECEIPTS_PATH: &str = "/gateway/v1/push/receipts/";
+/// How a receipt is named in a link (RFC 8030, 9.3).
+const RECEIPT_RELATION: &str = "urn:ietf:params:push:receipt";
+const TTL: HeaderName = HeaderName::from_static("ttl");
+/// When to ask for a receipt again.
+const ASK_AGAIN_SECONDS: u16 = 5;
+
+/// Builds the routes.
+pub(super) fn router() -> Router<PushRoutes> {
+    Router::new()
+        .route("/gateway/v1/push/{capability}", post(push))
+        .route("/gateway/v1/push/messages/{capability}", delete(withdraw))
+        .route("/gateway/v1/push/receipts/{capability}", get(tell))
+}
+
+async fn push(State(routes): State<PushRoutes>, Path(name): Path<String>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    routes.push(&name, &parts, body).await.unwrap_or_else(|refusal| refused(&refusal))
+}
+
+async fn withdraw(State(routes): State<PushRoutes>, Path(name): Path<String>) -> Response {
+    let withdrawn = routes.withdraw(&name).await;
+    withdrawn.map_or_else(|refusal| refused(&refusal), |()| StatusCode::NO_CONTENT.into_response())
+}
+
+async fn tell(State(routes): State<PushRoutes>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    match routes.fate(&name, receipt::wait_of(text(&headers, "prefer"))).await {
+        Ok(PushFate::Delivered) => StatusCode::NO_CONTENT.into_response(),
+        Ok(PushFate::Over) => refused(&PushRefusal::Gone),
+        Ok(PushFate::Open) => {
+            (StatusCode::ACCEPTED, [(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS))])
+                .into_response()
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+impl PushRoutes {
+    /// Keeps a message for the device of a subscription. Who sends is checked before the body is read.
+    async fn push(&self, name: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
+        let capability = self.capability(name)?;
+        let PushCapability::Subscription(identity, _) = capability else {
+            return Err(PushRefusal::NoSuchUrl);
+        };
+        take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
+        self.prove(&capability, parts)?;
+        self.find(identity).await?;
+        let taken = self.rates.take(&identity.device, self.parts.gateway.clock().now());
+        taken.map_err(PushRefusal::TooMany)?;
+        let body = read(&parts.headers, body).await?;
+        let draft = PushDraft::read(&headers_of(&parts.headers), &body)?;
+        let (ttl, wants_receipt) = (draft.ttl_seconds, draft.wants_receipt);
+        let message = self.keep(identity, draft).await?;
+        let base = self.base(parts).unwrap_or_default();
+        Ok(self.accepted(&base, (identity, message), ttl, wants_receipt))
+    }
+
+    fn capability(&self, name: &str) -> Result<PushCapability, PushRefusal> {
+        PushCapability::read(name, self.parts.gateway.key()).ok_or(PushRefusal::NoSuchUrl)
+    }
+
+    /// Checks who the sender says it is, and that this one may use the subscription.
+    fn prove(&self, capability: &PushCapability, parts: &Parts) -> Result<(), PushRefusal> {
+        let token =
+            VapidToken::read(text(&parts.headers, "authorization"), text(&parts.headers, "crypto-key"))?;
+        let now = self.parts.gateway.clock().now();
+        let sender = token.map(|token| token.check(|origin| self.is_ours(origin, parts), now)).transpose()?;
+        match (capability.admits(sender.as_ref()), sender) {
+            (true, _) => Ok(()),
+            (false, None) => {
+                Err(PushRefusal::Unauthorized("the subscription is for the holder of a key: say who you are"))
+            }
+            (false, Some(_)) => {
+                Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"))
+            }
+        }
+    }
+
+    async fn find(&self, identity: DeviceIdentity) -> Result<(), PushRefusal> {
+        match self.parts.gateway.store().device(identity.app, identity.device).await {
+            Ok(device) if device.retired.is_none() => Ok(()),
+            Ok(_) | Err(StoreError::NotFound(_)) => Err(PushRefusal::Gone),
+            Err(error) => Err(refusal_of(&error.into())),
+        }
+    }
+
+    /// Keeps a message as any other of the app's: what is told is on disk.
+    async fn keep(&self, identity: DeviceIdentity, draft: PushDraft) -> Result<MessageId, PushRefusal> {
+        let request = MessageRequest {
+            target: TargetRequest::Device(identity.device),
+            notification: None,
+            data: std::collections::BTreeMap::new(),
+            overrides: [(ProviderKind::Gateway, draft.gateway)].into(),
+            priority: draft.priority,
+            ttl_seconds: Some(draft.ttl_seconds),
+            collapse_key: draft.collapse_key,
+            dry_run: false,
+            send_at: None,
+            exact: false,
+        };
+        let refused = |problem| refusal_of(&problem);
+        let caller = Identity::Root.on(identity.app).map_err(refused)?;
+        let asked = Repeatable { request, repeat: None };
+        let sent = Serve::<SendMessage>::serve(self.parts.api.service(), caller, (), asked).await;
+        match sent.map_err(|problem| refusal_of(&problem))? {
+            Sent::Kept(kept) => Ok(kept.reply.id),
+            Sent::Checked(_) => Err(PushRefusal::Internal),
+        }
+    }
+
+    /// Writes 201, or 202 with the address of a receipt.
+    fn accepted(
+        &self,
+        base: &str,
+        (identity, message): (DeviceIdentity, MessageId),
+        ttl: u64,
+        wants_receipt: bool,
+    ) -> Response {
+        let key = self.parts.gateway.key();
+        let status = if wants_receipt { StatusCode::ACCEPTED } else { StatusCode::CREATED };
+        let mut response = status.into_response();
+        let headers = response.headers_mut();
+        let mut put = |name: HeaderName, value: String| {
+            // Letters of URLs and digits, checked where they were read.
+            headers.extend(HeaderValue::try_from(value).ok().map(|value| (name, value)));
+        };
+        let location = PushCapability::Message(identity, message).text(key);
+        put(header::LOCATION, format!("{base}{MESSAGES_PATH}{location}"));
+        put(TTL, ttl.to_string());
+        if wants_receipt {
+            let receipt = PushCapability::Receipt(identity, message).text(key);
+            put(header::LINK, format!("<{base}{RECEIPTS_PATH}{receipt}>; rel=\"{RECEIPT_RELATION}\""));
+        }
+        response
+    }
+
+    async fn withdraw(&self, name: &str) -> Result<(), PushRefusal> {
+        let PushCapability::Message(identity, message) = self.capability(name)? else {
+            return Err(PushRefusal::NoSuchUrl);
+        };
+        match self.parts.gateway.withdraw_message(identity, message).await {
+            Ok(()) => Ok(()),
+            Err(StoreError::NotFound(_)) => Err(PushRefusal::NoSuchUrl),
+            Err(error) => Err(refusal_of(&error.into())),
+        }
+    }
+
+    async fn fate(&self, name: &str, wait: std::time::Duration) -> Result<PushFate, PushRefusal> {
+        let PushCapability::Receipt(identity, message) = self.capability(name)? else {
+            return Err(PushRefusal::NoSuchUrl);
+        };
+        match receipt::fate(&self.parts.gateway, identity, message, wait).await {
+            Ok(fate) => Ok(fate),
+            Err(StoreError::NotFound(_)) => Err(PushRefusal::NoSuchUrl),
+            Err(error) => Err(refusal_of(&error.into())),
+        }
+    }
+}
+
+async fn read(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, PushRefusal> {
+    let announced = text(headers, "content-length").and_then(|text| text.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > PUSH_BODY_MAX_BYTES) {
+        return Err(PushRefusal::TooLarge);
+    }
+    axum::body::to_bytes(body, PUSH_BODY_MAX_BYTES).await.map_err(|_| PushRefusal::TooLarge)
+}
+
+fn headers_of(headers: &HeaderMap) -> PushHeaders<'_> {
+    PushHeaders {
+        ttl: text(headers, "ttl"),
+        topic: text(headers, "topic"),
+        urgency: text(headers, "urgency"),
+        prefer: text(headers, "prefer"),
+        content_encoding: text(headers, "content-encoding"),
+        encryption: text(headers, "encryption"),
+        crypto_key: text(headers, "crypto-key"),
+    }
+}
