@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
+use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
@@ -169,6 +170,15 @@ impl Gateway {
     /// Waits until all that devices have confirmed is written.
     pub async fn flush(&self) {
         self.state.receipts.written().await;
+    }
+
+    /// Returns a message of an app; `None` when it is gone.
+    pub(crate) async fn accepted_message(
+        &self,
+        app: AppId,
+        id: MessageId,
+    ) -> Result<Option<Arc<Message>>, StoreError> {
+        self.state.messages.message(self.state.store.as_ref(), app, id).await
     }
 
     /// Returns the counters.

@@ -15,6 +15,7 @@ mod delivery;
 mod gateway;
 mod identity;
 pub mod limits;
+pub mod mqtt;
 mod receipts;
 mod registration;
 mod registry;

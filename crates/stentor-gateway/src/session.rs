@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use stentor_core::id::MessageId;
-use stentor_core::ports::store::StoreError;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{ReceiptKind, StoreError};
 
 use crate::delivery::PendingMessage;
 use crate::gateway::GatewayState;
@@ -74,7 +75,13 @@ impl DeviceSession {
 
     /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
     pub fn confirm(&self, messages: &[MessageId]) {
-        self.gateway.receipts.write(&self.state, self.state.confirm(messages));
+        self.gateway.receipts.write(&self.state, self.state.end(messages, ReceiptKind::Delivered));
+    }
+
+    /// Notes that messages which the device was to be given cannot reach it, for a reason other than [`Reason::None`]: they wait no
+    /// more, and stay accepted.
+    pub fn give_up(&self, messages: &[MessageId], reason: Reason) {
+        self.gateway.receipts.write(&self.state, self.state.end(messages, ReceiptKind::Dropped(reason)));
     }
 
     /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stentor_core::id::{ChunkId, MessageId};
-use stentor_core::ports::store::Receipt;
+use stentor_core::ports::store::{Receipt, ReceiptKind};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
@@ -177,19 +177,15 @@ impl SessionState {
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
     }
 
-    /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
-    pub(crate) fn confirm(&self, messages: &[MessageId]) -> Vec<Receipt> {
+    /// Notes what became of messages; returns the receipts to be written, none for what was not given or has ended before.
+    pub(crate) fn end(&self, messages: &[MessageId], kind: ReceiptKind) -> Vec<Receipt> {
         let mut state = self.lock();
         let mut receipts = Vec::with_capacity(messages.len());
         for flight in state.flight.iter_mut().filter(|flight| !flight.is_confirmed) {
             if messages.contains(&flight.message) {
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
-                receipts.push(Receipt {
-                    chunk,
-                    device,
-                    kind: stentor_core::ports::store::ReceiptKind::Delivered,
-                });
+                receipts.push(Receipt { chunk, device, kind });
             }
         }
         receipts

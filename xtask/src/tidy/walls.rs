@@ -128,6 +128,12 @@ const OWNED: &[Owned] = &[
         why: "signing and checking provider tokens is a matter of the two sides of a push service",
     },
     Owned {
+        library: "mqtt-protocol-core",
+        by: &["stentor-gateway"],
+        tests_of: &[],
+        why: "packets of devices are read where their connections are",
+    },
+    Owned {
         library: "mdns-sd",
         by: &["stentor-server"],
         tests_of: &[],

@@ -192,13 +192,22 @@ pub struct Draft {
     pub created_at: Timestamp,
     /// When it begins.
     pub due_at: Timestamp,
+    /// What devices of the gateway get in its own words, as the text of a JSON object.
+    pub gateway: Option<&'static str>,
 }
 
 impl Draft {
     /// Starts a message that is due at once and lives long.
     #[must_use]
     pub const fn to(target: Target) -> Self {
-        Self { target, ttl_seconds: 86_400, collapse_key: None, created_at: at(0), due_at: at(0) }
+        Self {
+            target,
+            ttl_seconds: 86_400,
+            collapse_key: None,
+            created_at: at(0),
+            due_at: at(0),
+            gateway: None,
+        }
     }
 
     /// Gives it a life.
@@ -230,14 +239,23 @@ impl Draft {
         self
     }
 
+    /// Gives it an override for devices of the gateway.
+    #[must_use]
+    pub const fn for_gateway(mut self, fields: &'static str) -> Self {
+        self.gateway = Some(fields);
+        self
+    }
+
     /// Makes the message.
     #[must_use]
     pub fn message(self, app: AppId, id: u64) -> Message {
         let notification = Some(Notification { title: Some("Hello".to_owned()), ..Notification::default() });
         let key = self.collapse_key.map(|key| CollapseKey::new(key).expect("a collapse key"));
+        let fields = self.gateway.map(|fields| serde_json::from_str(fields).expect("an object"));
+        let overrides = fields.map(|fields| (ProviderKind::Gateway, fields)).into_iter().collect();
         let spec = MessageSpec {
             target: self.target,
-            content: Content { notification, ..Content::default() },
+            content: Content { notification, overrides, ..Content::default() },
             priority: Priority::High,
             ttl: Ttl::from_seconds(self.ttl_seconds).expect("a ttl"),
             collapse_key: key,

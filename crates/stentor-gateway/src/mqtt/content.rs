@@ -1,0 +1,103 @@
+//! A message of the app, as a device of MQTT gets it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stentor_core::device::ProviderKind;
+use stentor_core::message::{Message, Notification, Priority};
+use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
+
+use super::subscriptions::{DELETED_TOPIC, DEVICE_TOPIC, TOPIC_PREFIX};
+
+/// What a payload is, for MQTT 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MqttPayloadKind {
+    /// A JSON object.
+    Json,
+    /// Bytes of the app's own.
+    Raw,
+}
+
+/// One PUBLISH to a device, but for its QoS.
+#[derive(Debug)]
+pub(super) struct MqttDelivery {
+    pub(super) topic: String,
+    pub(super) payload: Vec<u8>,
+    pub(super) kind: MqttPayloadKind,
+    /// The life that is left, in seconds; `None` for what has no end.
+    pub(super) expiry_seconds: Option<u32>,
+    /// The message's id.
+    pub(super) message_id: Option<String>,
+    /// Whether it is the last state of its topic, given to a new subscription.
+    pub(super) is_retained: bool,
+}
+
+/// The payload of a message that is not raw.
+#[derive(Serialize)]
+struct MqttMessageRecord<'a> {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notification: Option<&'a Notification>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    data: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collapse_key: Option<&'a str>,
+    priority: Priority,
+    /// In milliseconds since 1970.
+    sent_at: i64,
+}
+
+/// Writes a message as it is given to a device.
+pub(super) fn delivery_of(message: &Message, now: Timestamp) -> MqttDelivery {
+    let topic = match &message.spec.target {
+        Target::Topic(name) => format!("{TOPIC_PREFIX}{}", name.as_str()),
+        _ => DEVICE_TOPIC.to_owned(),
+    };
+    let (payload, kind) = match raw_of(message) {
+        Some(raw) => (raw, MqttPayloadKind::Raw),
+        None => (json_of(message), MqttPayloadKind::Json),
+    };
+    let expiry_seconds = u32::try_from(message.remaining_ttl(now).as_seconds()).ok();
+    let message_id = Some(message.id.to_string());
+    MqttDelivery { topic, payload, kind, expiry_seconds, message_id, is_retained: false }
+}
+
+/// Writes that so many messages were deleted.
+pub(super) fn deletion_of(count: usize) -> MqttDelivery {
+    MqttDelivery {
+        topic: DELETED_TOPIC.to_owned(),
+        payload: serde_json::json!({ "deleted": count }).to_string().into_bytes(),
+        kind: MqttPayloadKind::Json,
+        expiry_seconds: None,
+        message_id: None,
+        is_retained: false,
+    }
+}
+
+/// Returns whether the app wants new subscriptions of its topic to get a message for as long as it lives.
+pub(super) fn is_retained(message: &Message) -> bool {
+    let field = message.spec.content.overrides.get(&ProviderKind::Gateway).and_then(|own| own.get("retain"));
+    field.and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn raw_of(message: &Message) -> Option<Vec<u8>> {
+    let own = message.spec.content.overrides.get(&ProviderKind::Gateway)?;
+    STANDARD.decode(own.get("raw")?.as_str()?).ok()
+}
+
+fn json_of(message: &Message) -> Vec<u8> {
+    let spec = &message.spec;
+    let record = MqttMessageRecord {
+        id: message.id.to_string(),
+        notification: spec.content.notification.as_ref(),
+        data: &spec.content.data,
+        collapse_key: spec.collapse_key.as_ref().map(|key| key.as_str()),
+        priority: spec.priority,
+        sent_at: message.created_at.as_millis(),
+    };
+    // Text under text: that can always be written.
+    serde_json::to_vec(&record).unwrap_or_default()
+}

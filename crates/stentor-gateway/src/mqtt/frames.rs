@@ -1,0 +1,129 @@
+//! Packets out of bytes, and what they ask for.
+
+mod v3;
+mod v5;
+
+use mqtt_protocol_core::mqtt::common::Cursor;
+use mqtt_protocol_core::mqtt::connection::{PacketBuildResult, PacketBuilder, PacketData, RawPacket};
+use mqtt_protocol_core::mqtt::result_code::{DisconnectReasonCode, MqttError};
+
+use super::fault::MqttFault;
+use super::request::{MqttRequest, MqttVersion};
+
+const CONNECT: u8 = 1;
+const PUBLISH: u8 = 3;
+const PUBACK: u8 = 4;
+const SUBSCRIBE: u8 = 8;
+const UNSUBSCRIBE: u8 = 10;
+const PINGREQ: u8 = 12;
+const DISCONNECT: u8 = 14;
+/// Where the version is in a CONNECT whose protocol's name is `MQTT`.
+const VERSION_AT_BYTE: usize = 6;
+
+/// Makes requests of bytes that come in any pieces. It holds no more than one packet and what came behind it.
+pub(super) struct MqttReader {
+    builder: PacketBuilder,
+    version: Option<MqttVersion>,
+    input: Vec<u8>,
+    read_bytes: usize,
+}
+
+impl MqttReader {
+    /// Starts before the first packet, which may have so many bytes.
+    pub(super) fn new(packet_max_bytes: u32) -> Self {
+        let builder = PacketBuilder::with_maximum_packet_size(packet_max_bytes);
+        Self { builder, version: None, input: Vec::new(), read_bytes: 0 }
+    }
+
+    /// Sets how many bytes the packets from the next one on may have.
+    pub(super) fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
+        self.builder.set_maximum_packet_size(packet_max_bytes);
+    }
+
+    /// Returns the version; `None` before a CONNECT told it.
+    pub(super) const fn version(&self) -> Option<MqttVersion> {
+        self.version
+    }
+
+    /// Takes what came.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Returns the next request; `None` when more bytes are needed.
+    pub(super) fn next(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
+        while let Some(rest) = self.input.get(self.read_bytes..).filter(|rest| !rest.is_empty()) {
+            let mut cursor = Cursor::new(rest);
+            let built = self.builder.feed(&mut cursor);
+            self.read_bytes += usize::try_from(cursor.position()).unwrap_or(usize::MAX);
+            match built {
+                PacketBuildResult::Complete(packet) => return self.read(&packet).map(Some),
+                PacketBuildResult::Error(error) => return Err(MqttFault::unreadable(error)),
+                PacketBuildResult::Incomplete => {}
+            }
+        }
+        // A connection that is idle has no buffer.
+        (self.input, self.read_bytes) = (Vec::new(), 0);
+        Ok(None)
+    }
+
+    fn read(&mut self, packet: &RawPacket) -> Result<MqttRequest, MqttFault> {
+        check_flags(packet)?;
+        let is_first = self.version.is_none();
+        if is_first != (packet.packet_type() == CONNECT) {
+            return Err(MqttFault::protocol("a CONNECT comes first, and once"));
+        }
+        if is_first {
+            self.version = Some(version_of(packet)?);
+        }
+        let read = match self.version {
+            Some(MqttVersion::V5) => v5::read(packet)?,
+            Some(MqttVersion::V3) | None => v3::read(packet)?,
+        };
+        read.map_err(MqttFault::unreadable)
+    }
+}
+
+/// Checks the reserved bits of the first byte, which the library leaves to its user (2.2.2 of MQTT 3.1.1, 2.1.3 of MQTT 5).
+fn check_flags(packet: &RawPacket) -> Result<(), MqttFault> {
+    let expected = match packet.packet_type() {
+        PUBLISH => return Ok(()),
+        SUBSCRIBE | UNSUBSCRIBE => 2,
+        _ => 0,
+    };
+    match packet.flags() == expected {
+        true => Ok(()),
+        false => Err(MqttFault::unreadable(MqttError::MalformedPacket)),
+    }
+}
+
+fn version_of(packet: &RawPacket) -> Result<MqttVersion, MqttFault> {
+    match packet.data_as_slice().get(VERSION_AT_BYTE) {
+        Some(4) => Ok(MqttVersion::V3),
+        Some(5) => Ok(MqttVersion::V5),
+        _ => Err(MqttFault::new(
+            DisconnectReasonCode::ImplementationSpecificError,
+            "MQTT 3.1.1 and 5 are spoken here",
+        )),
+    }
+}
+
+/// The bytes of a PUBLISH, which the library shares instead of copying.
+fn shared(packet: &RawPacket) -> Result<mqtt_protocol_core::mqtt::Arc<[u8]>, MqttError> {
+    match &packet.data {
+        PacketData::Publish(bytes) => Ok(bytes.clone()),
+        PacketData::Normal(_) => Err(MqttError::MalformedPacket),
+    }
+}
+
+/// Returns the number that a packet is acknowledged by, which is never zero.
+fn numbered(packet_id: u16) -> Result<u16, MqttError> {
+    if packet_id == 0 { Err(MqttError::ProtocolError) } else { Ok(packet_id) }
+}
+
+const fn not_for_us() -> MqttFault {
+    MqttFault::protocol("such a packet is not a client's, or belongs to QoS 2")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Packets of MQTT 3.1.1.
+
+use mqtt_protocol_core::mqtt::connection::RawPacket;
+use mqtt_protocol_core::mqtt::packet::v3_1_1::{Connect, Puback, Publish, Subscribe, Unsubscribe};
+use mqtt_protocol_core::mqtt::result_code::MqttError;
+
+use super::super::fault::MqttFault;
+use super::super::request::{MqttConnect, MqttPublish, MqttRequest, MqttVersion, MqttWill};
+use super::{
+    CONNECT, DISCONNECT, PINGREQ, PUBACK, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, not_for_us, numbered, shared,
+};
+
+type Read = Result<MqttRequest, MqttError>;
+
+/// Reads a packet whole.
+pub(super) fn read(packet: &RawPacket) -> Result<Read, MqttFault> {
+    Ok(match packet.packet_type() {
+        CONNECT => packet.parse_exact(Connect::parse).map(|packet| connect(&packet)),
+        PUBLISH => publish(packet),
+        PUBACK => packet.parse_exact(Puback::parse).map(|packet| MqttRequest::Puback(packet.packet_id())),
+        SUBSCRIBE => packet.parse_exact(Subscribe::parse).and_then(|packet| subscribe(&packet)),
+        UNSUBSCRIBE => packet.parse_exact(Unsubscribe::parse).and_then(|packet| unsubscribe(&packet)),
+        PINGREQ => empty(packet, MqttRequest::Ping),
+        DISCONNECT => empty(packet, MqttRequest::Disconnect { with_will: false, forgets: false }),
+        _ => return Err(not_for_us()),
+    })
+}
+
+fn empty(packet: &RawPacket, request: MqttRequest) -> Read {
+    if packet.remaining_length() == 0 { Ok(request) } else { Err(MqttError::MalformedPacket) }
+}
+
+fn connect(packet: &Connect) -> MqttRequest {
+    let secret = packet.password().map(|secret| String::from_utf8_lossy(secret).into_owned().into());
+    MqttRequest::Connect(Box::new(MqttConnect {
+        version: MqttVersion::V3,
+        client_id: packet.client_id().to_owned(),
+        is_clean: packet.clean_session(),
+        is_kept: !packet.clean_session(),
+        keep_alive_seconds: packet.keep_alive(),
+        token: packet.user_name().map(str::to_owned),
+        secret,
+        will: will(packet),
+        receive_max_count: u16::MAX,
+        packet_max_bytes: u32::MAX,
+        has_method: false,
+    }))
+}
+
+fn will(packet: &Connect) -> Option<MqttWill> {
+    let publish = MqttPublish {
+        topic: packet.will_topic()?.to_owned(),
+        payload: packet.will_payload()?.to_vec(),
+        qos: 0,
+        packet_id: 0,
+        expiry_seconds: None,
+        key: None,
+    };
+    Some(MqttWill { publish, delay_seconds: 0 })
+}
+
+fn publish(packet: &RawPacket) -> Read {
+    let (packet, _) = Publish::parse(packet.flags(), shared(packet)?)?;
+    Ok(MqttRequest::Publish(Box::new(MqttPublish {
+        topic: packet.topic_name().to_owned(),
+        payload: packet.payload().as_slice().to_vec(),
+        qos: packet.qos() as u8,
+        packet_id: packet.packet_id().unwrap_or_default(),
+        expiry_seconds: None,
+        key: None,
+    })))
+}
+
+fn subscribe(packet: &Subscribe) -> Read {
+    let entry = |entry: &mqtt_protocol_core::mqtt::packet::SubEntry| {
+        (entry.topic_filter().to_owned(), entry.sub_opts().qos() as u8)
+    };
+    let packet_id = numbered(packet.packet_id())?;
+    Ok(MqttRequest::Subscribe { packet_id, filters: packet.entries().iter().map(entry).collect() })
+}
+
+fn unsubscribe(packet: &Unsubscribe) -> Read {
+    let filters = packet.entries().iter().map(|filter| filter.as_str().to_owned()).collect();
+    Ok(MqttRequest::Unsubscribe { packet_id: numbered(packet.packet_id())?, filters })
+}

@@ -1,0 +1,181 @@
+//! The login of a device.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mqtt_protocol_core::mqtt::result_code::{ConnectReasonCode, DisconnectReasonCode};
+use rand::Rng;
+use secrecy::ExposeSecret;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Duration;
+
+use super::fault::{MqttEnd, MqttFault};
+use super::limits::{CLIENT_ID_MAX_BYTES, MqttLimits};
+use super::link::MqttLink;
+use super::request::{MqttConnect, MqttRequest, MqttVersion, MqttWill};
+use super::session_record;
+use super::upstream::draft_of;
+use super::writer::MqttAdmission;
+use crate::gateway::{Gateway, LoginError};
+use crate::identity::DeviceIdentity;
+
+/// Random bytes of a client id that we assign.
+const CLIENT_ID_BYTES: usize = 12;
+
+/// What a login is refused with.
+type Refused = (ConnectReasonCode, &'static str);
+
+/// A device that is let in.
+pub(super) struct MqttEntrance {
+    pub(super) identity: DeviceIdentity,
+    pub(super) client_id: String,
+    pub(super) is_kept: bool,
+    pub(super) is_resumed: bool,
+    pub(super) will: Option<MqttWill>,
+    pub(super) window: usize,
+    pub(super) packet_max_bytes: u32,
+    /// After so much silence the device counts as gone.
+    pub(super) silence_max: Duration,
+}
+
+/// Waits for the login and answers it; `None` when the connection is over.
+pub(super) async fn enter<S: AsyncRead + AsyncWrite + Unpin>(
+    gateway: &Gateway,
+    link: &mut MqttLink<S>,
+    limits: &MqttLimits,
+) -> Option<Box<MqttEntrance>> {
+    let stopping = link.stopping.clone();
+    let login = async {
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => None,
+            entrance = answer(gateway, link, limits) => entrance,
+        }
+    };
+    // Also what the store and the answer take counts, so that no connection without a login lasts.
+    let login: std::pin::Pin<Box<_>> = Box::pin(tokio::time::timeout(limits.login_timeout, login));
+    login.await.ok().flatten()
+}
+
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    gateway: &Gateway,
+    link: &mut MqttLink<S>,
+    limits: &MqttLimits,
+) -> Option<Box<MqttEntrance>> {
+    let admitted = match link.request().await {
+        Ok(MqttRequest::Connect(connect)) => {
+            link.writer.set_version(connect.version);
+            admit(gateway, link, *connect, limits).await
+        }
+        Ok(_) => return None,
+        Err(end) => {
+            refuse_unreadable(link, end);
+            let _last_words = link.flush().await;
+            return None;
+        }
+    };
+    if let Err((code, text)) = &admitted {
+        link.writer.refuse(*code, text);
+    }
+    link.flush().await.ok()?;
+    link.reader.set_packet_max_bytes(limits.packet_max_bytes);
+    admitted.ok().map(Box::new)
+}
+
+/// Answers what is no login, as far as the versions have an answer.
+fn refuse_unreadable<S: AsyncRead + AsyncWrite + Unpin>(link: &mut MqttLink<S>, end: MqttEnd) {
+    let MqttEnd::Fault(MqttFault { code, text }) = end else { return };
+    match link.reader.version() {
+        Some(MqttVersion::V5) => {
+            link.writer.set_version(MqttVersion::V5);
+            let code = match code {
+                DisconnectReasonCode::PacketTooLarge => ConnectReasonCode::PacketTooLarge,
+                DisconnectReasonCode::ProtocolError => ConnectReasonCode::ProtocolError,
+                _ => ConnectReasonCode::MalformedPacket,
+            };
+            link.writer.refuse(code, text);
+        }
+        None if code == DisconnectReasonCode::ImplementationSpecificError => link.writer.refuse_version(),
+        Some(MqttVersion::V3) | None => {}
+    }
+}
+
+async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
+    gateway: &Gateway,
+    link: &mut MqttLink<S>,
+    connect: MqttConnect,
+    limits: &MqttLimits,
+) -> Result<MqttEntrance, Refused> {
+    check(&connect)?;
+    let identity = login(gateway, &connect).await?;
+    let assigned = connect.client_id.is_empty().then(new_client_id);
+    let client_id = assigned.clone().unwrap_or_else(|| connect.client_id.clone());
+    let begun = session_record::begin(gateway, identity, &client_id, connect.is_clean, connect.is_kept).await;
+    let is_resumed = begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
+    let (told, silence_max) = keep_alive(&connect, limits);
+    link.writer.admit(&MqttAdmission {
+        is_resumed,
+        is_kept: connect.is_kept,
+        assigned: assigned.as_deref(),
+        keep_alive_seconds: told,
+        packet_max_bytes: limits.packet_max_bytes,
+    });
+    Ok(MqttEntrance {
+        identity,
+        client_id,
+        is_kept: connect.is_kept,
+        is_resumed,
+        will: connect.will,
+        window: usize::from(connect.receive_max_count.min(limits.window_max_count)),
+        packet_max_bytes: connect.packet_max_bytes,
+        silence_max,
+    })
+}
+
+/// Checks what needs no look-up.
+fn check(connect: &MqttConnect) -> Result<(), Refused> {
+    if connect.has_method {
+        let text = "log in with the device's token as user name and its secret as password";
+        return Err((ConnectReasonCode::BadAuthenticationMethod, text));
+    }
+    // A session without a name could not be found again (3.1.3-8 of MQTT 3.1.1).
+    let is_nameless = connect.client_id.is_empty() && connect.version == MqttVersion::V3 && connect.is_kept;
+    if is_nameless || connect.client_id.len() > CLIENT_ID_MAX_BYTES {
+        return Err((ConnectReasonCode::ClientIdentifierNotValid, "a client id has 1 to 256 bytes"));
+    }
+    if connect.will.as_ref().is_some_and(|will| draft_of(&will.publish).is_none()) {
+        return Err((ConnectReasonCode::TopicNameInvalid, "a will is published to upstream/..."));
+    }
+    Ok(())
+}
+
+async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentity, Refused> {
+    let (Some(token), Some(secret)) = (&connect.token, &connect.secret) else {
+        let text = "the user name is the device's token, and the password its secret";
+        return Err((ConnectReasonCode::NotAuthorized, text));
+    };
+    match gateway.login(token, secret.expose_secret()).await {
+        Ok(identity) => Ok(identity),
+        Err(LoginError::Refused) => {
+            Err((ConnectReasonCode::BadUserNameOrPassword, "the token or the secret is wrong"))
+        }
+        Err(LoginError::Store(_)) => Err((ConnectReasonCode::ServerUnavailable, "the store is unavailable")),
+    }
+}
+
+/// Returns the keep alive that the device is told in place of its own, and how long it may be silent: one and a half times the
+/// keep alive (3.1.2.10 of both versions).
+fn keep_alive(connect: &MqttConnect, limits: &MqttLimits) -> (Option<u16>, Duration) {
+    let wanted = connect.keep_alive_seconds;
+    let is_too_long = wanted == 0 || wanted > limits.keep_alive_max_seconds;
+    let told = (connect.version == MqttVersion::V5 && is_too_long).then_some(limits.keep_alive_max_seconds);
+    let seconds = told.unwrap_or(wanted);
+    let silence_max =
+        if seconds == 0 { limits.silence_max } else { Duration::from_millis(u64::from(seconds) * 1_500) };
+    (told, silence_max)
+}
+
+fn new_client_id() -> String {
+    let mut bytes = [0_u8; CLIENT_ID_BYTES];
+    rand::rng().fill_bytes(&mut bytes);
+    format!("stentor-{}", URL_SAFE_NO_PAD.encode(bytes))
+}

@@ -1,0 +1,175 @@
+//! What a device asks for.
+
+use mqtt_protocol_core::mqtt::result_code::{
+    DisconnectReasonCode, PubackReasonCode, SubackReasonCode, UnsubackReasonCode,
+};
+use stentor_core::name::TopicName;
+use stentor_core::ports::store::StoreError;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::super::content::delivery_of;
+use super::super::fault::{MqttEnd, MqttFault};
+use super::super::limits::FILTERS_PER_PACKET_MAX_COUNT;
+use super::super::request::{MqttPublish, MqttRequest, MqttVersion};
+use super::super::retained::retained_of;
+use super::super::subscriptions::MqttFilter;
+use super::super::upstream::draft_of;
+use super::MqttSession;
+use crate::upstream::UpstreamError;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
+    /// Answers one request; what is to be written is gathered.
+    pub(super) async fn answer(&mut self, request: MqttRequest) -> Result<(), MqttEnd> {
+        match request {
+            MqttRequest::Connect(_) => return Err(MqttFault::protocol("a CONNECT comes once").into()),
+            MqttRequest::Publish(publish) => self.keep(publish.checked()?).await?,
+            MqttRequest::Puback(packet_id) => self.acknowledged(packet_id),
+            MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await,
+            MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
+            MqttRequest::Ping => self.link.writer.pong(),
+            MqttRequest::Disconnect { with_will, forgets } => {
+                return Err(MqttEnd::Left { with_will, forgets });
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a message of the device; it is acknowledged when it is on disk.
+    async fn keep(&mut self, publish: MqttPublish) -> Result<(), MqttEnd> {
+        let Some(draft) = draft_of(&publish) else {
+            let fault =
+                MqttFault::new(DisconnectReasonCode::TopicNameInvalid, "a device publishes to upstream/...");
+            return self.refuse(&publish, PubackReasonCode::TopicNameInvalid, Some(fault));
+        };
+        match self.gateway.keep_upstream(self.entrance.identity, draft).await {
+            Ok(_) if publish.qos > 0 => {
+                self.link.writer.confirm(publish.packet_id, PubackReasonCode::Success);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(UpstreamError::Invalid(_)) => {
+                let fault = MqttFault::new(
+                    DisconnectReasonCode::PayloadFormatInvalid,
+                    "the message is too large, or its message_id is not visible ASCII of at most 100 bytes",
+                );
+                self.refuse(&publish, PubackReasonCode::PayloadFormatInvalid, Some(fault))
+            }
+            Err(UpstreamError::Store(StoreError::LimitReached(_))) => {
+                let fault = MqttFault::new(
+                    DisconnectReasonCode::QuotaExceeded,
+                    "too many messages of the device wait for its app",
+                );
+                let fault = (publish.qos > 0).then_some(fault);
+                self.refuse(&publish, PubackReasonCode::QuotaExceeded, fault)
+            }
+            // Not acknowledged, so that it comes again.
+            Err(UpstreamError::Store(_)) => {
+                Err(MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable").into())
+            }
+        }
+    }
+
+    /// Refuses a message: by its acknowledgement where that can say it, else with the connection, or not at all without a fault.
+    fn refuse(
+        &mut self,
+        publish: &MqttPublish,
+        code: PubackReasonCode,
+        fault: Option<MqttFault>,
+    ) -> Result<(), MqttEnd> {
+        if publish.qos > 0 && self.link.reader.version() == Some(MqttVersion::V5) {
+            self.link.writer.confirm(publish.packet_id, code);
+            return Ok(());
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    async fn subscribe(&mut self, packet_id: u16, filters: Vec<(String, u8)>) {
+        let was_open = self.subscriptions.is_open();
+        let (mut codes, mut new_topics) = (Vec::with_capacity(filters.len()), Vec::new());
+        for (place, (filter, qos)) in filters.iter().enumerate() {
+            codes.push(match place < FILTERS_PER_PACKET_MAX_COUNT {
+                true => self.subscribe_one(filter, *qos, &mut new_topics).await,
+                false => SubackReasonCode::QuotaExceeded,
+            });
+        }
+        self.link.writer.subscribed(packet_id, codes);
+        for topic in new_topics {
+            self.give_retained(&topic).await;
+        }
+        if !was_open && self.subscriptions.is_open() {
+            self.open_mailbox();
+        }
+    }
+
+    async fn subscribe_one(
+        &mut self,
+        filter: &str,
+        qos: u8,
+        new_topics: &mut Vec<TopicName>,
+    ) -> SubackReasonCode {
+        let meant = match MqttFilter::read(filter) {
+            Ok(meant) => meant,
+            Err(code) => return code,
+        };
+        let qos = qos.min(1);
+        if let MqttFilter::Topic(topic) = meant {
+            let identity = self.entrance.identity;
+            match self.gateway.store().subscribe(identity.app, &topic, &[identity.device]).await {
+                Ok(change) if change.changed > 0 => new_topics.push(topic),
+                Ok(_) => {}
+                Err(error) => return suback_code(&error),
+            }
+        }
+        if !self.subscriptions.add(filter, qos, self.limits.filters_max_count) {
+            return SubackReasonCode::QuotaExceeded;
+        }
+        if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
+    }
+
+    /// Gives the last state of a topic to a device that has just subscribed to it.
+    async fn give_retained(&mut self, topic: &TopicName) {
+        match retained_of(self.gateway, self.entrance.identity.app, topic).await {
+            Ok(Some(message)) => {
+                let now = self.gateway.clock().now();
+                let mut delivery = delivery_of(&message, now);
+                delivery.is_retained = true;
+                self.write_unnumbered(&delivery);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the last state of a topic could not be looked up"),
+        }
+    }
+
+    async fn unsubscribe(&mut self, packet_id: u16, filters: Vec<String>) {
+        let mut codes = Vec::with_capacity(filters.len());
+        for (place, filter) in filters.iter().enumerate() {
+            codes.push(match place < FILTERS_PER_PACKET_MAX_COUNT {
+                true => self.unsubscribe_one(filter).await,
+                false => UnsubackReasonCode::ImplementationSpecificError,
+            });
+        }
+        self.link.writer.unsubscribed(packet_id, codes);
+    }
+
+    async fn unsubscribe_one(&mut self, filter: &str) -> UnsubackReasonCode {
+        let mut was_there = false;
+        if let Ok(MqttFilter::Topic(topic)) = MqttFilter::read(filter) {
+            let identity = self.entrance.identity;
+            match self.gateway.store().unsubscribe(identity.app, &topic, &[identity.device]).await {
+                Ok(change) => was_there = change.changed > 0,
+                Err(StoreError::NotFound(_)) => {}
+                Err(_) => return UnsubackReasonCode::ImplementationSpecificError,
+            }
+        }
+        was_there |= self.subscriptions.remove(filter);
+        if was_there { UnsubackReasonCode::Success } else { UnsubackReasonCode::NoSubscriptionExisted }
+    }
+}
+
+const fn suback_code(error: &StoreError) -> SubackReasonCode {
+    match error {
+        StoreError::LimitReached(_) => SubackReasonCode::QuotaExceeded,
+        StoreError::NotFound(_) => SubackReasonCode::NotAuthorized,
+        _ => SubackReasonCode::ImplementationSpecificError,
+    }
+}

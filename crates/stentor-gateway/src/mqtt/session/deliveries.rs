@@ -1,0 +1,81 @@
+//! What a device is given.
+
+use stentor_core::id::MessageId;
+use stentor_core::outcome::Reason;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::super::content::{MqttDelivery, deletion_of, delivery_of};
+use super::super::fault::MqttEnd;
+use super::super::limits::WRITE_BYTES;
+use super::MqttSession;
+use crate::delivery::PendingMessage;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
+    /// Writes messages, and confirms those of QoS 0 when they are written.
+    pub(super) async fn give(&mut self, messages: Vec<PendingMessage>) -> Result<(), MqttEnd> {
+        let mut unacknowledged = Vec::new();
+        for one in &messages {
+            self.write_delivery(one, &mut unacknowledged);
+            if self.link.writer.waiting_bytes() >= WRITE_BYTES {
+                self.hand_over(&mut unacknowledged).await?;
+            }
+        }
+        self.hand_over(&mut unacknowledged).await
+    }
+
+    fn write_delivery(&mut self, one: &PendingMessage, unacknowledged: &mut Vec<MessageId>) {
+        let (id, now) = (one.message.id, self.gateway.clock().now());
+        let delivery = delivery_of(&one.message, now);
+        let is_acknowledged = self.subscriptions.qos(&delivery.topic) > 0;
+        let packet_id = is_acknowledged.then(|| self.new_packet_id());
+        if !self.link.writer.publish(&delivery, packet_id, self.entrance.packet_max_bytes) {
+            // It would never fit: the device has said so (3.1.2.11.4 of MQTT 5).
+            self.session.give_up(&[id], Reason::PayloadTooLarge);
+            return;
+        }
+        match packet_id {
+            Some(packet_id) => self.flight.push((packet_id, id)),
+            None => unacknowledged.push(id),
+        }
+    }
+
+    /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
+    async fn hand_over(&mut self, unacknowledged: &mut Vec<MessageId>) -> Result<(), MqttEnd> {
+        self.link.flush().await?;
+        self.session.confirm(unacknowledged);
+        unacknowledged.clear();
+        Ok(())
+    }
+
+    /// Writes to the device that messages were deleted.
+    pub(super) async fn tell_deleted(&mut self, count: usize) -> Result<(), MqttEnd> {
+        self.write_unnumbered(&deletion_of(count));
+        self.link.flush().await
+    }
+
+    /// Writes what has no place in the ledger, with QoS 0; what does not fit is left out.
+    pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery) {
+        let _is_written = self.link.writer.publish(delivery, None, self.entrance.packet_max_bytes);
+    }
+
+    /// Notes that the device has got a delivery. With any reason code: it may not be sent again (4.3.2 of MQTT 5).
+    pub(super) fn acknowledged(&mut self, packet_id: u16) {
+        if let Some(place) = self.flight.iter().position(|(known, _)| *known == packet_id) {
+            let (_, message) = self.flight.swap_remove(place);
+            self.session.confirm(&[message]);
+        }
+        if self.flight.is_empty() {
+            self.flight = Vec::new();
+        }
+    }
+
+    fn new_packet_id(&mut self) -> u16 {
+        // No more are taken than the window has places, so that one is free.
+        loop {
+            self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
+            if !self.flight.iter().any(|(known, _)| *known == self.last_packet_id) {
+                return self.last_packet_id;
+            }
+        }
+    }
+}

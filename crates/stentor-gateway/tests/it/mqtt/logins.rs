@@ -1,0 +1,161 @@
+//! Who is let in, and how connections end.
+
+use std::time::Duration;
+
+use stentor_gateway::mqtt::MqttLimits;
+
+use super::client::{CONNACK, Hello, MqttClient, packet};
+use crate::room::{Room, to};
+
+const VERSIONS: [(u8, u8, u8, u8); 2] = [(4, 4, 5, 2), (5, 0x86, 0x87, 0x85)];
+
+#[tokio::test]
+async fn a_wrong_token_or_secret_is_refused_and_so_is_a_login_without() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    for (version, wrong, missing, _) in VERSIONS {
+        let right = Hello::new(version, &credentials);
+        let refused = [
+            (Hello { secret: Some("wrong".to_owned()), ..right.clone() }, wrong),
+            (Hello { token: Some("wrong".to_owned()), ..right.clone() }, wrong),
+            (Hello { token: None, secret: None, ..right.clone() }, missing),
+            (Hello { secret: None, ..right.clone() }, missing),
+        ];
+        for (hello, code) in refused {
+            let (mut client, connack) = MqttClient::hello(&room, &hello).await;
+            assert_eq!(connack[..2], [0, code], "version {version}");
+            assert_eq!(client.packet().await, None);
+        }
+    }
+    assert_eq!(room.gateway.stats().refused_logins, 4);
+}
+
+#[tokio::test]
+async fn a_client_without_a_name_gets_one_where_its_version_can_say_it() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let nameless = |version| Hello { client_id: String::new(), ..Hello::new(version, &credentials) };
+    let (_, connack) = MqttClient::hello(&room, &nameless(5)).await;
+    let assigned = connack.windows(8).any(|part| part == b"stentor-");
+    assert!(connack[1] == 0 && assigned, "{connack:?}");
+    assert_eq!(MqttClient::hello(&room, &nameless(4)).await.1, [0, 0]);
+    let (_, connack) = MqttClient::hello(&room, &nameless(4).kept()).await;
+    assert_eq!(connack, [0, 2], "a session without a name could not be found again");
+}
+
+#[tokio::test]
+async fn a_session_is_present_when_the_client_was_here_and_wants_it_back() {
+    let room = Room::new().await;
+    for version in [4, 5] {
+        let (identity, credentials) = room.device().await;
+        let hello = Hello::new(version, &credentials).kept();
+        assert_eq!(MqttClient::hello(&room, &hello).await.1[..2], [0, 0]);
+        let message = room.send(to(&[identity.device])).await;
+        let (mut client, connack) = MqttClient::hello(&room, &hello).await;
+        assert_eq!(connack[..2], [1, 0], "version {version}");
+        assert_eq!(client.given().await.field("id"), message.to_string(), "without another SUBSCRIBE");
+        let stranger = Hello { client_id: "other".to_owned(), ..hello.clone() };
+        assert_eq!(MqttClient::hello(&room, &stranger).await.1[..2], [0, 0]);
+        assert_eq!(MqttClient::hello(&room, &stranger).await.1[..2], [1, 0]);
+        let clean = Hello { client_id: "other".to_owned(), ..Hello::new(version, &credentials) };
+        assert_eq!(MqttClient::hello(&room, &clean).await.1[..2], [0, 0], "a clean start");
+        assert_eq!(MqttClient::hello(&room, &stranger).await.1[..2], [0, 0], "it has forgotten the session");
+    }
+}
+
+#[tokio::test]
+async fn a_second_connection_takes_the_session_over_and_the_first_is_told() {
+    let room = Room::new().await;
+    for version in [4, 5] {
+        let (_, credentials, mut first) = MqttClient::device(&room, version).await;
+        let (mut second, _) = MqttClient::hello(&room, &Hello::new(version, &credentials)).await;
+        first.ends_with(0x8E).await;
+        second.ping().await;
+    }
+}
+
+#[tokio::test]
+async fn a_device_that_is_removed_and_a_server_that_stops_say_so() {
+    let room = Room::new().await;
+    for version in [4, 5] {
+        let (identity, _, mut client) = MqttClient::device(&room, version).await;
+        client.ping().await;
+        room.gateway.withdraw(identity).await.expect("removed");
+        client.ends_with(0x98).await;
+        let (_, _, mut client) = MqttClient::device(&room, version).await;
+        client.stopping.cancel();
+        client.ends_with(0x8B).await;
+        client.server.await.expect("over");
+    }
+}
+
+#[tokio::test]
+async fn another_version_is_told_which_ones_are_spoken() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    for version in [3, 6] {
+        let hello = Hello { version, ..Hello::new(4, &credentials) };
+        let (mut client, connack) = MqttClient::hello(&room, &hello).await;
+        assert_eq!(connack, [0, 1]);
+        assert_eq!(client.packet().await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_log_in_is_cut_off() {
+    let room = Room::new().await;
+    let login_timeout = Duration::from_secs(3);
+    let limits = MqttLimits { login_timeout, ..MqttLimits::default() };
+    let began = tokio::time::Instant::now();
+    let mut silent = MqttClient::open(&room, 4, limits);
+    let mut slow = MqttClient::open(&room, 4, limits);
+    slow.say(&[0x10, 0x20, 0, 4]).await;
+    assert_eq!((silent.packet().await, slow.packet().await), (None, None));
+    assert_eq!(began.elapsed(), login_timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_is_silent_for_one_and_a_half_keep_alives_is_cut_off() {
+    let room = Room::new().await;
+    for version in [4, 5] {
+        let (_, credentials) = room.device().await;
+        let hello = Hello { keep_alive_seconds: 10, ..Hello::new(version, &credentials) };
+        let (mut client, _) = MqttClient::hello(&room, &hello).await;
+        tokio::time::advance(Duration::from_secs(14)).await;
+        client.ping().await;
+        let pinged = tokio::time::Instant::now();
+        client.ends_with(0x8D).await;
+        let silence = pinged.elapsed().as_millis();
+        assert!((15_000..15_010).contains(&silence), "{silence} ms");
+    }
+}
+
+#[tokio::test]
+async fn a_device_without_a_keep_alive_is_given_one() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let hello = Hello { keep_alive_seconds: 0, ..Hello::new(5, &credentials) };
+    let (_, connack) = MqttClient::hello(&room, &hello).await;
+    let server_keep_alive = [19, 0x07, 0x08];
+    assert!(connack.windows(3).any(|part| part == server_keep_alive), "{connack:?}");
+}
+
+#[tokio::test]
+async fn what_comes_before_a_login_is_not_listened_to() {
+    let room = Room::new().await;
+    for first in [packet(0x82, &[0, 1, 0, 1, b'#', 0]), packet(0xC0, &[]), vec![0xFF, 0xFF, 0xFF, 0xFF, 0xFF]]
+    {
+        let mut client = MqttClient::open(&room, 4, MqttLimits::default());
+        client.say(&first).await;
+        assert_eq!(client.packet().await, None);
+    }
+    let (_, credentials) = room.device().await;
+    let hello = Hello { client_id: "x".repeat(20_000), ..Hello::new(5, &credentials) };
+    let mut client = MqttClient::open(&room, 5, MqttLimits::default());
+    client.say(&hello.bytes()).await;
+    assert_eq!(client.packet().await, None, "too large for a login");
+    let hello = Hello { client_id: "x".repeat(300), ..Hello::new(5, &credentials) };
+    let mut client = MqttClient::open(&room, 5, MqttLimits::default());
+    client.say(&hello.bytes()).await;
+    assert_eq!(client.expect(CONNACK).await[1], 0x85);
+}

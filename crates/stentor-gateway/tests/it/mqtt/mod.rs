@@ -1,0 +1,8 @@
+//! MQTT over connections, with bytes as the standard writes them.
+
+mod client;
+mod deliveries;
+mod judges;
+mod limits;
+mod logins;
+mod upstream;
