@@ -123,7 +123,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
                 tracing::warn!(%error, "a session of MQTT could not be forgotten");
             }
         }
-        if end.leaves_will() {
+        if end.leaves_will() && !stopping.is_cancelled() {
             let MqttEntrance { identity, is_kept, will, .. } = *entrance;
             if let Some(will) = will {
                 // A session that is not kept ends here, and its will does not wait longer than it.
