@@ -66,7 +66,9 @@ impl DeviceSession {
                 SessionStep::End(closed) => return Err(closed),
                 SessionStep::Wait => return Ok(None),
                 SessionStep::LookUp => {
-                    if let Some(deleted) = LookingUp::begin(&self.state).run(&self.gateway).await {
+                    // Apart, so that whoever only waits does not hold the memory of a look-up.
+                    let looking_up = Box::pin(LookingUp::begin(&self.state).run(&self.gateway));
+                    if let Some(deleted) = looking_up.await {
                         return Ok(Some(News::Deleted(deleted)));
                     }
                 }

@@ -142,6 +142,10 @@ fn check(connect: &MqttConnect) -> Result<(), Refused> {
     if is_nameless || connect.client_id.len() > CLIENT_ID_MAX_BYTES {
         return Err((ConnectReasonCode::ClientIdentifierNotValid, "a client id has 1 to 256 bytes"));
     }
+    // 3.2.2.3.4 of MQTT 5; 3.1.1 has no maximum that could be told.
+    if connect.will.as_ref().is_some_and(|will| will.publish.qos > 1) {
+        return Err((ConnectReasonCode::QosNotSupported, "QoS 0 and 1 are supported"));
+    }
     if connect.will.as_ref().is_some_and(|will| draft_of(&will.publish).is_none()) {
         return Err((ConnectReasonCode::TopicNameInvalid, "a will is published to upstream/..."));
     }

@@ -13,7 +13,6 @@ use super::frames::MqttReader;
 use super::limits::{MqttLimits, READ_BYTES};
 use super::request::MqttRequest;
 use super::writer::MqttWriter;
-use crate::session_state::Closed;
 
 /// One connection with what was read and what is to be written; both are empty while it is idle.
 pub(super) struct MqttLink<S> {
@@ -78,7 +77,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
             written = tokio::time::timeout(self.write_timeout, writing) => {
                 written.map_err(|_| MqttEnd::Gone)?.map_err(|_| MqttEnd::Gone)
             }
-            () = self.stopping.cancelled() => Err(MqttEnd::Closed(Closed::Stopping)),
+            // A packet may have been written in part: no word of farewell could be read behind it.
+            () = self.stopping.cancelled() => Err(MqttEnd::Gone),
         }
     }
 

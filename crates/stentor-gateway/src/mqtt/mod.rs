@@ -32,8 +32,10 @@ pub async fn serve<S>(gateway: Gateway, stream: S, stopping: CancellationToken, 
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut link = MqttLink::new(stream, &limits, stopping);
-    if let Some(entrance) = handshake::enter(&gateway, &mut link, &limits).await {
-        MqttSession::new(&gateway, link, limits, entrance).run().await;
+    let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
+    // What happens once, or now and then, has memory of its own: an idle connection holds what it waits with.
+    let entrance = Box::pin(handshake::enter(&gateway, &mut link, &limits)).await;
+    if let Some(entrance) = entrance {
+        MqttSession::new(&gateway, link, &limits, entrance).run().await;
     }
 }

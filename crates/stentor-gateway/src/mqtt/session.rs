@@ -25,9 +25,9 @@ use crate::stats::DeviceProtocol;
 /// One connection from its login to its end.
 pub(super) struct MqttSession<'a, S> {
     gateway: &'a Gateway,
-    link: MqttLink<S>,
+    link: Box<MqttLink<S>>,
     stopping: CancellationToken,
-    limits: MqttLimits,
+    limits: &'a MqttLimits,
     entrance: Box<MqttEntrance>,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
@@ -41,8 +41,8 @@ pub(super) struct MqttSession<'a, S> {
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
     pub(super) fn new(
         gateway: &'a Gateway,
-        link: MqttLink<S>,
-        limits: MqttLimits,
+        link: Box<MqttLink<S>>,
+        limits: &'a MqttLimits,
         entrance: Box<MqttEntrance>,
     ) -> Self {
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
@@ -71,19 +71,21 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
                 break end;
             }
         };
-        self.finish(end).await;
+        Box::pin(self.finish(end)).await;
     }
 
     /// Answers all that has come, then waits for the next thing.
     async fn turn(&mut self) -> Result<(), MqttEnd> {
         while let Some(request) = self.link.reader.next()? {
             self.heard_at = Instant::now();
-            self.answer(request).await?;
+            Box::pin(self.answer(request)).await?;
             if self.link.writer.waiting_bytes() >= WRITE_BYTES {
-                self.link.flush().await?;
+                Box::pin(self.link.flush()).await?;
             }
         }
-        self.link.flush().await?;
+        if self.link.writer.waiting_bytes() > 0 {
+            Box::pin(self.link.flush()).await?;
+        }
         let silent_at = self.heard_at + self.entrance.silence_max;
         // Each of these may be cut off by another: what has come is in the reader, and what waits for the device in the ledger.
         let news = tokio::select! {
@@ -97,8 +99,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
             return Ok(());
         }
         match news {
-            News::Messages(messages) => self.give(messages).await,
-            News::Deleted(count) => self.tell_deleted(count).await,
+            News::Messages(messages) => Box::pin(self.give(messages)).await,
+            News::Deleted(count) => Box::pin(self.tell_deleted(count)).await,
         }
     }
 
@@ -121,7 +123,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
                 tracing::warn!(%error, "a session of MQTT could not be forgotten");
             }
         }
-        if end.leaves_will() {
+        if end.leaves_will() && !stopping.is_cancelled() {
             let MqttEntrance { identity, is_kept, will, .. } = *entrance;
             if let Some(will) = will {
                 // A session that is not kept ends here, and its will does not wait longer than it.

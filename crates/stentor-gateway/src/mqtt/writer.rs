@@ -251,3 +251,6 @@ const fn suback_return_code(code: SubackReasonCode) -> SubackReturnCode {
         _ => SubackReturnCode::Failure,
     }
 }
+
+#[cfg(test)]
+mod tests;

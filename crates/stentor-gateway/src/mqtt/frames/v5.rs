@@ -65,7 +65,7 @@ fn connect(packet: &Connect) -> MqttRequest {
 
 fn will(packet: &Connect) -> Option<MqttWill> {
     let (topic, payload) = (packet.will_topic()?.to_owned(), packet.will_payload()?.to_vec());
-    let publish = with_properties(packet.will_props(), topic, payload, 0, 0);
+    let publish = with_properties(packet.will_props(), topic, payload, packet.will_qos() as u8, 0);
     let delay = packet.will_props().iter().find_map(|property| match property {
         Property::WillDelayInterval(seconds) => Some(seconds.val()),
         _ => None,

@@ -201,3 +201,15 @@ async fn a_device_for_which_too_much_waited_is_told() {
     let deleted = stentor_gateway::limits::PENDING_MAX_COUNT + 1;
     assert_eq!((given.topic.as_str(), given.field("deleted")), ("messages/deleted", deleted.into()));
 }
+
+#[tokio::test]
+async fn a_device_has_only_so_many_topics() {
+    let room = Room::new().await;
+    let (identity, _, mut client) = MqttClient::device(&room, 5).await;
+    for number in 0..stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT {
+        let name = TopicName::new(format!("t{number}")).expect("a name");
+        room.store.subscribe(room.app, &name, &[identity.device]).await.expect("subscribed");
+    }
+    assert_eq!(client.subscribe("topics/one-more", 1).await, 0x97);
+    assert_eq!(client.subscribe("topics/t0", 1).await, 1, "it has that one");
+}

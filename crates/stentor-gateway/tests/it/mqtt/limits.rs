@@ -86,3 +86,13 @@ async fn a_connection_takes_only_so_many_filters() {
     let body = client.expect(0x90).await;
     assert_eq!((body[3], body[66], body[67]), (1, 1, 0x97));
 }
+
+#[tokio::test]
+async fn a_connection_holds_little_while_it_waits() {
+    let room = Room::new().await;
+    let (stream, _other) = tokio::io::duplex(1);
+    let stopping = tokio_util::sync::CancellationToken::new();
+    let serving = stentor_gateway::mqtt::serve(room.gateway.clone(), stream, stopping, MqttLimits::default());
+    let bytes = std::mem::size_of_val(&serving);
+    assert!(bytes < 1_536, "{bytes} bytes in each connection's task");
+}

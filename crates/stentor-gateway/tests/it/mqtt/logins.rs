@@ -159,3 +159,29 @@ async fn what_comes_before_a_login_is_not_listened_to() {
     client.say(&hello.bytes()).await;
     assert_eq!(client.expect(CONNACK).await[1], 0x85);
 }
+
+#[tokio::test]
+async fn a_login_that_cannot_be_read_is_answered_where_its_version_has_words_for_it() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let cut = |version| {
+        let mut bytes = Hello::new(version, &credentials).bytes();
+        bytes.pop();
+        bytes[1] -= 1;
+        bytes
+    };
+    let mut client = MqttClient::open(&room, 5, MqttLimits::default());
+    client.say(&cut(5)).await;
+    assert_eq!(client.expect(CONNACK).await[..2], [0, 0x81]);
+    assert_eq!(client.packet().await, None);
+    let mut client = MqttClient::open(&room, 4, MqttLimits::default());
+    client.say(&cut(4)).await;
+    assert_eq!(client.packet().await, None);
+    let mut wants_qos_2 = Hello { will: Some(("upstream", b"x")), ..Hello::new(5, &credentials) }.bytes();
+    // The flags stand behind the version; two bits of them are the QoS of the will.
+    let place = wants_qos_2.windows(5).position(|part| part == b"MQTT\x05").expect("a version") + 5;
+    wants_qos_2[place] |= 0x10;
+    let mut client = MqttClient::open(&room, 5, MqttLimits::default());
+    client.say(&wants_qos_2).await;
+    assert_eq!(client.expect(CONNACK).await[..2], [0, 0x9B]);
+}

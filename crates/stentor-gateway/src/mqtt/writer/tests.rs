@@ -1,0 +1,83 @@
+//! What is written, byte by byte as the standards have it.
+
+use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
+
+use super::*;
+
+fn written(version: MqttVersion, write: impl FnOnce(&mut MqttWriter)) -> Vec<u8> {
+    let mut writer = MqttWriter::new();
+    writer.set_version(version);
+    write(&mut writer);
+    writer.take()
+}
+
+fn delivery() -> MqttDelivery {
+    MqttDelivery {
+        topic: "t".to_owned(),
+        payload: b"{}".to_vec(),
+        kind: MqttPayloadKind::Raw,
+        expiry_seconds: Some(60),
+        message_id: Some("m".to_owned()),
+        is_retained: false,
+    }
+}
+
+#[test]
+fn an_admission_says_what_is_and_what_is_not() {
+    let admission = MqttAdmission {
+        is_resumed: true,
+        is_kept: true,
+        assigned: Some("a"),
+        keep_alive_seconds: Some(1_800),
+        packet_max_bytes: 65_536,
+    };
+    assert_eq!(written(MqttVersion::V3, |writer| writer.admit(&admission)), b"\x20\x02\x01\0");
+    let golden = b"\x20\x1D\x01\0\x1A\x24\x01\x21\0\x64\x27\0\x01\0\0\x29\0\x2A\0\x11\xFF\xFF\xFF\xFF\x12\0\x01a\x13\x07\x08";
+    assert_eq!(written(MqttVersion::V5, |writer| writer.admit(&admission)), golden);
+}
+
+#[test]
+fn a_delivery_is_a_publish_with_its_properties() {
+    let numbered = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), Some(7), 1_000));
+    assert_eq!(written(MqttVersion::V3, numbered), b"\x32\x07\0\x01t\0\x07{}");
+    let plain = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), None, 1_000));
+    assert_eq!(written(MqttVersion::V3, plain), b"\x30\x05\0\x01t{}");
+    let mut golden = b"\x32\x38\0\x01t\0\x07\x30\x03\0\x18application/octet-stream".to_vec();
+    golden.extend(b"\x02\0\0\0\x3C\x26\0\x0Amessage_id\0\x01m{}");
+    // The lengths of the packet and of its properties.
+    let properties = golden.len() - 8 - 2;
+    (golden[1], golden[7]) = ((golden.len() - 2) as u8, properties as u8);
+    assert_eq!(written(MqttVersion::V5, numbered), golden);
+}
+
+#[test]
+fn a_delivery_that_is_too_large_is_not_written() {
+    let length =
+        written(MqttVersion::V5, |writer| assert!(writer.publish(&delivery(), None, u32::MAX))).len();
+    let limit = u32::try_from(length).expect("fits");
+    let exact = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), None, limit));
+    assert_eq!(written(MqttVersion::V5, exact).len(), length);
+    let beyond = |writer: &mut MqttWriter| assert!(!writer.publish(&delivery(), None, limit - 1));
+    assert!(written(MqttVersion::V5, beyond).is_empty());
+}
+
+#[test]
+fn only_mqtt_5_has_words_of_farewell() {
+    let fault = MqttFault::new(DisconnectReasonCode::SessionTakenOver, "why");
+    let golden = b"\xE0\x08\x8E\x06\x1F\0\x03why";
+    assert_eq!(written(MqttVersion::V5, |writer| writer.leave(fault)), golden);
+    assert!(written(MqttVersion::V3, |writer| writer.leave(fault)).is_empty());
+}
+
+#[test]
+fn acknowledgements_say_what_their_version_can() {
+    let refuse = |writer: &mut MqttWriter| writer.confirm(7, PubackReasonCode::QuotaExceeded);
+    assert_eq!(written(MqttVersion::V5, refuse)[..5], *b"\x40\x03\0\x07\x97");
+    let keep = |writer: &mut MqttWriter| writer.confirm(7, PubackReasonCode::Success);
+    assert_eq!(written(MqttVersion::V5, keep), b"\x40\x02\0\x07");
+    assert_eq!(written(MqttVersion::V3, keep), b"\x40\x02\0\x07");
+    let codes = vec![SubackReasonCode::GrantedQos1, SubackReasonCode::QuotaExceeded];
+    let answer = |writer: &mut MqttWriter| writer.subscribed(7, codes.clone());
+    assert_eq!(written(MqttVersion::V3, answer), b"\x90\x04\0\x07\x01\x80");
+    assert_eq!(written(MqttVersion::V5, answer), b"\x90\x05\0\x07\0\x01\x97");
+}
