@@ -22,6 +22,7 @@ mod session;
 mod session_state;
 mod stats;
 mod upstream;
+mod upstream_broker;
 
 pub use delivery::PendingMessage;
 pub use gateway::{Gateway, GatewayParts, LoginError};
@@ -31,3 +32,4 @@ pub use session::{DeviceSession, News};
 pub use session_state::Closed;
 pub use stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 pub use upstream::{UpstreamDraft, UpstreamError};
+pub use upstream_broker::{UpstreamBroker, UpstreamConsumer};

@@ -21,3 +21,11 @@ pub const CONTENTS_MAX_COUNT: usize = 4_096;
 pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
 /// Wait before what waits for a device is looked up again when the store could not tell.
 pub const LOOK_UP_RETRY: Duration = Duration::from_millis(500);
+/// Messages of devices that one connection, stream or webhook of an app is handed before it settles any: 100, as CCS has it.
+pub const UPSTREAM_WINDOW_MAX_COUNT: usize = 100;
+/// Messages of devices that are looked at in one read.
+pub const UPSTREAM_LOOK_PAGE_MAX_COUNT: usize = 200;
+/// Reads of one look for messages that nobody holds.
+pub const UPSTREAM_LOOK_MAX_PAGES: usize = 8;
+/// Time from one look for messages of devices to the next, where nobody tells of any.
+pub const UPSTREAM_LOOK_INTERVAL: Duration = Duration::from_secs(1);

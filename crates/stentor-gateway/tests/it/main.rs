@@ -2,3 +2,4 @@
 
 mod room;
 mod sessions;
+mod upstream;

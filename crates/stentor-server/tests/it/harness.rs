@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stentor_core::ports::clock::Clock;
 use stentor_server::app::{AppError, BuiltServer, Engines};
 use stentor_server::config::{Config, Engine};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -100,6 +100,16 @@ pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Serv
     let folder = tempfile::tempdir().expect("a folder");
     let config = config(folder.path(), Engine::Memory);
     let engines = Engines { store: Arc::new(MemoryStore::new()), queue };
+    run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
+}
+
+/// Starts a server over a store of the test's own.
+pub(crate) async fn server_on_store(store: Arc<MemoryStore>, change: impl FnOnce(&mut Config)) -> Server {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(folder.path(), Engine::Memory);
+    change(&mut config);
+    let engines = Engines { store, queue: Arc::new(MemoryQueue::new()) };
+    let clock = Arc::new(stentor_server::clock::SystemClock);
     run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
 }
 

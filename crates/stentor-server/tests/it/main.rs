@@ -25,3 +25,4 @@ mod services;
 mod tenants;
 mod tls;
 mod trap;
+mod upstream;
