@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod accepted_messages;
+pub mod ccs;
 mod collapse;
 mod delivery;
 mod gateway;
