@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -17,7 +17,7 @@ use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
 use stentor_gateway::ccs::{CcsLoginError, CcsPort, CcsRefusal, CcsServer, CcsSession, serve};
 use stentor_gateway::{DeviceIdentity, Gateway, GatewayKey, GatewayParts, UpstreamBroker, UpstreamDraft};
-use stentor_storage::conformance::scene::Scene;
+use stentor_storage::conformance::scene::{Scene, at};
 use stentor_storage::memory::MemoryStore;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk_example";
 
-struct Now;
+/// Time stands still here: nothing is to expire while a client is tried.
+struct StandingClock;
 
-impl Clock for Now {
+impl Clock for StandingClock {
     fn now(&self) -> Timestamp {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        Timestamp::from_millis(i64::try_from(millis).unwrap_or_default())
+        at(10)
     }
 }
 
@@ -74,7 +74,7 @@ impl CcsSession for Echo {
 async fn main() -> std::io::Result<()> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let app = Scene::new(store.as_ref()).await.app;
-    let (clock, key): (Arc<dyn Clock>, _) = (Arc::new(Now), GatewayKey::new([7; 32]));
+    let (clock, key): (Arc<dyn Clock>, _) = (Arc::new(StandingClock), GatewayKey::new([7; 32]));
     let ids = Arc::new(IdSource::after(0));
     let gateway = Gateway::start(GatewayParts { store: store.clone(), clock: clock.clone(), ids, key });
     let token = gateway.key().issue(app).token;

@@ -12,8 +12,11 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_gateway::UpstreamBroker;
+use stentor_gateway::ccs::CcsPort;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
@@ -34,6 +37,7 @@ use crate::private;
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
+use crate::upstream::UpstreamWorkers;
 use reload::Reloads;
 
 /// Most ledgers, and most states of health, that are watched at once: each is read once a second.
@@ -48,6 +52,7 @@ pub struct BuiltServer {
     api: Api,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
+    upstream: UpstreamWorkers,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
     _lock: std::fs::File,
@@ -102,6 +107,7 @@ impl BuiltServer {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
+        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream);
         let limits = request_limits(&parts_of);
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
@@ -119,6 +125,7 @@ impl BuiltServer {
             api,
             pipeline,
             reloads,
+            upstream,
             drain_timeout,
             _lock: lock,
         })
@@ -143,6 +150,18 @@ impl BuiltServer {
         Announcement::begin(&AnnouncedAddress { address, is_encrypted, fingerprint }, discovery::DOCUMENT)
     }
 
+    /// Returns what opens apps to their app servers, and accepts what these send.
+    #[must_use]
+    pub fn app_servers(&self) -> Arc<dyn CcsPort> {
+        front::app_servers(&self.api)
+    }
+
+    /// Returns where whoever speaks for an app is handed what its devices send.
+    #[must_use]
+    pub fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
+        self.api.service().upstream_broker()
+    }
+
     /// Returns the address of the raw socket, when there is one.
     #[must_use]
     pub const fn socket_addr(&self) -> Option<SocketAddr> {
@@ -159,9 +178,12 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let Self { listener, address, socket, api, pipeline, reloads, drain_timeout, _lock, .. } = self;
+        let Self {
+            listener, address, socket, api, pipeline, reloads, upstream, drain_timeout, _lock, ..
+        } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
+        let _upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
         let server = pipeline.watched("listener", stop.clone(), serve(listener, socket, api, stop.clone()));
         tokio::pin!(server);
         tokio::select! {

@@ -41,14 +41,14 @@ pub(super) enum CcsPayload {
     },
     /// It has taken over what a device sent, or has seen a receipt.
     Ack {
-        /// Which.
+        /// The name of what it has taken over.
         message_id: String,
         /// The device it came from.
         to: String,
     },
     /// It has not.
     Nack {
-        /// Which.
+        /// The name of what it has not taken over.
         message_id: String,
         /// The device it came from.
         to: String,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use stentor_core::id::UpstreamId;
+use stentor_core::id::{AppId, UpstreamId};
+use stentor_core::ports::store::StoreError;
+use stentor_core::upstream::UpstreamMessage;
 use stentor_gateway::limits::{UPSTREAM_TTL_MAX, UPSTREAM_WINDOW_MAX_COUNT};
 use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
 
@@ -68,6 +70,16 @@ impl Serve<RetryDeadLetters> for Service {
 }
 
 impl Service {
+    /// Lists all apps.
+    pub(crate) async fn all_apps(&self) -> ServiceResult<Vec<AppId>> {
+        Ok(self.store.apps().await?.into_iter().map(|app| app.id).collect())
+    }
+
+    /// Counts another attempt to hand a message over.
+    pub(crate) async fn note_upstream_attempt(&self, message: &UpstreamMessage) -> Result<(), StoreError> {
+        self.store.note_upstream_attempt(message.app, &[message.id]).await
+    }
+
     /// Returns where whoever speaks for an app is handed what its devices send.
     #[must_use]
     pub const fn upstream_broker(&self) -> &Arc<UpstreamBroker> {

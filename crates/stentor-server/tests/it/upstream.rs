@@ -9,6 +9,7 @@ use stentor_core::id::{DeviceId, UpstreamId};
 use stentor_core::ports::store::UpstreamStore as _;
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamMessage;
+use stentor_server::config::Config;
 use stentor_storage::memory::MemoryStore;
 
 use crate::harness::{Reading, Server, Tenant, server_on_store};
@@ -22,8 +23,12 @@ pub(crate) struct Devices {
 
 impl Devices {
     pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let server = server_on_store(Arc::clone(&store), |_| {}).await;
+        let server = server_on_store(Arc::clone(&store), change).await;
         let tenant = server.tenant().await;
         Self { server, tenant, store }
     }
@@ -157,4 +162,56 @@ async fn a_key_of_another_app_or_without_the_scope_gets_no_stream() {
     let key = devices.server.key(&devices.tenant.id, &["register"]).await;
     let refused = devices.server.with_key(&key, Method::GET, "/v1/upstream").read().await;
     assert_eq!(refused.refusal().1, "forbidden");
+}
+
+fn shell(script: String) -> Vec<String> {
+    vec!["/bin/sh".to_owned(), "-c".to_owned(), script]
+}
+
+/// Waits until what is asked at an address fits.
+async fn eventually(devices: &Devices, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    let patience = std::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let found = devices.server.get(&devices.tenant, path).await;
+        if fits(&found) {
+            return found;
+        }
+        assert!(std::time::Instant::now() < patience, "{path}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn the_operators_command_gets_a_message_again_until_it_takes_it_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (seen, once) = (folder.path().join("seen"), folder.path().join("once"));
+    let script =
+        format!("cat >> {0}; echo >> {0}; mkdir {1} && exit 1; exit 0", seen.display(), once.display());
+    let devices = Devices::with(|config| {
+        config.upstream.command = shell(script);
+        config.upstream.retry_base_ms = 10;
+    })
+    .await;
+    let id = devices.says(1).await.to_string();
+    let none = |found: &Value| found["messages"].as_array().is_some_and(Vec::is_empty);
+    eventually(&devices, "/v1/upstream/messages", none).await;
+    let seen = std::fs::read_to_string(seen).expect("what it was given");
+    let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<_> = seen.iter().map(|one| (one["id"].as_str(), one["attempt"].as_u64())).collect();
+    assert_eq!(told, [(Some(id.as_str()), Some(1)), (Some(id.as_str()), Some(2))]);
+    assert_eq!((&seen[0]["app"], &seen[0]["data"]), (&json!(devices.tenant.id), &json!({"n": "1"})));
+    assert_eq!((&seen[0]["again"], &seen[1]["again"]), (&json!(false), &json!(true)));
+}
+
+#[tokio::test]
+async fn what_the_command_refuses_too_often_is_a_dead_letter() {
+    let devices = Devices::with(|config| {
+        config.upstream.command = shell("exit 7".to_owned());
+        (config.upstream.retry_base_ms, config.upstream.attempts_max_count) = (1, 3);
+    })
+    .await;
+    devices.says(1).await;
+    let one = |found: &Value| found["dead_letters"].as_array().is_some_and(|all| all.len() == 1);
+    let dead = eventually(&devices, "/v1/upstream/dead-letters", one).await;
+    assert_eq!(dead["dead_letters"][0]["attempts"], 3);
+    assert_eq!(dead["dead_letters"][0]["reason"], "the command ended with exit status: 7");
 }
