@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p stentor-gateway --example ccs_server` prints where it listens (without TLS), the number to log in with, and the
 //! password; it ends with its standard input.
+#![expect(clippy::print_stdout, reason = "it says where it listens")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
