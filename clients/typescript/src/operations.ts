@@ -52,6 +52,16 @@ export class AppsCalls {
     return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/credentials/fcm", { app: app }) }, options);
   }
 
+  /** Lets the app have devices that connect to this server's gateway. */
+  putGateway(app: string, body: types.GatewayCredential, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "PUT", path: address("/v1/apps/{app}/credentials/gateway", { app: app }), body }, options);
+  }
+
+  /** Removes the credential for the gateway, our own connections to devices; what is queued for it waits. */
+  deleteGateway(app: string, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/credentials/gateway", { app: app }) }, options);
+  }
+
   /** Lets the app use the provider that accepts everything and sends nothing. */
   putNull(app: string, body: types.NullCredential, options: CallOptions = {}): Promise<void> {
     return this.transport.call<void>({ method: "PUT", path: address("/v1/apps/{app}/credentials/null", { app: app }), body }, options);
@@ -599,6 +609,74 @@ export class ServicesCalls {
   }
 }
 
+/** What `upstream.dead_letters` may be asked beside. */
+export interface UpstreamDeadLettersQuery {
+  /** What comes after this; `next` of the piece before. */
+  after?: string;
+  /** At most this many, 1 to 1,000; 100 when absent. */
+  limit?: number;
+}
+
+/** What `upstream.list` may be asked beside. */
+export interface UpstreamListQuery {
+  /** What comes after this; `next` of the piece before. */
+  after?: string;
+  /** At most this many, 1 to 1,000; 100 when absent. */
+  limit?: number;
+}
+
+/** What devices send to the app. */
+export class UpstreamCalls {
+  constructor(private readonly transport: Transport) {}
+
+  /** Streams what devices send as Server-Sent Events: `event: message` with `id`, `device`, `key`, `data`, `attempt`, and `again` when it was handed over before. Acknowledge what was worked on by its ids; at most 100 are on their way and not acknowledged, and what is not acknowledged comes again on the next stream. Streams of one app share the messages. */
+  events(options: CallOptions = {}): Promise<string> {
+    return this.transport.call<string>({ method: "GET", path: "/v1/upstream" }, options);
+  }
+
+  /** Takes messages of devices over: they are not handed out again. What was taken over before is not counted. */
+  acknowledge(body: types.UpstreamIds, options: CallOptions = {}): Promise<types.UpstreamChange> {
+    return this.transport.call<types.UpstreamChange>({ method: "POST", path: "/v1/upstream/acknowledge", body }, options);
+  }
+
+  /** Lists messages of devices that nobody took over in time, with the reasons, oldest first. */
+  deadLetters(query: UpstreamDeadLettersQuery = {}, options: CallOptions = {}): Promise<types.DeadLetterList> {
+    return this.transport.call<types.DeadLetterList>({ method: "GET", path: "/v1/upstream/dead-letters", query: { ...query } }, options);
+  }
+
+  /** Goes through all pieces of `deadLetters`, each asked for when it is needed. */
+  async *iterateDeadLetters(query: UpstreamDeadLettersQuery = {}, options: CallOptions = {}): AsyncGenerator<types.DeadLetter, void, undefined> {
+    const asked = { ...query };
+    for (;;) {
+      const piece = await this.deadLetters(asked, options);
+      yield* piece.dead_letters;
+      if (piece.next === undefined || piece.next === null) return;
+      asked.after = piece.next;
+    }
+  }
+
+  /** Lets dead letters wait again, for four weeks at most. */
+  retryDeadLetters(body: types.UpstreamIds, options: CallOptions = {}): Promise<types.UpstreamChange> {
+    return this.transport.call<types.UpstreamChange>({ method: "POST", path: "/v1/upstream/dead-letters/retry", body }, options);
+  }
+
+  /** Lists what devices have sent to the app and nobody has taken over, oldest first. */
+  list(query: UpstreamListQuery = {}, options: CallOptions = {}): Promise<types.UpstreamList> {
+    return this.transport.call<types.UpstreamList>({ method: "GET", path: "/v1/upstream/messages", query: { ...query } }, options);
+  }
+
+  /** Goes through all pieces of `list`, each asked for when it is needed. */
+  async *iterate(query: UpstreamListQuery = {}, options: CallOptions = {}): AsyncGenerator<types.UpstreamMessage, void, undefined> {
+    const asked = { ...query };
+    for (;;) {
+      const piece = await this.list(asked, options);
+      yield* piece.messages;
+      if (piece.next === undefined || piece.next === null) return;
+      asked.after = piece.next;
+    }
+  }
+}
+
 /** What `audit.list` may be asked beside. */
 export interface AuditListQuery {
   /** In this app only; the header `X-Stentor-App` says the same. */
@@ -689,6 +767,8 @@ export class Operations {
   readonly schedules: SchedulesCalls;
   /** A registry in which other services are published and found. */
   readonly services: ServicesCalls;
+  /** What devices send to the app. */
+  readonly upstream: UpstreamCalls;
   /** Who changed what, for the operator. */
   readonly audit: AuditCalls;
   /** What the server is doing. */
@@ -706,6 +786,7 @@ export class Operations {
     this.campaigns = new CampaignsCalls(transport);
     this.schedules = new SchedulesCalls(transport);
     this.services = new ServicesCalls(transport);
+    this.upstream = new UpstreamCalls(transport);
     this.audit = new AuditCalls(transport);
     this.status = new StatusCalls(transport);
     this.health = new HealthCalls(transport);

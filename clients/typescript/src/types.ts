@@ -175,6 +175,31 @@ export interface CredentialSummary {
   team_id?: string | null;
 }
 
+/** A message of a device that nobody took over. */
+export interface DeadLetter {
+  /** How often it was handed over. */
+  attempts: number;
+  created_at: string;
+  /** What it says: an object. */
+  data: Record<string, unknown>;
+  /** The device that sent it. */
+  device: string;
+  /** When nobody needed it any more. */
+  expires_at: string;
+  id: string;
+  /** The device's own name for it. */
+  key: string;
+  /** Why nobody took it over. */
+  reason: string;
+}
+
+/** A piece of the dead letters, oldest first. */
+export interface DeadLetterList {
+  dead_letters: Array<DeadLetter>;
+  /** Cursor of the next page; absent on the last one. */
+  next?: string | null;
+}
+
 /** All attempts of one message at one device. */
 export interface Deliveries {
   deliveries: Array<Attempt>;
@@ -234,7 +259,7 @@ export interface DeviceRegistration {
   token: string;
   /** BCP 47 language tag. */
   locale?: string | null;
-  /** Adapter that reaches it; android means fcm and apple means apns when absent. */
+  /** Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent. */
   provider?: Provider | null;
   /** Marks; those given replace those kept. */
   tags?: Array<string>;
@@ -276,6 +301,9 @@ export interface FcmCredential {
   /** Another address of the token endpoint than the service account's `token_uri`. */
   token_endpoint?: string | null;
 }
+
+/** Lets an app have devices that connect to the gateway. */
+export type GatewayCredential = Record<string, unknown>;
 
 /** A group. */
 export interface Group {
@@ -464,6 +492,7 @@ export interface MessageContent {
   apns?: Record<string, unknown> | null;
   collapse_key?: string | null;
   data?: Record<string, string>;
+  gateway?: Record<string, unknown> | null;
   notification?: Notification | null;
 }
 
@@ -492,6 +521,8 @@ export interface MessageRequest {
   dry_run?: boolean;
   /** Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later. */
   exact?: boolean;
+  /** What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`. */
+  gateway?: Record<string, unknown> | null;
   notification?: Notification | null;
   /** Urgency for the device; `high` when absent. */
   priority?: Priority;
@@ -554,13 +585,13 @@ export interface Parked {
 }
 
 /** System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter. */
-export type Platform = "android" | "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos" | "web" | "windows";
+export type Platform = "android" | "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos" | "web" | "windows" | "linux";
 
 /** Urgency for the device. Capitals do not matter. */
 export type Priority = "normal" | "high";
 
 /** Adapter that reaches a device; `null` sends nothing. Capitals do not matter. */
-export type Provider = "fcm" | "apns" | "null";
+export type Provider = "fcm" | "apns" | "null" | "gateway";
 
 /** The books at one provider. */
 export interface ProviderLedger {
@@ -898,7 +929,7 @@ export interface TokenTarget {
   platform: Platform;
   /** The address. */
   token: string;
-  /** Adapter; android means fcm and apple means apns when absent. */
+  /** Adapter; android means fcm and apple means apns and linux means gateway when absent. */
   provider?: Provider | null;
 }
 
@@ -928,6 +959,41 @@ export interface Totals {
   queued: number;
   rejected: number;
   sending: number;
+}
+
+/** What became of messages that were named. */
+export interface UpstreamChange {
+  /** How many of them it was news for. */
+  changed: number;
+}
+
+/** Messages of devices. */
+export interface UpstreamIds {
+  /** 1 to 1,000 of their ids; those that are not there are passed over. */
+  ids: Array<string>;
+}
+
+/** A piece of what waits, oldest first. */
+export interface UpstreamList {
+  messages: Array<UpstreamMessage>;
+  /** Cursor of the next page; absent on the last one. */
+  next?: string | null;
+}
+
+/** A message of a device that waits. */
+export interface UpstreamMessage {
+  /** How often it was handed over before. */
+  attempts: number;
+  created_at: string;
+  /** What it says: an object. */
+  data: Record<string, unknown>;
+  /** The device that sent it. */
+  device: string;
+  /** From when on nobody needs it any more. */
+  expires_at: string;
+  id: string;
+  /** The device's own name for it: the same again from the same device is the same message. */
+  key: string;
 }
 
 /** A person. */

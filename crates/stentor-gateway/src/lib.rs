@@ -11,6 +11,7 @@
 
 mod accepted_messages;
 pub mod autopush;
+pub mod ccs;
 pub mod client;
 mod collapse;
 mod confirming;
@@ -27,6 +28,7 @@ mod session;
 mod session_state;
 mod stats;
 mod upstream;
+mod upstream_broker;
 pub mod web_push;
 
 pub use confirming::Confirmed;
@@ -38,3 +40,4 @@ pub use session::{DeviceSession, News};
 pub use session_state::Closed;
 pub use stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 pub use upstream::{UpstreamDraft, UpstreamError};
+pub use upstream_broker::{UpstreamBroker, UpstreamConsumer};

@@ -21,3 +21,32 @@ pub const CONTENTS_MAX_COUNT: usize = 4_096;
 pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
 /// Wait before what waits for a device is looked up again when the store could not tell.
 pub const LOOK_UP_RETRY: Duration = Duration::from_millis(500);
+/// Messages of devices that one connection, stream or webhook of an app is handed before it settles any: 100, as CCS has it.
+pub const UPSTREAM_WINDOW_MAX_COUNT: usize = 100;
+/// Messages of devices that are looked at in one read.
+pub const UPSTREAM_LOOK_PAGE_MAX_COUNT: usize = 200;
+/// Reads of one look for messages that nobody holds.
+pub const UPSTREAM_LOOK_MAX_PAGES: usize = 8;
+/// Time from one look for messages of devices to the next, where nobody tells of any.
+pub const UPSTREAM_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Largest stanza of an app server: a message may be 4 KiB of data, and escapes make it longer.
+pub const CCS_STANZA_MAX_BYTES: usize = 128 * 1_024;
+/// Deepest element within a stanza of an app server.
+pub const CCS_STANZA_MAX_DEPTH: usize = 16;
+/// Longest name or attribute of an element; longer text comes in pieces.
+pub const CCS_TOKEN_MAX_BYTES: usize = 8 * 1_024;
+/// What is read of an app server's connection at once.
+pub const CCS_READ_BUFFER_BYTES: usize = 4 * 1_024;
+/// Messages of one app server that are on their way to the disk; then nothing more is read of it.
+pub const CCS_SENDS_MAX_COUNT: usize = 100;
+/// Keys that an app server may try on one connection.
+pub const CCS_LOGIN_ATTEMPTS_MAX_COUNT: usize = 3;
+/// Longest time until an app server has logged in.
+pub const CCS_LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time until an app server has read what is written to it.
+pub const CCS_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time without a word of an app server, which is pinged after half of it.
+pub const CCS_IDLE: Duration = Duration::from_secs(600);
+/// What an app server is given to end what is under way when the server stops.
+pub const CCS_DRAIN: Duration = Duration::from_secs(5);

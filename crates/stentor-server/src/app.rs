@@ -12,9 +12,11 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_gateway::ccs::CcsServer;
 use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
@@ -36,6 +38,7 @@ use crate::private;
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
+use crate::upstream::UpstreamWorkers;
 use reload::Reloads;
 
 /// Most ledgers, and most states of health, that are watched at once: each is read once a second.
@@ -55,6 +58,7 @@ pub struct BuiltServer {
     devices: GatewayListeners,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
+    upstream: UpstreamWorkers,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
     _lock: std::fs::File,
@@ -121,6 +125,7 @@ impl BuiltServer {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
+        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream);
         let limits = request_limits(&parts_of);
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
@@ -140,6 +145,7 @@ impl BuiltServer {
             devices,
             pipeline,
             reloads,
+            upstream,
             drain_timeout,
             _lock: lock,
         })
@@ -190,12 +196,16 @@ impl BuiltServer {
             devices,
             pipeline,
             reloads,
+            upstream,
             drain_timeout,
             _lock,
             ..
         } = self;
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
+        let broker = Arc::clone(api.service().upstream_broker());
+        let _arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));
+        let _upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
         let server = pipeline.watched(
             "listener",
             stop.clone(),
@@ -237,6 +247,8 @@ async fn serve(
     (api, gateway, is_encrypted): (Api, Gateway, bool),
     stop: CancellationToken,
 ) {
+    let broker = Arc::clone(api.service().upstream_broker());
+    let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
     let router = front::router(&api).merge(gateway::router(&api, &gateway, is_encrypted)).merge(api.router());
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
@@ -244,7 +256,7 @@ async fn serve(
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
         }
     };
-    tokio::join!(over_http, over_socket, devices.serve(&gateway, stop.clone()));
+    tokio::join!(over_http, over_socket, devices.serve(&gateway, app_servers, stop.clone()));
 }
 
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
@@ -254,18 +266,6 @@ fn keyring(config: &Config) -> Result<Keyring, AppError> {
         None => root_key(&config.data_dir).map_err(key_files)?,
     };
     Ok(Keyring::new(pepper, root.expose_secret()))
-}
-
-/// Starts the connections to devices; their secrets are made from the installation's own.
-fn open_gateway(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<IdSource>,
-) -> Result<Gateway, AppError> {
-    let key = Pepper::of(&config.data_dir).map_err(key_files)?.hash("the key of the gateway");
-    let (store, clock, ids, key) = (store.clone(), clock.clone(), ids.clone(), GatewayKey::new(key));
-    Ok(Gateway::start(GatewayParts { store, clock, ids, key }))
 }
 
 async fn last_id(store: &dyn Store) -> Result<u64, AppError> {

@@ -7,6 +7,7 @@ mod secrets;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod upstream;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ pub use explain::{Explained, explain};
 pub use outbound::OutboundConfig;
 pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
+pub use upstream::UpstreamConfig;
 
 use crate::pipeline::config::PipelineConfig;
 
@@ -65,6 +67,8 @@ pub struct Config {
     pub sender: SenderConfig,
     /// Where the server may connect.
     pub outbound: OutboundConfig,
+    /// Who takes over what devices send.
+    pub upstream: UpstreamConfig,
     /// How the process ends.
     pub shutdown: ShutdownConfig,
     /// What is logged.
@@ -81,6 +85,9 @@ pub struct GatewayConfig {
     /// Address of MQTT; empty for none.
     #[serde(deserialize_with = "address_or_none")]
     pub mqtt_listen: Option<SocketAddr>,
+    /// Address of CCS, for app servers; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub ccs_listen: Option<SocketAddr>,
     /// Connections of devices held at once.
     pub connections_max_count: usize,
     /// Of these, from one address.

@@ -20,4 +20,5 @@ mod providers;
 pub mod service;
 pub mod shares;
 pub mod status;
+mod upstream;
 pub mod words;

@@ -79,6 +79,14 @@ class AppsCalls:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
+    def put_gateway(self, app: str) -> None:
+        """Lets the app have devices that connect to this server's gateway."""
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({})))
+
+    def delete_gateway(self, app: str) -> None:
+        """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/gateway", app=app)))
+
     def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
         self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/null", app=app), body=_given({})))
@@ -155,7 +163,7 @@ class DevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -188,7 +196,7 @@ class DevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -427,7 +435,7 @@ class MessagesCalls:
                 return
             before = following
 
-    def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
+    def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
@@ -436,13 +444,14 @@ class MessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.MessageAccepted", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
-    def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
+    def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
@@ -451,11 +460,12 @@ class MessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
         """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.
@@ -622,6 +632,69 @@ class ServicesCalls:
         self._transport.call(Call("DELETE", _address("/v1/services/{service}", service=service)))
 
 
+class UpstreamCalls:
+    """What devices send to the app."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def events(self) -> str:
+        """Streams what devices send as Server-Sent Events: `event: message` with `id`, `device`, `key`, `data`, `attempt`, and `again` when it was handed over before. Acknowledge what was worked on by its ids; at most 100 are on their way and not acknowledged, and what is not acknowledged comes again on the next stream. Streams of one app share the messages."""
+        return _cast("str", self._transport.call(Call("GET", _address("/v1/upstream"))))
+
+    def acknowledge(self, *, ids: List[str]) -> _types.UpstreamChange:
+        """Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
+
+        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        """
+        return _cast("_types.UpstreamChange", self._transport.call(Call("POST", _address("/v1/upstream/acknowledge"), body=_given({"ids": ids}))))
+
+    def dead_letters(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.DeadLetterList:
+        """Lists messages of devices that nobody took over in time, with the reasons, oldest first.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        """
+        return _cast("_types.DeadLetterList", self._transport.call(Call("GET", _address("/v1/upstream/dead-letters"), query=_given({"after": after, "limit": limit}))))
+
+    def iterate_dead_letters(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.DeadLetter]:
+        """Goes through all pieces of `dead_letters`, each asked for when it is needed."""
+        while True:
+            piece = self.dead_letters(after=after, limit=limit)
+            for item in piece["dead_letters"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+    def retry_dead_letters(self, *, ids: List[str]) -> _types.UpstreamChange:
+        """Lets dead letters wait again, for four weeks at most.
+
+        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        """
+        return _cast("_types.UpstreamChange", self._transport.call(Call("POST", _address("/v1/upstream/dead-letters/retry"), body=_given({"ids": ids}))))
+
+    def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.UpstreamList:
+        """Lists what devices have sent to the app and nobody has taken over, oldest first.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        """
+        return _cast("_types.UpstreamList", self._transport.call(Call("GET", _address("/v1/upstream/messages"), query=_given({"after": after, "limit": limit}))))
+
+    def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.UpstreamMessage]:
+        """Goes through all pieces of `list`, each asked for when it is needed."""
+        while True:
+            piece = self.list(after=after, limit=limit)
+            for item in piece["messages"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+
 class AuditCalls:
     """Who changed what, for the operator."""
 
@@ -698,6 +771,7 @@ class Operations:
         self.campaigns = CampaignsCalls(transport)
         self.schedules = SchedulesCalls(transport)
         self.services = ServicesCalls(transport)
+        self.upstream = UpstreamCalls(transport)
         self.audit = AuditCalls(transport)
         self.status = StatusCalls(transport)
         self.health = HealthCalls(transport)
@@ -768,6 +842,14 @@ class AsyncAppsCalls:
     async def delete_fcm(self, app: str) -> None:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
+
+    async def put_gateway(self, app: str) -> None:
+        """Lets the app have devices that connect to this server's gateway."""
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({})))
+
+    async def delete_gateway(self, app: str) -> None:
+        """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/gateway", app=app)))
 
     async def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
@@ -845,7 +927,7 @@ class AsyncDevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -878,7 +960,7 @@ class AsyncDevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -1117,7 +1199,7 @@ class AsyncMessagesCalls:
                 return
             before = following
 
-    async def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
+    async def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
@@ -1126,13 +1208,14 @@ class AsyncMessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.MessageAccepted", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
-    async def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
+    async def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
@@ -1141,11 +1224,12 @@ class AsyncMessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     async def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
         """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.
@@ -1312,6 +1396,69 @@ class AsyncServicesCalls:
         await self._transport.call(Call("DELETE", _address("/v1/services/{service}", service=service)))
 
 
+class AsyncUpstreamCalls:
+    """What devices send to the app."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def events(self) -> str:
+        """Streams what devices send as Server-Sent Events: `event: message` with `id`, `device`, `key`, `data`, `attempt`, and `again` when it was handed over before. Acknowledge what was worked on by its ids; at most 100 are on their way and not acknowledged, and what is not acknowledged comes again on the next stream. Streams of one app share the messages."""
+        return _cast("str", await self._transport.call(Call("GET", _address("/v1/upstream"))))
+
+    async def acknowledge(self, *, ids: List[str]) -> _types.UpstreamChange:
+        """Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
+
+        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        """
+        return _cast("_types.UpstreamChange", await self._transport.call(Call("POST", _address("/v1/upstream/acknowledge"), body=_given({"ids": ids}))))
+
+    async def dead_letters(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.DeadLetterList:
+        """Lists messages of devices that nobody took over in time, with the reasons, oldest first.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        """
+        return _cast("_types.DeadLetterList", await self._transport.call(Call("GET", _address("/v1/upstream/dead-letters"), query=_given({"after": after, "limit": limit}))))
+
+    async def iterate_dead_letters(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.DeadLetter]:
+        """Goes through all pieces of `dead_letters`, each asked for when it is needed."""
+        while True:
+            piece = await self.dead_letters(after=after, limit=limit)
+            for item in piece["dead_letters"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+    async def retry_dead_letters(self, *, ids: List[str]) -> _types.UpstreamChange:
+        """Lets dead letters wait again, for four weeks at most.
+
+        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        """
+        return _cast("_types.UpstreamChange", await self._transport.call(Call("POST", _address("/v1/upstream/dead-letters/retry"), body=_given({"ids": ids}))))
+
+    async def list(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.UpstreamList:
+        """Lists what devices have sent to the app and nobody has taken over, oldest first.
+
+        after: What comes after this; `next` of the piece before.
+        limit: At most this many, 1 to 1,000; 100 when absent.
+        """
+        return _cast("_types.UpstreamList", await self._transport.call(Call("GET", _address("/v1/upstream/messages"), query=_given({"after": after, "limit": limit}))))
+
+    async def iterate(self, *, after: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.UpstreamMessage]:
+        """Goes through all pieces of `list`, each asked for when it is needed."""
+        while True:
+            piece = await self.list(after=after, limit=limit)
+            for item in piece["messages"]:
+                yield item
+            following = piece.get("next")
+            if following is None:
+                return
+            after = following
+
+
 class AsyncAuditCalls:
     """Who changed what, for the operator."""
 
@@ -1388,6 +1535,7 @@ class AsyncOperations:
         self.campaigns = AsyncCampaignsCalls(transport)
         self.schedules = AsyncSchedulesCalls(transport)
         self.services = AsyncServicesCalls(transport)
+        self.upstream = AsyncUpstreamCalls(transport)
         self.audit = AsyncAuditCalls(transport)
         self.status = AsyncStatusCalls(transport)
         self.health = AsyncHealthCalls(transport)

@@ -269,6 +269,45 @@ class CredentialSummary(TypedDict, total=False):
     """APNs team."""
 
 
+class DeadLetter(TypedDict):
+    """A message of a device that nobody took over."""
+
+    attempts: int
+    """How often it was handed over."""
+
+    created_at: str
+
+    data: Dict[str, Any]
+    """What it says: an object."""
+
+    device: str
+    """The device that sent it."""
+
+    expires_at: str
+    """When nobody needed it any more."""
+
+    id: str
+
+    key: str
+    """The device's own name for it."""
+
+    reason: str
+    """Why nobody took it over."""
+
+
+class _DeadLetterListRequired(TypedDict):
+    """What must be there."""
+
+    dead_letters: List[DeadLetter]
+
+
+class DeadLetterList(_DeadLetterListRequired, total=False):
+    """A piece of the dead letters, oldest first."""
+
+    next: Optional[str]
+    """Cursor of the next page; absent on the last one."""
+
+
 class Deliveries(TypedDict):
     """All attempts of one message at one device."""
 
@@ -366,7 +405,7 @@ class DeviceRegistration(_DeviceRegistrationRequired, total=False):
     """BCP 47 language tag."""
 
     provider: Optional[Provider]
-    """Adapter that reaches it; android means fcm and apple means apns when absent."""
+    """Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent."""
 
     tags: List[str]
     """Marks; those given replace those kept."""
@@ -699,6 +738,8 @@ class MessageContent(_MessageContentRequired, total=False):
 
     data: Dict[str, str]
 
+    gateway: Optional[Dict[str, Any]]
+
     notification: Optional[Notification]
 
 
@@ -745,6 +786,9 @@ class MessageRequest(_MessageRequestRequired, total=False):
 
     exact: bool
     """Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later."""
+
+    gateway: Optional[Dict[str, Any]]
+    """What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`."""
 
     notification: Optional[Notification]
 
@@ -1334,7 +1378,7 @@ class TokenTarget(_TokenTargetRequired, total=False):
     """A push token with what is needed to reach it."""
 
     provider: Optional[Provider]
-    """Adapter; android means fcm and apple means apns when absent."""
+    """Adapter; android means fcm and apple means apns and linux means gateway when absent."""
 
 
 class Topic(TypedDict):
@@ -1380,6 +1424,56 @@ class Totals(TypedDict):
     rejected: int
 
     sending: int
+
+
+class UpstreamChange(TypedDict):
+    """What became of messages that were named."""
+
+    changed: int
+    """How many of them it was news for."""
+
+
+class UpstreamIds(TypedDict):
+    """Messages of devices."""
+
+    ids: List[str]
+    """1 to 1,000 of their ids; those that are not there are passed over."""
+
+
+class _UpstreamListRequired(TypedDict):
+    """What must be there."""
+
+    messages: List[UpstreamMessage]
+
+
+class UpstreamList(_UpstreamListRequired, total=False):
+    """A piece of what waits, oldest first."""
+
+    next: Optional[str]
+    """Cursor of the next page; absent on the last one."""
+
+
+class UpstreamMessage(TypedDict):
+    """A message of a device that waits."""
+
+    attempts: int
+    """How often it was handed over before."""
+
+    created_at: str
+
+    data: Dict[str, Any]
+    """What it says: an object."""
+
+    device: str
+    """The device that sent it."""
+
+    expires_at: str
+    """From when on nobody needs it any more."""
+
+    id: str
+
+    key: str
+    """The device's own name for it: the same again from the same device is the same message."""
 
 
 class User(TypedDict):
@@ -1445,16 +1539,19 @@ ApnsEnvironment = Literal['production', 'sandbox']
 CatchUp = Literal['once', 'skip', 'all']
 """What happens to missed occurrences. Capitals do not matter."""
 
+GatewayCredential = Dict[str, Any]
+"""Lets an app have devices that connect to the gateway."""
+
 NullCredential = Dict[str, Any]
 """A credential for the provider that sends nothing."""
 
-Platform = Literal['android', 'apple', 'ios', 'ipados', 'macos', 'watchos', 'tvos', 'visionos', 'web', 'windows']
+Platform = Literal['android', 'apple', 'ios', 'ipados', 'macos', 'watchos', 'tvos', 'visionos', 'web', 'windows', 'linux']
 """System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter."""
 
 Priority = Literal['normal', 'high']
 """Urgency for the device. Capitals do not matter."""
 
-Provider = Literal['fcm', 'apns', 'null']
+Provider = Literal['fcm', 'apns', 'null', 'gateway']
 """Adapter that reaches a device; `null` sends nothing. Capitals do not matter."""
 
 Scope = Literal['send', 'register', 'admin']

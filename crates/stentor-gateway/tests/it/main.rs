@@ -1,7 +1,9 @@
 //! What devices get, over a store in memory.
 
 mod autopush;
+mod ccs;
 mod mcs;
 mod mqtt;
 mod room;
 mod sessions;
+mod upstream;

@@ -27,6 +27,7 @@ pub mod status;
 pub mod streams;
 pub mod table;
 pub mod topics;
+pub mod upstream;
 pub mod users;
 
 pub use caller::{Asking, Caller, Identity, Origin};

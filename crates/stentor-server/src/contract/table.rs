@@ -29,6 +29,7 @@ use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRe
 use super::shape::Shapes;
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
+use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
 use super::{Access, After, Before, Caller, ErrorCode, Facts, Identity, Kept, Operation, Origin, Repeatable};
 
@@ -272,6 +273,15 @@ operations! { ($)
     "services.show" ShowService: Caller { service: ServiceName; () } -> PublishedServiceView, READ, NEVER;
     /// Removes a service; it is not found from then on.
     "services.remove" RemoveService: Caller { service: ServiceName; () } -> (), REGISTER, NEVER;
+
+    /// Lists what devices have sent to the app and nobody has taken over, oldest first.
+    "upstream.list" ListUpstream: Caller { ; After } -> UpstreamList, SEND, NEVER;
+    /// Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
+    "upstream.acknowledge" AcknowledgeUpstream: Caller { ; UpstreamIds } -> UpstreamChange, SEND, NEVER;
+    /// Lists messages of devices that nobody took over in time, with the reasons, oldest first.
+    "upstream.dead_letters" ListDeadLetters: Caller { ; After } -> DeadLetterList, SEND, NEVER;
+    /// Lets dead letters wait again, for four weeks at most.
+    "upstream.retry_dead_letters" RetryDeadLetters: Caller { ; UpstreamIds } -> UpstreamChange, SEND, NEVER;
 
     /// Lists who changed what, newest first (root key).
     "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;

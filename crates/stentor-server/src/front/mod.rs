@@ -1,6 +1,7 @@
 //! The fronts: APIs of others, so that their clients work against this server unchanged. A front translates into the
 //! operations of the contract, and keeps its foreign words in its folder.
 
+mod ccs;
 mod fcm_v1;
 mod gcm_http;
 mod gorush;
@@ -8,7 +9,10 @@ mod iid;
 mod refused;
 mod sending;
 
+use std::sync::Arc;
+
 use axum::Router;
+use stentor_gateway::ccs::CcsPort;
 
 use crate::face::Api;
 
@@ -17,4 +21,9 @@ pub(crate) fn router(api: &Api) -> Router {
     let fronts =
         gorush::router(api).merge(gcm_http::router(api)).merge(fcm_v1::router(api)).merge(iid::router(api));
     fronts.with_state(api.clone())
+}
+
+/// Returns what serves app servers that speak to a connection server.
+pub(crate) fn app_servers(api: &Api) -> Arc<dyn CcsPort> {
+    Arc::new(ccs::AppServers::new(api.clone()))
 }

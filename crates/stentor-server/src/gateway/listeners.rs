@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use stentor_gateway::Gateway;
+use stentor_gateway::ccs::{self, CcsServer};
 use stentor_gateway::mcs::{self, McsLimits};
 use stentor_gateway::mqtt::{self, MqttLimits};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,15 +22,17 @@ use crate::private;
 enum PortProtocol {
     Mcs,
     Mqtt,
+    Ccs,
 }
 
 impl PortProtocol {
-    const ALL: [Self; 2] = [Self::Mcs, Self::Mqtt];
+    const ALL: [Self; 3] = [Self::Mcs, Self::Mqtt, Self::Ccs];
 
     const fn setting(self) -> &'static str {
         match self {
             Self::Mcs => "gateway.mcs_listen",
             Self::Mqtt => "gateway.mqtt_listen",
+            Self::Ccs => "gateway.ccs_listen",
         }
     }
 
@@ -38,6 +41,7 @@ impl PortProtocol {
         match self {
             Self::Mcs => "mcs.addr",
             Self::Mqtt => "mqtt.addr",
+            Self::Ccs => "ccs.addr",
         }
     }
 
@@ -45,6 +49,7 @@ impl PortProtocol {
         match self {
             Self::Mcs => config.mcs_listen,
             Self::Mqtt => config.mqtt_listen,
+            Self::Ccs => config.ccs_listen,
         }
     }
 }
@@ -93,10 +98,11 @@ impl GatewayListeners {
         Ok(())
     }
 
-    /// Serves devices until `stop`.
-    pub(crate) async fn serve(self, gateway: &Gateway, stop: CancellationToken) {
+    /// Serves devices, and app servers that speak CCS, until `stop`.
+    pub(crate) async fn serve(self, gateway: &Gateway, app_servers: CcsServer, stop: CancellationToken) {
         let serving = self.0.into_iter().map(|(protocol, listener)| {
-            let connections = DeviceConnections { gateway: gateway.clone(), protocol };
+            let connections =
+                DeviceConnections { gateway: gateway.clone(), app_servers: app_servers.clone(), protocol };
             listener.serve(connections, stop.clone().cancelled_owned())
         });
         join_all(serving).await;
@@ -107,6 +113,7 @@ impl GatewayListeners {
 #[derive(Clone)]
 struct DeviceConnections {
     gateway: Gateway,
+    app_servers: CcsServer,
     protocol: PortProtocol,
 }
 
@@ -121,6 +128,7 @@ impl ConnectionProtocol for DeviceConnections {
         match self.protocol {
             PortProtocol::Mcs => mcs::serve(self.gateway, stream, stopping, McsLimits::default()).await,
             PortProtocol::Mqtt => mqtt::serve(self.gateway, stream, stopping, MqttLimits::default()).await,
+            PortProtocol::Ccs => ccs::serve(self.app_servers, stream, stopping).await,
         }
     }
 }

@@ -31,7 +31,7 @@ struct McsRoutes {
 }
 
 /// Builds the routes; `registrar` decides for which apps programs may register.
-pub fn router(gateway: Gateway, registrar: Arc<dyn McsRegistrar>) -> Router {
+pub(super) fn router(gateway: Gateway, registrar: Arc<dyn McsRegistrar>) -> Router {
     let installations = "/v1/projects/{project}/installations";
     let renewal = "/v1/projects/{project}/installations/{installation}/authTokens:generate";
     let registrations = "/v1/projects/{project}/registrations";

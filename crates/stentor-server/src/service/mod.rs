@@ -19,6 +19,7 @@ mod repeat;
 mod schedules;
 mod tokens;
 mod topics;
+mod upstream;
 mod users;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
+use stentor_gateway::UpstreamBroker;
 
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{AcceptGuard, Backlog, Crowded};
@@ -170,6 +172,7 @@ pub struct Service {
     making: schedules::Making,
     refusals: audit::Refusals,
     counters: ServiceCounters,
+    broker: Arc<UpstreamBroker>,
 }
 
 impl Service {
@@ -179,6 +182,7 @@ impl Service {
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
+        let broker = UpstreamBroker::new(store.clone(), clock.clone());
         let (making, refusals, counters) = Default::default();
         Ok(Self {
             store,
@@ -193,6 +197,7 @@ impl Service {
             making,
             refusals,
             counters,
+            broker,
         })
     }
 

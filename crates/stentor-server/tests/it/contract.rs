@@ -56,6 +56,7 @@ fn record(name: &str) -> Option<Value> {
         "topics.subscribe_many" => {
             Some(json!({"subscriptions": [{"device": "dev_0000000000001", "topic": "news"}]}))
         }
+        "upstream.acknowledge" | "upstream.retry_dead_letters" => Some(json!({"ids": ["ups_0000000000001"]})),
         "schedules.create" => Some(json!({"cron": "0 9 * * *", "time_zone": "UTC", "message": message})),
         _ => None,
     }

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use stentor_core::ports::clock::Clock;
+use stentor_gateway::ccs::CcsPort;
 use stentor_server::app::{AppError, BuiltServer, Engines};
 use stentor_server::config::{Config, Engine};
-use stentor_storage::memory::MemoryStore;
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -23,6 +24,7 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) folder: tempfile::TempDir,
     pub(crate) reload: mpsc::Sender<()>,
+    pub(crate) app_servers: Arc<dyn CcsPort>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), AppError>>,
 }
@@ -103,10 +105,21 @@ pub(crate) async fn server_over(clock: Arc<dyn Clock>, queue: Arc<Trap>) -> Serv
     run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
 }
 
+/// Starts a server over a store of the test's own.
+pub(crate) async fn server_on_store(store: Arc<MemoryStore>, change: impl FnOnce(&mut Config)) -> Server {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(folder.path(), Engine::Memory);
+    change(&mut config);
+    let engines = Engines { store, queue: Arc::new(MemoryQueue::new()) };
+    let clock = Arc::new(stentor_server::clock::SystemClock);
+    run(BuiltServer::build_over(config, clock, engines).await.expect("the server starts"), folder)
+}
+
 fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     let url = format!("http://{}", app.local_addr());
     let socket = app.socket_addr();
     let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
+    let app_servers = app.app_servers();
     let (stop, stopped) = oneshot::channel();
     let (reload, reloads) = mpsc::channel(1);
     let shutdown = async {
@@ -114,7 +127,17 @@ fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     };
     let task = tokio::spawn(app.run(shutdown, reloads));
     let client = Client::builder().no_proxy().build().expect("a client");
-    Server { url, socket, root: root.trim().to_owned(), client, folder, reload, stop: Some(stop), task }
+    Server {
+        url,
+        socket,
+        root: root.trim().to_owned(),
+        client,
+        folder,
+        reload,
+        app_servers,
+        stop: Some(stop),
+        task,
+    }
 }
 
 impl Server {

@@ -26,4 +26,5 @@ mod services;
 mod tenants;
 mod tls;
 mod trap;
+mod upstream;
 mod web_push;

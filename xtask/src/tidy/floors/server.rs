@@ -12,6 +12,7 @@ pub(super) const SERVER: Floors = Floors {
         &["pipeline"],
         &["providers", "config"],
         &["service"],
+        &["upstream"],
         &["node"],
         &["status"],
         &["metrics"],

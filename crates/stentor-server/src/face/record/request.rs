@@ -20,6 +20,7 @@ use crate::contract::messages::MessageRequest;
 use crate::contract::schedules::ScheduleRequest;
 use crate::contract::services::{ServiceQuery, ServiceRequest};
 use crate::contract::topics::SubscriptionRequest;
+use crate::contract::upstream::UpstreamIds;
 use crate::contract::{After, Before, Problem, Repeat, Repeatable, ServiceResult};
 use crate::decode::decode_value;
 
@@ -46,7 +47,7 @@ macro_rules! by_decoding {
 
 by_decoding! {
     After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
-    SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest
+    SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds
 }
 
 /// Nothing is asked beside what the operation is about.

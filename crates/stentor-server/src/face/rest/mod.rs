@@ -16,6 +16,7 @@ mod records;
 mod reply;
 mod row;
 mod table;
+mod upstream_events;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -55,14 +56,16 @@ pub fn carries(operation: &str) -> bool {
 
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
-    let rows = table::limited().into_iter();
+    let rows = table::limited().into_iter().chain(table::upstream());
     rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
 /// Routes that have limits of their own.
 fn open_routes() -> OpenApiRouter<Api> {
     let rows = table::open().into_iter();
-    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes).merge(health::routes())
+    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
+        .merge(health::routes())
+        .merge(upstream_events::routes())
 }
 
 /// All routes with their descriptions.

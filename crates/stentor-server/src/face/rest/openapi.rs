@@ -39,6 +39,7 @@ const TAGS: &[(&str, &str)] = &[
     ("campaigns", "The sending of a message, and the books that prove it."),
     ("schedules", "Messages that are sent again and again."),
     ("services", "A registry in which other services are published and found."),
+    ("upstream", "What devices send to the app."),
     ("audit", "Who changed what, for the operator."),
     ("status", "What the server is doing."),
     ("health", "Without a key."),

@@ -33,6 +33,7 @@ use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
+use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::{After, Before, Kept, Repeatable};
 use crate::face::Api;
@@ -137,7 +138,7 @@ macro_rules! in_body {
 }
 
 in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest }
-in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest }
+in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest UpstreamIds }
 
 impl RequestRecord for CredentialRequest {
     const BODY: Option<BodySize> = Some(BodySize::Large);
@@ -190,6 +191,7 @@ as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
+    DeadLetterList UpstreamChange UpstreamList
 }
 
 impl ReplyRecord for () {

@@ -16,16 +16,19 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use super::refused::{self, line};
 use super::sending::{Sender, is_of_server};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use crate::decode::decode;
+use crate::decode::{decode, decode_value};
 use crate::face::Api;
 use crate::face::http::auth::{Heard, heard};
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
 use crate::face::http::{body, middleware};
+
+use reply::{GcmError, SendReply, TokenResult};
 
 pub(super) use groups::{group_of_key, is_key};
 
@@ -54,6 +57,19 @@ async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refu
     }
     let reply = plain::send(&sender, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=UTF-8")], reply).into_response())
+}
+
+/// Sends to one recipient what the fields of a message say; returns the word for why it is not sent, if it is not.
+pub(super) async fn send_one(
+    sender: &Sender<'_>,
+    fields: Map<String, Value>,
+) -> ServiceResult<Option<&'static str>> {
+    Ok(match multicast::send(sender, decode_value(fields)?).await? {
+        SendReply::Tokens { results, .. } => results.iter().find_map(TokenResult::error),
+        SendReply::Refused { error } => Some(error),
+        SendReply::Group { success: 0, .. } => Some(GcmError::NotRegistered.as_str()),
+        SendReply::Group { .. } | SendReply::Audience { .. } => None,
+    })
 }
 
 /// Finds out who asks, and reads the body; tells also whether it is JSON.

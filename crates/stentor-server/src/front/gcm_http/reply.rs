@@ -65,6 +65,16 @@ pub(super) enum TokenResult {
     Failed { error: &'static str },
 }
 
+impl TokenResult {
+    /// Returns why the token gets nothing, if it does not.
+    pub(super) const fn error(&self) -> Option<&'static str> {
+        match self {
+            Self::Sent { .. } => None,
+            Self::Failed { error } => Some(error),
+        }
+    }
+}
+
 impl GcmError {
     /// Returns the word.
     pub(super) const fn as_str(self) -> &'static str {

@@ -24,7 +24,7 @@ const PATH_PARAMETERS: [(&str, &str); 10] = [
 ];
 
 /// Cursors by path, and what each is.
-const CURSORS: [(&str, &str); 11] = [
+const CURSORS: [(&str, &str); 13] = [
     ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
     ("/v1/users", "ExternalId"),
@@ -36,6 +36,8 @@ const CURSORS: [(&str, &str); 11] = [
     ("/v1/messages", "MessageId"),
     ("/v1/campaigns", "CampaignOrMessageId"),
     ("/v1/devices/{device}/deliveries", "MessageId"),
+    ("/v1/upstream/messages", "UpstreamId"),
+    ("/v1/upstream/dead-letters", "UpstreamId"),
 ];
 
 /// Many things in one request, and where they stand in it.
@@ -155,6 +157,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 },
             }),
         ),
+        ("UpstreamIds", json!({"ids": some("UpstreamId", 1)})),
         ("SubscriptionRequest", json!({"devices": some("DeviceId", 1)})),
         (
             "MessageRequest",

@@ -21,6 +21,7 @@ pub(super) fn schemas() -> Map<String, Value> {
     let mut all = Map::new();
     let ids = [
         ("AuditId", "aud"),
+        ("UpstreamId", "ups"),
         ("AppId", "app"),
         ("KeyId", "key"),
         ("DeviceId", "dev"),

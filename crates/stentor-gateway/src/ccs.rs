@@ -1,0 +1,92 @@
+//! The app server's side: the Cloud Connection Server of GCM and FCM, XMPP (RFC 6120) with JSON inside.
+//!
+//! An app server logs in with the number of its app and one of the app's keys. What it sends is acknowledged when it is on disk; what
+//! devices send it is handed to it until it acknowledges that. Sources: "GCM Cloud Connection Server (XMPP)" and "Server Reference",
+//! as kept in AOSP, and "XMPP server reference" of Firebase.
+
+mod connection;
+mod element;
+mod iq;
+mod login;
+mod payload;
+mod reader;
+mod stream;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use stentor_core::id::AppId;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Gateway;
+use crate::limits::CCS_LOGIN_TIMEOUT;
+use crate::upstream_broker::UpstreamBroker;
+use connection::CcsConnection;
+use stream::{CcsEnd, XmppStream};
+
+pub use payload::CcsRefusal;
+
+/// Why an app server may not log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CcsLoginError {
+    /// The key is not known, is another app's, or may not send.
+    #[error("the key does not fit")]
+    Refused,
+    /// It cannot be told now.
+    #[error("the server cannot tell now")]
+    Unavailable,
+}
+
+/// Whoever knows keys.
+#[async_trait]
+pub trait CcsPort: Send + Sync + 'static {
+    /// Opens an app with one of its keys.
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError>;
+}
+
+/// An app server that has logged in.
+#[async_trait]
+pub trait CcsSession: Send + Sync + 'static {
+    /// Returns its app.
+    fn app(&self) -> AppId;
+
+    /// Accepts a message, given as the fields of its JSON; it is on disk when this returns well.
+    async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal>;
+}
+
+/// What the connections of app servers stand on; clones share it.
+#[derive(Clone)]
+pub struct CcsServer {
+    gateway: Gateway,
+    broker: Arc<UpstreamBroker>,
+    port: Arc<dyn CcsPort>,
+}
+
+impl CcsServer {
+    /// Puts it together.
+    #[must_use]
+    pub fn new(gateway: Gateway, broker: Arc<UpstreamBroker>, port: Arc<dyn CcsPort>) -> Self {
+        Self { gateway, broker, port }
+    }
+}
+
+/// Serves one connection, which is encrypted from the first byte by whoever listens, until it ends. Once `stopping` is cancelled the
+/// app server is told, and has some seconds.
+pub async fn serve<S>(server: CcsServer, connection: S, stopping: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut stream = XmppStream::new(connection);
+    let login = tokio::select! {
+        login = timeout(CCS_LOGIN_TIMEOUT, login::log_in(&mut stream, server.port.as_ref())) => login,
+        () = stopping.cancelled() => Ok(Err(CcsEnd::Refused("system-shutdown"))),
+    };
+    match login.unwrap_or(Err(CcsEnd::Refused("connection-timeout"))) {
+        Ok(login) => CcsConnection::new(stream, server, login).run(stopping).await,
+        Err(end) => stream.close(&end).await,
+    }
+}

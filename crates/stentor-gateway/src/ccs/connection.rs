@@ -1,0 +1,266 @@
+//! An app server that has logged in: its messages go to devices, and what devices send goes to it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Map, Value};
+use stentor_core::id::UpstreamId;
+use stentor_core::upstream::UpstreamMessage;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::element::{XmppElement, escaped};
+use super::iq::{self, IqKind};
+use super::login::{CcsGeneration, CcsLogin};
+use super::payload::{self, CcsPayload, CcsRefusal, PAYLOAD_NAMESPACE, RECEIPT_PREFIX};
+use super::reader::XmppEvent;
+use super::stream::{CcsEnd, XmppStream};
+use super::{CcsServer, CcsSession};
+use crate::limits::{
+    CCS_DRAIN, CCS_IDLE, CCS_SENDS_MAX_COUNT, UPSTREAM_LOOK_INTERVAL, UPSTREAM_WINDOW_MAX_COUNT,
+};
+
+/// What is asked of an idle client, once in half its time: any answer keeps the connection.
+const PING: &str = "<iq type='get' id='alive'><ping xmlns='urn:xmpp:ping'/></iq>";
+
+/// The connection of one app server.
+pub(super) struct CcsConnection<S> {
+    stream: XmppStream<S>,
+    server: CcsServer,
+    session: Arc<dyn CcsSession>,
+    /// The client's address, without its resource.
+    user: String,
+    generation: CcsGeneration,
+    /// Messages on their way to the disk; each ends as the stanza that answers it.
+    sends: FuturesUnordered<BoxFuture<'static, String>>,
+    /// What devices sent and this client has not acknowledged, by device and key.
+    handed: HashMap<(String, String), UpstreamId>,
+    is_bound: bool,
+    /// Until when what is under way may end, once the server stops.
+    draining: Option<Instant>,
+    heard: Instant,
+    was_pinged: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
+    pub(super) fn new(stream: XmppStream<S>, server: CcsServer, login: CcsLogin) -> Self {
+        let CcsLogin { session, user, generation } = login;
+        Self {
+            stream,
+            server,
+            session,
+            user: format!("{user}@{}", generation.domain()),
+            generation,
+            sends: FuturesUnordered::new(),
+            handed: HashMap::new(),
+            is_bound: false,
+            draining: None,
+            heard: Instant::now(),
+            was_pinged: false,
+        }
+    }
+
+    /// Serves it until it ends, then closes the stream.
+    pub(super) async fn run(mut self, stopping: CancellationToken) {
+        let end = loop {
+            if let Err(end) = self.serve(&stopping).await {
+                break end;
+            }
+        };
+        // What was accepted is on disk: its answer is still worth a try.
+        while let Some(answer) = self.sends.next().await {
+            if self.stream.write(&answer).await.is_err() {
+                break;
+            }
+        }
+        self.stream.close(&end).await;
+    }
+
+    /// Serves until the client may be handed what devices sent, or has to be no more.
+    async fn serve(&mut self, stopping: &CancellationToken) -> Result<(), CcsEnd> {
+        let mut arrivals = if self.is_bound && self.draining.is_none() {
+            Some(pump(&self.server, self.session.app()))
+        } else {
+            None
+        };
+        let (was_bound, was_draining) = (self.is_bound, self.draining.is_some());
+        while (was_bound, was_draining) == (self.is_bound, self.draining.is_some()) {
+            let next_instant = self.next_instant();
+            let found = async {
+                match &mut arrivals {
+                    Some((arrivals, _)) => arrivals.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = self.stream.next(), if self.sends.len() < CCS_SENDS_MAX_COUNT => self.take(event?).await?,
+                Some(answer) = self.sends.next(), if !self.sends.is_empty() => self.stream.write(&answer).await?,
+                found = found => self.hand_over(found.ok_or(CcsEnd::Gone)?).await?,
+                () = stopping.cancelled(), if !was_draining => self.drain().await?,
+                () = sleep_until(next_instant) => self.wake().await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn next_instant(&self) -> Instant {
+        match self.draining {
+            Some(until) => until,
+            None if self.was_pinged => self.heard + CCS_IDLE,
+            None => self.heard + CCS_IDLE / 2,
+        }
+    }
+
+    /// Does what is due: the end of a drain, a ping, or the end of a client that says nothing.
+    async fn wake(&mut self) -> Result<(), CcsEnd> {
+        if self.draining.is_some() {
+            return Err(CcsEnd::Gone);
+        }
+        if self.was_pinged {
+            return Err(CcsEnd::Refused("connection-timeout"));
+        }
+        self.was_pinged = true;
+        self.stream.write(PING).await
+    }
+
+    /// Says that the connection is going to end, and gives what is under way a little time.
+    async fn drain(&mut self) -> Result<(), CcsEnd> {
+        self.draining = Some(Instant::now() + CCS_DRAIN);
+        self.stream.write(&payload::stanza(&payload::draining())).await
+    }
+
+    async fn take(&mut self, event: XmppEvent) -> Result<(), CcsEnd> {
+        (self.heard, self.was_pinged) = (Instant::now(), false);
+        match event {
+            XmppEvent::Closed => Err(CcsEnd::Gone),
+            XmppEvent::Opened(_) => Err(CcsEnd::Refused("bad-format")),
+            XmppEvent::Stanza(stanza) => match stanza.name.as_str() {
+                "iq" => self.ask(&stanza).await,
+                "message" if self.is_bound => self.receive(&stanza).await,
+                "message" => Err(CcsEnd::Refused("not-authorized")),
+                "presence" => Ok(()),
+                _ => Err(CcsEnd::Refused("unsupported-stanza-type")),
+            },
+        }
+    }
+
+    async fn ask(&mut self, stanza: &XmppElement) -> Result<(), CcsEnd> {
+        let (kind, answer) = iq::answer(stanza, &self.user);
+        if let Some(answer) = answer {
+            self.stream.write(&answer).await?;
+        }
+        self.is_bound |= kind == IqKind::Bind;
+        Ok(())
+    }
+
+    async fn receive(&mut self, stanza: &XmppElement) -> Result<(), CcsEnd> {
+        // Anything else in a message, such as a body, is for people.
+        let Some(payload) = stanza.child("gcm", PAYLOAD_NAMESPACE) else { return Ok(()) };
+        match CcsPayload::read(&payload.text) {
+            Ok(CcsPayload::Send { message_id, to, fields }) => self.send(message_id, to, fields).await,
+            Ok(CcsPayload::Ack { message_id, to }) => self.acknowledged(message_id, to).await,
+            // It stays with this client until it ends, and is handed to the next one.
+            Ok(CcsPayload::Nack { .. }) => Ok(()),
+            Err(problem) => self.stream.write(&unreadable(stanza, &payload.text, &problem)).await,
+        }
+    }
+
+    async fn send(
+        &mut self,
+        message_id: String,
+        to: String,
+        fields: Map<String, Value>,
+    ) -> Result<(), CcsEnd> {
+        if self.draining.is_some() {
+            let refusal = CcsRefusal::new("CONNECTION_DRAINING", "connect anew and send it there");
+            return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
+        }
+        let (session, generation) = (Arc::clone(&self.session), self.generation);
+        self.sends.push(Box::pin(async move {
+            payload::stanza(&match session.send(fields).await {
+                Ok(()) => payload::ack(&to, &message_id),
+                Err(refusal) => payload::nack(&to, &message_id, &in_words_of(generation, refusal)),
+            })
+        }));
+        Ok(())
+    }
+
+    async fn acknowledged(&mut self, message_id: String, to: String) -> Result<(), CcsEnd> {
+        if message_id.starts_with(RECEIPT_PREFIX) {
+            return Ok(());
+        }
+        let Some(id) = self.handed.remove(&(to.clone(), message_id.clone())) else {
+            let refusal = CcsRefusal::new("BAD_ACK", "no message of this id waits for it on this connection");
+            return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
+        };
+        if let Err(error) = self.server.broker.settle(self.session.app(), &[id]).await {
+            // It is handed out again, which its id tells.
+            tracing::warn!(%error, %id, "what an app server has taken over is not noted");
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&mut self, messages: Vec<UpstreamMessage>) -> Result<(), CcsEnd> {
+        for message in messages {
+            let found = self.server.gateway.store().device(message.app, message.device).await;
+            // A device that is gone has no token any more, and what it said counts all the same.
+            let token = found.map_or_else(
+                |_| message.device.to_string(),
+                |device| device.registration.token.expose().to_owned(),
+            );
+            self.stream.write(&payload::stanza(&payload::upstream(&message, &token))).await?;
+            self.handed.insert((token, message.key), message.id);
+        }
+        Ok(())
+    }
+}
+
+/// Fetches what devices send; what it holds is free again when the handle is dropped.
+fn pump(
+    server: &CcsServer,
+    app: stentor_core::id::AppId,
+) -> (mpsc::Receiver<Vec<UpstreamMessage>>, AbortOnDropHandle<()>) {
+    let mut consumer = server.broker.consume(app, UPSTREAM_WINDOW_MAX_COUNT);
+    let (out, arrivals) = mpsc::channel(1);
+    let task = tokio::spawn(async move {
+        loop {
+            match consumer.next().await {
+                Ok(messages) => {
+                    if out.send(messages).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, %app, "what devices sent cannot be read");
+                    tokio::time::sleep(UPSTREAM_LOOK_INTERVAL).await;
+                }
+            }
+        }
+    });
+    (arrivals, AbortOnDropHandle::new(task))
+}
+
+/// Before the newer generation a token of another sender was no registration at all.
+fn in_words_of(generation: CcsGeneration, refusal: CcsRefusal) -> CcsRefusal {
+    match (generation, refusal.error) {
+        (CcsGeneration::Gcm, "SENDER_ID_MISMATCH") => CcsRefusal { error: "BAD_REGISTRATION", ..refusal },
+        _ => refusal,
+    }
+}
+
+/// Refuses a stanza whose payload cannot be read, and shows it.
+fn unreadable(stanza: &XmppElement, text: &str, problem: &str) -> String {
+    let (id, text) = (escaped(stanza.attribute("id")), escaped(text));
+    let problem = escaped(&format!("InvalidJson: {problem}"));
+    format!(
+        "<message id='{id}' type='error'><gcm xmlns='{PAYLOAD_NAMESPACE}'>{text}</gcm>\
+         <error code='400' type='modify'><bad-request xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>\
+         <text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>{problem}</text></error></message>"
+    )
+}

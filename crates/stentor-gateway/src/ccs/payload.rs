@@ -1,0 +1,128 @@
+//! What app servers and we say to each other: JSON in `<gcm>`.
+
+use serde_json::{Map, Value, json};
+use stentor_core::upstream::UpstreamMessage;
+
+use super::element::escaped;
+
+/// The namespace of the payload, in both generations.
+pub(super) const PAYLOAD_NAMESPACE: &str = "google:mobile:data";
+/// What the id of a delivery receipt begins with.
+pub(super) const RECEIPT_PREFIX: &str = "dr2:";
+
+/// Why a message of an app server is not taken over, in the words of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CcsRefusal {
+    /// The code: `BAD_REGISTRATION`, `INVALID_JSON`, `SERVICE_UNAVAILABLE` and others.
+    pub error: &'static str,
+    /// What is wrong, for people.
+    pub description: String,
+}
+
+impl CcsRefusal {
+    /// Refuses with a code and a sentence.
+    #[must_use]
+    pub fn new(error: &'static str, description: impl Into<String>) -> Self {
+        Self { error, description: description.into() }
+    }
+}
+
+/// What an app server says in one stanza.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CcsPayload {
+    /// A message for a device, a topic or a condition.
+    Send {
+        /// The app server's name for it.
+        message_id: String,
+        /// To whom; empty for a condition.
+        to: String,
+        /// All its fields.
+        fields: Map<String, Value>,
+    },
+    /// It has taken over what a device sent, or has seen a receipt.
+    Ack {
+        /// The name of what it has taken over.
+        message_id: String,
+        /// The device it came from.
+        to: String,
+    },
+    /// It has not.
+    Nack {
+        /// The name of what it has not taken over.
+        message_id: String,
+        /// The device it came from.
+        to: String,
+    },
+}
+
+impl CcsPayload {
+    /// Reads a payload; the error says what is wrong as the protocol writes it.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let fields: Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| format!("JSON_PARSING_ERROR : {error}"))?;
+        let of = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (message_id, to, kind) = (of("message_id"), of("to"), of("message_type"));
+        if message_id.is_empty() {
+            return Err("JSON_PARSING_ERROR : Missing Required Field: message_id".to_owned());
+        }
+        match kind.as_str() {
+            "" => Ok(Self::Send { message_id, to, fields }),
+            "ack" => Ok(Self::Ack { message_id, to }),
+            "nack" => Ok(Self::Nack { message_id, to }),
+            other => Err(format!("JSON_TYPE_ERROR : message_type {other} is not known")),
+        }
+    }
+}
+
+/// Writes the stanza that holds a payload.
+pub(super) fn stanza(payload: &Value) -> String {
+    let text = escaped(&payload.to_string());
+    format!("<message><gcm xmlns=\"{PAYLOAD_NAMESPACE}\">{text}</gcm></message>")
+}
+
+/// Says that a message is on disk.
+pub(super) fn ack(to: &str, message_id: &str) -> Value {
+    json!({"from": to, "message_id": message_id, "message_type": "ack"})
+}
+
+/// Says that a message was not taken over.
+pub(super) fn nack(to: &str, message_id: &str, refusal: &CcsRefusal) -> Value {
+    json!({
+        "from": to, "message_id": message_id, "message_type": "nack",
+        "error": refusal.error, "error_description": refusal.description,
+    })
+}
+
+/// Says that the connection is going to end.
+pub(super) fn draining() -> Value {
+    json!({"message_type": "control", "control_type": "CONNECTION_DRAINING"})
+}
+
+/// Hands over what a device sent; `token` is the device's own.
+pub(super) fn upstream(message: &UpstreamMessage, token: &str) -> Value {
+    let data: Value = serde_json::from_str(&message.body).unwrap_or_default();
+    json!({"category": message.app, "data": data, "message_id": message.key, "from": token})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_a_message_or_an_answer() {
+        let sent = CcsPayload::read(r#"{"to":"t","message_id":"m","data":{"a":"b"}}"#).expect("a message");
+        assert!(matches!(sent, CcsPayload::Send { message_id, to, .. } if message_id == "m" && to == "t"));
+        let ack = CcsPayload::read(r#"{"to":"t","message_id":"m","message_type":"ack"}"#);
+        assert_eq!(ack, Ok(CcsPayload::Ack { message_id: "m".to_owned(), to: "t".to_owned() }));
+        for wrong in ["", "[]", "{}", r#"{"message_id":7}"#, r#"{"message_id":"m","message_type":"x"}"#] {
+            assert!(CcsPayload::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_stanza_is_escaped_as_xml() {
+        let text = stanza(&json!({"a": "<&>"}));
+        let expected = "<message><gcm xmlns=\"google:mobile:data\">{&quot;a&quot;:&quot;&lt;&amp;&gt;&quot;}</gcm></message>";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,179 @@
+//! Reads a stream of XML (RFC 6120) piece by piece into whole stanzas, with limits on all that it keeps.
+
+use rxml::error::EndOrError;
+use rxml::{AttrMap, Event, Options, Parse as _, Parser, QName, WithOptions as _};
+
+use super::element::XmppElement;
+use crate::limits::{CCS_STANZA_MAX_BYTES, CCS_STANZA_MAX_DEPTH, CCS_TOKEN_MAX_BYTES};
+
+/// What a peer has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum XmppEvent {
+    /// The stream begins; its element has no children yet.
+    Opened(XmppElement),
+    /// A whole stanza.
+    Stanza(XmppElement),
+    /// The stream ends.
+    Closed,
+}
+
+/// Why a stream cannot be read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum XmppReadError {
+    /// It is no well-formed XML, or has what XMPP forbids: comments, processing instructions, a document type.
+    #[error("not-well-formed")]
+    Malformed,
+    /// A stanza is larger or deeper than may be.
+    #[error("policy-violation")]
+    TooLarge,
+}
+
+/// Reads one stream.
+pub(super) struct XmppReader {
+    parser: Parser,
+    /// The elements that are open, the stream's own among them.
+    open: Vec<XmppElement>,
+    /// Bytes of the stanza that is open.
+    stanza_bytes: usize,
+    /// Whether nothing but spaces has come.
+    is_fresh: bool,
+}
+
+impl XmppReader {
+    pub(super) fn new() -> Self {
+        let options = Options { max_token_length: CCS_TOKEN_MAX_BYTES, ..Options::default() };
+        Self { parser: Parser::with_options(options), open: Vec::new(), stanza_bytes: 0, is_fresh: true }
+    }
+
+    /// Takes bytes as they come and returns what is whole with them.
+    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<XmppEvent>, XmppReadError> {
+        if self.is_fresh {
+            // Between two streams a client may send spaces, which must not stand before a declaration.
+            bytes = bytes.trim_ascii_start();
+        }
+        let mut events = Vec::new();
+        while !bytes.is_empty() {
+            self.is_fresh = false;
+            match self.parser.parse(&mut bytes, false) {
+                Ok(Some(event)) => events.extend(self.take(event)?),
+                Ok(None) | Err(EndOrError::NeedMoreData) => break,
+                Err(EndOrError::Error(_)) => return Err(XmppReadError::Malformed),
+            }
+        }
+        Ok(events)
+    }
+
+    fn take(&mut self, event: Event) -> Result<Option<XmppEvent>, XmppReadError> {
+        self.count(event.metrics().len())?;
+        match event {
+            Event::XmlDeclaration(..) => Ok(None),
+            Event::StartElement(_, name, attributes) => self.begin(&name, &attributes),
+            Event::Text(_, text) => {
+                // Between stanzas only spaces come, to keep the connection.
+                if let Some(element) = self.open.get_mut(1..).and_then(<[_]>::last_mut) {
+                    element.text.push_str(&text);
+                }
+                Ok(None)
+            }
+            Event::EndElement(_) => Ok(self.end()),
+        }
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), XmppReadError> {
+        self.stanza_bytes = if self.open.len() > 1 { self.stanza_bytes + bytes } else { bytes };
+        if self.stanza_bytes > CCS_STANZA_MAX_BYTES { Err(XmppReadError::TooLarge) } else { Ok(()) }
+    }
+
+    fn begin(&mut self, name: &QName, attributes: &AttrMap) -> Result<Option<XmppEvent>, XmppReadError> {
+        if self.open.len() > CCS_STANZA_MAX_DEPTH {
+            return Err(XmppReadError::TooLarge);
+        }
+        let own = attributes.iter().filter(|((namespace, _), _)| namespace.is_empty());
+        let element = XmppElement {
+            name: name.1.to_string(),
+            namespace: name.0.to_string(),
+            attributes: own.map(|((_, name), value)| (name.to_string(), value.clone())).collect(),
+            ..XmppElement::default()
+        };
+        let opened = self.open.is_empty().then(|| XmppEvent::Opened(element.clone()));
+        self.open.push(element);
+        Ok(opened)
+    }
+
+    fn end(&mut self) -> Option<XmppEvent> {
+        let element = self.open.pop()?;
+        match self.open.len() {
+            0 => Some(XmppEvent::Closed),
+            1 => {
+                self.stanza_bytes = 0;
+                Some(XmppEvent::Stanza(element))
+            }
+            _ => {
+                self.open.last_mut()?.children.push(element);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+        xmlns:stream='http://etherx.jabber.org/streams' to='x' version='1.0'>";
+    const STANZA: &str =
+        "<message id='7'><data:gcm xmlns:data='google:mobile:data'>{\"a\":\"&lt;\"}</data:gcm></message>";
+
+    #[test]
+    fn a_stanza_is_whole_wherever_it_was_cut() {
+        let text = format!(" \n{STREAM}{STANZA} {STANZA}</stream:stream>");
+        for size in 1..text.len() {
+            let mut reader = XmppReader::new();
+            let read =
+                text.as_bytes().chunks(size).flat_map(|piece| reader.read(piece).expect("well-formed"));
+            let events: Vec<_> = read.collect();
+            let [
+                XmppEvent::Opened(stream),
+                XmppEvent::Stanza(one),
+                XmppEvent::Stanza(two),
+                XmppEvent::Closed,
+            ] = &events[..]
+            else {
+                panic!("{size}: {events:?}");
+            };
+            assert_eq!((stream.attribute("to"), one), ("x", two));
+            let gcm = one.child("gcm", "google:mobile:data").expect("a child");
+            assert_eq!((gcm.text.as_str(), one.attribute("id")), ("{\"a\":\"<\"}", "7"));
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_deep_is_refused() {
+        let large = format!("{STREAM}<message>{}", "x".repeat(CCS_STANZA_MAX_BYTES + 1));
+        assert_eq!(XmppReader::new().read(large.as_bytes()), Err(XmppReadError::TooLarge));
+        let deep = format!("{STREAM}{}", "<a>".repeat(CCS_STANZA_MAX_DEPTH + 2));
+        assert_eq!(XmppReader::new().read(deep.as_bytes()), Err(XmppReadError::TooLarge));
+        let many = format!("{STREAM}{}", STANZA.repeat(2 * CCS_STANZA_MAX_BYTES / STANZA.len()));
+        assert!(XmppReader::new().read(many.as_bytes()).is_ok(), "the limit is of each stanza");
+    }
+
+    #[test]
+    fn what_xmpp_forbids_is_refused() {
+        for text in ["<!DOCTYPE a><a>", "<a><!-- x -->", "<a><?x y?>", "<a></b>", "<a>&x;", "<a b='1' b='2'>"]
+        {
+            assert_eq!(XmppReader::new().read(text.as_bytes()), Err(XmppReadError::Malformed), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = XmppReader::new();
+            let _ = reader.read(STREAM.as_bytes());
+            let _ = reader.read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One stream over a connection: events in, text out.
+
+use std::collections::VecDeque;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::reader::{XmppEvent, XmppReadError, XmppReader};
+use crate::limits::{CCS_READ_BUFFER_BYTES, CCS_WRITE_TIMEOUT};
+
+const STREAMS: &str = "http://etherx.jabber.org/streams";
+const STREAM_ERRORS: &str = "urn:ietf:params:xml:ns:xmpp-streams";
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CcsEnd {
+    /// The peer closed it, or it broke.
+    #[error("the connection is closed")]
+    Gone,
+    /// The peer is told by a stream error (RFC 6120, 4.9.3).
+    #[error("stream error {0}")]
+    Refused(&'static str),
+}
+
+impl From<XmppReadError> for CcsEnd {
+    fn from(error: XmppReadError) -> Self {
+        match error {
+            XmppReadError::Malformed => Self::Refused("not-well-formed"),
+            XmppReadError::TooLarge => Self::Refused("policy-violation"),
+        }
+    }
+}
+
+/// A stream over a connection.
+pub(super) struct XmppStream<S> {
+    connection: S,
+    reader: XmppReader,
+    events: VecDeque<XmppEvent>,
+    buffer: Vec<u8>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
+    pub(super) fn new(connection: S) -> Self {
+        let buffer = vec![0; CCS_READ_BUFFER_BYTES];
+        Self { connection, reader: XmppReader::new(), events: VecDeque::new(), buffer }
+    }
+
+    /// Waits for what the peer says next. Nothing is lost when the call is dropped before it ends.
+    pub(super) async fn next(&mut self) -> Result<XmppEvent, CcsEnd> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            let count = self.connection.read(&mut self.buffer).await.map_err(|_| CcsEnd::Gone)?;
+            if count == 0 {
+                return Err(CcsEnd::Gone);
+            }
+            self.events.extend(self.reader.read(&self.buffer[..count])?);
+        }
+    }
+
+    /// Writes text; a peer that does not read for long is given up.
+    pub(super) async fn write(&mut self, text: &str) -> Result<(), CcsEnd> {
+        let written = async {
+            self.connection.write_all(text.as_bytes()).await?;
+            self.connection.flush().await
+        };
+        match timeout(CCS_WRITE_TIMEOUT, written).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(CcsEnd::Gone),
+        }
+    }
+
+    /// Begins our side of a stream.
+    pub(super) async fn open(&mut self, domain: &str, features: &str) -> Result<(), CcsEnd> {
+        let id = rand::random::<u64>();
+        let head = format!(
+            "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='{STREAMS}' from='{domain}' \
+             id='{id:016x}' version='1.0'><stream:features>{features}</stream:features>"
+        );
+        self.write(&head).await
+    }
+
+    /// Expects a new stream of the peer, as after a login.
+    pub(super) fn restart(&mut self) {
+        self.reader = XmppReader::new();
+        self.events.clear();
+    }
+
+    /// Says why, if there is something to say, and ends our side.
+    pub(super) async fn close(mut self, end: &CcsEnd) {
+        let text = match end {
+            CcsEnd::Gone => "</stream:stream>".to_owned(),
+            CcsEnd::Refused(condition) => {
+                format!("<stream:error><{condition} xmlns='{STREAM_ERRORS}'/></stream:error></stream:stream>")
+            }
+        };
+        // The peer may be gone.
+        let _unwritten = self.write(&text).await;
+        let _unclosed = timeout(CCS_WRITE_TIMEOUT, self.connection.shutdown()).await;
+    }
+}

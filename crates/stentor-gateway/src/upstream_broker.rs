@@ -1,0 +1,225 @@
+//! Whoever speaks for an app is handed what its devices send: at least once, and each message to one of them at a time.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stentor_core::id::{AppId, UpstreamId};
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::store::{Page, Store, StoreError};
+use stentor_core::upstream::UpstreamMessage;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, futures::OwnedNotified};
+use tokio::time::sleep;
+
+use crate::limits::{UPSTREAM_LOOK_INTERVAL, UPSTREAM_LOOK_MAX_PAGES, UPSTREAM_LOOK_PAGE_MAX_COUNT};
+
+/// What is known of an app that somebody speaks for.
+#[derive(Default)]
+struct AppConsumers {
+    /// What was handed over and is not settled.
+    held: HashSet<UpstreamId>,
+    wake: Arc<Notify>,
+    consumers: usize,
+}
+
+/// Hands messages of devices to consumers: connections of app servers, streams, webhooks and commands share one broker, so that a
+/// message is with one of them at a time.
+pub struct UpstreamBroker {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    apps: Mutex<HashMap<AppId, AppConsumers>>,
+}
+
+impl UpstreamBroker {
+    /// Opens a broker over the store that keeps the messages.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { store, clock, apps: Mutex::default() })
+    }
+
+    /// Begins to hand an app's messages to somebody, at most `window` that are not settled.
+    #[must_use]
+    pub fn consume(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
+        let mut apps = self.lock();
+        let broker = apps.entry(app).or_default();
+        broker.consumers += 1;
+        let wake = Arc::clone(&broker.wake);
+        drop(apps);
+        let (held, ready) = (BTreeSet::new(), VecDeque::new());
+        UpstreamConsumer { broker: Arc::clone(self), app, window: window.max(1), wake, held, ready }
+    }
+
+    /// Notes that messages were taken over by whoever speaks for the app; returns how many waited.
+    pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<u64, StoreError> {
+        let settled = self.store.settle_upstream(app, ids, self.clock.now()).await?;
+        self.arrived(app);
+        Ok(settled)
+    }
+
+    /// Wakes whoever speaks for an app: something waits, or there is room again.
+    pub fn arrived(&self, app: AppId) {
+        if let Some(broker) = self.lock().get(&app) {
+            broker.wake.notify_waiters();
+        }
+    }
+
+    /// Wakes by what the gateway tells of arrivals, until the gateway is gone.
+    pub async fn follow(self: Arc<Self>, mut arrivals: Receiver<AppId>) {
+        loop {
+            match arrivals.recv().await {
+                Ok(app) => self.arrived(app),
+                Err(RecvError::Lagged(_)) => {
+                    self.lock().values().for_each(|broker| broker.wake.notify_waiters())
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<AppId, AppConsumers>> {
+        self.apps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who speaks for an app. What it was handed and nobody has settled is handed to another when it is dropped.
+pub struct UpstreamConsumer {
+    broker: Arc<UpstreamBroker>,
+    app: AppId,
+    window: usize,
+    wake: Arc<Notify>,
+    held: BTreeSet<UpstreamId>,
+    /// Claimed, and not returned by [`Self::next`] yet.
+    ready: VecDeque<UpstreamMessage>,
+}
+
+impl UpstreamConsumer {
+    /// Returns the app.
+    #[must_use]
+    pub const fn app(&self) -> AppId {
+        self.app
+    }
+
+    /// Returns how many messages it has and that are not settled.
+    #[must_use]
+    pub fn unsettled(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Waits for messages and returns them, oldest first; `attempts` counts those before. Nothing is lost when the call is
+    /// dropped before it ends.
+    pub async fn next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
+        loop {
+            let woken: OwnedNotified = Arc::clone(&self.wake).notified_owned();
+            let found = self.try_next().await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            // What a device of another process sent, and what expired or was settled there, is not told here.
+            tokio::select! {
+                () = woken => {}
+                () = sleep(UPSTREAM_LOOK_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Returns the messages that can be handed over now.
+    pub async fn try_next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
+        if self.ready.is_empty() {
+            self.look().await?;
+            let ids: Vec<_> = self.ready.iter().map(|message| message.id).collect();
+            if !ids.is_empty() {
+                self.broker.store.note_upstream_attempt(self.app, &ids).await?;
+            }
+        }
+        Ok(self.ready.drain(..).collect())
+    }
+
+    /// Notes that messages were taken over; only what it was handed counts. Returns how many waited.
+    pub async fn settle(&mut self, ids: &[UpstreamId]) -> Result<u64, StoreError> {
+        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.contains(id)).collect();
+        if own.is_empty() {
+            return Ok(0);
+        }
+        let settled = self.broker.settle(self.app, &own).await?;
+        self.give_back(&own);
+        Ok(settled)
+    }
+
+    /// Counts another attempt at a message that it holds.
+    pub async fn note_attempt(&self, id: UpstreamId) -> Result<(), StoreError> {
+        self.broker.store.note_upstream_attempt(self.app, &[id]).await
+    }
+
+    /// Puts a message on the list of dead letters.
+    pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        self.broker.store.bury_upstream(self.app, id, reason).await?;
+        self.give_back(&[id]);
+        Ok(())
+    }
+
+    /// Lets go of messages without settling them: they wait for whoever is next.
+    pub fn give_back(&mut self, ids: &[UpstreamId]) {
+        let mut apps = self.broker.lock();
+        for id in ids.iter().filter(|id| self.held.remove(id)) {
+            if let Some(broker) = apps.get_mut(&self.app) {
+                broker.held.remove(id);
+            }
+        }
+    }
+
+    /// Claims what waits and nobody holds, as far as the window has room, and lets go of what waits no more.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let (mut after, mut waiting, mut is_all) = (0, Vec::new(), false);
+        for _ in 0..UPSTREAM_LOOK_MAX_PAGES {
+            let page = Page { after, limit: UPSTREAM_LOOK_PAGE_MAX_COUNT };
+            let found = self.broker.store.waiting_upstream(self.app, page, self.broker.clock.now()).await?;
+            is_all = found.len() < UPSTREAM_LOOK_PAGE_MAX_COUNT;
+            after = found.last().map_or(after, |message| message.id.raw());
+            waiting.extend(found);
+            if is_all || self.has_enough(&waiting) {
+                break;
+            }
+        }
+        self.let_go(&waiting, (!is_all).then_some(after));
+        let mut apps = self.broker.lock();
+        let broker = apps.entry(self.app).or_default();
+        for message in waiting {
+            if self.held.len() < self.window && broker.held.insert(message.id) {
+                self.held.insert(message.id);
+                self.ready.push_back(message);
+            }
+        }
+        Ok(())
+    }
+
+    fn has_enough(&self, waiting: &[UpstreamMessage]) -> bool {
+        let apps = self.broker.lock();
+        let is_free = |id: &UpstreamId| apps.get(&self.app).is_none_or(|broker| !broker.held.contains(id));
+        let free = waiting.iter().filter(|message| is_free(&message.id)).count();
+        self.held.len() + free >= self.window
+    }
+
+    /// Lets go of what was settled elsewhere or has expired: it is not among what waits up to `looked_to`.
+    fn let_go(&mut self, waiting: &[UpstreamMessage], looked_to: Option<u64>) {
+        let waits: HashSet<_> = waiting.iter().map(|message| message.id).collect();
+        let was_seen = |id: &UpstreamId| looked_to.is_none_or(|last| id.raw() <= last);
+        let gone: Vec<_> =
+            self.held.iter().copied().filter(|id| was_seen(id) && !waits.contains(id)).collect();
+        self.give_back(&gone);
+    }
+}
+
+impl Drop for UpstreamConsumer {
+    fn drop(&mut self) {
+        let mut apps = self.broker.lock();
+        let Some(broker) = apps.get_mut(&self.app) else { return };
+        broker.held.retain(|id| !self.held.contains(id));
+        broker.consumers -= 1;
+        if broker.consumers == 0 {
+            apps.remove(&self.app);
+        } else {
+            broker.wake.notify_waiters();
+        }
+    }
+}

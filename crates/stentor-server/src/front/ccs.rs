@@ -1,0 +1,122 @@
+//! The app server's side of CCS: what it sends is read as the legacy HTTP API reads it, with one recipient.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Map, Value};
+use stentor_core::id::AppId;
+use stentor_gateway::ccs::{CcsLoginError, CcsPort, CcsRefusal, CcsSession};
+
+use super::gcm_http;
+use super::sending::Sender;
+use crate::contract::table::SendMessage;
+use crate::contract::{Caller, ErrorCode, ServiceResult};
+use crate::face::Api;
+
+/// Fields that are the protocol's, not the message's.
+const OF_THE_PROTOCOL: [&str; 4] =
+    ["message_id", "delivery_receipt_requested", "message_type", "registration_ids"];
+
+/// Knows the keys of apps, and accepts what app servers send.
+pub(super) struct AppServers {
+    api: Api,
+}
+
+impl AppServers {
+    /// Stands on the server's operations.
+    pub(super) const fn new(api: Api) -> Self {
+        Self { api }
+    }
+
+    async fn caller(&self, app: AppId, key: &str) -> ServiceResult<Caller> {
+        let identity = self.api.service().identify(key).await?;
+        let caller = self.api.service().caller(identity, Some(app)).await?;
+        caller.allow::<SendMessage>()?;
+        Ok(caller)
+    }
+}
+
+#[async_trait]
+impl CcsPort for AppServers {
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError> {
+        match self.caller(app, key.expose_secret()).await {
+            Ok(_) => {
+                Ok(Arc::new(AppServerSession { servers: Self::new(self.api.clone()), app, key: key.clone() }))
+            }
+            Err(problem) if super::sending::is_of_server(problem.code) => Err(CcsLoginError::Unavailable),
+            Err(_) => Err(CcsLoginError::Refused),
+        }
+    }
+}
+
+/// An app server that has logged in.
+struct AppServerSession {
+    servers: AppServers,
+    app: AppId,
+    /// Asked anew for each message, so that a key that is removed sends no more.
+    key: SecretString,
+}
+
+#[async_trait]
+impl CcsSession for AppServerSession {
+    fn app(&self) -> AppId {
+        self.app
+    }
+
+    async fn send(&self, mut fields: Map<String, Value>) -> Result<(), CcsRefusal> {
+        fields.retain(|name, _| !OF_THE_PROTOCOL.contains(&name.as_str()));
+        let refused =
+            |problem: &crate::contract::Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
+        let caller = self.servers.caller(self.app, self.key.expose_secret()).await;
+        let caller = caller.map_err(|problem| refused(&problem))?;
+        let sender = Sender { api: &self.servers.api, caller, repeat: None };
+        match gcm_http::send_one(&sender, fields).await {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) => Err(CcsRefusal::new(word(error), error)),
+            Err(problem) => Err(refused(&problem)),
+        }
+    }
+}
+
+/// Returns the code of what the server refuses whole.
+const fn code(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::RateLimited | ErrorCode::QueueFull | ErrorCode::Unavailable => "SERVICE_UNAVAILABLE",
+        ErrorCode::Internal => "INTERNAL_SERVER_ERROR",
+        ErrorCode::Unauthorized | ErrorCode::Forbidden => "AUTHENTICATION_FAILED",
+        _ => "INVALID_JSON",
+    }
+}
+
+/// Returns the code for a word of the HTTP API, as the table of both has it.
+fn word(error: &str) -> &'static str {
+    match error {
+        "InvalidRegistration" => "BAD_REGISTRATION",
+        "NotRegistered" => "DEVICE_UNREGISTERED",
+        "MismatchSenderId" => "SENDER_ID_MISMATCH",
+        "Unavailable" => "SERVICE_UNAVAILABLE",
+        "InternalServerError" => "INTERNAL_SERVER_ERROR",
+        _ => "INVALID_JSON",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_of_the_http_api_has_a_code() {
+        for (error, code) in [
+            ("MissingRegistration", "INVALID_JSON"),
+            ("InvalidRegistration", "BAD_REGISTRATION"),
+            ("NotRegistered", "DEVICE_UNREGISTERED"),
+            ("MismatchSenderId", "SENDER_ID_MISMATCH"),
+            ("MessageTooBig", "INVALID_JSON"),
+            ("InvalidTtl", "INVALID_JSON"),
+            ("Unavailable", "SERVICE_UNAVAILABLE"),
+        ] {
+            assert_eq!(word(error), code);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What devices send to their app: listed, acknowledged, and tried again when nobody took it over.
+
+use std::sync::Arc;
+
+use stentor_core::id::{AppId, UpstreamId};
+use stentor_core::ports::store::StoreError;
+use stentor_core::upstream::UpstreamMessage;
+use stentor_gateway::limits::{UPSTREAM_TTL_MAX, UPSTREAM_WINDOW_MAX_COUNT};
+use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
+
+use super::{Caller, Problem, Service, ServiceResult};
+use crate::contract::table::{AcknowledgeUpstream, ListDeadLetters, ListUpstream, RetryDeadLetters};
+use crate::contract::upstream::{
+    DeadLetterList, DeadLetterView, UPSTREAM_IDS_MAX_COUNT, UpstreamChange, UpstreamIds, UpstreamList,
+    UpstreamView,
+};
+use crate::contract::{After, Serve, next_of};
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().map(UpstreamId::raw)
+}
+
+impl UpstreamIds {
+    fn checked(self) -> ServiceResult<Vec<UpstreamId>> {
+        match self.ids.len() {
+            1..=UPSTREAM_IDS_MAX_COUNT => Ok(self.ids),
+            _ => Err(Problem::field("ids", format!("must be 1 to {UPSTREAM_IDS_MAX_COUNT} ids"))),
+        }
+    }
+}
+
+impl Serve<ListUpstream> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<UpstreamList> {
+        let page = page.page(number)?;
+        caller.allow::<ListUpstream>()?;
+        let found = self.store.waiting_upstream(caller.app(), page, self.now()).await?;
+        let next = next_of(&found, page.limit, |message| message.id.to_string());
+        Ok(UpstreamList { messages: found.into_iter().map(UpstreamView::from).collect(), next })
+    }
+}
+
+impl Serve<AcknowledgeUpstream> for Service {
+    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChange> {
+        let ids = named.checked()?;
+        caller.allow::<AcknowledgeUpstream>()?;
+        Ok(UpstreamChange { changed: self.broker.settle(caller.app(), &ids).await? })
+    }
+}
+
+impl Serve<ListDeadLetters> for Service {
+    async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<DeadLetterList> {
+        let page = page.page(number)?;
+        caller.allow::<ListDeadLetters>()?;
+        let found = self.store.dead_upstream(caller.app(), page).await?;
+        let next = next_of(&found, page.limit, |(message, _)| message.id.to_string());
+        let views = found.into_iter().map(|(message, reason)| DeadLetterView::new(message, reason));
+        Ok(DeadLetterList { dead_letters: views.collect(), next })
+    }
+}
+
+impl Serve<RetryDeadLetters> for Service {
+    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChange> {
+        let ids = named.checked()?;
+        caller.allow::<RetryDeadLetters>()?;
+        let expires_at = self.now().plus(UPSTREAM_TTL_MAX);
+        let changed = self.store.revive_upstream(caller.app(), &ids, expires_at).await?;
+        self.broker.arrived(caller.app());
+        Ok(UpstreamChange { changed })
+    }
+}
+
+impl Service {
+    /// Lists all apps.
+    pub(crate) async fn all_apps(&self) -> ServiceResult<Vec<AppId>> {
+        Ok(self.store.apps().await?.into_iter().map(|app| app.id).collect())
+    }
+
+    /// Counts another attempt to hand a message over.
+    pub(crate) async fn note_upstream_attempt(&self, message: &UpstreamMessage) -> Result<(), StoreError> {
+        self.store.note_upstream_attempt(message.app, &[message.id]).await
+    }
+
+    /// Returns where whoever speaks for an app is handed what its devices send.
+    #[must_use]
+    pub const fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
+        &self.broker
+    }
+
+    /// Begins to hand a caller what the devices of its app send.
+    pub(crate) fn consume_upstream(&self, caller: Caller) -> ServiceResult<UpstreamConsumer> {
+        caller.allow::<ListUpstream>()?;
+        Ok(self.broker.consume(caller.app(), UPSTREAM_WINDOW_MAX_COUNT))
+    }
+}

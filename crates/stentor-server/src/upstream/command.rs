@@ -1,0 +1,80 @@
+//! The operator's command: a program that gets one message as JSON on its standard input.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::handover::CommandRefusal;
+
+/// A program and its arguments; no shell reads them.
+#[derive(Debug, Clone)]
+pub(super) struct OperatorCommand {
+    program: String,
+    arguments: Vec<String>,
+    timeout: Duration,
+}
+
+impl OperatorCommand {
+    /// Takes the words of a command; none for no words.
+    pub(super) fn new(words: &[String], timeout: Duration) -> Option<Self> {
+        let (program, arguments) = words.split_first()?;
+        Some(Self { program: program.clone(), arguments: arguments.to_vec(), timeout })
+    }
+
+    /// Runs it with a message; it has taken the message over when it ends with 0 in time.
+    pub(super) async fn run(&self, body: String) -> Result<(), CommandRefusal> {
+        match timeout(self.timeout, self.status(body)).await {
+            Err(_) => Err(CommandRefusal::new(format!("the command ran longer than {:?}", self.timeout))),
+            Ok(Err(error)) => Err(CommandRefusal::new(format!("the command cannot be run: {error}"))),
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(CommandRefusal::new(format!("the command ended with {status}"))),
+        }
+    }
+
+    async fn status(&self, body: String) -> std::io::Result<std::process::ExitStatus> {
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // One that runs too long ends with the call.
+            .kill_on_drop(true)
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // A program that does not read may still end well.
+            let _unread = input.write_all(body.as_bytes()).await;
+        }
+        child.wait().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> OperatorCommand {
+        let words = ["/bin/sh", "-c", script].map(str::to_owned);
+        OperatorCommand::new(&words, Duration::from_secs(20)).expect("a command")
+    }
+
+    #[tokio::test]
+    async fn it_reads_the_message_and_zero_takes_it_over() {
+        let exact = shell(r#"[ "$(cat)" = '{"a":1}' ]"#);
+        assert_eq!(exact.run(r#"{"a":1}"#.to_owned()).await, Ok(()));
+        let refused = exact.run("{}".to_owned()).await.expect_err("a refusal");
+        assert!(refused.reason.contains("exit status: 1"), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_runs_too_long_or_is_not_there_is_refused() {
+        let slow = OperatorCommand { timeout: Duration::from_millis(50), ..shell("sleep 20") };
+        assert!(slow.run(String::new()).await.expect_err("a refusal").reason.contains("longer than"));
+        let words = ["/nowhere/at/all".to_owned()];
+        let missing = OperatorCommand::new(&words, Duration::from_secs(20)).expect("a command");
+        assert!(missing.run(String::new()).await.expect_err("a refusal").reason.contains("cannot be run"));
+        assert!(OperatorCommand::new(&[], Duration::from_secs(1)).is_none());
+    }
+}

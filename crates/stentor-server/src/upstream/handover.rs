@@ -1,0 +1,66 @@
+//! One message on its way to the operator's command, until it is taken over or given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use stentor_core::retry::RetryPolicy;
+use stentor_core::upstream::UpstreamMessage;
+use tokio::sync::Semaphore;
+
+use super::command::OperatorCommand;
+use crate::contract::Instant;
+use crate::contract::upstream::said;
+
+/// Why a message was not taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CommandRefusal {
+    /// In a sentence without secrets.
+    pub(super) reason: String,
+}
+
+impl CommandRefusal {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+/// How an app's messages are handed over.
+pub(super) struct Handover {
+    pub(super) command: OperatorCommand,
+    /// Calls at once, of all apps.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) policy: RetryPolicy,
+}
+
+impl Handover {
+    /// Hands a message over once; `attempt` counts from 1.
+    pub(super) async fn call(&self, message: &UpstreamMessage, attempt: u32) -> Result<(), CommandRefusal> {
+        let body = body(message, attempt);
+        let _place = self.places.acquire().await.map_err(|_| CommandRefusal::new("the server stops"))?;
+        self.command.run(body).await
+    }
+
+    /// Returns how long to wait after an attempt that failed; none when there is no next one.
+    pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
+        let attempt = u16::try_from(attempt).unwrap_or(u16::MAX);
+        let goes_on = attempt < self.policy.max_attempts;
+        goes_on.then(|| self.policy.wait(attempt, rand::random(), None))
+    }
+}
+
+/// Writes a message as the command gets it.
+fn body(message: &UpstreamMessage, attempt: u32) -> String {
+    let body = json!({
+        "id": message.id,
+        "app": message.app,
+        "device": message.device,
+        "key": message.key,
+        "data": said(message),
+        "attempt": attempt,
+        "again": attempt > 1,
+        "created_at": Instant::from(message.created_at),
+        "expires_at": Instant::from(message.expires_at),
+    });
+    body.to_string()
+}
