@@ -52,6 +52,16 @@ export class AppsCalls {
     return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/credentials/fcm", { app: app }) }, options);
   }
 
+  /** Lets the app have devices that connect to this server's gateway. */
+  putGateway(app: string, body: types.GatewayCredential, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "PUT", path: address("/v1/apps/{app}/credentials/gateway", { app: app }), body }, options);
+  }
+
+  /** Removes the credential for the gateway, our own connections to devices; what is queued for it waits. */
+  deleteGateway(app: string, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/credentials/gateway", { app: app }) }, options);
+  }
+
   /** Lets the app use the provider that accepts everything and sends nothing. */
   putNull(app: string, body: types.NullCredential, options: CallOptions = {}): Promise<void> {
     return this.transport.call<void>({ method: "PUT", path: address("/v1/apps/{app}/credentials/null", { app: app }), body }, options);

@@ -234,7 +234,7 @@ export interface DeviceRegistration {
   token: string;
   /** BCP 47 language tag. */
   locale?: string | null;
-  /** Adapter that reaches it; android means fcm and apple means apns when absent. */
+  /** Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent. */
   provider?: Provider | null;
   /** Marks; those given replace those kept. */
   tags?: Array<string>;
@@ -275,6 +275,14 @@ export interface FcmCredential {
   server_name?: string | null;
   /** Another address of the token endpoint than the service account's `token_uri`. */
   token_endpoint?: string | null;
+}
+
+/** Lets an app have devices that connect to the gateway. */
+export interface GatewayCredential {
+  /** Whether anybody may register a device of the app, as a browser does for a site it visits. */
+  open_registration?: boolean | null;
+  /** Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's. */
+  vapid_key?: string | null;
 }
 
 /** A group. */
@@ -464,6 +472,7 @@ export interface MessageContent {
   apns?: Record<string, unknown> | null;
   collapse_key?: string | null;
   data?: Record<string, string>;
+  gateway?: Record<string, unknown> | null;
   notification?: Notification | null;
 }
 
@@ -492,6 +501,8 @@ export interface MessageRequest {
   dry_run?: boolean;
   /** Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later. */
   exact?: boolean;
+  /** What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`. */
+  gateway?: Record<string, unknown> | null;
   notification?: Notification | null;
   /** Urgency for the device; `high` when absent. */
   priority?: Priority;
@@ -554,13 +565,13 @@ export interface Parked {
 }
 
 /** System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter. */
-export type Platform = "android" | "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos" | "web" | "windows";
+export type Platform = "android" | "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos" | "web" | "windows" | "linux";
 
 /** Urgency for the device. Capitals do not matter. */
 export type Priority = "normal" | "high";
 
 /** Adapter that reaches a device; `null` sends nothing. Capitals do not matter. */
-export type Provider = "fcm" | "apns" | "null";
+export type Provider = "fcm" | "apns" | "null" | "gateway";
 
 /** The books at one provider. */
 export interface ProviderLedger {
@@ -898,7 +909,7 @@ export interface TokenTarget {
   platform: Platform;
   /** The address. */
   token: string;
-  /** Adapter; android means fcm and apple means apns when absent. */
+  /** Adapter; android means fcm and apple means apns and linux means gateway when absent. */
   provider?: Provider | null;
 }
 

@@ -79,6 +79,18 @@ class AppsCalls:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
+    def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
+        """Lets the app have devices that connect to this server's gateway.
+
+        open_registration: Whether anybody may register a device of the app, as a browser does for a site it visits.
+        vapid_key: Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's.
+        """
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "vapid_key": vapid_key})))
+
+    def delete_gateway(self, app: str) -> None:
+        """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/gateway", app=app)))
+
     def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
         self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/null", app=app), body=_given({})))
@@ -155,7 +167,7 @@ class DevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -188,7 +200,7 @@ class DevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -427,7 +439,7 @@ class MessagesCalls:
                 return
             before = following
 
-    def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
+    def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
@@ -436,13 +448,14 @@ class MessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.MessageAccepted", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
-    def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
+    def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
@@ -451,11 +464,12 @@ class MessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
         """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.
@@ -769,6 +783,18 @@ class AsyncAppsCalls:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
+    async def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
+        """Lets the app have devices that connect to this server's gateway.
+
+        open_registration: Whether anybody may register a device of the app, as a browser does for a site it visits.
+        vapid_key: Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's.
+        """
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "vapid_key": vapid_key})))
+
+    async def delete_gateway(self, app: str) -> None:
+        """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/gateway", app=app)))
+
     async def put_null(self, app: str) -> None:
         """Lets the app use the provider that accepts everything and sends nothing."""
         await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/null", app=app), body=_given({})))
@@ -845,7 +871,7 @@ class AsyncDevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -878,7 +904,7 @@ class AsyncDevicesCalls:
         platform: OS family.
         token: Its address at the push service: 1 to 4,096 bytes of visible ASCII.
         locale: BCP 47 language tag.
-        provider: Adapter that reaches it; android means fcm and apple means apns when absent.
+        provider: Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent.
         tags: Marks; those given replace those kept.
         time_zone: IANA time zone name.
         topics: Topics to subscribe to; others are kept.
@@ -1117,7 +1143,7 @@ class AsyncMessagesCalls:
                 return
             before = following
 
-    async def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
+    async def send(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET, idempotency_key: Optional[str] = None) -> _types.MessageAccepted:
         """Sends a message; once accepted, it is on disk.
 
         target: To whom.
@@ -1126,13 +1152,14 @@ class AsyncMessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.MessageAccepted", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
+        return _cast("_types.MessageAccepted", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}), has_key=True, idempotency_key=idempotency_key)))
 
-    async def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
+    async def send_dry_run(self, *, target: _types.Target, android: Union[Optional[Dict[str, Any]], Unset] = UNSET, apns: Union[Optional[Dict[str, Any]], Unset] = UNSET, collapse_key: Union[Optional[str], Unset] = UNSET, data: Union[Dict[str, str], Unset] = UNSET, exact: Union[bool, Unset] = UNSET, gateway: Union[Optional[Dict[str, Any]], Unset] = UNSET, notification: Union[Optional[_types.Notification], Unset] = UNSET, priority: Union[_types.Priority, Unset] = UNSET, send_at: Union[Optional[str], Unset] = UNSET, ttl_seconds: Union[Optional[int], Unset] = UNSET) -> _types.DryRun:
         """Checks and counts what `send` would do, and keeps nothing.
 
         target: To whom.
@@ -1141,11 +1168,12 @@ class AsyncMessagesCalls:
         collapse_key: Newer replaces older with the same key, per device.
         data: The invisible part: texts under names.
         exact: Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later.
+        gateway: What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`.
         priority: Urgency for the device; `high` when absent.
         send_at: When to send; at once when absent or past.
         ttl_seconds: How long it may wait, counted from its due time; four weeks when absent, 0 is one attempt.
         """
-        return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
+        return _cast("_types.DryRun", await self._transport.call(Call("POST", _address("/v1/messages"), body=_given({"dry_run": True, "target": target, "android": android, "apns": apns, "collapse_key": collapse_key, "data": data, "exact": exact, "gateway": gateway, "notification": notification, "priority": priority, "send_at": send_at, "ttl_seconds": ttl_seconds}))))
 
     async def send_many(self, *, messages: List[Dict[str, Any]], idempotency_key: Optional[str] = None) -> _types.SendResults:
         """Sends up to 1,000 messages, with a result for each in the same order: one that is refused keeps no other from being sent. One idempotency key is for all of them. A refusal is kept as a result as well: what is to be sent all the same goes in a new request with a new key.

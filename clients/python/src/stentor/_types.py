@@ -366,7 +366,7 @@ class DeviceRegistration(_DeviceRegistrationRequired, total=False):
     """BCP 47 language tag."""
 
     provider: Optional[Provider]
-    """Adapter that reaches it; android means fcm and apple means apns when absent."""
+    """Adapter that reaches it; android means fcm and apple means apns and linux means gateway when absent."""
 
     tags: List[str]
     """Marks; those given replace those kept."""
@@ -425,6 +425,16 @@ class FcmCredential(_FcmCredentialRequired, total=False):
 
     token_endpoint: Optional[str]
     """Another address of the token endpoint than the service account's `token_uri`."""
+
+
+class GatewayCredential(TypedDict, total=False):
+    """Lets an app have devices that connect to the gateway."""
+
+    open_registration: Optional[bool]
+    """Whether anybody may register a device of the app, as a browser does for a site it visits."""
+
+    vapid_key: Optional[str]
+    """Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's."""
 
 
 class Group(TypedDict):
@@ -699,6 +709,8 @@ class MessageContent(_MessageContentRequired, total=False):
 
     data: Dict[str, str]
 
+    gateway: Optional[Dict[str, Any]]
+
     notification: Optional[Notification]
 
 
@@ -745,6 +757,9 @@ class MessageRequest(_MessageRequestRequired, total=False):
 
     exact: bool
     """Start at the very instant. Otherwise audiences that are due on a full minute start some seconds later."""
+
+    gateway: Optional[Dict[str, Any]]
+    """What devices of the gateway get beside notification and data: `raw`, bytes in base64, and `encoding`."""
 
     notification: Optional[Notification]
 
@@ -1334,7 +1349,7 @@ class TokenTarget(_TokenTargetRequired, total=False):
     """A push token with what is needed to reach it."""
 
     provider: Optional[Provider]
-    """Adapter; android means fcm and apple means apns when absent."""
+    """Adapter; android means fcm and apple means apns and linux means gateway when absent."""
 
 
 class Topic(TypedDict):
@@ -1448,13 +1463,13 @@ CatchUp = Literal['once', 'skip', 'all']
 NullCredential = Dict[str, Any]
 """A credential for the provider that sends nothing."""
 
-Platform = Literal['android', 'apple', 'ios', 'ipados', 'macos', 'watchos', 'tvos', 'visionos', 'web', 'windows']
+Platform = Literal['android', 'apple', 'ios', 'ipados', 'macos', 'watchos', 'tvos', 'visionos', 'web', 'windows', 'linux']
 """System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter."""
 
 Priority = Literal['normal', 'high']
 """Urgency for the device. Capitals do not matter."""
 
-Provider = Literal['fcm', 'apns', 'null']
+Provider = Literal['fcm', 'apns', 'null', 'gateway']
 """Adapter that reaches a device; `null` sends nothing. Capitals do not matter."""
 
 Scope = Literal['send', 'register', 'admin']
