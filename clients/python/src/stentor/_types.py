@@ -466,6 +466,16 @@ class FcmCredential(_FcmCredentialRequired, total=False):
     """Another address of the token endpoint than the service account's `token_uri`."""
 
 
+class GatewayCredential(TypedDict, total=False):
+    """Lets an app have devices that connect to the gateway."""
+
+    open_registration: Optional[bool]
+    """Whether anybody may register a device of the app, as a browser does for a site it visits."""
+
+    vapid_key: Optional[str]
+    """Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's."""
+
+
 class Group(TypedDict):
     """A group."""
 

@@ -69,7 +69,7 @@ impl Browser {
         serde_json::from_slice(&payload).expect("JSON")
     }
 
-    /// Says hello; returns the name that it is given.
+    /// Returns the name that it is given after hello.
     async fn greet(&mut self, agent: Option<&str>) -> String {
         self.say(json!({"messageType": "hello", "use_webpush": true, "broadcasts": {}, "uaid": agent})).await;
         let heard = self.hear().await;

@@ -4,7 +4,8 @@ use super::provider;
 use crate::failure::CommandFailure;
 use anyhow::Context;
 use clap::builder::{
-    PathBufValueParser, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParser,
+    BoolValueParser, PathBufValueParser, PossibleValuesParser, StringValueParser, TypedValueParser,
+    ValueParser,
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use serde_json::{Map, Value};
@@ -158,7 +159,7 @@ impl Choosable {
                 .try_map(|path: PathBuf| path.to_str().map(Value::from).ok_or("must be UTF-8"))
                 .into(),
             (CredentialFieldKind::Connections, _) => value_parser!(u32).map(Value::from).into(),
-            (CredentialFieldKind::Flag, _) => value_parser!(bool).map(Value::from).into(),
+            (CredentialFieldKind::Flag, _) => BoolValueParser::new().map(Value::from).into(),
             (CredentialFieldKind::Quota, _) => ValueParser::new(quota),
             (CredentialFieldKind::Choice(choice), _) => {
                 PossibleValuesParser::new(choice.words).map(Value::from).into()
