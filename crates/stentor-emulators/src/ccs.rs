@@ -25,7 +25,7 @@ pub(crate) use session::CcsSession;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use upstream::UpstreamQueue;
-pub use upstream::{UpstreamMessage, UpstreamRefusal, UpstreamTotals};
+pub use upstream::{InjectedMessage, UpstreamRefusal, UpstreamTotals};
 
 /// How many messages may be on their way without an answer, in each direction of a connection.
 const MAX_IN_FLIGHT: u32 = 100;
@@ -132,7 +132,7 @@ impl CcsEmulator {
 
 impl RunningCcs {
     /// Has a device send a message to an app server. Returns its id. Fails when too many wait already.
-    pub fn upstream(&self, message: UpstreamMessage) -> Result<String, UpstreamRefusal> {
+    pub fn upstream(&self, message: InjectedMessage) -> Result<String, UpstreamRefusal> {
         self.service.send_upstream(message)
     }
 

@@ -16,7 +16,7 @@ use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
-use stentor_gateway::ccs::{CcsLoginError, CcsPort, CcsRefusal, CcsServer, CcsSession, serve};
+use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal, CcsServer, serve};
 use stentor_gateway::{DeviceIdentity, Gateway, GatewayKey, GatewayParts, UpstreamBroker, UpstreamDraft};
 use stentor_storage::conformance::scene::{Scene, at};
 use stentor_storage::memory::MemoryStore;
@@ -44,7 +44,7 @@ struct Echo {
 
 #[async_trait]
 impl CcsPort for Echo {
-    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError> {
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsAppSession>, CcsLoginError> {
         if app != self.device.app || key.expose_secret() != KEY {
             return Err(CcsLoginError::Refused);
         }
@@ -54,7 +54,7 @@ impl CcsPort for Echo {
 }
 
 #[async_trait]
-impl CcsSession for Echo {
+impl CcsAppSession for Echo {
     fn app(&self) -> AppId {
         self.device.app
     }

@@ -45,12 +45,12 @@ pub enum CcsLoginError {
 #[async_trait]
 pub trait CcsPort: Send + Sync + 'static {
     /// Opens an app with one of its keys.
-    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError>;
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsAppSession>, CcsLoginError>;
 }
 
 /// An app server that has logged in.
 #[async_trait]
-pub trait CcsSession: Send + Sync + 'static {
+pub trait CcsAppSession: Send + Sync + 'static {
     /// Returns its app.
     fn app(&self) -> AppId;
 

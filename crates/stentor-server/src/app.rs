@@ -12,8 +12,8 @@ use secrecy::{ExposeSecret, SecretString};
 use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
-use stentor_gateway::ccs::CcsServer;
-use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
+use stentor_gateway::ccs::{CcsPort, CcsServer};
+use stentor_gateway::{Gateway, GatewayKey, GatewayParts, UpstreamBroker};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -174,6 +174,18 @@ impl BuiltServer {
     #[must_use]
     pub const fn socket_addr(&self) -> Option<SocketAddr> {
         self.socket_address
+    }
+
+    /// Returns what opens apps to their app servers, and accepts what these send.
+    #[must_use]
+    pub fn app_servers(&self) -> Arc<dyn CcsPort> {
+        front::app_servers(&self.api)
+    }
+
+    /// Returns where whoever speaks for an app is handed what its devices send.
+    #[must_use]
+    pub fn upstream_broker(&self) -> &Arc<UpstreamBroker> {
+        self.api.service().upstream_broker()
     }
 
     /// Serves until `shutdown`, then drains within the configured time; each `reload` looks at credentials and

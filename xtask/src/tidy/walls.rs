@@ -111,7 +111,7 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "rxml",
-        by: &["stentor-emulators"],
+        by: &["stentor-emulators", "stentor-gateway"],
         tests_of: &[],
         why: "XMPP is a document that never ends, which is read as it comes and with limits of its own",
     },

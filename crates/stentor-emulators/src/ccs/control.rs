@@ -1,6 +1,6 @@
 //! What the control port of CCS can be asked besides: to play a device that sends, and who is connected.
 
-use super::{CcsService, UpstreamMessage, UpstreamRefusal};
+use super::{CcsService, InjectedMessage, UpstreamRefusal};
 use crate::control::{ControlAnswer, ControlRoutes};
 use http::StatusCode;
 use serde_json::json;
@@ -18,7 +18,7 @@ impl ControlRoutes for CcsService {
 
 impl CcsService {
     fn inject(&self, body: &[u8]) -> ControlAnswer {
-        let message: UpstreamMessage =
+        let message: InjectedMessage =
             serde_json::from_slice(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
         match self.send_upstream(message) {
             Ok(id) => Ok(json!({"message_id": id})),

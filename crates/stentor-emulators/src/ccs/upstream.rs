@@ -18,7 +18,7 @@ const MAX_TTL_S: u64 = 2_419_200;
 /// A message that a device sends to an app server.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct UpstreamMessage {
+pub struct InjectedMessage {
     /// Whose app server is to get it.
     pub sender_id: String,
     /// The token of the device; an invented one without it.
@@ -34,9 +34,9 @@ pub struct UpstreamMessage {
 }
 
 /// Shows whose it is, never a token or data.
-impl std::fmt::Debug for UpstreamMessage {
+impl std::fmt::Debug for InjectedMessage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = formatter.debug_struct("UpstreamMessage");
+        let mut shown = formatter.debug_struct("InjectedMessage");
         shown.field("sender_id", &self.sender_id).field("message_id", &self.message_id);
         shown.finish_non_exhaustive()
     }
@@ -204,7 +204,7 @@ impl UpstreamState {
 
 impl CcsService {
     /// Has a device send a message.
-    pub(super) fn send_upstream(&self, message: UpstreamMessage) -> Result<String, UpstreamRefusal> {
+    pub(super) fn send_upstream(&self, message: InjectedMessage) -> Result<String, UpstreamRefusal> {
         if message.sender_id.is_empty() {
             return Err(UpstreamRefusal::NoSender);
         }

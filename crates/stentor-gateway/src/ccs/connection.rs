@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::element::{XmppElement, escaped};
+use super::element::{CcsElement, escaped};
 use super::iq::{self, IqKind};
-use super::login::{CcsGeneration, CcsLogin};
+use super::login::{CcsEra, CcsLogin};
 use super::payload::{self, CcsPayload, CcsRefusal, PAYLOAD_NAMESPACE, RECEIPT_PREFIX};
 use super::reader::XmppEvent;
 use super::stream::{CcsEnd, XmppStream};
-use super::{CcsServer, CcsSession};
+use super::{CcsAppSession, CcsServer};
 use crate::limits::{
     CCS_DRAIN, CCS_IDLE, CCS_SENDS_MAX_COUNT, UPSTREAM_LOOK_INTERVAL, UPSTREAM_WINDOW_MAX_COUNT,
 };
@@ -33,10 +33,10 @@ const PING: &str = "<iq type='get' id='alive'><ping xmlns='urn:xmpp:ping'/></iq>
 pub(super) struct CcsConnection<S> {
     stream: XmppStream<S>,
     server: CcsServer,
-    session: Arc<dyn CcsSession>,
+    session: Arc<dyn CcsAppSession>,
     /// The client's address, without its resource.
     user: String,
-    generation: CcsGeneration,
+    generation: CcsEra,
     /// Messages on their way to the disk; each ends as the stanza that answers it.
     sends: FuturesUnordered<BoxFuture<'static, String>>,
     /// What devices sent and this client has not acknowledged, by device and key.
@@ -150,7 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         }
     }
 
-    async fn ask(&mut self, stanza: &XmppElement) -> Result<(), CcsEnd> {
+    async fn ask(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
         let (kind, answer) = iq::answer(stanza, &self.user);
         if let Some(answer) = answer {
             self.stream.write(&answer).await?;
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         Ok(())
     }
 
-    async fn receive(&mut self, stanza: &XmppElement) -> Result<(), CcsEnd> {
+    async fn receive(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
         // Anything else in a message, such as a body, is for people.
         let Some(payload) = stanza.child("gcm", PAYLOAD_NAMESPACE) else { return Ok(()) };
         match CcsPayload::read(&payload.text) {
@@ -247,15 +247,15 @@ fn pump(
 }
 
 /// Before the newer generation a token of another sender was no registration at all.
-fn in_words_of(generation: CcsGeneration, refusal: CcsRefusal) -> CcsRefusal {
+fn in_words_of(generation: CcsEra, refusal: CcsRefusal) -> CcsRefusal {
     match (generation, refusal.error) {
-        (CcsGeneration::Gcm, "SENDER_ID_MISMATCH") => CcsRefusal { error: "BAD_REGISTRATION", ..refusal },
+        (CcsEra::Gcm, "SENDER_ID_MISMATCH") => CcsRefusal { error: "BAD_REGISTRATION", ..refusal },
         _ => refusal,
     }
 }
 
 /// Refuses a stanza whose payload cannot be read, and shows it.
-fn unreadable(stanza: &XmppElement, text: &str, problem: &str) -> String {
+fn unreadable(stanza: &CcsElement, text: &str, problem: &str) -> String {
     let (id, text) = (escaped(stanza.attribute("id")), escaped(text));
     let problem = escaped(&format!("InvalidJson: {problem}"));
     format!(

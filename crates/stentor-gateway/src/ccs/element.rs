@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// An element with its attributes, text and children; text between children is kept together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct XmppElement {
+pub(super) struct CcsElement {
     /// Its local name.
     pub(super) name: String,
     /// Its namespace.
@@ -14,10 +14,10 @@ pub(super) struct XmppElement {
     /// All text directly inside it.
     pub(super) text: String,
     /// The elements inside it.
-    pub(super) children: Vec<XmppElement>,
+    pub(super) children: Vec<CcsElement>,
 }
 
-impl XmppElement {
+impl CcsElement {
     /// Returns an attribute's value; the empty text where there is none.
     pub(super) fn attribute(&self, name: &str) -> &str {
         self.attributes.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())

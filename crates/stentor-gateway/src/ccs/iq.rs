@@ -1,6 +1,6 @@
 //! What clients ask beside messages (RFC 6120, 8.2.3): they give up where nothing answers.
 
-use super::element::{XmppElement, escaped};
+use super::element::{CcsElement, escaped};
 
 const BIND: &str = "urn:ietf:params:xml:ns:xmpp-bind";
 const SESSION: &str = "urn:ietf:params:xml:ns:xmpp-session";
@@ -22,7 +22,7 @@ pub(super) enum IqKind {
 
 /// Returns what a question is, and the answer to it; none where an answer was answered. `user` is the client's address without
 /// its resource.
-pub(super) fn answer(iq: &XmppElement, user: &str) -> (IqKind, Option<String>) {
+pub(super) fn answer(iq: &CcsElement, user: &str) -> (IqKind, Option<String>) {
     let id = escaped(iq.attribute("id"));
     if !["get", "set"].contains(&iq.attribute("type")) {
         return (IqKind::Other, None);
@@ -50,7 +50,7 @@ pub(super) fn answer(iq: &XmppElement, user: &str) -> (IqKind, Option<String>) {
 }
 
 /// Returns whom a question was for as an attribute of the answer; nothing where it named nobody.
-fn from(iq: &XmppElement) -> String {
+fn from(iq: &CcsElement) -> String {
     match iq.attribute("to") {
         "" => String::new(),
         to => format!(" from='{}'", escaped(to)),

@@ -8,10 +8,10 @@ use secrecy::SecretString;
 use stentor_core::id::AppId;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::element::XmppElement;
+use super::element::CcsElement;
 use super::reader::XmppEvent;
 use super::stream::{CcsEnd, XmppStream};
-use super::{CcsLoginError, CcsPort, CcsSession};
+use super::{CcsAppSession, CcsLoginError, CcsPort};
 use crate::limits::CCS_LOGIN_ATTEMPTS_MAX_COUNT;
 
 const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
@@ -25,12 +25,12 @@ const FCM_DOMAIN: &str = "fcm.googleapis.com";
 
 /// Which generation of the protocol a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CcsGeneration {
+pub(super) enum CcsEra {
     Gcm,
     Fcm,
 }
 
-impl CcsGeneration {
+impl CcsEra {
     /// Returns it by what a client calls the server; what says neither is taken for the older one.
     fn of(name: &str) -> Self {
         if name.starts_with("fcm") { Self::Fcm } else { Self::Gcm }
@@ -46,10 +46,10 @@ impl CcsGeneration {
 
 /// An app server that has logged in.
 pub(super) struct CcsLogin {
-    pub(super) session: Arc<dyn CcsSession>,
+    pub(super) session: Arc<dyn CcsAppSession>,
     /// The name under which it logged in, without a domain.
     pub(super) user: String,
-    pub(super) generation: CcsGeneration,
+    pub(super) generation: CcsEra,
 }
 
 /// A name and a password.
@@ -66,7 +66,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     port: &dyn CcsPort,
 ) -> Result<CcsLogin, CcsEnd> {
     let called = opened(stream).await?;
-    let mut generation = CcsGeneration::of(&called);
+    let mut generation = CcsEra::of(&called);
     stream.open(generation.domain(), MECHANISMS).await?;
     for _ in 0..CCS_LOGIN_ATTEMPTS_MAX_COUNT {
         let credentials = match stanza(stream).await.map(|stanza| plain(&stanza))? {
@@ -77,7 +77,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
             }
         };
         if !credentials.domain.is_empty() {
-            generation = CcsGeneration::of(&credentials.domain);
+            generation = CcsEra::of(&credentials.domain);
         }
         match session(port, &credentials).await {
             Ok(session) => {
@@ -97,7 +97,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
 async fn session(
     port: &dyn CcsPort,
     credentials: &PlainCredentials,
-) -> Result<Arc<dyn CcsSession>, CcsLoginError> {
+) -> Result<Arc<dyn CcsAppSession>, CcsLoginError> {
     let app = app_of(&credentials.user).ok_or(CcsLoginError::Refused)?;
     port.log_in(app, &credentials.password).await
 }
@@ -110,9 +110,7 @@ async fn opened<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut XmppStream<S>) -
     }
 }
 
-async fn stanza<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut XmppStream<S>,
-) -> Result<XmppElement, CcsEnd> {
+async fn stanza<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut XmppStream<S>) -> Result<CcsElement, CcsEnd> {
     match stream.next().await? {
         XmppEvent::Stanza(stanza) => Ok(stanza),
         XmppEvent::Opened(_) | XmppEvent::Closed => Err(CcsEnd::Gone),
@@ -127,7 +125,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Reads a login; the error is a condition of SASL (RFC 6120, 6.5).
-fn plain(stanza: &XmppElement) -> Result<PlainCredentials, &'static str> {
+fn plain(stanza: &CcsElement) -> Result<PlainCredentials, &'static str> {
     if stanza.name != "auth" || stanza.namespace != SASL {
         return Err("not-authorized");
     }
@@ -160,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn auth(mechanism: &str, text: &str) -> XmppElement {
-        XmppElement {
+    fn auth(mechanism: &str, text: &str) -> CcsElement {
+        CcsElement {
             name: "auth".to_owned(),
             namespace: SASL.to_owned(),
             attributes: vec![("mechanism".to_owned(), mechanism.to_owned())],

@@ -3,16 +3,16 @@
 use rxml::error::EndOrError;
 use rxml::{AttrMap, Event, Options, Parse as _, Parser, QName, WithOptions as _};
 
-use super::element::XmppElement;
+use super::element::CcsElement;
 use crate::limits::{CCS_STANZA_MAX_BYTES, CCS_STANZA_MAX_DEPTH, CCS_TOKEN_MAX_BYTES};
 
 /// What a peer has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum XmppEvent {
     /// The stream begins; its element has no children yet.
-    Opened(XmppElement),
+    Opened(CcsElement),
     /// A whole stanza.
-    Stanza(XmppElement),
+    Stanza(CcsElement),
     /// The stream ends.
     Closed,
 }
@@ -32,7 +32,7 @@ pub(super) enum XmppReadError {
 pub(super) struct XmppReader {
     parser: Parser,
     /// The elements that are open, the stream's own among them.
-    open: Vec<XmppElement>,
+    open: Vec<CcsElement>,
     /// Bytes of the stanza that is open.
     stanza_bytes: usize,
     /// Whether nothing but spaces has come.
@@ -89,11 +89,11 @@ impl XmppReader {
             return Err(XmppReadError::TooLarge);
         }
         let own = attributes.iter().filter(|((namespace, _), _)| namespace.is_empty());
-        let element = XmppElement {
+        let element = CcsElement {
             name: name.1.to_string(),
             namespace: name.0.to_string(),
             attributes: own.map(|((_, name), value)| (name.to_string(), value.clone())).collect(),
-            ..XmppElement::default()
+            ..CcsElement::default()
         };
         let opened = self.open.is_empty().then(|| XmppEvent::Opened(element.clone()));
         self.open.push(element);

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 use stentor_core::id::AppId;
-use stentor_gateway::ccs::{CcsLoginError, CcsPort, CcsRefusal, CcsServer, CcsSession, serve};
+use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal, CcsServer, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ struct Accepting {
 
 #[async_trait]
 impl CcsPort for Accepting {
-    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError> {
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsAppSession>, CcsLoginError> {
         if app != self.app || key.expose_secret() != KEY {
             return Err(CcsLoginError::Refused);
         }
@@ -37,7 +37,7 @@ impl CcsPort for Accepting {
 }
 
 #[async_trait]
-impl CcsSession for Accepting {
+impl CcsAppSession for Accepting {
     fn app(&self) -> AppId {
         self.app
     }

@@ -49,7 +49,7 @@ pub(crate) fn of_text(path: &str, message: &str) -> Problem {
     Problem::field(field, in_plain_words(sentence))
 }
 
-/// Says what was expected in words of the caller's, where a decoder names a type of this program.
+/// Returns what was expected in words of the caller's, where a decoder names a type of this program.
 fn in_plain_words(sentence: &str) -> String {
     let Some((found, expected)) = sentence.rsplit_once(", expected ") else { return sentence.to_owned() };
     let expected = match expected {

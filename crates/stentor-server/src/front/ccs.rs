@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 use stentor_core::id::AppId;
-use stentor_gateway::ccs::{CcsLoginError, CcsPort, CcsRefusal, CcsSession};
+use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal};
 
 use super::gcm_http;
 use super::sending::Sender;
@@ -19,11 +19,11 @@ const OF_THE_PROTOCOL: [&str; 4] =
     ["message_id", "delivery_receipt_requested", "message_type", "registration_ids"];
 
 /// Knows the keys of apps, and accepts what app servers send.
-pub(super) struct AppServers {
+pub(super) struct OpenAppServers {
     api: Api,
 }
 
-impl AppServers {
+impl OpenAppServers {
     /// Stands on the server's operations.
     pub(super) const fn new(api: Api) -> Self {
         Self { api }
@@ -38,8 +38,8 @@ impl AppServers {
 }
 
 #[async_trait]
-impl CcsPort for AppServers {
-    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsSession>, CcsLoginError> {
+impl CcsPort for OpenAppServers {
+    async fn log_in(&self, app: AppId, key: &SecretString) -> Result<Arc<dyn CcsAppSession>, CcsLoginError> {
         match self.caller(app, key.expose_secret()).await {
             Ok(_) => {
                 Ok(Arc::new(AppServerSession { servers: Self::new(self.api.clone()), app, key: key.clone() }))
@@ -52,14 +52,14 @@ impl CcsPort for AppServers {
 
 /// An app server that has logged in.
 struct AppServerSession {
-    servers: AppServers,
+    servers: OpenAppServers,
     app: AppId,
     /// Asked anew for each message, so that a key that is removed sends no more.
     key: SecretString,
 }
 
 #[async_trait]
-impl CcsSession for AppServerSession {
+impl CcsAppSession for AppServerSession {
     fn app(&self) -> AppId {
         self.app
     }

@@ -25,5 +25,5 @@ pub(crate) fn router(api: &Api) -> Router {
 
 /// Returns what serves app servers that speak to a connection server.
 pub(crate) fn app_servers(api: &Api) -> Arc<dyn CcsPort> {
-    Arc::new(ccs::AppServers::new(api.clone()))
+    Arc::new(ccs::OpenAppServers::new(api.clone()))
 }

@@ -65,7 +65,7 @@ pub(super) async fn events(
     let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
     confirm_up_to(&own.gateway, identity, query.after.or(last)).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
-    let stream = EventStream {
+    let stream = DeviceEvents {
         session,
         gateway: own.gateway,
         confirming: query.confirm,
@@ -73,11 +73,11 @@ pub(super) async fn events(
         written: Vec::new(),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(unfold(stream, EventStream::next)).keep_alive(heartbeat))
+    Ok(Sse::new(unfold(stream, DeviceEvents::next)).keep_alive(heartbeat))
 }
 
 /// The messages of one device as events.
-struct EventStream {
+struct DeviceEvents {
     session: DeviceSession,
     gateway: Gateway,
     confirming: Confirming,
@@ -87,7 +87,7 @@ struct EventStream {
     written: Vec<MessageId>,
 }
 
-impl EventStream {
+impl DeviceEvents {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         if self.ready.is_empty() {
             let written = std::mem::take(&mut self.written);

@@ -19,7 +19,7 @@ pub(super) struct PrefaceTimeout {
 }
 
 impl PrefaceTimeout {
-    /// Gives a peer until `deadline` from now on.
+    /// Allows a peer until `deadline` from now on.
     pub(super) fn new(deadline: Duration) -> Self {
         Self { missing_bytes: OPENING_BYTES, deadline: Box::pin(sleep(deadline)) }
     }

@@ -45,9 +45,9 @@ impl AcceptedFormat {
     /// Returns the format that is accepted most, JSON where it is among them; none when none of ours is accepted.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(header::ACCEPT).iter();
-        match (lines.next().map(HeaderValue::as_bytes), lines.next()) {
-            (None | Some(b"*/*" | b"application/json"), None) => return Some(Self::JSON),
-            _ => {}
+        let (first, second) = (lines.next().map(HeaderValue::as_bytes), lines.next());
+        if matches!((first, second), (None | Some(b"*/*" | b"application/json"), None)) {
+            return Some(Self::JSON);
         }
         let accepted = Preferences::of(headers, &header::ACCEPT);
         if accepted.is_empty() {
