@@ -303,7 +303,12 @@ export interface FcmCredential {
 }
 
 /** Lets an app have devices that connect to the gateway. */
-export type GatewayCredential = Record<string, unknown>;
+export interface GatewayCredential {
+  /** Whether anybody may register a device of the app, as a browser does for a site it visits. */
+  open_registration?: boolean | null;
+  /** Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's. */
+  vapid_key?: string | null;
+}
 
 /** A group. */
 export interface Group {
@@ -771,7 +776,7 @@ export interface ScheduleRequest {
 }
 
 /** What a key may do. Capitals do not matter. */
-export type Scope = "send" | "register" | "admin";
+export type Scope = "send" | "register" | "admin" | "join";
 
 /** What came of one message: one of these is there. */
 export interface SendResult {

@@ -27,7 +27,7 @@ pub mod sink;
 pub mod tls;
 
 pub use apns::{ApnsConfig, ApnsEmulator, ApnsOptions, RunningApns};
-pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, RunningCcs, UpstreamMessage};
+pub use ccs::{CcsConfig, CcsEmulator, CcsGeneration, CcsOptions, InjectedMessage, RunningCcs};
 pub use config::{EmulatorConfig, VendorOptions};
 pub use error::EmulatorError;
 pub use fcm::{FcmConfig, FcmEmulator, FcmOptions, RunningFcm};

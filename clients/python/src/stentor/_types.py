@@ -1549,9 +1549,6 @@ ApnsEnvironment = Literal['production', 'sandbox']
 CatchUp = Literal['once', 'skip', 'all']
 """What happens to missed occurrences. Capitals do not matter."""
 
-GatewayCredential = Dict[str, Any]
-"""Lets an app have devices that connect to the gateway."""
-
 NullCredential = Dict[str, Any]
 """A credential for the provider that sends nothing."""
 
@@ -1564,7 +1561,7 @@ Priority = Literal['normal', 'high']
 Provider = Literal['fcm', 'apns', 'null', 'gateway']
 """Adapter that reaches a device; `null` sends nothing. Capitals do not matter."""
 
-Scope = Literal['send', 'register', 'admin']
+Scope = Literal['send', 'register', 'admin', 'join']
 """What a key may do. Capitals do not matter."""
 
 Quota = Union[int, Literal['none']]

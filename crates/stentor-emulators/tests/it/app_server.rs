@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::time::Duration;
-use stentor_emulators::{CcsConfig, CcsEmulator, RunningCcs, TlsConfig, UpstreamMessage};
+use stentor_emulators::{CcsConfig, CcsEmulator, InjectedMessage, RunningCcs, TlsConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -143,12 +143,12 @@ impl AppServer {
     }
 }
 
-pub(crate) fn from_phone(id: &str) -> UpstreamMessage {
-    UpstreamMessage {
+pub(crate) fn from_phone(id: &str) -> InjectedMessage {
+    InjectedMessage {
         sender_id: "4711".to_owned(),
         from: Some("phone".to_owned()),
         data: json!({"k": "v"}).as_object().unwrap().clone(),
         message_id: Some(id.to_owned()),
-        ..UpstreamMessage::default()
+        ..InjectedMessage::default()
     }
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use stentor_emulators::device::TokenRegistration;
-use stentor_emulators::{CcsConfig, CcsGeneration, CcsOptions, UpstreamMessage};
+use stentor_emulators::{CcsConfig, CcsGeneration, CcsOptions, InjectedMessage};
 
 #[tokio::test]
 async fn a_sender_logs_in_with_and_without_domain_and_with_its_own_key_only() {
@@ -233,7 +233,7 @@ async fn a_hundred_messages_of_devices_are_sent_before_one_is_acknowledged() {
     let mut server = AppServer::logged_in(&ccs).await;
     for number in 0..101 {
         let from = Some(format!("phone-{number}"));
-        ccs.upstream(UpstreamMessage { from, ..from_phone(&format!("u-{number}")) }).unwrap();
+        ccs.upstream(InjectedMessage { from, ..from_phone(&format!("u-{number}")) }).unwrap();
     }
     for number in 0..100 {
         assert_eq!(server.hear().await["message_id"], format!("u-{number}"));
@@ -253,7 +253,7 @@ async fn what_was_not_acknowledged_goes_to_the_next_connection_in_its_order() {
         ccs.upstream(from_phone(id)).unwrap();
         assert_eq!(first.hear().await["data"]["k"], "v");
     }
-    ccs.upstream(UpstreamMessage { time_to_live: Some(0), ..from_phone("once") }).unwrap();
+    ccs.upstream(InjectedMessage { time_to_live: Some(0), ..from_phone("once") }).unwrap();
     assert_eq!(first.hear().await["message_id"], "once");
     let mut second = AppServer::logged_in(&ccs).await;
     second.acknowledge("u-2").await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use stentor_emulators::policy::{AfterGoAway, GoAway, Policy, ServiceError};
-use stentor_emulators::{CcsConfig, CcsEmulator, CcsOptions, RunningCcs, UpstreamMessage};
+use stentor_emulators::{CcsConfig, CcsEmulator, CcsOptions, InjectedMessage, RunningCcs};
 
 use crate::client::{Client, Report};
 use crate::policy::{always, scripted};
@@ -28,12 +28,12 @@ async fn start() -> anyhow::Result<RunningCcs> {
     };
     let ccs = CcsEmulator::start(config).await?;
     for id in ["up-1", "up-2"] {
-        ccs.upstream(UpstreamMessage {
+        ccs.upstream(InjectedMessage {
             sender_id: SENDER.to_owned(),
             from: Some("phone".to_owned()),
             data: json!({"text": "a <b> & 'ü'"}).as_object().cloned().unwrap_or_default(),
             message_id: Some(id.to_owned()),
-            ..UpstreamMessage::default()
+            ..InjectedMessage::default()
         })?;
     }
     Ok(ccs)
