@@ -55,7 +55,7 @@ impl Scene {
     }
 
     fn totals(&self, message: &str) -> (u64, u64) {
-        let campaign = self.server.ok(&["campaign", "show", &message.replace("msg_", "cmp_")]);
+        let campaign = self.server.ok(&["campaign", "progress", "--once", &message.replace("msg_", "cmp_")]);
         let count = |name: &str| campaign["totals"][name].as_u64().unwrap_or_default();
         (count("accepted"), count("delivered"))
     }
