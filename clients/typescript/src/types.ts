@@ -63,7 +63,7 @@ export interface Attempt {
   provider: string;
   /** The cause of the state. */
   reason: string;
-  /** `queued`, `sending`, `accepted`, `rejected`, `expired`, `collapsed`, `canceled` or `failed`. */
+  /** `queued`, `sending`, `accepted`, `delivered` (accepted, and confirmed by the device), `rejected`, `expired`, `collapsed`, `canceled` or `failed`. */
   state: string;
 }
 

@@ -1,6 +1,6 @@
 //! The gateway as a whole: who may connect, and what waits for whom.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
@@ -10,6 +10,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
 use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
 use tokio::sync::{Notify, broadcast, mpsc};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::accepted_messages::AcceptedMessages;
 use crate::collapse::replaced;
@@ -65,6 +66,7 @@ pub(crate) struct GatewayState {
 #[derive(Clone)]
 pub struct Gateway {
     state: Arc<GatewayState>,
+    tasks: Arc<Mutex<Vec<AbortOnDropHandle<()>>>>,
 }
 
 impl Gateway {
@@ -73,8 +75,9 @@ impl Gateway {
     pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
-        tokio::spawn(delivery::run(Arc::clone(&registry), inbox));
-        let receipts = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
+        let giving = AbortOnDropHandle::new(tokio::spawn(delivery::run(Arc::clone(&registry), inbox)));
+        let (receipts, writer) = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
+        let tasks = Arc::new(Mutex::new(vec![giving, writer]));
         let messages = AcceptedMessages::default();
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let mcs_agents = McsAgentRegistry::default();
@@ -91,7 +94,7 @@ impl Gateway {
             arrivals,
             mcs_agents,
         };
-        Self { state: Arc::new(state) }
+        Self { state: Arc::new(state), tasks }
     }
 
     /// Returns what makes the secrets of devices.
@@ -187,6 +190,16 @@ impl Gateway {
     /// Ends all sessions: the server stops.
     pub fn stop(&self) {
         self.state.registry.all().iter().for_each(|session| session.close(Closed::Stopping));
+    }
+
+    /// Ends all that runs here: nothing of it holds the store any more then. What is to be written, [`Gateway::flush`] waits for.
+    pub async fn close(&self) {
+        self.stop();
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            task.abort();
+            let _it_was_aborted = task.await;
+        }
     }
 
     pub(crate) fn state(&self) -> &GatewayState {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{Receipt, Store};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::limits::{RECEIPT_RETRY, RECEIPTS_AT_ONCE_MAX_COUNT};
 use crate::session_state::SessionState;
@@ -25,11 +26,15 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
-    /// Starts the writer.
-    pub(crate) fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, counts: Arc<GatewayCounts>) -> Self {
+    /// Starts the writer; it ends when its handle is dropped.
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        counts: Arc<GatewayCounts>,
+    ) -> (Self, AbortOnDropHandle<()>) {
         let (works, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(ReceiptWriter { store, clock, counts }.run(inbox));
-        Self { works }
+        let writer = tokio::spawn(ReceiptWriter { store, clock, counts }.run(inbox));
+        (Self { works }, AbortOnDropHandle::new(writer))
     }
 
     /// Hands receipts over; the session, if there is one, is told when they are written.

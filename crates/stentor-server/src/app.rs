@@ -216,8 +216,8 @@ impl BuiltServer {
         tracing::info!(%address, "serving");
         let stop = CancellationToken::new();
         let broker = Arc::clone(api.service().upstream_broker());
-        let _arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));
-        let _upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
+        let arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));
+        let upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
         let server = pipeline.watched(
             "listener",
             stop.clone(),
@@ -240,6 +240,15 @@ impl BuiltServer {
         let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
         if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
             tracing::warn!("the time to drain is over; what is left is recovered at the next start");
+        }
+        // What these hold of the store must be gone before the process ends: its last connection empties the write-ahead log.
+        if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
+            tracing::warn!("not all receipts of devices are written; what they confirm comes again");
+        }
+        gateway.close().await;
+        for task in [arrivals, upstream] {
+            task.abort();
+            let _it_was_aborted = task.await;
         }
         tracing::info!("stopped");
         match pipeline.failures().into_iter().next() {

@@ -96,7 +96,7 @@ class Attempt(TypedDict):
     """The cause of the state."""
 
     state: str
-    """`queued`, `sending`, `accepted`, `rejected`, `expired`, `collapsed`, `canceled` or `failed`."""
+    """`queued`, `sending`, `accepted`, `delivered` (accepted, and confirmed by the device), `rejected`, `expired`, `collapsed`, `canceled` or `failed`."""
 
 
 class Audience(TypedDict):

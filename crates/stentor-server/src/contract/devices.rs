@@ -148,7 +148,7 @@ pub struct AttemptView {
     pub(crate) chunk: ChunkId,
     /// 1 for the first.
     pub(crate) attempt: u16,
-    /// `queued`, `sending`, `accepted`, `rejected`, `expired`, `collapsed`, `canceled` or `failed`.
+    /// `queued`, `sending`, `accepted`, `delivered` (accepted, and confirmed by the device), `rejected`, `expired`, `collapsed`, `canceled` or `failed`.
     pub(crate) state: &'static str,
     /// The cause of the state.
     pub(crate) reason: &'static str,

@@ -16,6 +16,8 @@ use super::shared::PipelineContext;
 
 /// Most rows in one call of the store.
 const PAGE_MAX_COUNT: usize = 1_000;
+/// What a device sent outlives its expiry by this: whoever holds it can still put it on the list of dead letters.
+const UPSTREAM_GRACE_HOURS: u64 = 1;
 /// Shortest time between two looks at the queue's depths.
 const DEPTHS_PAUSE: Duration = Duration::from_millis(250);
 /// How much longer than a look at the depths the pause after it is.
@@ -36,6 +38,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
         every(&shared, duty("sweeping", config.sweep_interval_ms), sweep),
         every(&shared, duty("going on with what was begun", config.sweep_interval_ms), go_on),
         every(&shared, duty("pruning", config.prune_interval_ms), prune),
+        every(&shared, duty("pruning what devices sent", config.prune_interval_ms), prune_upstream),
         every(&shared, duty("pruning the audit trail", config.prune_interval_ms), prune_audit),
         every(&shared, duty("forgetting apps", config.prune_interval_ms), forget_apps),
         watch_depths(&shared),
@@ -148,6 +151,18 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
         next = shared.store.prune_unlisted(unlisted, after).await?.1;
     }
+    Ok(())
+}
+
+/// Forgets what devices sent and nobody needs any more.
+async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
+    if !shared.may_forget() {
+        return Ok(());
+    }
+    let expired = hours_ago(shared, UPSTREAM_GRACE_HOURS);
+    let dead = hours_ago(shared, shared.config.campaign_retention_hours);
+    let store = &shared.store;
+    while store.prune_upstream(expired, dead, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
 }
 

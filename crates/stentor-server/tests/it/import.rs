@@ -60,7 +60,7 @@ async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
 async fn lines_name_platforms_as_people_do_and_a_refused_word_is_answered_with_the_right_ones() {
     let server = server().await;
     let tenant = server.tenant().await;
-    let ndjson = "{\"platform\":\"iOS\",\"token\":\"a\"}\n{\"platform\":\"Linux\",\"token\":\"b\"}\n";
+    let ndjson = "{\"platform\":\"iOS\",\"token\":\"a\"}\n{\"platform\":\"Symbian\",\"token\":\"b\"}\n";
     let csv = "platform,token\niPadOS,c\nHuawei,d\n";
     for (format, kind, body) in [("ndjson", NDJSON, ndjson), ("CSV", "text/csv", csv)] {
         let report = import(&server, &tenant, &format!("?format={format}"), kind, body).await;
@@ -68,7 +68,7 @@ async fn lines_name_platforms_as_people_do_and_a_refused_word_is_answered_with_t
         let hint = report["errors"][0]["hint"].as_str().expect("a hint");
         assert!(
             hint.ends_with(
-                "known are android, apple, ios, ipados, macos, watchos, tvos, visionos, web, windows"
+                "known are android, apple, ios, ipados, macos, watchos, tvos, visionos, web, windows, linux"
             ),
             "{hint}"
         );

@@ -7,6 +7,7 @@ mod audit;
 mod bad_input;
 mod connections;
 mod contract;
+mod device_ports;
 mod devices;
 mod faces;
 mod failures;

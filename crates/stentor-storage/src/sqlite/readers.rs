@@ -177,7 +177,10 @@ impl ReaderPool {
 fn in_snapshot<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
     query::run(connection, "BEGIN", [])?;
     let result = work(connection);
-    query::run(connection, "COMMIT", [])?;
+    // What the disk does not give ends the transaction by itself.
+    if !connection.is_autocommit() {
+        query::run(connection, "COMMIT", [])?;
+    }
     result
 }
 

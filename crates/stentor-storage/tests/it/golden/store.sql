@@ -63,6 +63,13 @@ CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
 CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
 CREATE INDEX campaigns_winding_up ON campaigns (id) WHERE state = 3 AND ended_at IS NULL;
+CREATE TABLE channels (
+    agent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    app INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    PRIMARY KEY (agent, name)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     message INTEGER NOT NULL,
@@ -83,12 +90,14 @@ CREATE TABLE chunks (
     level INTEGER NOT NULL,
     records BLOB,
     devices BLOB NOT NULL
-) STRICT;
+, receipts_until INTEGER) STRICT;
 CREATE INDEX chunks_by_range ON chunks (message, fleet, first, last);
 CREATE INDEX chunks_by_span ON chunks (fleet, level, last, message) WHERE parent IS NULL;
 CREATE INDEX chunks_leased ON chunks (lease_until) WHERE state = 1;
+CREATE INDEX chunks_pending ON chunks (fleet, level, last, message) WHERE receipts_until IS NOT NULL;
 CREATE INDEX chunks_queued ON chunks (id) WHERE state = 0;
 CREATE INDEX chunks_queued_by_message ON chunks (message, id) WHERE state = 0;
+CREATE INDEX chunks_receipts_until ON chunks (receipts_until) WHERE receipts_until IS NOT NULL;
 CREATE INDEX chunks_set_aside ON chunks (id) WHERE state = 3;
 CREATE TABLE credentials (
     app INTEGER NOT NULL,
@@ -225,6 +234,13 @@ CREATE TABLE reasons (
     count INTEGER NOT NULL,
     PRIMARY KEY (campaign, provider, state, reason)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE replaced_tokens (
+    app INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    device INTEGER NOT NULL,
+    replaced_at INTEGER NOT NULL,
+    PRIMARY KEY (app, token)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE replies (
     app INTEGER NOT NULL,
     key TEXT NOT NULL,
@@ -290,6 +306,23 @@ CREATE TABLE topics (
     device_count INTEGER NOT NULL,
     UNIQUE (app, name)
 ) STRICT;
+CREATE TABLE upstream (
+    id INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    settled_at INTEGER, -- when it was taken over
+    dead_reason TEXT    -- why nobody takes it over
+) STRICT;
+CREATE INDEX upstream_by_expiry ON upstream (expires_at);
+CREATE UNIQUE INDEX upstream_by_key ON upstream (device, key);
+CREATE INDEX upstream_dead ON upstream (app, id) WHERE dead_reason IS NOT NULL;
+CREATE INDEX upstream_waiting ON upstream (app, id) WHERE settled_at IS NULL AND dead_reason IS NULL;
+CREATE INDEX upstream_waiting_of_device ON upstream (device) WHERE settled_at IS NULL AND dead_reason IS NULL;
 CREATE TABLE user_devices (
     user INTEGER NOT NULL,
     key INTEGER NOT NULL,
