@@ -1,9 +1,10 @@
 //! Connections to devices of our own: the ledger is their mailbox.
 //!
 //! What the pipeline settles as accepted for a device of the gateway waits in the ledger. A device that is connected gets it as
-//! soon as it is settled ([`Gateway::settled`]); one that connects later is given what waits for it ([`DeviceSession::next`]). What
-//! it confirms is written as a receipt into the same rows. So there is no second place that could disagree with the ledger, and a
-//! campaign to a million devices that are away costs as few rows as any other.
+//! soon as it is settled (the gateway is a [`SettledFeed`](stentor_core::ports::settled::SettledFeed)); one that connects later is
+//! given what waits for it ([`DeviceSession::next`]). What it confirms is written as a receipt into the same rows. So there is no
+//! second place that could disagree with the ledger, and a campaign to a million devices that are away costs as few rows as any
+//! other.
 //!
 //! A [`DeviceSession`] is one device that is connected, whatever it speaks. A protocol asks it for deliveries, writes them in its own
 //! frames, and tells it what the device confirms.
