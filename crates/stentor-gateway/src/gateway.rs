@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stentor_core::device::ProviderKind;
+use stentor_core::device::{Device, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
@@ -130,23 +130,49 @@ impl Gateway {
     /// Finds out who a device is by its token and secret.
     pub async fn login(&self, token: &str, secret: &str) -> Result<DeviceIdentity, LoginError> {
         if !self.state.key.fits(token, secret) {
-            self.state.counts.note_refused_login();
-            return Err(LoginError::Refused);
+            return Err(self.refused());
         }
-        self.holder(token).await
+        let (app, token) = self.read_token(token)?;
+        match self.find_holder(app, &token).await? {
+            Some(identity) => Ok(identity),
+            None => self.take_offer(app, &token).await,
+        }
     }
 
     /// Finds out whose a token is, for whoever has proved otherwise that it may know.
     pub async fn holder(&self, token: &str) -> Result<DeviceIdentity, LoginError> {
-        let refused = || {
-            self.state.counts.note_refused_login();
-            LoginError::Refused
-        };
-        let app = app_of(token).ok_or_else(refused)?;
-        let token = stentor_core::device::PushToken::new(token).map_err(|_| refused())?;
-        let found = self.state.store.holders(app, ProviderKind::Gateway, &[token]).await?;
-        let device = found.into_iter().next().flatten().filter(|device| device.retired.is_none());
-        Ok(DeviceIdentity { app, device: device.ok_or_else(refused)?.id })
+        let (app, token) = self.read_token(token)?;
+        self.find_holder(app, &token).await?.ok_or_else(|| self.refused())
+    }
+
+    fn read_token(&self, token: &str) -> Result<(AppId, PushToken), LoginError> {
+        app_of(token).zip(PushToken::new(token).ok()).ok_or_else(|| self.refused())
+    }
+
+    async fn find_holder(&self, app: AppId, token: &PushToken) -> Result<Option<DeviceIdentity>, StoreError> {
+        let found = self.state.store.holders(app, ProviderKind::Gateway, std::slice::from_ref(token)).await?;
+        // An unlisted device is a token that only its senders know, such as one that was replaced: nobody is that.
+        let is_open = |device: &Device| device.listed && device.retired.is_none();
+        let device = found.into_iter().next().flatten().filter(is_open);
+        Ok(device.map(|device| DeviceIdentity { app, device: device.id }))
+    }
+
+    /// Lets a device in with the token that it was offered: from now on it has no other.
+    async fn take_offer(&self, app: AppId, token: &PushToken) -> Result<DeviceIdentity, LoginError> {
+        match self.state.store.take_offered_token(app, token, self.state.clock.now()).await? {
+            Some(device) => {
+                // Whoever came in with the former token is out.
+                self.cut_off(device);
+                Ok(DeviceIdentity { app, device })
+            }
+            // Another connection may have taken it a moment ago.
+            None => self.find_holder(app, token).await?.ok_or_else(|| self.refused()),
+        }
+    }
+
+    fn refused(&self) -> LoginError {
+        self.state.counts.note_refused_login();
+        LoginError::Refused
     }
 
     /// Opens a session of a device; an older one of the same device ends. `window` is how many deliveries it may have

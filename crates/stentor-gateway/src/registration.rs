@@ -1,7 +1,7 @@
 //! Devices that register themselves, and change their tokens.
 
 use stentor_core::campaign::CampaignAction;
-use stentor_core::device::{DevicePatch, Platform, ProviderKind, Registration};
+use stentor_core::device::{Platform, ProviderKind, Registration};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
@@ -55,17 +55,12 @@ impl Gateway {
         Ok((DeviceIdentity { app, device }, credentials))
     }
 
-    /// Returns a device another token and secret. The old ones open nothing from then on; whoever sends to the old token reaches
-    /// the device and is told the new one.
+    /// Offers a device another token and secret. The old ones are good until the device logs in with the new ones, so that one
+    /// that crashes before it has kept them is not locked out; then they open nothing. Only the latest offer counts.
     pub async fn rotate(&self, identity: DeviceIdentity) -> Result<DeviceCredentials, StoreError> {
         let DeviceIdentity { app, device } = identity;
-        let before = self.store().device(app, device).await?.registration.token;
         let credentials = self.key().issue(app);
-        let now = self.clock().now();
-        // Before the change: a crash between the two leaves a remark about a token that is still the device's.
-        self.store().keep_replaced_token(app, before.expose(), device, now).await?;
-        let patch = DevicePatch { token: Some(credentials.token.clone()), ..DevicePatch::default() };
-        self.store().update_device(app, device, &patch, now).await?;
+        self.store().offer_token(app, device, &credentials.token, self.clock().now()).await?;
         Ok(credentials)
     }
 

@@ -231,13 +231,31 @@ async fn a_device_with_a_new_token_is_in_with_that_alone_and_misses_nothing() {
     let (identity, old) = room.device().await;
     let message = room.send(to(&[identity.device])).await;
     let new = room.gateway.rotate(identity).await.expect("rotated");
+    let login = room.gateway.login(new.token.expose(), new.secret.expose_secret()).await;
+    assert_eq!(login, Ok(identity));
     let login = room.gateway.login(old.token.expose(), old.secret.expose_secret()).await;
     assert_eq!(login, Err(LoginError::Refused));
     let login = room.gateway.login(new.token.expose(), new.secret.expose_secret()).await;
-    assert_eq!(login, Ok(identity));
+    assert_eq!(login, Ok(identity), "again");
     assert_eq!(given(&room.open(identity, 10)).await, [message]);
     let replaced = room.store.replaced_tokens(room.app, &[old.token.expose().to_owned()]).await;
     assert_eq!(replaced, Ok(vec![Some(identity.device)]), "the old token leads to the device");
+}
+
+#[tokio::test]
+async fn a_device_that_lost_its_new_token_is_in_with_the_former_one() {
+    let room = Room::new().await;
+    let (identity, old) = room.device().await;
+    let lost = room.gateway.rotate(identity).await.expect("rotated");
+    let session = room.open(identity, 10);
+    let login = room.gateway.login(old.token.expose(), old.secret.expose_secret()).await;
+    assert_eq!(login, Ok(identity));
+    let new = room.gateway.rotate(identity).await.expect("rotated again");
+    let login = room.gateway.login(lost.token.expose(), lost.secret.expose_secret()).await;
+    assert_eq!(login, Err(LoginError::Refused), "only the latest counts");
+    let login = room.gateway.login(new.token.expose(), new.secret.expose_secret()).await;
+    assert_eq!(login, Ok(identity));
+    assert_eq!(session.next().await.expect_err("over"), Closed::CutOff, "who came in before is out");
 }
 
 #[tokio::test]

@@ -189,7 +189,9 @@ async fn a_wrong_secret_an_old_token_and_a_removed_device_are_refused() {
     let read = device.ask(&server, Method::POST, "/gateway/v1/device/token").read().await;
     let renewed = Device::of(&read.body);
     assert_eq!(renewed.id, device.id);
-    assert!(refused(&device).await, "the old token opens nothing");
+    assert!(!refused(&device).await, "a device that has not kept the new token yet is not locked out");
+    assert!(!refused(&renewed).await);
+    assert!(refused(&device).await, "the old token opens nothing once the new one was used");
     let message = send(&server, &tenant, json!({"devices": [device.id]}), "Hi").await;
     assert_eq!(renewed.poll(&server, "wait_seconds=20").await["messages"][0]["id"], json!(message));
     let mut events = renewed.events(&server, "").await;

@@ -242,6 +242,8 @@ macro_rules! store_suite {
                     what_has_expired_is_forgotten
                     a_program_has_its_channels_and_only_so_many
                     a_token_that_was_replaced_leads_to_its_device
+                    an_offered_token_is_the_devices_once_it_is_taken_and_not_before
+                    an_offer_counts_no_more_when_the_device_has_another_token_or_is_gone
                 }
                 schedules {
                     a_message_that_is_due_later_waits

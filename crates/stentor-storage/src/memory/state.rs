@@ -43,6 +43,8 @@ pub(super) struct Tables {
     pub(super) upstream: BTreeMap<UpstreamId, UpstreamRow>,
     pub(super) channels: BTreeMap<String, BTreeMap<String, Channel>>,
     pub(super) replaced_tokens: BTreeMap<(AppId, String), DeviceId>,
+    /// What a device may take, of which app it is, and what it had when it was offered that.
+    pub(super) offered_tokens: BTreeMap<DeviceId, (AppId, PushToken, PushToken)>,
 }
 
 /// A message of a device.

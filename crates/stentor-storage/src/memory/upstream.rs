@@ -1,6 +1,7 @@
 //! Messages of devices to their apps, channels of programs, and tokens that were replaced.
 
 use async_trait::async_trait;
+use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
@@ -126,15 +127,26 @@ impl UpstreamStore for MemoryStore {
         Ok(self.lock().channels.get_mut(agent).is_some_and(|own| own.remove(name).is_some()))
     }
 
-    async fn keep_replaced_token(
+    async fn offer_token(
         &self,
         app: AppId,
-        token: &str,
         device: DeviceId,
+        token: &PushToken,
         _now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.lock().replaced_tokens.insert((app, token.to_owned()), device);
+        let state = &mut *self.lock();
+        let former = state.app(app)?.device(device)?.registration.token.clone();
+        state.offered_tokens.insert(device, (app, token.clone(), former));
         Ok(())
+    }
+
+    async fn take_offered_token(
+        &self,
+        app: AppId,
+        token: &PushToken,
+        now: Timestamp,
+    ) -> Result<Option<DeviceId>, StoreError> {
+        Ok(self.lock().take_offered_token(app, token, now))
     }
 
     async fn replaced_tokens(
@@ -153,6 +165,19 @@ impl UpstreamStore for MemoryStore {
 }
 
 impl Tables {
+    fn take_offered_token(&mut self, app: AppId, token: &PushToken, now: Timestamp) -> Option<DeviceId> {
+        let mut offers = self.offered_tokens.iter();
+        let device = *offers.find(|(_, (of, offered, _))| (*of, offered) == (app, token))?.0;
+        let (_, _, former) = self.offered_tokens.remove(&device)?;
+        let row = self.apps.get_mut(&app)?;
+        let present = row.devices.get(&device).filter(|device| device.retired.is_none())?;
+        if present.registration.token != former || !row.move_token(device, token, now) {
+            return None;
+        }
+        self.replaced_tokens.insert((app, former.expose().to_owned()), device);
+        Some(device)
+    }
+
     fn keep(&mut self, message: UpstreamMessage) -> Result<bool, StoreError> {
         let own = self.upstream.values().filter(|row| row.message.device == message.device);
         let (mut known, mut waiting) = (false, 0);

@@ -24,6 +24,7 @@ mod maintenance;
 mod members;
 mod message_rows;
 mod messages;
+mod offered_tokens;
 mod owners;
 mod pace;
 mod pipeline;

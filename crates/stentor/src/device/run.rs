@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use reqwest::Response;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::memory::{DeviceMemory, Joined};
 use super::message::Handling;
@@ -24,6 +24,8 @@ const GOOD_CONNECTION: Duration = Duration::from_secs(60);
 const OUTBOX_INTERVAL: Duration = Duration::from_secs(2);
 /// A token is renewed when it is older than this.
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// A connection is made anew after this: only between connections a token is renewed.
+const CONNECTION_LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// Longest event that is read.
 const EVENT_MAX_BYTES: usize = 1024 * 1024;
 
@@ -47,6 +49,8 @@ pub(crate) struct DeviceRun {
 enum ConnectionEnd {
     /// Enough messages came.
     Enough,
+    /// It has lasted long.
+    Aged,
     /// The device's token opens nothing any more.
     Unknown,
     /// The line broke, or the server stopped.
@@ -69,6 +73,7 @@ impl DeviceRun {
             }
             match end {
                 ConnectionEnd::Enough => return Ok(()),
+                ConnectionEnd::Aged => continue,
                 ConnectionEnd::Unknown => self.forget()?,
                 ConnectionEnd::Broken(error) => {
                     output::note(&format!("{error:#}; trying again in {} s", backoff.as_secs()))
@@ -99,7 +104,7 @@ impl DeviceRun {
         Ok(Some(own))
     }
 
-    /// Renews a token that is old.
+    /// Renews a token that is old. The old one is good until the new one, which is kept by then, is first used.
     async fn fresh(&self, client: &DeviceClient, mut own: DeviceMemory) -> anyhow::Result<DeviceMemory> {
         if seconds_now().saturating_sub(own.token_since) > TOKEN_LIFE.as_secs()
             && let Ok(Answer::Done(joined)) = client.renew(&own).await
@@ -128,6 +133,7 @@ impl DeviceRun {
             Err(error) => return ConnectionEnd::Broken(error),
         };
         let mut looks = tokio::time::interval(OUTBOX_INTERVAL);
+        let aged = Instant::now() + CONNECTION_LIFE;
         loop {
             tokio::select! {
                 event = events.next() => match event {
@@ -142,6 +148,7 @@ impl DeviceRun {
                 _ = looks.tick() => if let Err(error) = self.send_waiting(client, own).await {
                     return ConnectionEnd::Broken(error);
                 },
+                () = sleep_until(aged) => return ConnectionEnd::Aged,
             }
         }
     }

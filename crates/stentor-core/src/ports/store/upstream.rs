@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 
 use super::{Page, StoreError};
+use crate::device::PushToken;
 use crate::id::{AppId, DeviceId, UpstreamId};
 use crate::time::Timestamp;
 use crate::upstream::UpstreamMessage;
@@ -78,14 +79,23 @@ pub trait UpstreamStore: Send + Sync {
     /// Forgets a channel; returns whether it was there.
     async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Remembers that a device's former token stands for its present one.
-    async fn keep_replaced_token(
+    /// Keeps a token that a device may take in place of the one it has; one that it was offered before counts no more.
+    async fn offer_token(
         &self,
         app: AppId,
-        token: &str,
         device: DeviceId,
+        token: &PushToken,
         now: Timestamp,
     ) -> Result<(), StoreError>;
+
+    /// Returns the device that was offered this token: it has it from now on, and its former one counts as replaced. `None` for what
+    /// is no offer: nobody was offered the token, the device is gone or retired, or has another token than when it was offered this.
+    async fn take_offered_token(
+        &self,
+        app: AppId,
+        token: &PushToken,
+        now: Timestamp,
+    ) -> Result<Option<DeviceId>, StoreError>;
 
     /// Finds the devices that once had these tokens; `None` where none did, or the device is gone.
     async fn replaced_tokens(

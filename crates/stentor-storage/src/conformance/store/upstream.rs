@@ -1,6 +1,6 @@
 //! Messages of devices to their apps, channels and replaced tokens.
 
-use stentor_core::device::ProviderKind;
+use stentor_core::device::{DevicePatch, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Store, StoreError};
@@ -111,9 +111,53 @@ pub async fn a_program_has_its_channels_and_only_so_many(store: &dyn Store) {
 pub async fn a_token_that_was_replaced_leads_to_its_device(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.devices(ProviderKind::Gateway, 1).await[0];
-    store.keep_replaced_token(scene.app, "old", device, at(1)).await.expect("kept");
-    let asked = ["old".to_owned(), "unknown".to_owned()];
+    let former = token_of(&scene, device).await;
+    store.offer_token(scene.app, device, &push_token("new"), at(1)).await.expect("offered");
+    assert_eq!(store.take_offered_token(scene.app, &push_token("new"), at(2)).await, Ok(Some(device)));
+    let asked = [former.expose().to_owned(), "unknown".to_owned()];
     assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![Some(device), None]));
     store.remove_device(scene.app, device).await.expect("removed");
     assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![None, None]));
+}
+
+pub async fn an_offered_token_is_the_devices_once_it_is_taken_and_not_before(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    let former = token_of(&scene, device).await;
+    store.offer_token(scene.app, device, &push_token("first"), at(1)).await.expect("offered");
+    store.offer_token(scene.app, device, &push_token("second"), at(2)).await.expect("offered");
+    let take = |text| {
+        let (app, token) = (scene.app, push_token(text));
+        async move { store.take_offered_token(app, &token, at(3)).await }
+    };
+    assert_eq!(take("first").await, Ok(None), "only the latest offer counts");
+    assert_eq!(take("unknown").await, Ok(None));
+    assert_eq!(token_of(&scene, device).await, former);
+    assert_eq!(take("second").await, Ok(Some(device)));
+    assert_eq!(token_of(&scene, device).await, push_token("second"));
+    assert_eq!(take("second").await, Ok(None), "it is taken once");
+}
+
+pub async fn an_offer_counts_no_more_when_the_device_has_another_token_or_is_gone(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.devices(ProviderKind::Gateway, 2).await;
+    for (device, text) in devices.iter().zip(["one", "two"]) {
+        store.offer_token(scene.app, *device, &push_token(text), at(1)).await.expect("offered");
+    }
+    let patch = DevicePatch { token: Some(push_token("other")), ..DevicePatch::default() };
+    store.update_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
+    assert_eq!(store.take_offered_token(scene.app, &push_token("one"), at(3)).await, Ok(None));
+    assert_eq!(token_of(&scene, devices[0]).await, push_token("other"));
+    store.remove_device(scene.app, devices[1]).await.expect("removed");
+    assert_eq!(store.take_offered_token(scene.app, &push_token("two"), at(3)).await, Ok(None));
+    let offered = store.offer_token(scene.app, devices[1], &push_token("more"), at(3)).await;
+    assert_eq!(offered, Err(StoreError::NotFound("device")));
+}
+
+fn push_token(text: &str) -> PushToken {
+    PushToken::new(text).expect("a token")
+}
+
+async fn token_of(scene: &Scene<'_>, device: DeviceId) -> PushToken {
+    scene.store.device(scene.app, device).await.expect("there").registration.token
 }

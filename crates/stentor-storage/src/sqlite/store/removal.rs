@@ -39,6 +39,8 @@ pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     tags::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
+    let device = int(app_providers::device_of(key).raw());
+    run(connection, "DELETE FROM offered_tokens WHERE device = ?1", [device])?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key])?;
     app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }

@@ -2,13 +2,14 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
+use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamMessage;
 
-use super::{SqliteStore, app_providers, sequences};
+use super::{SqliteStore, app_providers, offered_tokens, sequences};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{exists, limit, one, run};
@@ -146,20 +147,26 @@ impl UpstreamStore for SqliteStore {
         self.write(move |connection| Ok(run(connection, sql, [agent, name])? > 0)).await
     }
 
-    async fn keep_replaced_token(
+    async fn offer_token(
         &self,
         app: AppId,
-        token: &str,
         device: DeviceId,
+        token: &PushToken,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let token = token.to_owned();
-        let sql = "INSERT OR REPLACE INTO replaced_tokens (app, token, device, replaced_at) VALUES (?1, ?2, ?3, ?4)";
-        self.write(move |connection| {
-            let values = params![int(app.raw()), token, int(device.raw()), now.as_millis()];
-            run(connection, sql, values).map(drop)
-        })
-        .await
+        let token = token.clone();
+        self.write_first(move |connection| offered_tokens::offer(connection, (app, device), &token, now))
+            .await
+    }
+
+    async fn take_offered_token(
+        &self,
+        app: AppId,
+        token: &PushToken,
+        now: Timestamp,
+    ) -> Result<Option<DeviceId>, StoreError> {
+        let token = token.clone();
+        self.write_first(move |connection| offered_tokens::take(connection, app, &token, now)).await
     }
 
     async fn replaced_tokens(

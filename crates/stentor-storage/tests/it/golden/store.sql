@@ -220,6 +220,14 @@ CREATE TABLE occurrences (
     message INTEGER,
     PRIMARY KEY (schedule, instant)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE offered_tokens (
+    device INTEGER PRIMARY KEY,
+    app INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    former TEXT NOT NULL,
+    offered_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX offered_tokens_by_token ON offered_tokens (app, token);
 CREATE TABLE producers (
     campaign INTEGER NOT NULL,
     fleet INTEGER NOT NULL,

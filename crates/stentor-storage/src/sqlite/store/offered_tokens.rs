@@ -1,0 +1,52 @@
+//! Tokens that devices were offered and have not used yet: until then the former ones are theirs.
+
+use rusqlite::{Connection, params};
+use stentor_core::device::PushToken;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::time::Timestamp;
+
+use super::app_providers;
+use super::devices::move_token;
+use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::query::{one, run};
+use crate::sqlite::row::{int, number, text};
+
+/// Keeps the only token that a device is offered.
+pub(super) fn offer(
+    connection: &Connection,
+    (app, device): (AppId, DeviceId),
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<()> {
+    let (_, key) = app_providers::require(connection, app, device)?;
+    let former = one(connection, "SELECT token FROM devices WHERE key = ?1", [key], |row| text(row, 0, Ok))?;
+    let former: String = former.ok_or(missing("device"))?;
+    let sql = "INSERT OR REPLACE INTO offered_tokens (device, app, token, former, offered_at)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    let values = params![int(device.raw()), int(app.raw()), token.expose(), former, now.as_millis()];
+    run(connection, sql, values).map(drop)
+}
+
+/// Makes an offered token the device's; returns which device, unless it is no offer any more.
+pub(super) fn take(
+    connection: &Connection,
+    app: AppId,
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<Option<DeviceId>> {
+    let sql = "DELETE FROM offered_tokens WHERE app = ?1 AND token = ?2 RETURNING device, former";
+    let read = |row: &rusqlite::Row<'_>| Ok((DeviceId::from_raw(number(row, 0)?), text(row, 1, Ok)?));
+    let offer: Option<(DeviceId, String)> =
+        one(connection, sql, params![int(app.raw()), token.expose()], read)?;
+    let Some((device, former)) = offer else { return Ok(None) };
+    let Ok((fleet, key)) = app_providers::require(connection, app, device) else { return Ok(None) };
+    let sql = "SELECT token FROM devices WHERE key = ?1 AND retired_at IS NULL";
+    let present: Option<String> = one(connection, sql, [key], |row| text(row, 0, Ok))?;
+    if present.as_ref() != Some(&former) || !move_token(connection, fleet, key, token, now)? {
+        return Ok(None);
+    }
+    let sql =
+        "INSERT OR REPLACE INTO replaced_tokens (app, token, device, replaced_at) VALUES (?1, ?2, ?3, ?4)";
+    run(connection, sql, params![int(app.raw()), former, int(device.raw()), now.as_millis()])?;
+    Ok(Some(device))
+}
