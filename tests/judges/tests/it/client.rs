@@ -29,6 +29,9 @@ pub(crate) enum Client {
     Smack,
     SmackOf2017,
     Slixmpp,
+    Pywebpush,
+    WebPush,
+    WebpushGo,
 }
 
 impl Client {
@@ -46,11 +49,11 @@ impl Client {
         let script = clients().join(self.names().0).join(script);
         let home = self.home();
         let mut command = match self {
-            Self::Python | Self::Pyfcm | Self::PythonGcm | Self::Slixmpp => {
+            Self::Python | Self::Pyfcm | Self::PythonGcm | Self::Slixmpp | Self::Pywebpush => {
                 Command::new(home.join("bin/python"))
             }
-            Self::Node | Self::NodeGcm => Command::new("node"),
-            Self::Go => Command::new(home.join("judge")),
+            Self::Node | Self::NodeGcm | Self::WebPush => Command::new("node"),
+            Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
                 java.arg("-cp").arg(home.join("lib/*"));
@@ -69,7 +72,7 @@ impl Client {
             command.env_remove(proxy);
         }
         // What is compiled already takes no script.
-        if !matches!(self, Self::Go) {
+        if !matches!(self, Self::Go | Self::WebpushGo) {
             command.arg(script);
         }
         command
@@ -94,6 +97,9 @@ impl Client {
             Self::Smack => ("smack", "pom.xml"),
             Self::SmackOf2017 => ("smack-4.2", "pom.xml"),
             Self::Slixmpp => ("slixmpp", "requirements.txt"),
+            Self::Pywebpush => ("pywebpush", "requirements.txt"),
+            Self::WebPush => ("web-push", "package-lock.json"),
+            Self::WebpushGo => ("webpush-go", "main.go"),
         }
     }
 }

@@ -11,3 +11,4 @@ mod gcm;
 mod policy;
 mod room;
 mod trust_store;
+mod web_push;
