@@ -41,7 +41,7 @@ pub(crate) struct Answered(Value);
 impl Answered {
     /// Demands that the message was taken, to wait so long; returns where it can be taken back.
     pub(crate) fn taken(&self, ttl: u64) -> anyhow::Result<&str> {
-        ensure!(self.0["status"] == 201 && self.0["ttl"] == ttl.to_string(), "{}", self.0);
+        ensure!(self.0["status"] == 201 && self.0["ttl"] == *ttl.to_string(), "{}", self.0);
         self.0["location"].as_str().context("no location")
     }
 
