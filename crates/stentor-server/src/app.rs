@@ -29,8 +29,8 @@ use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
 };
 pub use crate::node::{
-    AppError, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE, Sealing, inspect, queue_file,
-    rotate, store_file,
+    AppError, BackupFile, BackupManifest, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE,
+    Sealing, back_up, check_backup, inspect, queue_file, restore, rotate, store_file,
 };
 use crate::node::{Dependencies, PipelineHandle, prepare_folder};
 use crate::pipeline::Failure;

@@ -19,6 +19,7 @@ mod reference;
 mod schedule;
 mod secret;
 mod serve;
+mod store;
 mod topic;
 
 use crate::failure::{EXIT_CODES, judge};
@@ -51,6 +52,7 @@ enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Secret(secret::SecretArgs),
+    Store(store::StoreArgs),
     Discover(discover::DiscoverArgs),
     Doctor(doctor::DoctorArgs),
     Lab(lab::LabArgs),
@@ -104,6 +106,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Audit(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
         Command::Secret(command) => command.run(output)?,
+        Command::Store(command) => command.run(output).await?,
         Command::Discover(command) => command.run(output).await?,
         Command::Doctor(command) => return command.run(output).await,
         Command::Lab(command) => return command.run(output).await,

@@ -1,5 +1,6 @@
 //! What runs in this process: the engines, the threads, the pipeline, and the handle by which others reach it.
 
+mod backup;
 mod engines;
 mod handle;
 mod sealing;
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::private;
+pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
 pub(crate) use engines::Dependencies;
 pub use engines::{Depth, Engines, Inspection, inspect, queue_file, store_file};
 pub use handle::PipelineHandle;
@@ -35,6 +37,9 @@ pub enum AppError {
     /// The key that seals credentials is missing or another one.
     #[error("{0}")]
     Sealing(String),
+    /// A backup cannot be made, read or put back.
+    #[error("{0}")]
+    Backup(String),
     /// Another server works on the same data directory.
     #[error("{0} is in use by another server: stop it first, or set another data_dir")]
     InUse(String),

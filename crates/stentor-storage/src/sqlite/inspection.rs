@@ -79,7 +79,7 @@ fn look(path: &Path, depth: Depth) -> Done<(bool, Vec<String>)> {
 }
 
 /// Opens for reading only; at the end the log is left as it was, also when nobody else has the file open.
-fn open(path: &Path) -> Result<Connection, SqliteError> {
+pub(super) fn open(path: &Path) -> Result<Connection, SqliteError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let patience_ms = SqliteSettings::store().busy_timeout_ms;

@@ -1,6 +1,7 @@
 //! The ports on SQLite: one file that is the ledger, and one that is the queue and may be thrown away.
 
 mod bulk;
+mod copy;
 mod damage;
 mod fault;
 mod file;
@@ -17,6 +18,7 @@ mod wal;
 mod worker_pool;
 mod writer;
 
+pub use copy::copy;
 pub use inspection::{Depth, Inspection, inspect, sealed_under};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a story that cannot go on has failed")]
 
 mod abilities;
+mod backup;
 mod bench;
 mod bulk;
 mod claims;
@@ -20,6 +21,7 @@ mod lab;
 mod link;
 mod logs;
 mod messages;
+mod packaging;
 mod probe;
 mod process;
 mod regressions;

@@ -32,7 +32,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "message",
             "reference",
         ],
-        &["schedule", "secret", "serve", "topic"],
+        &["schedule", "secret", "serve", "store", "topic"],
         &["tests"],
     ],
     back: &[],
