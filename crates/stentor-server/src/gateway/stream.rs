@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
+use axum::{Extension, Json};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ use crate::decode::decode;
 use crate::face::http::body;
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::Refusal;
+use crate::listen::{AtWork, RequestConnection};
 
 /// Silence after which a comment shows that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -59,6 +60,7 @@ pub(super) async fn events(
     State(own): State<GatewayApi>,
     LoggedIn(identity): LoggedIn,
     Query(query): Query<EventsQuery>,
+    connection: Option<Extension<RequestConnection>>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     // What a browser repeats of itself when it connects again.
@@ -71,6 +73,7 @@ pub(super) async fn events(
         confirming: query.confirm,
         ready: Vec::new(),
         written: Vec::new(),
+        _at_work: connection.map(|Extension(connection)| connection.begin()),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
     Ok(Sse::new(unfold(stream, DeviceEvents::next)).keep_alive(heartbeat))
@@ -85,6 +88,8 @@ struct DeviceEvents {
     ready: Vec<Event>,
     /// Written, when the next is asked for.
     written: Vec<MessageId>,
+    /// A connection whose stream has nothing to tell is not idle.
+    _at_work: Option<AtWork>,
 }
 
 impl DeviceEvents {

@@ -6,7 +6,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use stentor_server::config::Engine;
 
-use crate::harness::{Read, Reading, Server, Tenant, server, server_on};
+use crate::harness::{Read, Reading, Server, Tenant, server, server_on, server_with};
 
 /// A device that has registered itself.
 struct Device {
@@ -201,6 +201,19 @@ async fn a_wrong_secret_an_old_token_and_a_removed_device_are_refused() {
     assert!(refused(&renewed).await);
     let end = tokio::time::timeout(Duration::from_secs(20), events.response.chunk()).await;
     assert!(matches!(end.expect("in time"), Ok(None) | Err(_)), "a lost device is cut off at once");
+}
+
+#[tokio::test]
+async fn a_quiet_stream_is_kept_longer_than_an_idle_connection() {
+    let server = server_with(|config| config.api.connection_idle_timeout_seconds = 1).await;
+    let tenant = server.tenant().await;
+    let device = Device::join(&server, &tenant, json!({})).await;
+    let mut events = device.events(&server, "").await;
+    // It comes after 30 seconds, when an idle connection is long closed.
+    let heartbeat = tokio::time::timeout(Duration::from_secs(60), events.response.chunk()).await;
+    assert_eq!(heartbeat.expect("in time").expect("not cut off").as_deref(), Some(&b":\n\n"[..]));
+    let message = send(&server, &tenant, json!({"devices": [device.id]}), "Hi").await;
+    assert_eq!(events.next().await.0, message);
 }
 
 #[tokio::test]
