@@ -179,7 +179,7 @@ fn finished<T>(thread: JoinHandle<T>) -> T {
 }
 
 /// Lists the blocks of code of a language in a page.
-fn blocks(page: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let start = format!("```{language}\n");
     let pieces = page.split(&start).skip(1);
     pieces.map(|piece| piece.split("```").next().unwrap_or_default().to_owned()).collect()
@@ -223,14 +223,14 @@ fn built_package() -> Option<TempDir> {
     Some(package)
 }
 
-fn ran(command: &mut Command) -> String {
+pub(crate) fn ran(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{errors}");
     told.into_owned()
 }
 
-fn client(name: &str) -> PathBuf {
+pub(crate) fn client(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients").join(name)
 }
 

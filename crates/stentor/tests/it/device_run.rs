@@ -14,25 +14,29 @@ use crate::server::Server;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server with an app, and a folder for a device.
-struct Scene {
+pub(crate) struct Scene {
     directory: TempDir,
-    server: Server,
+    pub(crate) server: Server,
     app: String,
-    join_key: String,
+    /// The app's own key.
+    pub(crate) app_key: String,
+    /// The key of its devices.
+    pub(crate) join_key: String,
 }
 
 impl Scene {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let directory = TempDir::new().unwrap();
         let server = Server::start(directory.path());
         let made = server.ok(&["app", "create", "kiosk"]);
         let app = made["id"].as_str().unwrap_or_default().to_owned();
+        let app_key = made["key"]["secret"].as_str().unwrap().to_owned();
         let key = server.ok(&["app", "key", "create", "--name", "devices", "--scope", "join"]);
         let join_key = key["secret"].as_str().unwrap().to_owned();
-        Self { directory, server, app, join_key }
+        Self { directory, server, app, app_key, join_key }
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.directory.path().join("device")
     }
 
@@ -54,10 +58,21 @@ impl Scene {
         sent["id"].as_str().unwrap().to_owned()
     }
 
-    fn totals(&self, message: &str) -> (u64, u64) {
+    pub(crate) fn totals(&self, message: &str) -> (u64, u64) {
         let campaign = self.server.ok(&["campaign", "progress", "--once", &message.replace("msg_", "cmp_")]);
         let count = |name: &str| campaign["totals"][name].as_u64().unwrap_or_default();
         (count("accepted"), count("delivered"))
+    }
+
+    /// Ends the server with a signal and starts it again at the same address.
+    pub(crate) fn restart(&mut self, signal: Signal) {
+        let address = self.server.process.url().trim_start_matches("http://").to_owned();
+        self.server.process.signal(signal);
+        self.server.process.wait();
+        let (directory, data) = (self.directory.path(), self.directory.path().join("data"));
+        let arguments = ["serve", "--listen", &address, "--data-dir", data.to_str().unwrap()];
+        let process = crate::process::Process::start(&arguments, &directory.join("again.log"));
+        self.server = Server::of(process, directory);
     }
 }
 
@@ -73,7 +88,7 @@ fn ended(mut child: Child) {
     }
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "{what} does not come to hold");
@@ -81,7 +96,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn lines(path: &Path) -> Vec<Value> {
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -134,13 +149,7 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     let device = scene.device("3", &["--exec", &format!("cat >> {0}; echo >> {0}", scene.out().display())]);
     let mut sent = vec![scene.send("Before")];
     until("the first", || lines(&scene.out()).len() == 1);
-    let address = scene.server.process.url().trim_start_matches("http://").to_owned();
-    scene.server.process.kill();
-    let directory = scene.directory.path().to_owned();
-    let data = directory.join("data");
-    let arguments = ["serve", "--listen", &address, "--data-dir", data.to_str().unwrap()];
-    let process = crate::process::Process::start(&arguments, &directory.join("again.log"));
-    scene.server = Server::of(process, &directory);
+    scene.restart(Signal::KILL);
     sent.push(scene.send("After"));
     sent.push(scene.send("Last"));
     ended(device);

@@ -11,6 +11,7 @@ mod clock;
 mod commands;
 mod demo;
 mod description;
+mod device_clients;
 mod device_run;
 mod discovery;
 mod doctor;

@@ -1,0 +1,298 @@
+"""The life of a device: it registers, listens, handles what comes, confirms it, and sends what waits."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, List, Mapping, Optional, Sequence, TypeVar, Union
+
+from ._backoff import Backoff
+from ._errors import DeviceRemoved, NotRegistered, Refused, UnknownDevice, Unreachable
+from ._folder import Folder, Memory
+from ._message import Message, message_of
+from ._service import Service, Stream
+
+TRIES_MAX_COUNT = 5
+"""Times that a message is handed to the program before it is left for the next connection."""
+OUTBOX_INTERVAL_SECONDS = 2.0
+"""How often the outbox is looked at for what other processes have put there."""
+CONNECTION_LIFE_SECONDS = 24 * 3_600.0
+"""A connection is made anew after this: only between connections a token is renewed."""
+
+_log = logging.getLogger("stentor_device")
+
+T = TypeVar("T")
+Handler = Callable[[Message], object]
+
+
+class Device:
+    """This machine as a device. Give handlers, then `run`; `send` may be called at any time, connected or not.
+
+    `folder` remembers who the device is. `key`, whose scope is `join`, is needed to register; what is told of the device is told
+    then. `token_life_seconds` is the age at which the token is renewed.
+    """
+
+    def __init__(
+        self,
+        folder: Union[str, Path],
+        server: str,
+        key: Optional[str] = None,
+        *,
+        platform: str = "linux",
+        user: Optional[str] = None,
+        tags: Sequence[str] = (),
+        topics: Sequence[str] = (),
+        backoff: Optional[Backoff] = None,
+        token_life_seconds: float = 30 * 24 * 3_600.0,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self._folder = Folder(Path(folder))
+        self._server = server
+        self._service = Service(server, ssl_context)
+        self._key = key
+        self._told = {"platform": platform, "tags": list(tags), "topics": list(topics)}
+        if user is not None:
+            self._told["user"] = user
+        self._backoff = backoff or Backoff()
+        self._token_life_seconds = token_life_seconds
+        self._own = self._folder.read()
+        self._stream: Optional[Stream] = None
+        self._stopped = threading.Event()
+        self._has_mail = threading.Event()
+        self._notification: List[Handler] = []
+        self._data: List[Handler] = []
+        self._deleted: List[Callable[[int], object]] = []
+        self._token: List[Callable[[str], object]] = []
+
+    # === What a program says and asks ===
+
+    def on_notification(self, handler: Handler) -> Handler:
+        """Has messages with something for people handed over. A message is confirmed when no handler of it raised anything."""
+        self._notification.append(handler)
+        return handler
+
+    def on_data(self, handler: Handler) -> Handler:
+        """Has messages with something for the program handed over; one with both goes to both kinds of handlers."""
+        self._data.append(handler)
+        return handler
+
+    def on_deleted(self, handler: Callable[[int], object]) -> Callable[[int], object]:
+        """Has it told how many messages the server deleted because too many waited."""
+        self._deleted.append(handler)
+        return handler
+
+    def on_token(self, handler: Callable[[str], object]) -> Callable[[str], object]:
+        """Has the token told, when it is the first one or another one, for an app server that sends to tokens."""
+        self._token.append(handler)
+        return handler
+
+    @property
+    def id(self) -> Optional[str]:
+        """Returns the device's id; None until it has registered."""
+        return self._own.device if self._own else None
+
+    def send(
+        self, data: Mapping[str, Any], *, ttl_seconds: Optional[int] = None, message_id: Optional[str] = None
+    ) -> str:
+        """Puts a message for the app into the outbox, where it waits for a connection; returns its name.
+
+        It is on disk when this returns. Sent twice under the same name it is one message.
+        """
+        name = self._folder.put(data, ttl_seconds, message_id)
+        self._has_mail.set()
+        return name
+
+    def stop(self) -> None:
+        """Ends `run`, from a handler or another thread. A message that is being handled is confirmed first."""
+        self._stopped.set()
+        self._has_mail.set()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+
+    def run(self) -> None:
+        """Is the device until `stop`: connects, and connects again.
+
+        Raises NotRegistered and DeviceRemoved; everything else is tried again.
+        """
+        sender = threading.Thread(target=self._send_for_ever, name="stentor-outbox", daemon=True)
+        sender.start()
+        try:
+            self._connect_for_ever()
+        finally:
+            self.stop()
+            sender.join()
+
+    # === Connections ===
+
+    def _connect_for_ever(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self._listen(self._registered())
+                failures = 0
+                continue
+            except UnknownDevice:
+                self._forget()
+                why = "the token opens nothing any more"
+            except (Unreachable, Refused, OSError) as error:
+                why = str(error)
+            if time.monotonic() - began > self._backoff.good_seconds:
+                failures = 0
+            failures += 1
+            wait = self._backoff.wait_seconds(failures)
+            if not self._stopped.is_set():
+                _log.warning("%s; trying again in %.1f s", why, wait)
+                self._stopped.wait(wait)
+
+    def _registered(self) -> Memory:
+        """Returns who the device is, registered and with a token that is not old."""
+        if self._own is not None:
+            return self._fresh(self._own)
+        if self._key is None:
+            raise NotRegistered("give a key with the scope `join`")
+        try:
+            joined = self._service.join(self._key, self._told)
+        except (Refused, UnknownDevice) as error:
+            raise NotRegistered(str(error)) from error
+        return self._keep(Memory.of(self._server, joined))
+
+    def _fresh(self, own: Memory) -> Memory:
+        if time.time() - own.token_since <= self._token_life_seconds:
+            return own
+        try:
+            joined = self._service.renew(own)
+        except (Refused, Unreachable) as error:
+            _log.warning("the token is not renewed: %s", error)
+            return own
+        # It is kept before it is used: the server forgets the former one when the new one is used, and not before.
+        return self._keep(own.renewed(joined))
+
+    def _keep(self, own: Memory) -> Memory:
+        self._folder.keep(own)
+        self._own = own
+        return own
+
+    def _forget(self) -> None:
+        if self._key is None:
+            raise DeviceRemoved("the device was removed from its app; register it anew with a key")
+        self._own = None
+        self._folder.forget()
+
+    def _listen(self, own: Memory) -> None:
+        """Handles what comes; returns when the connection is old or the device is stopped."""
+        until = time.monotonic() + CONNECTION_LIFE_SECONDS
+        self._stream = stream = self._service.events(own)
+        try:
+            self._has_mail.set()
+            self._tell_token(own)
+            if self._stopped.is_set():
+                return
+            for event in stream.events():
+                if event is not None:
+                    self._take(own, *event)
+                if self._stopped.is_set() or time.monotonic() > until:
+                    return
+        except Unreachable:
+            if not self._stopped.is_set():
+                raise
+        finally:
+            self._stream = None
+            stream.close()
+
+    # === Messages ===
+
+    def _take(self, own: Memory, name: str, data: str) -> None:
+        try:
+            news = message_of(data) if name == "message" else int(data) if name == "deleted" else None
+        except (KeyError, ValueError) as error:
+            raise Unreachable(f"an event cannot be read: {error}") from error
+        if isinstance(news, Message):
+            self._take_message(own, news)
+        elif news is not None:
+            _is_told(self._deleted, news)
+
+    def _take_message(self, own: Memory, message: Message) -> None:
+        if message.id not in own.seen:
+            if not self._is_handled(message):
+                return
+            # Remembered before it is confirmed: what is confirmed never comes again.
+            own.note_seen(message.id)
+            self._folder.keep(own)
+        self._service.confirm(own, message.id)
+
+    def _is_handled(self, message: Message) -> bool:
+        for tries in range(1, TRIES_MAX_COUNT + 1):
+            try:
+                self._handle(message)
+                return True
+            except Exception:
+                # Whatever the program raises, its message must not be lost, and others must not wait for ever.
+                _log.exception("%s is not handled, try %d of %d", message.id, tries, TRIES_MAX_COUNT)
+            if tries == TRIES_MAX_COUNT or self._stopped.wait(self._backoff.wait_seconds(tries)):
+                break
+        return False
+
+    def _handle(self, message: Message) -> None:
+        if message.notification:
+            for handler in self._notification:
+                handler(message)
+        if message.data:
+            for handler in self._data:
+                handler(message)
+
+    def _tell_token(self, own: Memory) -> None:
+        """Tells a token once it is known to open the door: sent to before that, it would lead nowhere."""
+        if not self._token or own.told_token == own.token:
+            return
+        if _is_told(self._token, own.token):
+            own.told_token = own.token
+            self._folder.keep(own)
+
+    # === The outbox ===
+
+    def _send_for_ever(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            try:
+                self._send_waiting()
+                failures = 0
+                self._has_mail.wait(OUTBOX_INTERVAL_SECONDS)
+                self._has_mail.clear()
+            except (Unreachable, UnknownDevice, OSError) as error:
+                # What the token is worth, the other thread finds out.
+                failures += 1
+                wait = self._backoff.wait_seconds(failures)
+                _log.info("the outbox waits %.1f s: %s", wait, error)
+                self._stopped.wait(wait)
+
+    def _send_waiting(self) -> None:
+        for path in self._folder.waiting():
+            own = self._own
+            if own is None or self._stream is None or self._stopped.is_set():
+                return
+            message = self._folder.message(path)
+            if message is None:
+                continue
+            try:
+                self._service.send(own, message)
+            except Refused as error:
+                _log.warning("%s is refused and set aside: %s", path.stem, error)
+                self._folder.set_aside(path)
+                continue
+            path.unlink()
+
+
+def _is_told(handlers: Sequence[Callable[[T], object]], news: T) -> bool:
+    """Tells all; what one of them raises is logged, and then it counts as not told."""
+    try:
+        for handler in handlers:
+            handler(news)
+    except Exception:
+        _log.exception("a handler failed")
+        return False
+    return True
