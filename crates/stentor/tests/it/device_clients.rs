@@ -1,6 +1,8 @@
 //! The libraries for devices, in other languages: their parts, and what their pages say.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -35,6 +37,22 @@ fn the_example_of_the_python_library_for_devices_runs() {
     if is_installed("python3") {
         example_runs(python().args(["-c", &example_of("python-device", "python")]));
     }
+}
+
+#[test]
+fn the_parts_of_the_java_library_for_devices_are_content() {
+    let Some(classes) = java_classes() else { return };
+    let told = ran(java(&classes).arg("stentor.device.Parts").arg(classes.path().join("parts")));
+    assert!(told.contains("parts are content"), "{told}");
+}
+
+#[test]
+fn the_example_of_the_java_library_for_devices_runs() {
+    let Some(classes) = java_classes() else { return };
+    let source = classes.path().join("Kiosk.java");
+    std::fs::write(&source, example_of("java-device", "java")).unwrap();
+    compile(&classes, &[source]);
+    example_runs(java(&classes).arg("Kiosk"));
 }
 
 /// Runs the example of a page as a device that gets one message with both parts.
@@ -97,6 +115,34 @@ pub(crate) fn python() -> Command {
     let mut command = Command::new("python3");
     command.env("PYTHONPATH", client("python-device").join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
     command
+}
+
+/// Prepares Java where it finds what was compiled.
+pub(crate) fn java(classes: &TempDir) -> Command {
+    let mut command = Command::new("java");
+    command.arg("-cp").arg(classes.path());
+    command
+}
+
+/// Compiles the library for devices with its tests, without any warning.
+pub(crate) fn java_classes() -> Option<TempDir> {
+    if !is_installed("javac") {
+        return None;
+    }
+    let classes = TempDir::new().unwrap();
+    let library = client("java-device");
+    let folders = ["src/stentor/device", "tests", "tests/stentor/device"];
+    let sources = folders.iter().flat_map(|folder| std::fs::read_dir(library.join(folder)).unwrap());
+    let sources = sources.map(|entry| entry.unwrap().path());
+    let sources: Vec<PathBuf> = sources.filter(|path| path.extension() == Some(OsStr::new("java"))).collect();
+    compile(&classes, &sources);
+    Some(classes)
+}
+
+fn compile(classes: &TempDir, sources: &[PathBuf]) {
+    let mut javac = Command::new("javac");
+    javac.args(["--release", "11", "-Xlint:all", "-Werror", "-cp"]).arg(classes.path());
+    ran(javac.arg("-d").arg(classes.path()).args(sources));
 }
 
 /// Finds out whether a runtime is there; without it the test is skipped, unless it must not be.

@@ -1,0 +1,75 @@
+package stentor.device;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** Who a device is, and what it has got. Only the thread that listens changes it. */
+final class Memory {
+    /** Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed. */
+    static final int SEEN_MAX_COUNT = 1_024;
+
+    final String server;
+    final String device;
+    final String token;
+    final String secret;
+    /** When it got its token, in seconds since 1970. */
+    final long tokenSince;
+    /** The token that the program was told last. */
+    String toldToken = "";
+    final Deque<String> seen = new ArrayDeque<>();
+
+    private Memory(String server, Map<String, Object> joined, long tokenSince) {
+        this.server = server;
+        this.device = (String) joined.get("device");
+        this.token = (String) joined.get("token");
+        this.secret = (String) joined.get("secret");
+        this.tokenSince = tokenSince;
+    }
+
+    /** Returns what a registration gave. */
+    static Memory of(String server, Map<String, Object> joined) {
+        return new Memory(server, joined, System.currentTimeMillis() / 1_000);
+    }
+
+    /** Returns what was kept. */
+    static Memory read(String text) {
+        Map<String, Object> kept = Json.object(text);
+        Memory own = new Memory((String) kept.get("server"), kept, (Long) kept.get("token_since"));
+        if (kept.get("seen") instanceof Iterable) {
+            ((Iterable<?>) kept.get("seen")).forEach(one -> own.seen.add((String) one));
+        }
+        own.toldToken = kept.get("told_token") instanceof String ? (String) kept.get("told_token") : "";
+        return own;
+    }
+
+    /** Returns it with another token. */
+    Memory renewed(Map<String, Object> joined) {
+        Memory own = of(server, joined);
+        own.seen.addAll(seen);
+        own.toldToken = toldToken;
+        return own;
+    }
+
+    /** Returns what is to be kept. */
+    String write() {
+        Map<String, Object> kept = new LinkedHashMap<>();
+        kept.put("server", server);
+        kept.put("device", device);
+        kept.put("token", token);
+        kept.put("secret", secret);
+        kept.put("token_since", tokenSince);
+        kept.put("seen", seen);
+        kept.put("told_token", toldToken);
+        return Json.write(kept);
+    }
+
+    /** Notes a message; the oldest is forgotten. */
+    void noteSeen(String message) {
+        if (seen.size() >= SEEN_MAX_COUNT) {
+            seen.removeFirst();
+        }
+        seen.addLast(message);
+    }
+}

@@ -1,0 +1,169 @@
+package stentor.device;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The parts of the library by themselves: java stentor.device.Parts FOLDER. */
+public final class Parts {
+    private static final Map<String, Object> JOINED = Map.of("device", "dev_1", "token", "t", "secret", "s");
+
+    private Parts() {}
+
+    /** What is checked. */
+    private interface Part {
+        void check(Path folder) throws Exception;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Part> parts = new LinkedHashMap<>();
+        parts.put("what was kept is remembered and only its owner may read it", Parts::memory);
+        parts.put("no more is remembered than is needed", folder -> seen());
+        parts.put("what is sent waits in order and what is no message is set aside", Parts::outbox);
+        parts.put("a name that leads elsewhere is refused", Parts::names);
+        parts.put("waits double and are spread", folder -> waits());
+        parts.put("a stream is read as it was written", folder -> stream());
+        parts.put("JSON is read as it was written", folder -> json());
+        parts.put("what is no JSON is refused", folder -> noJson());
+        int number = 0;
+        for (Map.Entry<String, Part> one : parts.entrySet()) {
+            one.getValue().check(Path.of(arguments[0], "part-" + number++));
+            System.out.println(one.getKey());
+        }
+        System.out.println(number + " parts are content");
+    }
+
+    private static void memory(Path path) throws IOException {
+        Folder folder = new Folder(path);
+        same(null, folder.read());
+        Memory own = Memory.of("http://localhost", JOINED);
+        own.noteSeen("msg_1");
+        own.toldToken = "t";
+        folder.keep(own);
+        folder.keep(own);
+        same(own.write(), folder.read().write());
+        Path file = path.resolve("device.json");
+        same("rw-------", PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
+        Files.writeString(file, own.write().replace("}", ",\"more\":{\"of\":[1]}}"));
+        same("t", folder.read().token);
+        Memory renewed = own.renewed(Map.of("device", "dev_1", "token", "t2", "secret", "s2"));
+        same("[msg_1] t t2 s2", renewed.seen + " " + renewed.toldToken + " " + renewed.token + " " + renewed.secret);
+    }
+
+    private static void seen() {
+        Memory own = Memory.of("http://localhost", JOINED);
+        for (int number = 0; number <= Memory.SEEN_MAX_COUNT; number++) {
+            own.noteSeen(String.valueOf(number));
+        }
+        same(Memory.SEEN_MAX_COUNT, own.seen.size());
+        same("1", own.seen.peekFirst());
+    }
+
+    private static void outbox(Path path) throws IOException {
+        Folder folder = new Folder(path);
+        same(List.of(), folder.waiting());
+        String first = folder.put(Map.of("n", "0"), Duration.ofSeconds(60), null);
+        String second = folder.put(Map.of("n", "1"), null, null);
+        List<Path> waiting = folder.waiting();
+        same(path.resolve("outbox/" + first + ".json"), waiting.get(0));
+        same(path.resolve("outbox/" + second + ".json"), waiting.get(1));
+        String written = "{\"message_id\":\"" + first + "\",\"data\":{\"n\":\"0\"},\"ttl_seconds\":60}";
+        same(written, Folder.message(waiting.get(0)));
+        Path torn = path.resolve("outbox/0.json");
+        Files.writeString(torn, "{");
+        same(null, Folder.message(torn));
+        same(2, folder.waiting().size());
+    }
+
+    private static void names(Path path) {
+        Folder folder = new Folder(path);
+        for (String name : List.of("../x", ".x", "a/b", "a\0", "ä", "x".repeat(101))) {
+            refused(() -> folder.put(Map.of(), null, name));
+        }
+    }
+
+    private static void waits() {
+        Backoff backoff = new Backoff(Duration.ofSeconds(1), Duration.ofSeconds(300));
+        for (int[] row : new int[][] {{1, 1}, {2, 2}, {5, 16}, {9, 256}, {10, 300}, {5_000, 300}}) {
+            long[] waits = new long[50];
+            Arrays.setAll(waits, index -> backoff.wait(row[0]).toMillis());
+            long least = row[1] * 1_000L;
+            check(Arrays.stream(waits).allMatch(wait -> wait >= least && wait <= least * 3 / 2), "wait " + row[0]);
+            check(Arrays.stream(waits).distinct().count() > 1, "they are the same");
+        }
+    }
+
+    private static void stream() {
+        String text = ":\n\nevent: message\nid: msg_1\ndata: {\"id\":\"msg_1\"}\n\nevent:deleted\r\ndata:7\r\n\r\n";
+        same("[ , message {\"id\":\"msg_1\"}, deleted 7, the end]", read(text).toString());
+        same("[the end]", read("data: " + "x".repeat(2_000_000) + "\n\n").toString());
+    }
+
+    private static List<String> read(String text) {
+        List<String> events = new ArrayList<>();
+        try (EventStream stream = new EventStream(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)))) {
+            while (true) {
+                EventStream.Event event = stream.next();
+                events.add(event.name + " " + event.data);
+            }
+        } catch (IOException end) {
+            events.add("the end");
+        }
+        return events;
+    }
+
+    private static void json() {
+        String text = "{\"a\":[1,-2.5,true,false,null,{}],\"b\":\"\\\"\\\\ä\\u0000\\ud83d\\ude00\",\"c\":{\"d\":[]}}";
+        same(text, Json.write(Json.object(text)));
+        same("{\"k\":\"/\\u000a\"}", Json.write(Json.object(" { \"k\" :\n\"\\/\\n\" } ")));
+        Message message = Message.read("{\"id\":\"msg_1\",\"notification\":{\"title\":\"Hi\"},\"data\":{\"k\":\"v\"}}");
+        same("msg_1 Hi  {k=v}", message.id() + " " + message.title() + " " + message.body() + " " + message.data());
+    }
+
+    private static void noJson() {
+        String deep = "[".repeat(100_000);
+        for (String text : List.of("", "[]", "{", "{\"a\"}", "{\"a\":1,}", "{} x", "{\"a\":tru}", "{\"a\":\"\n\"}",
+                "{\"a\":\"\\x\"}", "{\"a\":--1}", "{\"a\":" + deep)) {
+            refused(() -> Json.object(text));
+        }
+        refused(() -> Message.read("{}"));
+        for (String server : List.of("push.example.org", "ftp://push.example.org", "http:///")) {
+            refused(() -> new Service(server, null));
+        }
+    }
+
+    /** What is to be refused. */
+    private interface Wrong {
+        void run() throws Exception;
+    }
+
+    private static void refused(Wrong wrong) {
+        try {
+            wrong.run();
+        } catch (IllegalArgumentException refusal) {
+            return;
+        } catch (Exception other) {
+            throw new AssertionError(other);
+        }
+        throw new AssertionError("it is not refused");
+    }
+
+    private static void same(Object wanted, Object found) {
+        check(wanted == null ? found == null : wanted.equals(found), found + " is not " + wanted);
+    }
+
+    private static void check(boolean holds, String otherwise) {
+        if (!holds) {
+            throw new AssertionError(otherwise);
+        }
+    }
+}
