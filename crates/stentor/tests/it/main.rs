@@ -13,6 +13,7 @@ mod demo;
 mod description;
 mod device_clients;
 mod device_run;
+mod device_story;
 mod discovery;
 mod doctor;
 mod energy;
