@@ -14,6 +14,7 @@ mod description;
 mod device_clients;
 mod device_run;
 mod device_story;
+mod device_unit;
 mod discovery;
 mod doctor;
 mod energy;
