@@ -23,7 +23,7 @@ use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
-use crate::gateway::{self, GatewayListeners};
+use crate::gateway::{self, GatewayListeners, GatewayRates};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
@@ -56,6 +56,7 @@ pub struct BuiltServer {
     api: Api,
     gateway: Gateway,
     devices: GatewayListeners,
+    rates: GatewayRates,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     upstream: UpstreamWorkers,
@@ -103,6 +104,7 @@ impl BuiltServer {
                 .await?;
         devices.tell(&config.gateway, &config.data_dir)?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
+        let rates = GatewayRates::of(&config.gateway);
         let key = GatewayKey::new(Pepper::of(&config.data_dir).map_err(key_files)?.hash(GATEWAY_PURPOSE));
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
         let gateway = Gateway::start(own);
@@ -143,6 +145,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
+            rates,
             pipeline,
             reloads,
             upstream,
@@ -206,6 +209,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
+            rates,
             pipeline,
             reloads,
             upstream,
@@ -221,7 +225,7 @@ impl BuiltServer {
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            serve((listener, socket, devices), (api, gateway.clone(), is_encrypted), stop.clone()),
+            serve((listener, socket, devices), (api, gateway.clone(), rates, is_encrypted), stop.clone()),
         );
         tokio::pin!(server);
         tokio::select! {
@@ -265,12 +269,13 @@ fn key_files(cause: std::io::Error) -> AppError {
 /// Serves all faces until `stop`.
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway, is_encrypted): (Api, Gateway, bool),
+    (api, gateway, rates, is_encrypted): (Api, Gateway, GatewayRates, bool),
     stop: CancellationToken,
 ) {
     let broker = Arc::clone(api.service().upstream_broker());
     let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
-    let router = front::router(&api).merge(gateway::router(&api, &gateway, is_encrypted)).merge(api.router());
+    let router =
+        front::router(&api).merge(gateway::router(&api, &gateway, rates, is_encrypted)).merge(api.router());
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {

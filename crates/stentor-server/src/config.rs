@@ -92,6 +92,14 @@ pub struct GatewayConfig {
     pub connections_max_count: usize,
     /// Of these, from one address.
     pub connections_per_address_max_count: usize,
+    /// Devices of one app that register by themselves at once.
+    pub registrations_burst_max_count: u32,
+    /// And a second after that.
+    pub registrations_per_second_max_count: u32,
+    /// Check-ins of one address at once.
+    pub check_ins_per_address_burst_max_count: u32,
+    /// And a second after that.
+    pub check_ins_per_address_per_second_max_count: u32,
 }
 
 /// Settings of the REST face.

@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
-pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place};
+pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place, SourceNetwork};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
 use preface_timeout::PrefaceTimeout;

@@ -1,9 +1,5 @@
 //! A device registers itself, and changes what is known of it.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -23,37 +19,6 @@ use crate::face::http::auth::{Heard, heard};
 use crate::face::http::body;
 use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
-
-/// Registrations that one app takes in a burst, and a second after that: a key that got about fills no store.
-const JOIN_BURST_MAX_COUNT: f64 = 1_000.0;
-const JOIN_PER_SECOND: f64 = 100.0;
-/// Apps of which it is remembered how many registered lately.
-const JOIN_APPS_MAX_COUNT: usize = 10_000;
-
-/// Bounds how fast devices of an app register.
-#[derive(Default)]
-pub(super) struct JoinLimiter(Mutex<HashMap<AppId, (Instant, f64)>>);
-
-impl JoinLimiter {
-    pub(super) fn take(&self, app: AppId) -> ServiceResult<()> {
-        let mut levels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if levels.len() > JOIN_APPS_MAX_COUNT {
-            levels.clear();
-        }
-        let now = Instant::now();
-        let (since, left) = levels.entry(app).or_insert((now, JOIN_BURST_MAX_COUNT));
-        let filled = now.duration_since(*since).as_secs_f64().mul_add(JOIN_PER_SECOND, *left);
-        (*since, *left) = (now, filled.min(JOIN_BURST_MAX_COUNT));
-        if *left < 1.0 {
-            return Err(Problem::new(
-                ErrorCode::RateLimited,
-                "too many devices of this app register at once",
-            ));
-        }
-        *left -= 1.0;
-        Ok(())
-    }
-}
 
 /// What a device tells of itself.
 #[derive(Deserialize)]
@@ -95,7 +60,9 @@ pub(super) async fn register(
     let (parts, body) = request.into_parts();
     let Heard { caller, .. } = heard(&parts, &own.api, None).await?;
     caller.require_any(&[Scope::Join, Scope::Register])?;
-    own.join_limiter.take(caller.app())?;
+    own.join_limiter
+        .take(caller.app())
+        .map_err(|_| Problem::new(ErrorCode::RateLimited, "too many devices of this app register at once"))?;
     own.api.service().open_gateway(caller, origin_of(&parts, &own.api)).await?;
     let bytes = body::read(Request::from_parts(parts, body), &own.api, own.api.body_max_bytes()).await?;
     let JoinRequest { platform, user, locale, time_zone, tags, topics } = decode(&bytes)?;

@@ -1,15 +1,21 @@
 //! What programs of MCS ask before they connect: check-in, registration, and the registration of web clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::routing::{patch, post};
 use stentor_gateway::Gateway;
 use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
+
+use super::arrival_limiter::{ArrivalLimiter, ArrivalRate};
+use crate::face::Api;
+use crate::face::http::origin::origin_of;
+use crate::listen::SourceNetwork;
 
 /// Largest body, in bytes.
 const BODY_MAX_BYTES: usize = 64 << 10;
@@ -26,12 +32,20 @@ const CROSS_ORIGIN: [(&str, &str); 4] = [
 /// What the routes need.
 #[derive(Clone)]
 struct McsRoutes {
+    api: Api,
     gateway: Gateway,
     registrar: Arc<dyn McsRegistrar>,
+    check_ins: Arc<ArrivalLimiter<SourceNetwork>>,
 }
 
-/// Builds the routes; `registrar` decides for which apps programs may register.
-pub(super) fn router(gateway: Gateway, registrar: Arc<dyn McsRegistrar>) -> Router {
+/// Builds the routes; `registrar` decides for which apps programs may register, and no address checks in faster than `check_ins`.
+pub(super) fn router(
+    api: &Api,
+    gateway: &Gateway,
+    registrar: Arc<dyn McsRegistrar>,
+    check_ins: ArrivalRate,
+) -> Router {
+    let (api, gateway, check_ins) = (api.clone(), gateway.clone(), Arc::new(ArrivalLimiter::new(check_ins)));
     let installations = "/v1/projects/{project}/installations";
     let renewal = "/v1/projects/{project}/installations/{installation}/authTokens:generate";
     let registrations = "/v1/projects/{project}/registrations";
@@ -45,11 +59,35 @@ pub(super) fn router(gateway: Gateway, registrar: Arc<dyn McsRegistrar>) -> Rout
         .route(registrations, post(register_web).options(preflight))
         .route(registration, patch(change_web).delete(unregister_web).options(preflight))
         .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
-        .with_state(McsRoutes { gateway, registrar })
+        .with_state(McsRoutes { api, gateway, registrar, check_ins })
 }
 
-async fn check_in(State(routes): State<McsRoutes>, body: Bytes) -> Response<Body> {
-    respond(mcs::check_in(&routes.gateway, &body))
+/// A check-in takes no key, so that its address is all that it can be counted by.
+async fn check_in(State(routes): State<McsRoutes>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let address = origin_of(&parts, &routes.api).address;
+    // Without an address there is no connection that it could have come from.
+    if let Some(Err(wait)) = address.map(|address| routes.check_ins.take(address.into())) {
+        return too_many(wait);
+    }
+    match to_bytes(body, BODY_MAX_BYTES).await {
+        Ok(body) => respond(mcs::check_in(&routes.gateway, &body)),
+        Err(_) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"),
+    }
+}
+
+fn too_many(wait: Duration) -> Response<Body> {
+    let text = "too many programs of this address check in at once: try again after the time in Retry-After";
+    let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from((wait.as_secs_f64().ceil() as u64).max(1)));
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
 }
 
 async fn register(State(routes): State<McsRoutes>, headers: HeaderMap, body: Bytes) -> Response<Body> {

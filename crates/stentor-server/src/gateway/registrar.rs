@@ -10,7 +10,7 @@ use stentor_gateway::Gateway;
 use stentor_gateway::autopush::OpenApps;
 use stentor_gateway::mcs::McsRegistrar;
 
-use super::devices::JoinLimiter;
+use super::arrival_limiter::ArrivalLimiter;
 use crate::contract::{ErrorCode, Origin, ServiceResult};
 use crate::face::Api;
 
@@ -18,11 +18,11 @@ use crate::face::Api;
 pub(super) struct KeyRegistrar {
     api: Api,
     open_apps: OpenApps,
-    limiter: Arc<JoinLimiter>,
+    limiter: Arc<ArrivalLimiter<AppId>>,
 }
 
 impl KeyRegistrar {
-    pub(super) fn new(api: Api, gateway: &Gateway, limiter: Arc<JoinLimiter>) -> Self {
+    pub(super) fn new(api: Api, gateway: &Gateway, limiter: Arc<ArrivalLimiter<AppId>>) -> Self {
         Self { api, open_apps: OpenApps::new(Arc::clone(gateway.store())), limiter }
     }
 

@@ -22,7 +22,7 @@ const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
 
 /// Who shares a limit: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum SourceNetwork {
+pub(crate) enum SourceNetwork {
     V4(Ipv4Addr),
     V6([u16; 4]),
 }

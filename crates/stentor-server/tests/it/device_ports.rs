@@ -128,3 +128,28 @@ async fn an_app_server_is_greeted_over_xmpp() {
     let got = read_until(&mut stream, "</mechanisms>").await;
     assert!(String::from_utf8_lossy(&got).contains("PLAIN"));
 }
+
+#[tokio::test]
+async fn one_address_checks_in_so_often_and_then_waits() {
+    let server = server_with(|config| {
+        config.gateway.check_ins_per_address_burst_max_count = 3;
+        config.gateway.check_ins_per_address_per_second_max_count = 1;
+        config.api.trusted_proxies = vec!["127.0.0.1".to_owned()];
+    })
+    .await;
+    let check_in = async |address: &'static str| {
+        let request = server.open(Method::POST, "/checkin").header("x-forwarded-for", address);
+        request.body(Vec::new()).read().await
+    };
+    let mut refused = None;
+    // The fourth is refused unless a second passes in between; the tenth is, whatever the machine is busy with.
+    for _ in 0..10 {
+        let read = check_in("192.0.2.1").await;
+        if read.status != 200 {
+            refused = Some(read);
+        }
+    }
+    let refused = refused.expect("one of ten in a row is refused");
+    assert_eq!((refused.status, refused.headers["retry-after"].as_str()), (429, "1"), "{refused:?}");
+    assert_eq!(check_in("192.0.2.2").await.status, 200, "another address has checked in never before");
+}
