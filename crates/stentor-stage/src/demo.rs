@@ -1,7 +1,8 @@
-//! One campaign to all devices of a stage, what is killed while it runs, and the proof of where every message went.
+//! One campaign to all devices of a stage, or of our own gateway, what is killed while it runs, and the proof of where every message went.
 
 mod campaign;
 mod comparison;
+mod gateway;
 mod histories;
 mod kills;
 mod options;
@@ -15,9 +16,11 @@ use crate::stage::Stage;
 use crate::text::thousands;
 pub use campaign::CampaignResult;
 pub use comparison::{Comparison, EmulatorCounts};
+pub use gateway::{GatewayDemoOptions, run_gateway};
 pub use kills::Kills;
 pub use options::DemoOptions;
-pub use report::{DemoReport, ImportCost, rounded};
+use report::DemoFindings;
+pub use report::{DemoReport, GatewayFigures, ImportCost, rounded};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,5 +44,6 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     let usage = stage.server.stop();
     let import = ImportCost { seconds: import_seconds, usage: import_usage };
     let limits = stage.server.limits()?;
-    Ok(DemoReport::new(options, run, comparison, usage, import, limits))
+    let devices = population.devices();
+    Ok(DemoReport::new(options, DemoFindings { devices, run, comparison, usage, import, limits }))
 }

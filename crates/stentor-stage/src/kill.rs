@@ -2,16 +2,22 @@
 
 mod report;
 
-use crate::demo::{self, DemoOptions};
+use crate::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions};
 use crate::reporter::Reporter;
 use crate::troubles::Trouble;
 pub use report::{KillReport, PhaseReport};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most devices of a campaign in trouble: what matters there is the trouble, and the disk is small.
 const TROUBLED_MAX_DEVICES: u64 = 20_000;
 /// Fewest devices for a kill at full speed, or the campaign would end before all kills had happened.
 const FAST_MIN_DEVICES_PER_KILL: u64 = 10_000;
+
+/// Most devices of the gateway's campaign: each is a connection of this process, and of the server's.
+const GATEWAY_MAX_DEVICES: u64 = 20_000;
+/// When the gateway's campaign is given up although receipts are missing: after so long without a change.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 
 /// What is to be killed, and how often.
 #[derive(Clone, Debug)]
@@ -39,12 +45,14 @@ pub enum KillPhase {
     FsyncError,
     /// The clock jumps.
     ClockJump,
+    /// The server is killed while devices of our own gateway are connected and confirm.
+    Gateway,
 }
 
 impl KillPhase {
     /// All phases, in the order in which they are run.
-    pub const ALL: [Self; 5] =
-        [Self::Kills, Self::FullSpeed, Self::DiskFull, Self::FsyncError, Self::ClockJump];
+    pub const ALL: [Self; 6] =
+        [Self::Kills, Self::FullSpeed, Self::DiskFull, Self::FsyncError, Self::ClockJump, Self::Gateway];
 
     /// Its name on the command line and in the report.
     pub const fn word(self) -> &'static str {
@@ -54,12 +62,13 @@ impl KillPhase {
             Self::DiskFull => "disk-full",
             Self::FsyncError => "fsync-error",
             Self::ClockJump => "clock-jump",
+            Self::Gateway => "gateway",
         }
     }
 
     const fn trouble(self) -> Option<Trouble> {
         match self {
-            Self::Kills | Self::FullSpeed => None,
+            Self::Kills | Self::FullSpeed | Self::Gateway => None,
             Self::DiskFull => Some(Trouble::DiskFull),
             Self::FsyncError => Some(Trouble::FsyncError),
             Self::ClockJump => Some(Trouble::ClockJump),
@@ -68,6 +77,24 @@ impl KillPhase {
 }
 
 impl KillOptions {
+    async fn play(&self, phase: KillPhase, reporter: &Arc<dyn Reporter>) -> anyhow::Result<DemoReport> {
+        match phase {
+            KillPhase::Gateway => demo::run_gateway(&self.gateway_demo(), reporter).await,
+            _ => demo::run(&self.demo(phase), reporter).await,
+        }
+    }
+
+    fn gateway_demo(&self) -> GatewayDemoOptions {
+        GatewayDemoOptions {
+            devices: self.devices.min(GATEWAY_MAX_DEVICES),
+            kills: self.kills,
+            seed: self.seed,
+            keep: None,
+            latency: None,
+            give_up_after: GIVE_UP_AFTER,
+        }
+    }
+
     fn demo(&self, phase: KillPhase) -> DemoOptions {
         let fast_devices = self.devices.max(FAST_MIN_DEVICES_PER_KILL * u64::from(self.kills));
         match phase.trouble() {
@@ -93,7 +120,7 @@ pub async fn run(options: &KillOptions, reporter: &Arc<dyn Reporter>) -> KillRep
             continue;
         }
         reporter.line(&format!("phase: {word}"));
-        report.note(word, demo::run(&options.demo(*phase), reporter).await);
+        report.note(word, options.play(*phase, reporter).await);
     }
     report
 }

@@ -66,6 +66,8 @@ pub struct LedgerTotals {
     pub canceled: u64,
     /// Given up.
     pub failed: u64,
+    /// Of the accepted ones, those that the devices themselves have confirmed.
+    pub delivered: u64,
 }
 
 /// The books of one provider.

@@ -17,6 +17,7 @@ pub mod keys;
 pub mod kill;
 pub mod ledger;
 pub mod limits;
+pub mod mqtt_devices;
 pub mod policy;
 pub mod reporter;
 pub mod server;

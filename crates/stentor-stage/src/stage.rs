@@ -119,13 +119,33 @@ pub struct Stage {
     directory: StageDirectory,
 }
 
-enum StageDirectory {
+/// Where all processes of a stage keep their files.
+pub(crate) enum StageDirectory {
+    /// Gone with the stage.
     Temporary(TempDir),
+    /// Named by the user.
     Kept(PathBuf),
 }
 
 impl StageDirectory {
-    fn path(&self) -> &Path {
+    /// Makes one, or takes the one that is to be kept if it is empty.
+    pub(crate) fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = keep else {
+            let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
+            return Ok(Self::Temporary(directory.context("no directory can be made for the demo")?));
+        };
+        let usable = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
+        let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
+        if entries.next().is_some() {
+            let sentence = format!("{} is not empty: name a new directory with --keep", path.display());
+            return Err(CommandFailure::usage(sentence).into());
+        }
+        let path = std::path::absolute(path).context("the directory has no absolute path")?;
+        Ok(Self::Kept(path))
+    }
+
+    /// Returns its path.
+    pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Temporary(directory) => directory.path(),
             Self::Kept(path) => path,
@@ -153,7 +173,7 @@ impl Stage {
     }
 
     async fn start(options: &StageOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
-        let directory = make_directory(options.keep.as_deref())?;
+        let directory = StageDirectory::make(options.keep.as_deref())?;
         let path = directory.path();
         let keys = Keys::make()?;
         let settings = |half| options.settings(half, &keys);
@@ -185,21 +205,6 @@ impl Stage {
         self.server.check_alive()?;
         self.emulators.check_alive()
     }
-}
-
-fn make_directory(keep: Option<&Path>) -> anyhow::Result<StageDirectory> {
-    let Some(path) = keep else {
-        let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
-        return Ok(StageDirectory::Temporary(directory.context("no directory can be made for the demo")?));
-    };
-    let usable = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
-    let mut entries = usable.with_context(|| format!("{} cannot be used", path.display()))?;
-    if entries.next().is_some() {
-        let sentence = format!("{} is not empty: name a new directory with --keep", path.display());
-        return Err(CommandFailure::usage(sentence).into());
-    }
-    let path = std::path::absolute(path).context("the directory has no absolute path")?;
-    Ok(StageDirectory::Kept(path))
 }
 
 /// Makes an app with both credentials; returns a client that acts for it.

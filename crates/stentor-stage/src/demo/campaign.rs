@@ -95,7 +95,7 @@ pub(super) async fn run(
     })
 }
 
-fn message() -> Value {
+pub(super) fn message() -> Value {
     json!({
         "target": "everyone",
         "notification": {"title": "Stentor", "body": "One request, every device."},

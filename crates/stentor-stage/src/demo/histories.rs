@@ -37,11 +37,9 @@ pub(super) async fn fetch(
     }
     let ids = find_ids(client, population, about, reporter).await?;
     let mut progress = reporter.begin("questions", ids.len() as u64);
-    let requests = ids.into_iter().map(|(member, id)| async move {
-        let path = format!("/v1/messages/{}/deliveries/{}", segment(message), segment(&id));
-        let answer = client.get(&path).await?;
-        anyhow::Ok((member, summed_up(&answer)))
-    });
+    let requests = ids
+        .into_iter()
+        .map(|(member, id)| async move { anyhow::Ok((member, fetch_one(client, message, &id).await?)) });
     let mut answers = stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE);
     let mut histories = HashMap::new();
     while let Some((member, history)) = answers.try_next().await? {
@@ -50,6 +48,16 @@ pub(super) async fn fetch(
     }
     progress.finish(histories.len() as u64);
     Ok(histories)
+}
+
+/// Reads what became of a message at one device.
+pub(super) async fn fetch_one(
+    client: &ApiClient,
+    message: &str,
+    device: &str,
+) -> anyhow::Result<DeliveryHistory> {
+    let path = format!("/v1/messages/{}/deliveries/{}", segment(message), segment(device));
+    Ok(summed_up(&client.get(&path).await?))
 }
 
 /// Finds the ids of devices by listing them all: only the server knows which id it gave to which token.

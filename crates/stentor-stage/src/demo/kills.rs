@@ -103,7 +103,11 @@ impl KillSchedule {
     /// Looks at a campaign to so many devices and returns who is to be killed now, if anybody: nobody before the first
     /// delivery has ended, and nobody while none is leased.
     pub(super) fn due(&mut self, totals: &LedgerTotals, devices: u64) -> Option<KillTarget> {
-        let done = totals.ended();
+        self.due_at(totals.ended(), totals.sending, devices)
+    }
+
+    /// The same where so many deliveries are `done` and so many on their way.
+    pub(super) fn due_at(&mut self, done: u64, on_the_way: u64, devices: u64) -> Option<KillTarget> {
         if done != self.done {
             self.done = done;
             self.moved_at = Instant::now();
@@ -111,7 +115,7 @@ impl KillSchedule {
         let kill = self.next?;
         let reached = done as f64 >= kill.share * devices as f64;
         let impatient = self.moved_at.elapsed() >= kill.impatient_after;
-        if done == 0 || totals.sending == 0 || !(reached || impatient) {
+        if done == 0 || on_the_way == 0 || !(reached || impatient) {
             return None;
         }
         self.next = self.scheduled.next();

@@ -44,6 +44,10 @@ pub(super) struct ProofFacts {
     pub troubles: [u32; 2],
     /// Whether push services may have refused attempts without counting them, as they do with those of a wrong date.
     pub has_wrong_dates: bool,
+    /// Over our own gateway: the deliveries that the devices have confirmed, which must be all.
+    pub delivered: Option<u64>,
+    /// Over our own gateway: devices that had the message at a kill and whose receipt may not have been on disk.
+    pub unconfirmed_at_kills: Option<u64>,
     /// What was wrong with the answers that the server gave in its trouble.
     pub acceptance: Vec<String>,
 }
@@ -59,8 +63,12 @@ impl ProofFacts {
         self.emulator_attempts = comparison.counted.values().map(|counted| counted.attempts).sum();
     }
 
-    /// The duplicates that there may be: the ledger's bound, and what killed emulators took with them unanswered.
+    /// The duplicates that there may be: the ledger's bound, and what killed emulators took with them unanswered. Our own devices get
+    /// again what the ledger did not know to be delivered.
     pub(super) fn allowed_duplicates(&self) -> u64 {
+        if let Some(unconfirmed) = self.unconfirmed_at_kills {
+            return unconfirmed;
+        }
         let killed = self.emulator_kills[1] > 0;
         self.duplicate_bound + if killed { self.unanswered_duplicates } else { 0 }
     }
@@ -84,6 +92,10 @@ impl ProofFacts {
             (
                 accepted + rejected != self.devices,
                 format!("{accepted} accepted and {rejected} rejected are not {} devices", self.devices),
+            ),
+            (
+                self.delivered.is_some_and(|delivered| delivered != self.devices),
+                format!("{} deliveries are confirmed, not all", self.delivered.unwrap_or_default()),
             ),
             astray(expired, "expired"),
             astray(collapsed, "collapsed"),

@@ -26,6 +26,33 @@ const TIMED: [&str; 9] = [
     "import_peak_rss_bytes",
 ];
 
+/// What was found, before it is judged.
+pub(super) struct DemoFindings {
+    /// How many devices there were.
+    pub(super) devices: u64,
+    /// How the campaign went.
+    pub(super) run: CampaignResult,
+    /// What the comparison with the ledger found.
+    pub(super) comparison: Comparison,
+    /// What the server's processes used.
+    pub(super) usage: ResourceUsage,
+    /// How the import went.
+    pub(super) import: ImportCost,
+    /// The limits in force.
+    pub(super) limits: Value,
+}
+
+/// How it went with devices of our own gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct GatewayFigures {
+    /// How many were connected at once, at most.
+    pub connected_max: u64,
+    /// Connections that let a device in.
+    pub connections: u64,
+    /// Messages that devices got, repeats among them.
+    pub receptions: u64,
+}
+
 /// How the import went.
 pub struct ImportCost {
     /// How long it took.
@@ -52,42 +79,50 @@ pub struct DemoReport {
     pub allowed_duplicates: u64,
     /// What does not hold, a sentence each.
     pub broken: Vec<String>,
+    /// How it went with devices of our own gateway; `None` for a campaign through push services.
+    pub gateway: Option<GatewayFigures>,
 }
 
 impl DemoReport {
     /// Draws the conclusions.
-    pub fn new(
-        options: &DemoOptions,
-        run: CampaignResult,
-        comparison: Comparison,
-        usage: ResourceUsage,
-        import: ImportCost,
-        limits: Value,
-    ) -> Self {
-        let (devices, trouble) = (options.stage.devices, options.stage.trouble);
+    pub(super) fn new(options: &DemoOptions, findings: DemoFindings) -> Self {
+        let (trouble, run) = (options.stage.trouble, &findings.run);
         let (planned, done) = (options.kills, run.done);
-        let mut facts = ProofFacts {
-            devices,
-            audience: run.ledger.audience,
-            totals: run.ledger.totals,
-            state: run.ledger.state_text(),
-            balanced: run.is_balanced(),
-            stuck: run.stuck,
-            duplicate_bound: run.ledger.duplicate_bound,
-            max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
-            attempts: run.ledger.attempts,
+        let facts = ProofFacts {
             kills: [planned.server, done.server],
             // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
             emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
             troubles: [planned.troubles, done.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
             acceptance: run.acceptance.broken(trouble.is_some_and(Trouble::refuses)),
-            ..ProofFacts::default()
+            ..facts_of(&findings)
         };
-        facts.compare(&comparison);
-        let allowed_duplicates = facts.allowed_duplicates();
-        let broken = facts.broken();
-        Self { devices, run, comparison, usage, import, limits, allowed_duplicates, broken }
+        Self::judged(findings, &facts, None)
+    }
+
+    /// Draws the conclusions of a campaign over our own gateway in which the server was to be killed so often; `unconfirmed` counts the
+    /// devices that had the message at a kill, and whose receipt may not have been on disk.
+    pub(super) fn of_gateway(
+        kills: u32,
+        unconfirmed: u64,
+        figures: GatewayFigures,
+        findings: DemoFindings,
+    ) -> Self {
+        let facts = ProofFacts {
+            kills: [kills, findings.run.done.server],
+            delivered: Some(findings.run.ledger.totals.delivered),
+            unconfirmed_at_kills: Some(unconfirmed),
+            // Nobody else counts attempts here: the gateway itself is the push service.
+            emulator_attempts: findings.run.ledger.attempts,
+            ..facts_of(&findings)
+        };
+        Self::judged(findings, &facts, Some(figures))
+    }
+
+    fn judged(findings: DemoFindings, facts: &ProofFacts, gateway: Option<GatewayFigures>) -> Self {
+        let DemoFindings { devices, run, comparison, usage, import, limits } = findings;
+        let (allowed_duplicates, broken) = (facts.allowed_duplicates(), facts.broken());
+        Self { devices, run, comparison, usage, import, limits, allowed_duplicates, broken, gateway }
     }
 
     /// Returns whether the proof holds.
@@ -129,12 +164,13 @@ impl DemoReport {
             "canceled": ledger.totals.canceled,
             "collapsed": ledger.totals.collapsed,
             "failed": ledger.totals.failed,
+            "delivered": ledger.totals.delivered,
             "lost": comparison.lost,
             "disagreeing": comparison.disagreeing,
             "duplicates": comparison.duplicates,
             "unmarked_duplicates": comparison.unmarked_duplicates,
             "unanswered_duplicates": comparison.unanswered_duplicates,
-            "duplicate_bound": ledger.duplicate_bound,
+            "duplicate_bound": self.duplicate_bound(),
             "ambiguous": ledger.ambiguous,
             "attempts": ledger.attempts,
             "ledger_balanced": self.run.is_balanced(),
@@ -156,8 +192,24 @@ impl DemoReport {
             "import_peak_rss_bytes": self.import.usage.map(|usage| usage.peak_rss_bytes),
             "asked": comparison.asked,
             "limits": self.limits,
-            "emulators": {"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)},
+            "emulators": self.emulators_object(),
+            "gateway": self.gateway.map(GatewayFigures::object),
         })
+    }
+
+    fn emulators_object(&self) -> Value {
+        match self.gateway {
+            Some(_) => Value::Null,
+            None => json!({"fcm": self.counted_object(Half::Fcm), "apns": self.counted_object(Half::Apns)}),
+        }
+    }
+
+    /// Returns the bound that duplicates must not exceed, beside what killed emulators leave unanswered.
+    fn duplicate_bound(&self) -> u64 {
+        match self.gateway {
+            Some(_) => self.allowed_duplicates,
+            None => self.run.ledger.duplicate_bound,
+        }
     }
 
     fn counted_object(&self, half: Half) -> Value {
@@ -178,6 +230,31 @@ impl DemoReport {
     pub fn counted(&self, half: Half) -> EmulatorCounts {
         self.comparison.counted.get(&half).copied().unwrap_or_default()
     }
+}
+
+impl GatewayFigures {
+    fn object(self) -> Value {
+        let Self { connected_max, connections, receptions } = self;
+        json!({"connected_max_count": connected_max, "connections": connections, "receptions": receptions})
+    }
+}
+
+/// Returns what is read the same way from every campaign.
+fn facts_of(DemoFindings { devices, run, comparison, .. }: &DemoFindings) -> ProofFacts {
+    let mut facts = ProofFacts {
+        devices: *devices,
+        audience: run.ledger.audience,
+        totals: run.ledger.totals,
+        state: run.ledger.state_text(),
+        balanced: run.is_balanced(),
+        stuck: run.stuck,
+        duplicate_bound: run.ledger.duplicate_bound,
+        max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
+        attempts: run.ledger.attempts,
+        ..ProofFacts::default()
+    };
+    facts.compare(comparison);
+    facts
 }
 
 /// Rounds to three decimals.

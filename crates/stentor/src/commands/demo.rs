@@ -4,19 +4,26 @@ pub(super) mod describe;
 
 use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
+use crate::process::raise_file_limit;
 use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
 use describe::describe;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
-use stentor_stage::demo::{self, DemoOptions, Kills};
+use stentor_stage::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions, Kills};
 use stentor_stage::devices::MAX_DEVICES;
 use stentor_stage::policy::AnswerPolicy;
+use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{PushServices, StageOptions};
 
 /// How often an emulator is killed where the server is not.
 const EMULATOR_KILLS: u32 = 3;
+
+/// Devices without --devices, through push services and over our own gateway.
+const DEVICES: u64 = 1_000_000;
+const GATEWAY_DEVICES: u64 = 10_000;
 
 /// Send one campaign to a million emulated devices and prove where every message went
 #[derive(Debug, Args)]
@@ -26,14 +33,22 @@ Examples:
   stentor demo --devices 10000
   stentor demo --devices 100000 --kills 20
   stentor demo --devices 100000 --kills 5 --kill-emulators --json
+  stentor demo --gateway --devices 20000 --kills 5
 
 Starts the server and both emulators as processes of their own on 127.0.0.1, with real TLS and HTTP/2, in a directory
 of their own. Exits 0 only if ledger and emulators agree for every single token, each is accepted or rejected and none
-lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.")]
+lost or stuck, the books balance, and duplicates are marked and stay within the bound that the ledger states.
+
+With --gateway the devices are connected to the server itself, over MQTT, and confirm what they get while the server is
+killed. Exits 0 only if every device got the message, the ledger counts each as delivered, and what came twice came
+through another connection and was not yet confirmed in the ledger when the server was killed.")]
 pub(crate) struct DemoArgs {
-    /// How many devices: half Android through FCM, half Apple through APNs
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
-    devices: u64,
+    /// How many devices: half Android through FCM, half Apple through APNs [default: 1000000; 10000 with --gateway]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MAX_DEVICES))]
+    devices: Option<u64>,
+    /// Connect the devices to the server's own gateway instead of sending through push services
+    #[arg(long, conflicts_with_all = ["kill_emulators", "policy", "sinks"])]
+    gateway: bool,
     /// How often the server is killed (kill -9) while the campaign runs
     #[arg(long, default_value_t = 0, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1000))]
     kills: u32,
@@ -49,7 +64,7 @@ pub(crate) struct DemoArgs {
     /// What the emulators answer
     #[arg(long, value_enum, default_value_t = PolicyName::Realistic)]
     policy: PolicyName,
-    /// How long every answer takes, in milliseconds; with --kills the default leaves time for them
+    /// How long every answer takes, in milliseconds, or a device's receipt on average; with --kills the default leaves time for them
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
     /// Use sinks instead of emulators; a sink answers every push with success, and only counts
@@ -81,15 +96,35 @@ impl DemoArgs {
     /// Runs the demo; the exit code says whether the proof holds.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
-        let (options, reporter) = (self.options(), on_the_terminal());
+        let reporter = on_the_terminal();
         let report = tokio::select! {
-            report = demo::run(&options, &reporter) => report?,
+            report = self.play(&reporter) => report?,
             () = ended => {
                 return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process of the demo is ended").into());
             }
         };
         output.result(&report.object(), || describe(&report))?;
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    async fn play(self, reporter: &Arc<dyn Reporter>) -> anyhow::Result<DemoReport> {
+        if self.gateway {
+            raise_file_limit();
+            demo::run_gateway(&self.gateway_options(), reporter).await
+        } else {
+            demo::run(&self.options(), reporter).await
+        }
+    }
+
+    fn gateway_options(self) -> GatewayDemoOptions {
+        GatewayDemoOptions {
+            devices: self.devices.unwrap_or(GATEWAY_DEVICES),
+            kills: self.kills,
+            seed: self.seed,
+            keep: self.keep,
+            latency: self.latency_ms.map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1_000.0)),
+            give_up_after: Duration::from_secs(self.give_up_after_seconds),
+        }
     }
 
     fn options(self) -> DemoOptions {
@@ -101,7 +136,7 @@ impl DemoArgs {
             (true, kills) => kills,
         };
         let stage = StageOptions {
-            devices: self.devices,
+            devices: self.devices.unwrap_or(DEVICES),
             seed: self.seed,
             keep: self.keep,
             services,

@@ -44,6 +44,40 @@ fn nothing_is_lost_when_the_emulators_are_killed() {
 }
 
 #[test]
+fn every_device_of_the_gateway_gets_it_while_the_server_is_killed() {
+    let (code, report) = run_json(&["demo", "--gateway", "--devices", "300", "--kills", "2"]);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    let none = ["lost", "stuck", "disagreeing", "unmarked_duplicates", "rejected", "failed"];
+    assert!(none.iter().all(|field| report[field] == json!(0)), "{report}");
+    let all = ["devices", "accepted", "delivered"];
+    assert!(all.iter().all(|field| report[field] == json!(300)), "{report}");
+    assert_eq!((&report["kills"], &report["ledger_balanced"]), (&json!(2), &json!(true)));
+    let gateway = |field: &str| report["gateway"][field].as_u64().unwrap();
+    assert_eq!(gateway("connected_max_count"), 300);
+    assert!(gateway("connections") >= 600, "all came back at least once: {report}");
+    let duplicates = report["duplicates"].as_u64().unwrap();
+    assert_eq!(gateway("receptions"), 300 + duplicates);
+    assert!(duplicates <= report["duplicate_bound"].as_u64().unwrap(), "{report}");
+}
+
+#[test]
+fn the_kill_suite_kills_a_server_whose_own_devices_are_connected() {
+    let run = ["lab", "kill", "--only", "gateway", "--devices", "200", "--kills", "1"];
+    let (code, report) = run_json(&run);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    assert_eq!((&report["lost"], &report["kills"]), (&json!(0), &json!(1)));
+    let phase = &report["phases"][0];
+    assert_eq!((&phase["phase"], &phase["delivered"]), (&json!("gateway"), &json!(200)), "{report}");
+}
+
+#[test]
+fn a_device_of_the_gateway_gets_it_once_when_nothing_is_killed() {
+    let (code, report) = run_json(&["demo", "--gateway", "--devices", "200"]);
+    assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
+    assert_eq!((&report["duplicates"], &report["delivered"]), (&json!(0), &json!(200)));
+}
+
+#[test]
 fn a_directory_in_use_is_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mine"), "").unwrap();

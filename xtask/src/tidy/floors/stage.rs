@@ -8,7 +8,7 @@ pub(super) const STAGE: Floors = Floors {
     floors: &[
         &["failure", "files", "text", "reporter", "devices"],
         &["emulated", "client", "child_process", "keys", "policy", "limits"],
-        &["ledger", "emulator", "import"],
+        &["ledger", "emulator", "import", "mqtt_devices"],
         &["server", "troubles", "faces"],
         &["stage"],
         &["demo"],
@@ -20,7 +20,13 @@ pub(super) const STAGE: Floors = Floors {
 pub(super) const STAGE_DEMO: Floors = Floors {
     folder: "crates/stentor-stage/src/demo/",
     module: &["demo"],
-    floors: &[&["kills", "histories"], &["options", "comparison"], &["campaign", "proof"], &["report"]],
+    floors: &[
+        &["kills", "histories"],
+        &["options", "comparison"],
+        &["campaign", "proof"],
+        &["report"],
+        &["gateway"],
+    ],
     back: &[],
 };
 

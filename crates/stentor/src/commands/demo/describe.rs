@@ -4,12 +4,13 @@ use crate::emulated;
 use crate::ledger::{self, ProviderBooks};
 use crate::output::{ledger as table, thousands};
 use stentor_lab::emulation::NOT_TIMED;
-use stentor_stage::demo::DemoReport;
+use stentor_stage::demo::{DemoReport, GatewayFigures};
 use stentor_stage::devices::Half;
 
 /// Writes a report as tables and sentences.
 pub(crate) fn describe(report: &DemoReport) -> String {
-    let mut parts = vec![ledger::describe(&report.run.ledger), side_by_side(report), figures(report)];
+    let sides = report.gateway.map_or_else(|| side_by_side(report), of_the_devices);
+    let mut parts = vec![ledger::describe(&report.run.ledger), sides, figures(report)];
     if !report.comparison.examples.is_empty() {
         parts.push(format!("for example\n  {}", report.comparison.examples.join("\n  ")));
     }
@@ -48,6 +49,16 @@ fn side_by_side(report: &DemoReport) -> String {
     )
 }
 
+fn of_the_devices(figures: GatewayFigures) -> String {
+    let GatewayFigures { connected_max, connections, receptions } = figures;
+    format!(
+        "the devices' own counts: {} messages through {} connections, at most {} at once",
+        thousands(receptions),
+        thousands(connections),
+        thousands(connected_max)
+    )
+}
+
 fn books(report: &DemoReport, half: Half) -> ProviderBooks {
     let books = report.run.ledger.providers.iter().find(|books| books.provider == half.word());
     books.cloned().unwrap_or_default()
@@ -57,7 +68,7 @@ fn figures(report: &DemoReport) -> String {
     let (run, done) = (&report.run, report.run.done);
     let mut lines = if emulated::is_timed() { times(report) } else { vec![NOT_TIMED.to_owned()] };
     if done.server + done.emulators > 0 {
-        lines.push(format!("kills     server {}, emulators {}", done.server, done.emulators));
+        lines.push(kills(report));
     }
     if let Some(duplicates) = report.duplicates_per_kill().filter(|_| done.emulators == 0) {
         lines.push(format!("doubled   {} devices for each kill of the server", thousands(duplicates as u64)));
@@ -77,13 +88,22 @@ fn figures(report: &DemoReport) -> String {
     lines.join("\n")
 }
 
+fn kills(report: &DemoReport) -> String {
+    let done = report.run.done;
+    match report.gateway {
+        Some(_) => format!("kills     server {}", done.server),
+        None => format!("kills     server {}, emulators {}", done.server, done.emulators),
+    }
+}
+
 fn times(report: &DemoReport) -> Vec<String> {
     let (run, usage) = (&report.run, report.usage);
     vec![
         format!("import    {} devices in {:.2} s", thousands(report.devices), report.import.seconds),
         format!(
-            "campaign  {:.2} s from the 202 to the settled ledger, {} pushes/s",
+            "campaign  {:.2} s from the 202 to the {}, {} pushes/s",
             run.wall_seconds,
+            if report.gateway.is_some() { "last receipt" } else { "settled ledger" },
             thousands(report.pushes_per_second() as u64)
         ),
         format!(
@@ -98,6 +118,15 @@ fn times(report: &DemoReport) -> Vec<String> {
 fn verdict(report: &DemoReport) -> String {
     if !report.holds() {
         return format!("THE PROOF DOES NOT HOLD: {}", report.broken.join("; "));
+    }
+    if report.gateway.is_some() {
+        return format!(
+            "each of {} devices got the message and the ledger has its receipt: 0 lost, 0 stuck, {} duplicates, each known by its \
+             id (at most {} were possible)",
+            thousands(report.devices),
+            thousands(report.comparison.duplicates),
+            thousands(report.allowed_duplicates)
+        );
     }
     format!(
         "ledger and emulators agree for every one of {} tokens: 0 lost, 0 stuck, {} duplicates (at most {} were possible)",

@@ -19,6 +19,7 @@ Examples:
   stentor lab kill --devices 100000 --kills 20 --seed 7 --json
   stentor lab kill --devices 1000000 --kills 40
   stentor lab kill --only disk-full,fsync-error
+  stentor lab kill --only gateway --kills 5
 
 Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
   kills        server and emulators are killed (kill -9) K times each, at random moments while deliveries are on their
@@ -28,7 +29,9 @@ Each phase is a campaign of its own, with the proof of `stentor demo --kills`:
   disk-full    the data directory is a tmpfs of its own that is filled while the campaign runs (needs root)
   fsync-error  strace makes every sync of the running server fail for a while (needs strace)
   clock-jump   the server's clock goes an hour ahead, an hour behind, and back (needs libfaketime)
-The last three phases kill nothing and have at most 20,000 devices. Meanwhile messages are sent to the server: it must
+  gateway      the server is killed K times while at most 20,000 devices of its own gateway are connected and confirm what
+               they get; the proof is that of `stentor demo --gateway`
+The three phases of trouble kill nothing and have at most 20,000 devices. Meanwhile messages are sent to the server: it must
 keep each one that it accepts, and may refuse the others with 503. A phase that this machine cannot run is skipped with its
 reason and proves nothing. With --json the report is a JSON object on the last line; --out also writes it to FILE.")]
 pub(crate) struct KillArgs {
@@ -61,6 +64,8 @@ enum KillPhaseName {
     FsyncError,
     /// The clock jumps
     ClockJump,
+    /// The server is killed while devices of its own gateway confirm
+    Gateway,
 }
 
 impl From<KillPhaseName> for KillPhase {
@@ -71,6 +76,7 @@ impl From<KillPhaseName> for KillPhase {
             KillPhaseName::DiskFull => Self::DiskFull,
             KillPhaseName::FsyncError => Self::FsyncError,
             KillPhaseName::ClockJump => Self::ClockJump,
+            KillPhaseName::Gateway => Self::Gateway,
         }
     }
 }
@@ -79,6 +85,7 @@ impl KillArgs {
     /// Runs it; the exit code says whether the proofs hold.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
+        crate::process::raise_file_limit();
         let (options, reporter) = (self.options(), on_the_terminal());
         let report = tokio::select! {
             report = kill::run(&options, &reporter) => report,
