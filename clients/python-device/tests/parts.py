@@ -45,6 +45,13 @@ class FolderTest(unittest.TestCase):
         read = self.folder.read()
         self.assertEqual(read and read.token, "t")
 
+    def test_a_memory_that_is_none_is_told(self) -> None:
+        self.path.mkdir()
+        for text in ("{", "[]", '{"token":"t"}'):
+            (self.path / "device.json").write_text(text)
+            with self.assertRaisesRegex(ValueError, "device.json cannot be read"):
+                self.folder.read()
+
     def test_no_more_is_remembered_than_is_needed(self) -> None:
         own = Memory.of("http://localhost", JOINED)
         for number in range(SEEN_MAX_COUNT + 1):

@@ -59,13 +59,15 @@ class Folder:
         self._lock = threading.Lock()
 
     def read(self) -> Optional[Memory]:
-        """Reads what is remembered; None where no device has run yet."""
+        """Reads what is remembered; None where no device has run yet. Raises ValueError for a file that is something else."""
+        file = self._path / "device.json"
         try:
-            kept = json.loads((self._path / "device.json").read_bytes())
+            kept = json.loads(file.read_bytes())
+            return Memory(**{name: kept[name] for name in Memory.__dataclass_fields__ if name in kept})
         except FileNotFoundError:
             return None
-        known = {name: kept[name] for name in Memory.__dataclass_fields__ if name in kept}
-        return Memory(**known)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file} cannot be read: remove it to register anew") from error
 
     def keep(self, memory: Memory) -> None:
         """Keeps it: on disk when this returns."""

@@ -36,11 +36,11 @@ class Service:
 
     def join(self, key: str, told: Dict[str, Any]) -> Dict[str, Any]:
         """Registers the device."""
-        return self._answer("POST", "devices", f"Bearer {key}", told)
+        return _joined(self._answer("POST", "devices", f"Bearer {key}", told))
 
     def renew(self, own: Memory) -> Dict[str, Any]:
         """Asks for another token; the present one is good until that is first used."""
-        return self._answer("POST", "device/token", _proof(own), None)
+        return _joined(self._answer("POST", "device/token", _proof(own), None))
 
     def confirm(self, own: Memory, message: str) -> None:
         """Confirms a message; that is on the server's disk when this returns."""
@@ -87,7 +87,11 @@ class Service:
             connection.close()
         if not 200 <= status < 300:
             raise _refusal(status, text)
-        return _object(text)
+        answer = _object(text)
+        if answer is None:
+            # A network that wants a login answers so for everybody: nothing was done.
+            raise Unreachable("the answer is not the server's")
+        return answer
 
 
 class Stream:
@@ -139,7 +143,7 @@ def _proof(own: Memory) -> str:
 
 def _refusal(status: int, text: bytes) -> Exception:
     """Returns what a refusal means: that the device is not known, that it is for good, or that it may pass."""
-    detail = f"{status}: {_object(text).get('detail', '')}"
+    detail = f"{status}: {(_object(text) or {}).get('detail', '')}"
     if status == 401:
         return UnknownDevice(detail)
     if 400 <= status < 500 and status not in _PASSING:
@@ -147,9 +151,16 @@ def _refusal(status: int, text: bytes) -> Exception:
     return Unreachable(detail)
 
 
-def _object(text: bytes) -> Dict[str, Any]:
+def _object(text: bytes) -> Optional[Dict[str, Any]]:
     try:
         value = json.loads(text)
     except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _joined(answer: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns what a device proves itself with, if it is all there."""
+    if not all(isinstance(answer.get(name), str) for name in ("device", "token", "secret")):
+        raise Unreachable("the answer is not the server's")
+    return answer

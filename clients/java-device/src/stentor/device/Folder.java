@@ -47,6 +47,8 @@ final class Folder {
             return Memory.read(Files.readString(memory));
         } catch (NoSuchFileException none) {
             return null;
+        } catch (RuntimeException foreign) {
+            throw new IOException(memory + " cannot be read: remove it to register anew", foreign);
         }
     }
 

@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /** Who a device is, and what it has got. Only the thread that listens changes it. */
 final class Memory {
@@ -22,9 +23,9 @@ final class Memory {
 
     private Memory(String server, Map<String, Object> joined, long tokenSince) {
         this.server = server;
-        this.device = (String) joined.get("device");
-        this.token = (String) joined.get("token");
-        this.secret = (String) joined.get("secret");
+        this.device = Objects.requireNonNull((String) joined.get("device"), "device");
+        this.token = Objects.requireNonNull((String) joined.get("token"), "token");
+        this.secret = Objects.requireNonNull((String) joined.get("secret"), "secret");
         this.tokenSince = tokenSince;
     }
 

@@ -54,12 +54,12 @@ final class Service {
 
     /** Registers the device. */
     Map<String, Object> join(String key, Map<String, Object> told) throws IOException, Refused, UnknownDevice {
-        return answer("devices", "Bearer " + key, BodyPublishers.ofString(Json.write(told)));
+        return joined(answer("devices", "Bearer " + key, BodyPublishers.ofString(Json.write(told))));
     }
 
     /** Asks for another token; the present one is good until that is first used. */
     Map<String, Object> renew(Memory own) throws IOException, Refused, UnknownDevice {
-        return answer("device/token", proof(own), BodyPublishers.noBody());
+        return joined(answer("device/token", proof(own), BodyPublishers.noBody()));
     }
 
     /** Confirms a message; that is on the server's disk when this returns. */
@@ -104,7 +104,20 @@ final class Service {
         if (response.statusCode() / 100 != 2) {
             throw refusal(response.statusCode(), response.body());
         }
-        return object(response.body());
+        try {
+            return Json.object(response.body());
+        } catch (IllegalArgumentException foreign) {
+            // A network that wants a login answers so for everybody: nothing was done.
+            throw new IOException("the answer is not the server's", foreign);
+        }
+    }
+
+    /** Returns what a device proves itself with, if it is all there. */
+    private static Map<String, Object> joined(Map<String, Object> answer) throws IOException {
+        if (!List.of("device", "token", "secret").stream().allMatch(name -> answer.get(name) instanceof String)) {
+            throw new IOException("the answer is not the server's");
+        }
+        return answer;
     }
 
     private <T> HttpResponse<T> exchange(HttpRequest request, HttpResponse.BodyHandler<T> body) throws IOException {

@@ -27,6 +27,7 @@ public final class Parts {
     public static void main(String[] arguments) throws Exception {
         Map<String, Part> parts = new LinkedHashMap<>();
         parts.put("what was kept is remembered and only its owner may read it", Parts::memory);
+        parts.put("a memory that is none is told", Parts::foreignMemory);
         parts.put("no more is remembered than is needed", folder -> seen());
         parts.put("what is sent waits in order and what is no message is set aside", Parts::outbox);
         parts.put("a name that leads elsewhere is refused", Parts::names);
@@ -57,6 +58,20 @@ public final class Parts {
         same("t", folder.read().token);
         Memory renewed = own.renewed(Map.of("device", "dev_1", "token", "t2", "secret", "s2"));
         same("[msg_1] t t2 s2", renewed.seen + " " + renewed.toldToken + " " + renewed.token + " " + renewed.secret);
+    }
+
+    private static void foreignMemory(Path path) throws IOException {
+        Files.createDirectories(path);
+        for (String text : List.of("{", "[]", "{\"token\":\"t\"}")) {
+            Files.writeString(path.resolve("device.json"), text);
+            try {
+                new Folder(path).read();
+            } catch (IOException told) {
+                check(told.getMessage().contains("device.json cannot be read"), told.getMessage());
+                continue;
+            }
+            throw new AssertionError(text + " is read");
+        }
     }
 
     private static void seen() {
