@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const MAX_REPLACEMENTS: usize = 16;
 
@@ -53,9 +53,28 @@ impl std::fmt::Debug for DeviceMessage {
     }
 }
 
+/// A message that a push service has accepted for a device, as whoever follows it learns of it.
+#[derive(Clone, PartialEq)]
+pub struct FollowedMessage {
+    /// The device's token, whether it has registered with the emulator or not.
+    pub token: String,
+    /// The message.
+    pub message: DeviceMessage,
+}
+
+/// Shows the message's ids, and no token.
+impl std::fmt::Debug for FollowedMessage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("FollowedMessage").field("message", &self.message).finish_non_exhaustive()
+    }
+}
+
 /// A message on its way to devices.
 pub(crate) struct Delivery {
+    /// The hashes of their tokens.
     pub(crate) devices: Vec<u64>,
+    /// Their tokens, where somebody follows what is accepted.
+    pub(crate) tokens: Vec<String>,
     pub(crate) message: DeviceMessage,
     pub(crate) storage: Storage,
 }
@@ -86,6 +105,7 @@ pub struct Devices {
     issued: AtomicU64,
     registered: AtomicU64,
     devices: RwLock<HashMap<u64, Mutex<EmulatedDevice>>>,
+    follower: RwLock<Option<UnboundedSender<FollowedMessage>>>,
 }
 
 #[derive(Default)]
@@ -99,7 +119,7 @@ struct EmulatedDevice {
 impl Devices {
     pub(crate) fn new(kind: TokenKind, seed: u64) -> Self {
         let (issued, registered) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { kind, seed, issued, registered, devices: RwLock::default() }
+        Self { kind, seed, issued, registered, devices: RwLock::default(), follower: RwLock::default() }
     }
 
     /// Registers a device and returns its token; a token that had expired lives again.
@@ -154,6 +174,18 @@ impl Devices {
         self.with(token_hash(token.as_bytes()), |device| device.mailbox.connect(now_ms()))
     }
 
+    /// Tells of every message that is accepted from now on, for whatever token; a new follower ends the one before it. FCM tells so,
+    /// of topics and conditions a message for each member.
+    pub fn follow(&self) -> UnboundedReceiver<FollowedMessage> {
+        let (sender, receiver) = unbounded_channel();
+        *self.follower.write().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.follower.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     pub(crate) fn is_registered(&self, hash: u64) -> bool {
         self.registered.load(Ordering::Relaxed) > 0 && self.with(hash, |_| ()).is_some()
     }
@@ -171,7 +203,13 @@ impl Devices {
     }
 
     pub(crate) fn deliver(&self, delivery: Delivery) {
-        let Delivery { devices, message, storage } = delivery;
+        let Delivery { devices, tokens, message, storage } = delivery;
+        if let Some(follower) = &*self.follower.read().unwrap_or_else(PoisonError::into_inner) {
+            for token in tokens {
+                let _nobody_follows_any_more =
+                    follower.send(FollowedMessage { token, message: message.clone() });
+            }
+        }
         let now_ms = now_ms();
         for hash in devices {
             self.with(hash, |device| device.mailbox.put(&message, &storage, now_ms));

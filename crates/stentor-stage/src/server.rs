@@ -6,6 +6,7 @@ use crate::client::read_key;
 use crate::failure::CommandFailure;
 use anyhow::Context;
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stentor_rig::cgroup::Cgroup;
@@ -13,6 +14,8 @@ use stentor_rig::cgroup::Cgroup;
 /// A server that was killed first takes back what was in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Any free port of this machine.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The server of the demo; sums up what all its processes used.
 pub struct Server {
@@ -22,6 +25,8 @@ pub struct Server {
     config: Option<PathBuf>,
     /// What its environment holds beyond ours.
     environment: Vec<(&'static str, OsString)>,
+    /// Where it was to listen; the system chooses port 0.
+    listen: SocketAddr,
     address: Option<String>,
     child: Option<ChildProcess>,
     /// What limits it, if anything does; behind the process, which must have ended before.
@@ -46,9 +51,23 @@ impl Server {
         Self::start_with(directory, None, Vec::new()).await
     }
 
+    /// Starts the server at an address with settings of its own, now and after every kill.
+    pub async fn start_at(directory: &Path, listen: SocketAddr, settings: String) -> anyhow::Result<Self> {
+        Self::start_listening(directory, listen, Some(settings), Vec::new()).await
+    }
+
     /// Starts the server with settings and variables of its own, now and after every kill.
     pub async fn start_with(
         directory: &Path,
+        settings: Option<String>,
+        environment: Vec<(&'static str, OsString)>,
+    ) -> anyhow::Result<Self> {
+        Self::start_listening(directory, ANY_PORT, settings, environment).await
+    }
+
+    async fn start_listening(
+        directory: &Path,
+        listen: SocketAddr,
         settings: Option<String>,
         environment: Vec<(&'static str, OsString)>,
     ) -> anyhow::Result<Self> {
@@ -59,7 +78,8 @@ impl Server {
             log: directory.join("server.log"),
             config,
             environment,
-            address: None,
+            listen,
+            address: (listen.port() != 0).then(|| listen.to_string()),
             child: None,
             cgroup: None,
             past: ResourceUsage::default(),
@@ -149,7 +169,7 @@ impl Server {
     }
 
     async fn launch(&mut self) -> anyhow::Result<()> {
-        let listen = self.address.clone().unwrap_or_else(|| "127.0.0.1:0".to_owned());
+        let listen = self.address.clone().unwrap_or_else(|| self.listen.to_string());
         let mut arguments: Vec<OsString> = vec![
             "serve".into(),
             "--data-dir".into(),

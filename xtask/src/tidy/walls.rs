@@ -67,7 +67,8 @@ const ROOMS: &[CrateWalls] = &[
             "stentor-rig",
             "stentor-stage",
         ],
-        tests_may: &["stentor-core", "stentor-storage", "stentor-http2"],
+        // A story with a device needs somebody who speaks MCS as one.
+        tests_may: &["stentor-core", "stentor-storage", "stentor-http2", "stentor-gateway", "stentor-wire"],
     },
     // Clients of other servers judge the fronts, which send on to the emulators.
     CrateWalls { name: "stentor-judges", may: &["stentor-emulators", "stentor-server"], tests_may: &[] },

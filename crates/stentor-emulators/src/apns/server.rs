@@ -137,7 +137,7 @@ impl ApnsService {
             high_priority: headers.priority == 10,
             payload: serde_json::from_slice(call.body).unwrap_or_default(),
         };
-        Some(Box::new(Delivery { devices: vec![hash], message, storage }))
+        Some(Box::new(Delivery { devices: vec![hash], tokens: Vec::new(), message, storage }))
     }
 
     fn echoed_id<'a>(&self, call: &'a ServiceCall<'_>) -> &'a str {

@@ -10,7 +10,12 @@ fn devices() -> (Devices, String) {
 
 fn deliver(devices: &Devices, token: &str, id: usize, storage: Storage) {
     let message = DeviceMessage { message_id: id.to_string(), ..DeviceMessage::default() };
-    devices.deliver(Delivery { devices: vec![token_hash(token.as_bytes())], message, storage });
+    devices.deliver(Delivery {
+        devices: vec![token_hash(token.as_bytes())],
+        tokens: Vec::new(),
+        message,
+        storage,
+    });
 }
 
 fn later() -> u64 {

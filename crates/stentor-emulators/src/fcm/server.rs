@@ -168,12 +168,17 @@ impl FcmService {
         request: &JsonNode<'_>,
         message_id: String,
     ) -> Option<Box<Delivery>> {
-        let devices = match sent.target {
-            MessageTarget::Device(_) if !self.devices.is_registered(sending.hash) => return None,
-            MessageTarget::Device(_) => vec![sending.hash],
-            MessageTarget::Topic(topic) => self.topics.devices_where(&FcmCondition::Topic(topic.to_owned())),
-            MessageTarget::Condition(text) => self.topics.devices_where(&FcmCondition::parse(text)?),
+        let is_followed = self.devices.is_followed();
+        let tokens = match sent.target {
+            MessageTarget::Device(_) if !is_followed && !self.devices.is_registered(sending.hash) => {
+                return None;
+            }
+            MessageTarget::Device(token) => vec![token.to_owned()],
+            MessageTarget::Topic(topic) => self.topics.tokens_where(&FcmCondition::Topic(topic.to_owned())),
+            MessageTarget::Condition(text) => self.topics.tokens_where(&FcmCondition::parse(text)?),
         };
+        let devices = tokens.iter().map(|token| token_hash(token.as_bytes())).collect();
+        let tokens = if is_followed { tokens } else { Vec::new() };
         let until_ms = now_ms() + sent.ttl.as_millis() as u64;
         let storage = match sent.collapse_key {
             _ if sent.ttl.is_zero() => Storage::Never,
@@ -188,7 +193,7 @@ impl FcmService {
             high_priority: sent.high_priority,
             payload: serde_json::to_value(request.field("message")).unwrap_or_default(),
         };
-        Some(Box::new(Delivery { devices, message, storage }))
+        Some(Box::new(Delivery { devices, tokens, message, storage }))
     }
 }
 

@@ -56,10 +56,15 @@ impl Topics {
 
     /// Returns the hashes of all tokens for which a condition holds.
     pub(crate) fn devices_where(&self, condition: &FcmCondition) -> Vec<u64> {
+        self.tokens_where(condition).iter().map(|token| token_hash(token.as_bytes())).collect()
+    }
+
+    /// Returns all tokens for which a condition holds.
+    pub(crate) fn tokens_where(&self, condition: &FcmCondition) -> Vec<String> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let holds = |topics: &BTreeMap<String, u64>| condition.holds(&|topic| topics.contains_key(topic));
         let matching = tokens.iter().filter(|(_, topics)| holds(topics));
-        matching.map(|(token, _)| token_hash(token.as_bytes())).collect()
+        matching.map(|(token, _)| token.clone()).collect()
     }
 
     /// Answers a request on `registrations/{token}/topicSubscriptions[/{topic}]`.

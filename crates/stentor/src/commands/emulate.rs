@@ -1,14 +1,16 @@
 //! `stentor emulate`: the other side of a push service, on this machine.
 
+mod devices;
 mod options;
 mod sink;
 
 use crate::failure::CommandFailure;
 use crate::output::Output;
 use clap::{Args, Subcommand, ValueEnum};
+use devices::{DeviceGateway, DeviceOptions};
 use options::{StartOptions, TlsOptions, facts, parse, read};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use stentor_emulators::control::Running;
@@ -31,8 +33,9 @@ enum PushService {
 Examples:
   stentor emulate fcm --listen 127.0.0.1:8443 --ca-dir emulator
   stentor emulate fcm --policy '{\"mix\":\"realistic\",\"latency\":{\"kind\":\"fixed\",\"ms\":50}}'
-  stentor emulate fcm --control 127.0.0.1:8444 --observer fcm.observer")]
-    Fcm(EmulatorOptions),
+  stentor emulate fcm --control 127.0.0.1:8444 --observer fcm.observer
+  stentor emulate fcm --plaintext --devices 127.0.0.1:8445 --devices-mcs 127.0.0.1:5228")]
+    Fcm(FcmArgs),
     /// Apple Push Notification service (HTTP/2)
     #[command(after_help = "\
 Examples:
@@ -64,6 +67,15 @@ Examples:
   stentor emulate sink --service apns --listen 127.0.0.1:9443 --ca-dir emulator
   stentor emulate sink --service fcm --observer fcm.observer --capacity-tokens 10000000 --latency-ms 50")]
     Sink(sink::SinkOptions),
+}
+
+/// How the emulator of FCM is started.
+#[derive(Debug, Args)]
+struct FcmArgs {
+    #[command(flatten)]
+    emulator: EmulatorOptions,
+    #[command(flatten)]
+    devices: DeviceOptions,
 }
 
 /// How the emulator of GCM is started.
@@ -140,11 +152,7 @@ impl EmulateArgs {
     /// Runs the emulator.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
         match self.service {
-            PushService::Fcm(options) => {
-                let ended = options.start.prepare()?;
-                let running = FcmEmulator::start(options.configuration()?).await.map_err(refused)?;
-                options.serve("fcm", running, ended, output).await
-            }
+            PushService::Fcm(args) => args.run(output).await,
             PushService::Apns(options) => {
                 let ended = options.start.prepare()?;
                 let running = ApnsEmulator::start(options.configuration()?).await.map_err(refused)?;
@@ -167,6 +175,17 @@ impl EmulateArgs {
 
 fn refused(error: stentor_emulators::EmulatorError) -> anyhow::Error {
     CommandFailure::usage(format!("the emulator cannot start: {error}")).into()
+}
+
+impl FcmArgs {
+    async fn run(&self, output: Output) -> anyhow::Result<()> {
+        let ended = self.emulator.start.prepare()?;
+        let running = FcmEmulator::start(self.emulator.configuration()?).await.map_err(refused)?;
+        let Some(gateway) = self.devices.start().await? else {
+            return self.emulator.serve("fcm", running, ended, output).await;
+        };
+        self.emulator.serve_before(gateway, running, ended, output).await
+    }
 }
 
 impl GcmArgs {
@@ -230,12 +249,35 @@ impl EmulatorOptions {
         ended: impl Future<Output = ()>,
         output: Output,
     ) -> anyhow::Result<()> {
-        let control = running.control_addr();
-        let mut facts = facts(service, running.addr(), running.ca_pem().is_some(), &self.tls);
-        facts["control"] = json!(control.map(|address| format!("http://{address}")));
-        self.start.announce(&facts, output)?;
+        self.start.announce(&self.facts(service, &running), output)?;
         ended.await;
         running.stop().await;
         Ok(())
+    }
+
+    /// Serves FCM before a gateway, whose devices get what is accepted.
+    async fn serve_before(
+        &self,
+        mut gateway: DeviceGateway,
+        running: Running,
+        ended: impl Future<Output = ()>,
+        output: Output,
+    ) -> anyhow::Result<()> {
+        let accepted = running.devices().follow();
+        let mut facts = self.facts("fcm", &running);
+        facts["devices"] = gateway.facts().clone();
+        self.start.announce(&facts, output)?;
+        let followed = tokio::select! {
+            followed = gateway.follow(accepted) => followed,
+            () = ended => Ok(()),
+        };
+        running.stop().await;
+        followed
+    }
+
+    fn facts(&self, service: &str, running: &Running) -> Value {
+        let mut facts = facts(service, running.addr(), running.ca_pem().is_some(), &self.tls);
+        facts["control"] = json!(running.control_addr().map(|address| format!("http://{address}")));
+        facts
     }
 }

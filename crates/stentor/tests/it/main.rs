@@ -17,6 +17,7 @@ mod device_story;
 mod device_unit;
 mod discovery;
 mod doctor;
+mod emulated_devices;
 mod energy;
 mod faces;
 mod faces_grpc;

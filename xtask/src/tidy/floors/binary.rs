@@ -41,7 +41,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
 pub(super) const BINARY_EMULATE: Floors = Floors {
     folder: "crates/stentor/src/commands/emulate/",
     module: &["commands", "emulate"],
-    floors: &[&["options"], &["sink"]],
+    floors: &[&["devices", "options"], &["sink"]],
     back: &[],
 };
 

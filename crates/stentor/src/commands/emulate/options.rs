@@ -116,6 +116,14 @@ fn describe(facts: &Value) -> String {
     if service == "gcm" {
         lines.push(format!("  app servers send to {url}/gcm/send or {url}/fcm/send"));
     }
+    if let Some(mcs) = facts["devices"]["mcs"].as_str() {
+        let told = |field: &str| facts["devices"][field].as_str().unwrap_or_default();
+        lines.push(format!("  devices register   {}, as project and sender {}", told("url"), told("app")));
+        lines.push(format!(
+            "  devices connect    {mcs} (MCS without TLS); their API key, if they want one: {}",
+            told("key")
+        ));
+    }
     if let Some(control) = text("control") {
         lines.push(format!(
             "  control            {control}/counts  {control}/policy  {control}/device/register"
