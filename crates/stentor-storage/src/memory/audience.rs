@@ -102,9 +102,15 @@ impl AppRow {
         }
     }
 
+    fn former_holder(&self, target: &TokenTarget) -> Option<DeviceId> {
+        let is_ours = target.provider == ProviderKind::Gateway;
+        let device = self.replaced_tokens.get(&target.token).filter(|_| is_ours)?;
+        self.devices.contains_key(device).then_some(*device)
+    }
+
     fn device_with(&mut self, last_device: &mut u64, target: &TokenTarget, now: Timestamp) -> DeviceId {
         let known = self.tokens.get(&(target.provider, target.token.clone())).copied();
-        known.unwrap_or_else(|| {
+        known.or_else(|| self.former_holder(target)).unwrap_or_else(|| {
             let given = Registration::new(target.platform, target.provider, target.token.clone());
             self.add_device(last_device, &given, now, false)
         })

@@ -42,7 +42,6 @@ pub(super) struct Tables {
     pub(super) last_instance: u64,
     pub(super) upstream: BTreeMap<UpstreamId, UpstreamRow>,
     pub(super) channels: BTreeMap<String, BTreeMap<String, Channel>>,
-    pub(super) replaced_tokens: BTreeMap<(AppId, String), DeviceId>,
     /// What a device may take, of which app it is, and what it had when it was offered that.
     pub(super) offered_tokens: BTreeMap<DeviceId, (AppId, PushToken, PushToken)>,
 }
@@ -69,6 +68,8 @@ pub(super) struct AppRow {
     pub(super) credentials: BTreeMap<ProviderKind, Credential>,
     pub(super) devices: BTreeMap<DeviceId, Device>,
     pub(super) tokens: HashMap<(ProviderKind, PushToken), DeviceId>,
+    /// Tokens of the gateway that devices had before.
+    pub(super) replaced_tokens: HashMap<PushToken, DeviceId>,
     /// Those that any device was ever registered with.
     pub(super) providers: BTreeSet<ProviderKind>,
     pub(super) topics: BTreeMap<TopicName, BTreeSet<DeviceId>>,
@@ -164,6 +165,7 @@ impl AppRow {
             groups: BTreeMap::new(),
             services: BTreeMap::new(),
             replies: BTreeMap::new(),
+            replaced_tokens: HashMap::new(),
         }
     }
 }

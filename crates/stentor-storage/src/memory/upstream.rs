@@ -155,10 +155,10 @@ impl UpstreamStore for MemoryStore {
         tokens: &[String],
     ) -> Result<Vec<Option<DeviceId>>, StoreError> {
         let state = self.lock();
-        let devices = &state.app(app)?.devices;
-        let find = |token: &String| {
-            let device = state.replaced_tokens.get(&(app, token.clone())).copied();
-            device.filter(|device| devices.contains_key(device))
+        let row = state.app(app)?;
+        let find = |text: &String| {
+            let token = PushToken::new(text.clone()).ok()?;
+            row.replaced_tokens.get(&token).copied().filter(|device| row.devices.contains_key(device))
         };
         Ok(tokens.iter().map(find).collect())
     }
@@ -174,7 +174,7 @@ impl Tables {
         if present.registration.token != former || !row.move_token(device, token, now) {
             return None;
         }
-        self.replaced_tokens.insert((app, former.expose().to_owned()), device);
+        row.replaced_tokens.insert(former, device);
         Some(device)
     }
 

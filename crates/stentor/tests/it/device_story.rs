@@ -82,11 +82,12 @@ async fn story(tells: Tells, program: impl Fn(&Scene) -> Command) {
     story.got(&[&first, &second, &third, &third, &fourth]);
     let renewed = story.told_token(&token).await;
     assert_eq!(story.status_of(&token).await, 401, "the former token opens nothing");
-    // The new one leads to the device, to which nothing else comes again.
-    let fifth = story.send(&renewed, &["--data", "command=last"]);
-    story.heard(&fifth).await;
-    story.got(&[&first, &second, &third, &third, &fourth, &fifth]);
-    let sent = [first, second, third, fourth, fifth];
+    // Both lead to the device, to which nothing else comes again.
+    let fifth = story.send(&renewed, &["--data", "command=on"]);
+    let sixth = story.send(&token, &["--data", "command=last"]);
+    story.heard(&sixth).await;
+    story.got(&[&first, &second, &third, &third, &fourth, &fifth, &sixth]);
+    let sent = [first, second, third, fourth, fifth, sixth];
     until("the receipts", || sent.iter().all(|message| story.scene.totals(message) == (1, 1)));
     story.answers_came_once();
 }

@@ -1,12 +1,13 @@
 //! Messages of devices to their apps, channels and replaced tokens.
 
-use stentor_core::device::{DevicePatch, ProviderKind, PushToken};
+use stentor_core::device::{DevicePatch, Platform, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Store, StoreError};
+use stentor_core::target::{Target, TokenTarget};
 use stentor_core::upstream::UpstreamMessage;
 
-use crate::conformance::scene::{Scene, after, at, first};
+use crate::conformance::scene::{Draft, Scene, after, at, first};
 
 fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
     UpstreamMessage {
@@ -114,6 +115,8 @@ pub async fn a_token_that_was_replaced_leads_to_its_device(store: &dyn Store) {
     let former = token_of(&scene, device).await;
     store.offer_token(scene.app, device, &push_token("new"), at(1)).await.expect("offered");
     assert_eq!(store.take_offered_token(scene.app, &push_token("new"), at(2)).await, Ok(Some(device)));
+    let (_, tickets) = scene.send(Draft::to(Target::Token(to(former.clone())))).await;
+    assert_eq!(scene.lease(tickets[0].chunk, at(3)).await.devices, [device]);
     let asked = [former.expose().to_owned(), "unknown".to_owned()];
     assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![Some(device), None]));
     store.remove_device(scene.app, device).await.expect("removed");
@@ -152,6 +155,10 @@ pub async fn an_offer_counts_no_more_when_the_device_has_another_token_or_is_gon
     assert_eq!(store.take_offered_token(scene.app, &push_token("two"), at(3)).await, Ok(None));
     let offered = store.offer_token(scene.app, devices[1], &push_token("more"), at(3)).await;
     assert_eq!(offered, Err(StoreError::NotFound("device")));
+}
+
+fn to(token: PushToken) -> TokenTarget {
+    TokenTarget { platform: Platform::Linux, provider: ProviderKind::Gateway, token }
 }
 
 fn push_token(text: &str) -> PushToken {

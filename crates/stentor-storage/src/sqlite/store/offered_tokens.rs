@@ -1,14 +1,14 @@
-//! Tokens that devices were offered and have not used yet: until then the former ones are theirs.
+//! Tokens that devices were offered and have not used yet: until then the former ones are theirs, and lead to them afterwards.
 
 use rusqlite::{Connection, params};
-use stentor_core::device::PushToken;
+use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::time::Timestamp;
 
-use super::app_providers;
+use super::app_providers::{self, AppProvider};
 use super::devices::move_token;
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{one, run};
+use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::row::{int, number, text};
 
 /// Keeps the only token that a device is offered.
@@ -49,4 +49,21 @@ pub(super) fn take(
         "INSERT OR REPLACE INTO replaced_tokens (app, token, device, replaced_at) VALUES (?1, ?2, ?3, ?4)";
     run(connection, sql, params![int(app.raw()), former, int(device.raw()), now.as_millis()])?;
     Ok(Some(device))
+}
+
+/// Finds the key of the device that once had a token of the gateway; `None` where none did, or it is gone.
+pub(super) fn former_holder(
+    connection: &Connection,
+    fleet: AppProvider,
+    token: &PushToken,
+) -> Done<Option<i64>> {
+    // Other push services say themselves what became of a token.
+    if fleet.provider != ProviderKind::Gateway {
+        return Ok(None);
+    }
+    let sql = "SELECT device FROM replaced_tokens WHERE app = ?1 AND token = ?2";
+    let values = params![int(fleet.app.raw()), token.expose()];
+    let device = one(connection, sql, values, |row| Ok(DeviceId::from_raw(number(row, 0)?)))?;
+    let Some(key) = device.and_then(|device| fleet.key(device)) else { return Ok(None) };
+    Ok(exists(connection, "SELECT 1 FROM devices WHERE key = ?1", [key])?.then_some(key))
 }

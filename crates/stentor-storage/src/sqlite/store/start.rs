@@ -17,7 +17,7 @@ use stentor_core::time::Timestamp;
 use super::app_providers::{self, device_of, fleet_of};
 use super::register::{self, NewRow};
 use super::rows::Rows;
-use super::{campaigns, message_rows, sequences, targets, tokens, turns};
+use super::{campaigns, message_rows, offered_tokens, sequences, targets, tokens, turns};
 use crate::sqlite::damage::attempt;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::portion::Portion;
@@ -143,7 +143,8 @@ impl<'r, 'a> Starter<'r, 'a> {
         Ok(last)
     }
 
-    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered becomes an unlisted device.
+    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered or had before becomes an unlisted
+    /// device.
     fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
         let mut keys = match target {
             Target::Token(token) => vec![self.of_token(app, token)?],
@@ -164,6 +165,9 @@ impl<'r, 'a> Starter<'r, 'a> {
         let fleet = self.ledger.rows.fleet(app, provider)?;
         let hash = tokens::hash(app, provider, &target.token);
         if let Some(key) = tokens::holder_by_hash(self.connection(), fleet, hash, &target.token)? {
+            return Ok(key);
+        }
+        if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
             return Ok(key);
         }
         let id = self.last_device()? + 1;
