@@ -92,6 +92,12 @@ const OWNED: &[Owned] = &[
         why: "SQL appears in storage only, and in the subjects that a study measures with rows",
     },
     Owned {
+        library: "postgres",
+        by: &["stentor-storage"],
+        tests_of: &["stentor"],
+        why: "SQL appears in storage only, each engine's library in its own folder",
+    },
+    Owned {
         library: "h2",
         by: &[],
         tests_of: &["stentor-http2", "stentor-emulators"],
