@@ -3,8 +3,11 @@
 //! SQL appears in this crate only. An engine is a folder; it is done when `conformance` passes for it.
 #![forbid(unsafe_code)]
 
+mod commit_queue;
 pub mod conformance;
 pub mod memory;
+pub mod postgres;
 pub mod seal;
 pub mod sqlite;
 mod turns;
+mod vault;

@@ -66,12 +66,12 @@ use super::settings::SqliteSettings;
 use super::wal::{self, WalBound};
 use super::writer::{CommitPriority, WriterThread};
 use crate::seal::SealKeys;
+use crate::vault::Vault;
 use lost::Lost;
 use message_rows::MessageCache;
 use pace::Pace;
 use prefetch::PrefetchCache;
 pub(super) use tokens::adopt_rows;
-use vault::Vault;
 pub(super) use vault::sealed_under;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
@@ -116,7 +116,7 @@ impl SqliteStore {
         file::ensure(path)?;
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
-        vault.check(&connection)?;
+        vault.check_file(&connection)?;
         migrations::run(&connection, migrations::STORE)?;
         vault.adopt(&connection)?;
         mend(&connection)?;

@@ -4,7 +4,6 @@
 //! own, or makes all its checks first: one that fails takes nothing of the others with it. Jobs that a caller or a single device waits for go first, and
 //! their commit waits for no others; but every other commit begins with one of those that move audiences.
 
-mod commit_queue;
 mod health;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +17,8 @@ use tokio::sync::oneshot;
 
 use super::fault::Done;
 use super::settings::SqliteSettings;
-pub(super) use commit_queue::CommitPriority;
-use commit_queue::CommitQueue;
+pub(super) use crate::commit_queue::CommitPriority;
+use crate::commit_queue::CommitQueue;
 use health::{Health, WriteHealth, text_of};
 
 /// How what a job wrote is taken back when it fails.

@@ -1,6 +1,9 @@
 //! Engines, judged by the suites of the ports.
 
 mod memory;
+mod postgres;
+mod postgres_server;
+mod postgres_troubles;
 mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;

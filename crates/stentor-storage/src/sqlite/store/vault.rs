@@ -1,7 +1,6 @@
 //! Credentials as they lie in the file: their secrets are sealed on the way in and opened on the way out.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use stentor_core::app::Credential;
@@ -14,33 +13,18 @@ use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, number, time};
+use crate::vault::{Vault, sealed_anew};
 
 /// Most rows that are sealed anew in one transaction.
 const ADOPTED_MAX_COUNT: usize = 256;
 
-/// The keys of a store; without any, secrets are kept as they are given.
-#[derive(Clone)]
-pub(super) struct Vault(Option<Arc<SealKeys>>);
-
 impl Vault {
-    pub(super) fn new(keys: Option<SealKeys>) -> Self {
-        Self(keys.map(Arc::new))
-    }
-
-    /// Seals the secret of a credential.
-    pub(super) fn seal(&self, credential: Credential) -> Result<Credential, StoreError> {
-        let Some(keys) = &self.0 else { return Ok(credential) };
-        let place = (credential.app, credential.provider);
-        let failed = || StoreError::Unavailable("the credential cannot be sealed".to_owned());
-        Ok(Credential { secret: keys.seal(place, &credential.secret).ok_or_else(failed)?, ..credential })
-    }
-
     /// Reads one credential.
     pub(super) fn one(&self, connection: &Connection, (app, provider): Place) -> Done<Credential> {
         let sql =
             "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
         let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
-        self.open(found.ok_or(missing("credential"))?)
+        Ok(self.open(found.ok_or(missing("credential"))?)?)
     }
 
     /// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
@@ -48,26 +32,19 @@ impl Vault {
         // The first column is one number for each row, by which it is named once where it makes no sense.
         let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials
             ORDER BY app, provider";
-        let open = |row: &Row<'_>| self.open(read(row, 1)?);
+        let open = |row: &Row<'_>| Ok(self.open(read(row, 1)?)?);
         Ok(readable(connection, "credentials", (sql, []), usize::MAX, open)?.0)
     }
 
     /// Refuses a file of which a row is sealed under a key that is not known.
-    pub(super) fn check(&self, connection: &Connection) -> Done<()> {
-        let wanted = sealed_under(connection)?;
-        let known = |id: &SealKeyId| self.0.as_ref().is_some_and(|keys| keys.knows(*id));
-        match wanted.keys().find(|id| !known(id)) {
-            None => Ok(()),
-            Some(id) => {
-                Err(conflict(format!("credentials are sealed under the key {id}, which is not given")))
-            }
-        }
+    pub(super) fn check_file(&self, connection: &Connection) -> Done<()> {
+        Ok(self.check(sealed_under(connection)?.keys())?)
     }
 
     /// Seals what is clear or under a former key, and then writes the file anew, so that nothing of it is left between its
     /// rows or in its log. A kill in between costs nothing: the next start goes on.
     pub(super) fn adopt(&self, connection: &Connection) -> Done<()> {
-        let Some(keys) = &self.0 else { return Ok(()) };
+        let Some(keys) = self.keys() else { return Ok(()) };
         let mut count = 0;
         let mut after = Some((i64::MIN, -1));
         while let Some(place) = after {
@@ -83,15 +60,6 @@ impl Vault {
             scrub(connection);
         }
         Ok(())
-    }
-
-    fn open(&self, kept: Credential) -> Done<Credential> {
-        let Some(keys) = &self.0 else { return Ok(kept) };
-        let Credential { app, provider, .. } = kept;
-        match keys.open((app, provider), &kept.secret) {
-            Some(secret) => Ok(Credential { secret, ..kept }),
-            None => Err(damaged(&format!("the credential of {app} for {provider} cannot be opened"))),
-        }
     }
 }
 
@@ -132,22 +100,6 @@ fn adopt_some(connection: &Connection, keys: &SealKeys, after: Name) -> Done<(Op
         run(connection, "UPDATE scrubs SET due = 1", [])?;
     }
     Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))
-}
-
-/// Returns the record under the present key; `None` when it is, or when it cannot be read.
-fn sealed_anew(keys: &SealKeys, (app, provider): Name, record: &str) -> Option<String> {
-    let app = AppId::from_raw(u64::try_from(app).ok()?);
-    let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);
-    let secret = match kept(record) {
-        SecretForm::Clear => Some(record.to_owned()),
-        SecretForm::Sealed(id) if id == keys.present() => return None,
-        SecretForm::Sealed(_) => keys.open(place, record),
-        SecretForm::Torn => None,
-    };
-    if secret.is_none() {
-        tracing::error!(%app, provider = %place.1, "a credential cannot be opened: put it again");
-    }
-    keys.seal(place, &secret?)
 }
 
 /// Writes the file anew and empties the log: pages that are free, and the gaps of others, hold what was there before.

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How urgent a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sqlite) enum CommitPriority {
+pub(crate) enum CommitPriority {
     /// A caller, or one device, waits for it.
     First,
     /// It moves audiences.
@@ -15,7 +15,7 @@ pub(in crate::sqlite) enum CommitPriority {
 }
 
 /// The jobs of both priorities, and the places for them.
-pub(super) struct CommitQueue<J> {
+pub(crate) struct CommitQueue<J> {
     state: Mutex<CommitQueueState<J>>,
     arrived: Condvar,
     places: Arc<Semaphore>,
@@ -35,14 +35,14 @@ struct QueuedJob<J> {
 
 impl<J> CommitQueue<J> {
     /// Makes a queue with so many places for both together.
-    pub(super) fn new(places: usize) -> Self {
+    pub(crate) fn new(places: usize) -> Self {
         let state = CommitQueueState { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Self { state: Mutex::new(state), arrived: Condvar::new(), places }
     }
 
     /// Appends a job, waiting for a place; gives it back when the queue is closed.
-    pub(super) async fn push(&self, priority: CommitPriority, job: J) -> Result<(), J> {
+    pub(crate) async fn push(&self, priority: CommitPriority, job: J) -> Result<(), J> {
         let Ok(place) = self.places.clone().acquire_owned().await else { return Err(job) };
         let mut state = self.lock();
         if state.closed {
@@ -55,7 +55,7 @@ impl<J> CommitQueue<J> {
     }
 
     /// Waits for a job and takes it, of the preferred priority if there is one; `None` once the queue is closed and empty.
-    pub(super) fn take(&self, preferred: CommitPriority) -> Option<(CommitPriority, J)> {
+    pub(crate) fn take(&self, preferred: CommitPriority) -> Option<(CommitPriority, J)> {
         let mut state = self.lock();
         loop {
             let other = if preferred == CommitPriority::First {
@@ -76,19 +76,19 @@ impl<J> CommitQueue<J> {
     }
 
     /// Takes a job of a priority if there is one.
-    pub(super) fn try_take(&self, priority: CommitPriority) -> Option<J> {
+    pub(crate) fn try_take(&self, priority: CommitPriority) -> Option<J> {
         self.lock().jobs(priority).pop_front().map(|waiting| waiting.job)
     }
 
     /// Lets nobody in any more; those that wait are still taken.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.places.close();
         self.arrived.notify_all();
     }
 
     /// Closes the queue and sends everybody away.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.close();
         let (first, usual) = {
             let mut state = self.lock();

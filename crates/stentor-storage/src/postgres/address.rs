@@ -1,0 +1,147 @@
+//! Where the database is, how it is reached, and who asks: a URL of the form `postgres://user@host/database?sslmode=…`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::config::{Host, SslMode};
+use postgres::{Client, Config, NoTls};
+use stentor_core::ports::store::StoreError;
+
+use super::fault::{Done, PostgresError, unavailable};
+use super::tls::{self, Verification};
+
+/// How often the system asks whether a silent server is still there, and how long it waits for a reply.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// The address of a database; what is shown of it holds no password.
+#[derive(Clone)]
+pub struct PostgresAddress {
+    config: Config,
+    verification: Option<Verification>,
+    roots: Option<PathBuf>,
+}
+
+/// What of the query string is ours to read: the driver knows neither.
+#[derive(Default)]
+struct AddressOptions {
+    mode: Option<String>,
+    roots: Option<PathBuf>,
+    password: Option<PathBuf>,
+}
+
+impl PostgresAddress {
+    /// Returns the name under which the database is shown: without user and password.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let hosts: Vec<_> = hosts.collect();
+        format!("postgres://{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
+    }
+
+    /// Takes the password from a file, whose first line it is.
+    pub fn set_password_file(&mut self, path: &Path) -> Result<(), StoreError> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| {
+            StoreError::Conflict(format!("the file of the password, {}: {error}", path.display()))
+        })?;
+        self.config.password(text.lines().next().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Connects, waiting at most so long.
+    pub(super) fn connect(&self, wait: Duration) -> Done<Client> {
+        let mut config = self.config.clone();
+        config.application_name("stentor").connect_timeout(wait).keepalives_idle(KEEPALIVE);
+        let client = match self.verification {
+            None => config.connect(NoTls),
+            Some(verification) => config.connect(tls::connector(verification, self.roots.as_deref())?),
+        };
+        let mut client = client.map_err(PostgresError::Engine)?;
+        // What is answered is on disk, whatever the server's own default is.
+        let prepared = client.batch_execute("SET synchronous_commit = on; SET client_min_messages = warning");
+        prepared.map_err(PostgresError::Engine)?;
+        Ok(client)
+    }
+}
+
+impl FromStr for PostgresAddress {
+    type Err = StoreError;
+
+    fn from_str(url: &str) -> Result<Self, StoreError> {
+        let refused = |why: &str| StoreError::Conflict(format!("the address of the database: {why}"));
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(refused("it begins with postgres://"));
+        }
+        let (url, options) = AddressOptions::split(url);
+        let mut config: Config = url.parse().map_err(|_| refused("it is no URL of PostgreSQL"))?;
+        let (mode, verification) = match options.mode.as_deref() {
+            Some("disable") => (SslMode::Disable, None),
+            None | Some("prefer") => (SslMode::Prefer, Some(Verification::Nothing)),
+            Some("require") => (SslMode::Require, Some(Verification::Nothing)),
+            Some("verify-full") => (SslMode::Require, Some(Verification::Full)),
+            Some(_) => return Err(refused("sslmode is disable, prefer, require or verify-full")),
+        };
+        config.ssl_mode(mode);
+        let mut address = Self { config, verification, roots: options.roots };
+        if let Some(path) = options.password {
+            address.set_password_file(&path)?;
+        }
+        Ok(address)
+    }
+}
+
+impl AddressOptions {
+    /// Takes its own options out of a URL.
+    fn split(url: &str) -> (String, Self) {
+        let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Self::default()) };
+        let (mut options, mut rest) = (Self::default(), Vec::new());
+        for pair in query.split('&') {
+            match pair.split_once('=') {
+                Some(("sslmode", mode)) => options.mode = Some(mode.to_owned()),
+                Some(("sslrootcert", path)) => options.roots = Some(PathBuf::from(path)),
+                Some(("password_file", path)) => options.password = Some(PathBuf::from(path)),
+                _ => rest.push(pair),
+            }
+        }
+        let query = if rest.is_empty() { String::new() } else { format!("?{}", rest.join("&")) };
+        (format!("{base}{query}"), options)
+    }
+}
+
+impl fmt::Debug for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresAddress").field(&self.shown()).finish()
+    }
+}
+
+/// Returns why a file of certificates cannot be used.
+pub(super) fn refused_file(path: &Path, why: &impl fmt::Display) -> PostgresError {
+    unavailable(format!("the certificates of {}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_how_the_server_is_checked_and_shows_no_password() {
+        let address = |query: &str| format!("postgres://me:secret@db.example/push{query}").parse();
+        let plain: PostgresAddress = address("?sslmode=disable").expect("fine");
+        assert_eq!(plain.verification, None);
+        assert_eq!(format!("{plain:?}"), "PostgresAddress(\"postgres://db.example/push\")");
+        let usual: PostgresAddress = address("").expect("fine");
+        assert_eq!(usual.verification, Some(Verification::Nothing));
+        let full: PostgresAddress =
+            address("?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=3").expect("fine");
+        assert_eq!((full.verification, full.roots.is_some()), (Some(Verification::Full), true));
+        for wrong in ["?sslmode=verify", "?sslmode=allow", "?password_file=/nowhere/at/all"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+        assert!("mysql://db/push".parse::<PostgresAddress>().is_err());
+    }
+}

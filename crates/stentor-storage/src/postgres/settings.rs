@@ -1,0 +1,33 @@
+/// How a PostgreSQL database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresSettings {
+    /// Connections that read a few rows at once.
+    pub readers_max_count: usize,
+    /// Connections that walk over many rows at once.
+    pub long_readers_max_count: usize,
+    /// Most jobs of one commit.
+    pub group_commit_max_jobs: usize,
+    /// After this long no further job joins a commit.
+    pub group_commit_max_ms: u32,
+    /// Most jobs that wait; callers beyond wait for a place.
+    pub waiting_max_jobs: usize,
+    /// How long a job waits for a server that is gone before its caller is told.
+    pub patience_ms: u32,
+    /// Whether a second process that opens the database is refused. The pipeline releases at its start what others have
+    /// leased, so that a server is alone.
+    pub is_alone: bool,
+}
+
+impl Default for PostgresSettings {
+    fn default() -> Self {
+        Self {
+            readers_max_count: 4,
+            long_readers_max_count: 2,
+            group_commit_max_jobs: 512,
+            group_commit_max_ms: 20,
+            waiting_max_jobs: 1_024,
+            patience_ms: 10_000,
+            is_alone: true,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The store: a few threads write, a few read, each over a connection of its own.
+
+mod accept;
+mod accounts;
+mod app_providers;
+mod apps;
+mod audience;
+mod audit;
+mod books;
+mod campaigns;
+mod chunks;
+mod codes;
+mod collapse;
+mod condition;
+mod contents;
+mod credentials;
+mod devices;
+mod expand;
+mod groups;
+mod history;
+mod lease;
+mod leftovers;
+mod maintenance;
+mod members;
+mod message_rows;
+mod messages;
+mod offered_tokens;
+mod owners;
+mod pipeline;
+mod producers;
+mod receipt_rows;
+mod receipts;
+mod register;
+mod registrar;
+mod registry;
+mod removal;
+mod rows;
+mod schedules;
+mod sequences;
+mod start;
+mod stretch;
+mod tags;
+mod targets;
+mod tokens;
+mod topics;
+mod turns;
+mod unlisted;
+mod upstream;
+mod users;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stentor_core::ports::store::StoreError;
+
+use super::address::PostgresAddress;
+use super::damage::DamageLog;
+use super::engine::Connection;
+use super::fault::Done;
+use super::migrations;
+use super::readers::ReadThreads;
+use super::settings::PostgresSettings;
+use super::transactor::{Reach, Transactor};
+use super::writer::WriteThread;
+use crate::commit_queue::CommitPriority;
+use crate::seal::{SealKeyId, SealKeys};
+use crate::vault::Vault;
+use message_rows::MessageMemory;
+
+/// How long to wait for a server that is only looked at.
+const SEALED_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A store in one PostgreSQL database; clones share it, and the last one dropped closes it.
+#[derive(Clone)]
+pub struct PostgresStore {
+    inner: Arc<StoreParts>,
+}
+
+/// Dropped in this order: first the last jobs are committed.
+struct StoreParts {
+    /// Keeps messages: it holds nothing alone.
+    acceptance: WriteThread,
+    /// Changes devices, topics, people and groups.
+    registry: WriteThread,
+    /// Changes the ledger, and both where a change needs both.
+    ledger: WriteThread,
+    readers: ReadThreads,
+    long_readers: ReadThreads,
+    messages: Arc<MessageMemory>,
+    vault: Vault,
+    damage: Arc<DamageLog>,
+}
+
+impl PostgresStore {
+    /// Opens the database and brings its schema up to date; it must exist, be kept in UTF-8, and be this program's alone.
+    ///
+    /// Refuses (Conflict) a database that another process uses, that a newer program wrote, or that holds sealed credentials.
+    /// Credentials are kept as they are given: for tests and measurements.
+    pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
+        Self::open_over(address, settings, Vault::new(None))
+    }
+
+    /// Opens the database as `open` does, with credentials sealed under keys. Refuses (Conflict) a database of which a credential
+    /// wants another key.
+    pub fn open_sealed(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+        keys: SealKeys,
+    ) -> Result<Self, StoreError> {
+        Self::open_over(address, settings, Vault::new(Some(keys)))
+    }
+
+    fn open_over(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+        vault: Vault,
+    ) -> Result<Self, StoreError> {
+        let damage: Arc<DamageLog> = Arc::default();
+        let patience = Duration::from_millis(settings.patience_ms.into());
+        let transactor = |is_alone| Transactor::new(address.clone(), Arc::clone(&damage), patience, is_alone);
+        let several = |count: usize| (0..count.max(1)).map(|_| transactor(false)).collect::<Vec<_>>();
+        let ledger = prepared(transactor(settings.is_alone), vault.clone())?;
+        let inner = StoreParts {
+            acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(false), settings)?,
+            registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(false), settings)?,
+            ledger: WriteThread::start("stentor-ledger", Reach::Ledger, ledger, settings)?,
+            readers: ReadThreads::start(
+                "stentor-read",
+                several(settings.readers_max_count),
+                settings.waiting_max_jobs,
+            )?,
+            long_readers: ReadThreads::start(
+                "stentor-walk",
+                several(settings.long_readers_max_count),
+                settings.waiting_max_jobs,
+            )?,
+            messages: Arc::default(),
+            vault,
+            damage,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    fn vault(&self) -> Vault {
+        self.inner.vault.clone()
+    }
+
+    /// Changes the ledger in the next commit; what it gives is on disk.
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.ledger.run(CommitPriority::Usual, work).await
+    }
+
+    /// Changes the ledger for a caller or a single device that waits, before all that moves audiences.
+    async fn write_first<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.ledger.run(CommitPriority::First, work).await
+    }
+
+    /// Changes devices, topics, people and groups.
+    async fn write_registry<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.registry.run(CommitPriority::Usual, work).await
+    }
+
+    /// Changes rows that no rule reads to decide about others.
+    async fn write_rows<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.acceptance.run(CommitPriority::First, work).await
+    }
+
+    /// Writes something of no meaning.
+    async fn prove_writing(&self) -> Result<(), StoreError> {
+        self.write_rows(sequences::probe).await
+    }
+
+    /// Reads a few rows in one snapshot.
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(true, work).await
+    }
+
+    /// Reads a few rows by their keys, each statement in a snapshot of its own.
+    async fn look_up<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(false, work).await
+    }
+
+    /// Reads what may be many rows, a bounded stretch of them in one snapshot.
+    async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.long_readers.run(true, work).await
+    }
+}
+
+/// Counts the credentials of a database under each key; one that holds no store has none. Writes nothing.
+pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
+    let mut transactor = Transactor::new(address.clone(), Arc::default(), SEALED_PATIENCE, false);
+    apart(move || Ok(credentials::sealed_under(transactor.connect()?)?))
+}
+
+/// Opens a connection and brings schema and secrets up to date.
+fn prepared(mut transactor: Transactor, vault: Vault) -> Result<Transactor, StoreError> {
+    let prepare = move || -> Result<Transactor, StoreError> {
+        let connection = transactor.connect()?;
+        migrations::run(connection)?;
+        credentials::adopt(connection, &vault)?;
+        Ok(transactor)
+    };
+    apart(prepare)
+}
+
+/// Does something on a thread of its own: the driver waits in a way that the threads of a runtime refuse.
+fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let failed = |why: &str| StoreError::Unavailable(format!("the database cannot be opened: {why}"));
+    let thread = std::thread::Builder::new().name("stentor-open".to_owned()).spawn(work);
+    let thread = thread.map_err(|error| failed(&error.to_string()))?;
+    thread.join().unwrap_or_else(|_| Err(failed("its thread panicked")))
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PostgresStore")
+    }
+}

@@ -1,0 +1,215 @@
+//! Keeping messages: what makes them repeatable, the messages, and their campaigns; many with a few statements.
+
+use std::collections::{HashMap, HashSet};
+
+use stentor_core::campaign::CampaignState;
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::Message;
+use stentor_core::name::{CollapseKey, IdempotencyKey};
+use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoreError, StoredReply};
+use stentor_core::time::Timestamp;
+
+use super::{app_providers, targets};
+use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::fault::{Done, conflict, missing};
+use crate::postgres::query::{all, one, run};
+use crate::postgres::row::{hash, int, number};
+
+/// What became of a message.
+type Accepted = Result<Idempotent<()>, StoreError>;
+
+/// What is known of the apps and idempotency keys that messages name.
+#[derive(Default)]
+struct KnownBefore {
+    apps: HashSet<u64>,
+    replies: HashMap<(u64, String), ([u8; 32], StoredReply)>,
+    ids: HashSet<MessageId>,
+}
+
+/// Keeps messages, each whole or not at all; all checks come first. Reply i belongs to message i.
+pub(super) fn accept(connection: &Connection, given: &[NewMessage]) -> Done<Vec<Accepted>> {
+    let mut known = KnownBefore::read(connection, given)?;
+    let mut replies = Vec::with_capacity(given.len());
+    let mut kept = Vec::with_capacity(given.len());
+    for new in given {
+        let reply = known.check(connection, new);
+        if matches!(reply, Ok(Idempotent::Done(()))) {
+            kept.push(new);
+        }
+        replies.push(reply.map_err(StoreError::from));
+    }
+    let idempotent = kept.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
+    let idempotent = idempotent.map(|(message, given)| (message.app, given, message.created_at));
+    keep_replies(connection, &idempotent.collect::<Vec<_>>())?;
+    let messages: Vec<&Message> = kept.iter().map(|new| &new.message).collect();
+    let inserted = insert_all(connection, &messages)?;
+    for (new, reply) in given.iter().zip(&mut replies) {
+        if matches!(reply, Ok(Idempotent::Done(()))) && !inserted.contains(&new.message.id) {
+            *reply = Err(StoreError::Conflict(ID_IN_USE.to_owned()));
+        }
+    }
+    Ok(replies)
+}
+
+const ID_IN_USE: &str = "the message id is in use";
+
+impl KnownBefore {
+    fn read(connection: &Connection, given: &[NewMessage]) -> Done<Self> {
+        let mut apps: Vec<i64> = given.iter().map(|new| int(new.message.app.raw())).collect();
+        apps.sort_unstable();
+        apps.dedup();
+        // Held until the end: an app that is removed meanwhile waits for its messages, and takes them along.
+        let sql = "SELECT id FROM apps WHERE id = ANY($1) ORDER BY id FOR KEY SHARE";
+        let apps = all(connection, sql, params![apps], |row| number(row, 0))?;
+        let keys = given.iter().filter_map(|new| Some((new.message.app, &new.idempotency.as_ref()?.key)));
+        let (of, keys): (Vec<i64>, Vec<Option<String>>) =
+            keys.map(|(app, key)| (int(app.raw()), Some(key.as_str().to_owned()))).unzip();
+        let mut replies = HashMap::new();
+        if !of.is_empty() {
+            let sql = "SELECT r.app, r.key, r.request_hash, r.body FROM replies r
+                JOIN unnest($1::bigint[], $2::text[]) given (app, key) ON given.app = r.app AND given.key = r.key";
+            let read = |row: &Row<'_>| {
+                let reply = StoredReply { record: row.get(3)? };
+                Ok(((number(row, 0)?, row.get(1)?), (hash(row, 2)?, reply)))
+            };
+            replies.extend(all(connection, sql, vec![of.into(), Value::Texts(keys)], read)?);
+        }
+        Ok(Self { apps: apps.into_iter().collect(), replies, ids: HashSet::new() })
+    }
+
+    /// Returns what becomes of a message, by what is known before and what came before it.
+    fn check(&mut self, connection: &Connection, new: &NewMessage) -> Done<Idempotent<()>> {
+        let message = &new.message;
+        let app = message.app.raw();
+        if !self.apps.contains(&app) {
+            return Err(missing("app"));
+        }
+        let key = new.idempotency.as_ref().map(|given| (app, given.key.as_str().to_owned()));
+        if let (Some(key), Some(given)) = (&key, &new.idempotency)
+            && let Some((hash, reply)) = self.replies.get(key)
+        {
+            return Ok(match *hash == given.request_hash {
+                true => Idempotent::Replayed(reply.clone()),
+                false => Idempotent::KeyReused,
+            });
+        }
+        targets::check_target(connection, message.app, &message.spec.target)?;
+        if !self.ids.insert(message.id) {
+            return Err(conflict(ID_IN_USE));
+        }
+        if let (Some(key), Some(given)) = (key, &new.idempotency) {
+            self.replies.insert(key, (given.request_hash, given.reply.clone()));
+        }
+        Ok(Idempotent::Done(()))
+    }
+}
+
+/// Looks up an idempotency key.
+pub(super) fn replay(
+    connection: &Connection,
+    app: AppId,
+    key: &IdempotencyKey,
+    request_hash: &[u8; 32],
+) -> Done<Option<Idempotent<()>>> {
+    let sql = "SELECT request_hash, body FROM replies WHERE app = $1 AND key = $2";
+    let read = |row: &Row<'_>| {
+        let reply = StoredReply { record: row.get(1)? };
+        Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
+    };
+    one(connection, sql, params![int(app.raw()), key.as_str()], read)
+}
+
+/// Returns what was found under an idempotency key as the answer to another kind of request.
+pub(super) fn as_replayed<T>(known: Idempotent<()>) -> Idempotent<T> {
+    match known {
+        Idempotent::Replayed(reply) => Idempotent::Replayed(reply),
+        Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
+    }
+}
+
+/// Keeps what a repeated request is answered.
+pub(super) fn keep_reply(
+    connection: &Connection,
+    app: AppId,
+    given: &IdempotentReply,
+    now: Timestamp,
+) -> Done<()> {
+    keep_replies(connection, &[(app, given, now)])
+}
+
+/// Keeps replies whose keys were not in use a moment ago; where somebody else used one meanwhile, all is done again.
+fn keep_replies(connection: &Connection, given: &[(AppId, &IdempotentReply, Timestamp)]) -> Done<()> {
+    if given.is_empty() {
+        return Ok(());
+    }
+    let text = |text: &str| Some(text.to_owned());
+    let values = vec![
+        Value::Ints(given.iter().map(|(app, ..)| Some(int(app.raw()))).collect()),
+        Value::Ints(given.iter().map(|(_, _, now)| Some(now.as_millis())).collect()),
+        Value::Texts(given.iter().map(|(_, reply, _)| text(reply.key.as_str())).collect()),
+        Value::Blobs(given.iter().map(|(_, reply, _)| reply.request_hash.to_vec()).collect()),
+        Value::Texts(given.iter().map(|(_, reply, _)| text(&reply.reply.record)).collect()),
+    ];
+    let sql = "INSERT INTO replies (app, created_at, key, request_hash, body)
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::text[]) ON CONFLICT DO NOTHING";
+    if run(connection, sql, values)? < given.len() { Err(connection.collide()) } else { Ok(()) }
+}
+
+/// Keeps a reply of an app by itself, unless one is kept under its key.
+pub(super) fn keep_alone(
+    connection: &Connection,
+    app: AppId,
+    given: &IdempotentReply,
+    now: Timestamp,
+) -> Done<Idempotent<()>> {
+    app_providers::check_app(connection, app)?;
+    match replay(connection, app, &given.key, &given.request_hash)? {
+        Some(known) => Ok(known),
+        None => keep_reply(connection, app, given, now).map(Idempotent::Done),
+    }
+}
+
+/// Writes a message and its campaign; it waits for its due time.
+pub(super) fn insert(connection: &Connection, message: &Message) -> Done<()> {
+    if insert_all(connection, &[message])?.is_empty() { Err(conflict(ID_IN_USE)) } else { Ok(()) }
+}
+
+/// Writes messages and their campaigns; returns those whose id was not in use.
+fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<MessageId>> {
+    if messages.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let ints = |read: &dyn Fn(&Message) -> Option<i64>| {
+        Value::Ints(messages.iter().map(|message| read(message)).collect())
+    };
+    let id = || ints(&|message| Some(int(message.id.raw())));
+    let sql = "INSERT INTO messages (id, app, created_at, due_at, schedule, instant, spec)
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[])
+        ON CONFLICT DO NOTHING RETURNING id";
+    let values = vec![
+        id(),
+        ints(&|message| Some(int(message.app.raw()))),
+        ints(&|message| Some(message.created_at.as_millis())),
+        ints(&|message| Some(message.due_at.as_millis())),
+        ints(&|message| message.occurrence.map(|(schedule, _)| int(schedule.raw()))),
+        ints(&|message| message.occurrence.map(|(_, instant)| instant.as_millis())),
+        Value::Texts(messages.iter().map(|message| Some(message.spec.encode())).collect()),
+    ];
+    let inserted = all(connection, sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))?;
+    let sql = "INSERT INTO campaigns (id, app, created_at, due_at, expires_at, state, class, collapse_key)
+        SELECT m.id, m.app, m.created_at, m.due_at, given.expires_at, $4, given.class, given.collapse_key
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $5::text[]) given (id, expires_at, class, collapse_key)
+        JOIN messages m ON m.id = given.id WHERE m.id = ANY($6)";
+    let key =
+        |message: &&Message| message.spec.collapse_key.as_ref().map(CollapseKey::as_str).map(str::to_owned);
+    let values = params![
+        id(),
+        ints(&|message| Some(message.expires_at().as_millis())),
+        ints(&|message| Some(message.spec.target.class().code().into())),
+        CampaignState::Scheduled.code(),
+        Value::Texts(messages.iter().map(key).collect()),
+        inserted.iter().map(|id| int(id.raw())).collect::<Vec<_>>(),
+    ];
+    run(connection, sql, values)?;
+    Ok(inserted.into_iter().collect())
+}

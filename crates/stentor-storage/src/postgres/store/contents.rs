@@ -1,0 +1,88 @@
+//! What is read to send a chunk.
+
+use std::sync::Arc;
+
+use stentor_core::chunk::TokenList;
+use stentor_core::id::DeviceId;
+use stentor_core::ledger::Contents;
+use stentor_core::ports::store::SendDecision;
+use stentor_core::time::Timestamp;
+
+use super::app_providers::device_of;
+use super::chunks::{self, KeptChunk};
+use super::collapse;
+use super::message_rows::{self, MessageMemory};
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::{Done, missing};
+use crate::postgres::query::all;
+
+/// Ids that lie closer than this are read as one range, others one by one.
+const SPREAD_MAX_RATIO: u64 = 8;
+
+/// Reads what is needed to send a chunk.
+pub(super) fn contents(
+    connection: &Connection,
+    known: Option<&MessageMemory>,
+    chunk: &KeptChunk,
+    now: Timestamp,
+) -> Done<Contents> {
+    let devices = chunks::devices(connection, chunk.id, chunk.count)?;
+    let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
+    let (decisions, tokens) = decisions(connection, chunk, &devices, &collapsed)?;
+    let id = chunk.campaign.into();
+    let message = match known {
+        Some(known) => known.get(connection, id)?,
+        None => message_rows::load(connection, id)?.map(Arc::new),
+    };
+    Ok(Contents { message: message.ok_or(missing("message"))?, devices, decisions, tokens })
+}
+
+/// Finds out about each device: gone, collapsed, or its token.
+fn decisions(
+    connection: &Connection,
+    chunk: &KeptChunk,
+    devices: &[DeviceId],
+    collapsed: &[bool],
+) -> Done<(Vec<SendDecision>, TokenList)> {
+    let mut decisions = vec![SendDecision::Gone; devices.len()];
+    let mut tokens = TokenList::with_capacity(devices.len());
+    let mut at = 0;
+    read_tokens(connection, chunk, devices, |device, token| {
+        while devices.get(at).is_some_and(|one| *one < device) {
+            at += 1;
+        }
+        if devices.get(at) != Some(&device) {
+            return;
+        }
+        if collapsed.get(at) == Some(&true) {
+            decisions[at] = SendDecision::Collapsed;
+        } else {
+            decisions[at] = SendDecision::Send;
+            tokens.push(token);
+        }
+    })?;
+    Ok((decisions, tokens))
+}
+
+/// Reads the tokens of unretired devices in order of id.
+fn read_tokens(
+    connection: &Connection,
+    chunk: &KeptChunk,
+    devices: &[DeviceId],
+    mut each: impl FnMut(DeviceId, &str),
+) -> Done<()> {
+    let read = |row: &Row<'_>| {
+        each(device_of(row.get(0)?), row.str(1)?);
+        Ok(())
+    };
+    let span = chunk.last.raw().saturating_sub(chunk.first.raw());
+    if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
+        let sql =
+            "SELECT key, token FROM devices WHERE key BETWEEN $1 AND $2 AND retired_at IS NULL ORDER BY key";
+        let bounds = [chunk.fleet.bound(chunk.first), chunk.fleet.bound(chunk.last)];
+        return all(connection, sql, bounds, read).map(drop);
+    }
+    let keys: Vec<i64> = devices.iter().map(|device| chunk.fleet.bound(*device)).collect();
+    let sql = "SELECT key, token FROM devices WHERE key = ANY($1) AND retired_at IS NULL ORDER BY key";
+    all(connection, sql, params![keys], read).map(drop)
+}

@@ -1,0 +1,76 @@
+//! LedgerConnection of credentials, sealed and opened by the vault.
+
+use std::collections::BTreeMap;
+
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
+
+use crate::postgres::damage::readable;
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::{Done, missing};
+use crate::postgres::query::{all, exists, one, run};
+use crate::postgres::row::{code, int, number, time};
+use crate::seal::{Place, SealKeyId, SecretForm, kept};
+use crate::vault::{Vault, sealed_anew};
+
+/// Reads one credential.
+pub(super) fn find(connection: &Connection, vault: &Vault, (app, provider): Place) -> Done<Credential> {
+    let sql = "SELECT app, provider, secret, updated_at FROM credentials WHERE app = $1 AND provider = $2";
+    let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
+    Ok(vault.open(found.ok_or(missing("credential"))?)?)
+}
+
+/// Reads all credentials but those that cannot be opened, which are told and hold nothing else up.
+pub(super) fn all_of(connection: &Connection, vault: &Vault) -> Done<Vec<Credential>> {
+    // The first column is one number for each row, by which it is named once where it makes no sense.
+    let sql = "SELECT app << 8 | provider, app, provider, secret, updated_at FROM credentials ORDER BY app, provider";
+    let open = |row: &Row<'_>| Ok(vault.open(read(row, 1)?)?);
+    Ok(readable(connection, "credentials", (sql, ()), usize::MAX, open)?.0)
+}
+
+/// Refuses a database of which a row is sealed under a key that is not known; then seals what is clear or under a former key.
+/// What was there before stays in the server's files until it reuses their pages.
+pub(super) fn adopt(connection: &Connection, vault: &Vault) -> Done<()> {
+    vault.check(sealed_under(connection)?.keys())?;
+    let Some(keys) = vault.keys() else { return Ok(()) };
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<String>(2)?));
+    let rows: Vec<(i64, i64, String)> =
+        all(connection, "SELECT app, provider, secret FROM credentials", (), read)?;
+    let mut count = 0;
+    for (app, provider, record) in rows {
+        if let Some(sealed) = sealed_anew(keys, (app, provider), &record) {
+            // Another process may have put it meanwhile.
+            let sql = "UPDATE credentials SET secret = $3 WHERE app = $1 AND provider = $2 AND secret = $4";
+            count += run(connection, sql, params![app, provider, sealed, record])?;
+        }
+    }
+    if count > 0 {
+        tracing::info!(count, key = %keys.present(), "credentials were sealed");
+    }
+    Ok(())
+}
+
+/// Counts the rows under each key; a database without a schema has none.
+pub(super) fn sealed_under(connection: &Connection) -> Done<BTreeMap<SealKeyId, u64>> {
+    let mut counts = BTreeMap::new();
+    if !exists(connection, "SELECT 1 WHERE to_regclass('credentials') IS NOT NULL", ())? {
+        return Ok(counts);
+    }
+    for secret in all(connection, "SELECT secret FROM credentials", (), |row| row.get::<String>(0))? {
+        if let SecretForm::Sealed(id) = kept(&secret) {
+            *counts.entry(id).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+/// Reads a credential whose columns begin at one.
+fn read(row: &Row<'_>, first: usize) -> Done<Credential> {
+    Ok(Credential {
+        app: AppId::from_raw(number(row, first)?),
+        provider: code(row, first + 1, ProviderKind::from_code)?,
+        secret: row.get(first + 2)?,
+        updated_at: time(row, first + 3)?,
+    })
+}

@@ -1,0 +1,258 @@
+use std::sync::LazyLock;
+
+use crate::postgres::engine::{Connection, Row, params};
+use async_trait::async_trait;
+use stentor_core::device::{
+    Device, DeviceFacts, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, Fleet, device_of};
+use super::register::RegistrationList;
+use super::sequences::{DEVICE_BITS, DEVICE_MAX};
+use super::tags::{change_tags, join_tags, split_tags};
+use super::{PostgresStore, owners, register, removal, tokens};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::{Done, conflict, damaged, missing};
+use crate::postgres::query::{one, run};
+use crate::postgres::row::{code, int, maybe_code, maybe_text, maybe_time, number, text, time};
+
+mod listing;
+
+/// What is read of a device.
+const COLUMNS: &str =
+    "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
+    u.external_id, d.token, d.locale, d.time_zone, d.tags";
+/// The column behind these.
+const FLEET_COLUMN: usize = 12;
+
+/// Reads devices.
+static SELECT: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM devices d LEFT JOIN users u ON u.no = d.owner"));
+
+/// Finds a device by its app and id, as `app_providers::locate` does: a cross join is done in this order.
+static FIND: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {COLUMNS}, f.no, f.app, f.provider FROM fleets f JOIN devices d ON d.key = (f.no << $3 | $2)
+        LEFT JOIN users u ON u.no = d.owner
+        WHERE f.app = $1 AND EXISTS (SELECT 1 FROM apps WHERE id = $1) ORDER BY f.provider LIMIT 1"
+    )
+});
+
+#[async_trait]
+impl DeviceStore for PostgresStore {
+    async fn register_some(
+        &self,
+        app: AppId,
+        registrations: &[Registration],
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let batch = RegistrationList::new(app, registrations, now);
+        self.write_registry(move |connection| register::some(connection, &batch)).await
+    }
+
+    async fn validate_some_registrations(
+        &self,
+        app: AppId,
+        given: &[Registration],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let batch = RegistrationList::new(app, given, now);
+        self.write_registry(move |connection| register::validate_registrations(connection, &batch)).await
+    }
+
+    async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {
+        self.look_up(move |connection| show(connection, app, id)).await
+    }
+
+    async fn holders(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+    ) -> Result<Vec<Option<Device>>, StoreError> {
+        let tokens = tokens.to_vec();
+        self.read(move |connection| holders(connection, app, provider, &tokens)).await
+    }
+
+    async fn devices(
+        &self,
+        app: AppId,
+        filter: &DeviceFilter,
+        page: Page,
+    ) -> Result<Vec<Device>, StoreError> {
+        let filter = filter.clone();
+        self.read_long(move |connection| listing::list(connection, app, &filter, page)).await
+    }
+
+    async fn update_device(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+    ) -> Result<Device, StoreError> {
+        let patch = patch.clone();
+        self.write_registry(move |connection| update(connection, app, id, &patch, now)).await
+    }
+
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
+        self.write_registry(move |connection| {
+            let (fleet, key) = app_providers::require(connection, app, id)?;
+            removal::device(connection, fleet, key)
+        })
+        .await
+    }
+}
+
+/// Counts listed, unretired devices by provider, leaving out providers without any.
+pub(super) fn counts(connection: &Connection, app: AppId) -> Done<Vec<(ProviderKind, u64)>> {
+    let sql =
+        "SELECT provider, active_count FROM fleets WHERE app = $1 AND active_count <> 0 ORDER BY provider";
+    let count = |row: &Row<'_>| Ok((code(row, 0, ProviderKind::from_code)?, number(row, 1)?));
+    Ok(readable(connection, "fleets", (sql, [int(app.raw())]), usize::MAX, count)?.0)
+}
+
+/// Returns a device another address and revives it; false when another device holds the address.
+pub(super) fn move_token(
+    connection: &Connection,
+    fleet: Fleet,
+    key: i64,
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<bool> {
+    if tokens::holder(connection, fleet, token)?.is_some_and(|holder| holder != key) {
+        return Ok(false);
+    }
+    let sql = "SELECT listed AND retired_at IS NOT NULL FROM devices WHERE key = $1";
+    let revived: bool = one(connection, sql, [key], |row| row.get(0))?.ok_or(missing("device"))?;
+    let sql = "UPDATE devices SET token = $2, token_hash = $4, token_since = $3, retired_at = NULL, retired_reason = NULL
+        WHERE key = $1";
+    let hash = tokens::hash(fleet.app, fleet.provider, token);
+    run(connection, sql, params![key, token.expose(), now.as_millis(), hash])?;
+    app_providers::count_active(connection, fleet.no, i64::from(revived))?;
+    Ok(true)
+}
+
+/// Takes a device out of every audience, unless its token is newer than `since`.
+pub(super) fn retire(
+    connection: &Connection,
+    fleet: Fleet,
+    key: i64,
+    reason: Reason,
+    (since, now): (Timestamp, Timestamp),
+) -> Done<()> {
+    let sql = "UPDATE devices SET retired_at = $2, retired_reason = $3
+        WHERE key = $1 AND retired_at IS NULL AND token_since <= $4 RETURNING listed";
+    let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
+    let listed = one(connection, sql, values, |row| row.get::<bool>(0))?;
+    app_providers::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
+}
+
+fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
+    match find(connection, app, id) {
+        Ok(Some(device)) => Ok(device),
+        // Step by step it is seen what is missing, and rows that make no sense hold up none of the others.
+        Ok(None) => show_by_steps(connection, app, id),
+        Err(fault) if fault.is_damage() => show_by_steps(connection, app, id),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Reads a device of an app with its fleet in one statement: each statement has a price of its own.
+fn find(connection: &Connection, app: AppId, id: DeviceId) -> Done<Option<Device>> {
+    if id.raw() > DEVICE_MAX {
+        return Ok(None);
+    }
+    let values = params![int(app.raw()), int(id.raw()), DEVICE_BITS];
+    one(connection, &FIND, values, |row| device(row, Fleet::read_at(row, FLEET_COLUMN)?))
+}
+
+fn show_by_steps(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
+    app_providers::check_app(connection, app)?;
+    let (fleet, key) = app_providers::require(connection, app, id)?;
+    let sql = format!("{} WHERE d.key = $1", *SELECT);
+    one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
+}
+
+fn holders(
+    connection: &Connection,
+    app: AppId,
+    provider: ProviderKind,
+    tokens: &[PushToken],
+) -> Done<Vec<Option<Device>>> {
+    app_providers::check_app(connection, app)?;
+    let Some(fleet) = app_providers::find(connection, app, provider)? else {
+        return Ok(vec![None; tokens.len()]);
+    };
+    let sql = format!("{} WHERE d.key = $1", *SELECT);
+    let held = |token: &PushToken| match tokens::holder(connection, fleet, token)? {
+        Some(key) => one(connection, &sql, [key], |row| device(row, fleet)),
+        None => Ok(None),
+    };
+    tokens.iter().map(held).collect()
+}
+
+fn device(row: &Row<'_>, fleet: Fleet) -> Done<Device> {
+    let tags: Option<String> = row.get(11)?;
+    let tags = split_tags(tags.as_deref()).map(Tag::new).collect::<Result<_, _>>();
+    let registration = DeviceFacts {
+        platform: code(row, 3, Platform::from_code)?,
+        provider: fleet.provider,
+        token: text(row, 8, PushToken::new)?,
+        user: maybe_text(row, 7, ExternalId::new)?,
+        locale: maybe_text(row, 9, Locale::new)?,
+        time_zone: maybe_text(row, 10, TimeZoneName::new)?,
+        tags: tags.map_err(|invalid| damaged(&format!("a kept tag: {invalid}")))?,
+    };
+    let retired = maybe_time(row, 5)?.zip(maybe_code(row, 6, Reason::from_code)?);
+    Ok(Device {
+        id: device_of(row.get(0)?),
+        app: fleet.app,
+        registration,
+        registered_at: time(row, 2)?,
+        token_since: time(row, 1)?,
+        retired: retired.map(|(at, reason)| Retirement { at, reason }),
+        listed: row.get(4)?,
+    })
+}
+
+fn update(
+    connection: &Connection,
+    app: AppId,
+    id: DeviceId,
+    patch: &DevicePatch,
+    now: Timestamp,
+) -> Done<Device> {
+    let (fleet, key) = app_providers::require(connection, app, id)?;
+    if let Some(token) = &patch.token
+        && !move_token(connection, fleet, key, token, now)?
+    {
+        return Err(conflict("another device holds the token"));
+    }
+    if let Some(user) = &patch.user {
+        let user = user.as_ref().map(|user| owners::ensure(connection, app, user, now)).transpose()?;
+        let former = one(connection, "SELECT owner FROM devices WHERE key = $1", [key], |row| row.get(0))?;
+        owners::move_device(connection, key, former.flatten(), user)?;
+        run(connection, "UPDATE devices SET owner = $2 WHERE key = $1", params![key, user])?;
+    }
+    if let Some(locale) = &patch.locale {
+        let locale = locale.as_ref().map(Locale::as_str);
+        run(connection, "UPDATE devices SET locale = $2 WHERE key = $1", params![key, locale])?;
+    }
+    if let Some(zone) = &patch.time_zone {
+        let zone = zone.as_ref().map(TimeZoneName::as_str);
+        run(connection, "UPDATE devices SET time_zone = $2 WHERE key = $1", params![key, zone])?;
+    }
+    if let Some(tags) = &patch.tags {
+        let former = one(connection, "SELECT tags FROM devices WHERE key = $1", [key], |row| row.get(0))?;
+        let (former, tags): (Option<String>, _) = (former.flatten(), join_tags(tags));
+        change_tags(connection, app, key, former.as_deref(), tags.as_deref())?;
+        run(connection, "UPDATE devices SET tags = $2 WHERE key = $1", params![key, tags])?;
+    }
+    show(connection, app, id)
+}

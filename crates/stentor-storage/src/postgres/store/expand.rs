@@ -1,0 +1,80 @@
+//! Producers: the audience is read beside the writing, and kept if nothing moved meanwhile.
+
+use std::sync::Arc;
+
+use stentor_core::id::DeviceId;
+use stentor_core::ledger::{self, LedgerCache, NextStep, next_step};
+use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
+use stentor_core::target::Target;
+
+use super::PostgresStore;
+use super::audience;
+use super::producers::{self, ProducerPosition};
+use super::rows::LedgerConnection;
+use super::stretch::FleetStretch;
+use crate::postgres::engine::Connection;
+use crate::postgres::fault::Done;
+
+/// What looking at the store came to.
+enum FoundAudience {
+    /// There is nothing to look for, now or any more.
+    Nothing(NextStep),
+    Found(ProducerPosition, Vec<DeviceId>),
+}
+
+impl PostgresStore {
+    /// Expands one step. When the producer moved or its campaign changed between reading and writing, it looks again.
+    pub(super) async fn expand_step(
+        &self,
+        task: ProducerTask,
+        how: Expansion,
+    ) -> Result<Expanded, StoreError> {
+        let Some(message) = self.cached_message(task.message).await? else {
+            return Ok(Expanded::nothing(NextStep::End));
+        };
+        loop {
+            let target = Arc::clone(&message);
+            let look = self.read_long(move |connection| look(connection, task, &target.spec.target, how));
+            let (at, devices) = match look.await? {
+                FoundAudience::Nothing(step) => return Ok(Expanded::nothing(step)),
+                FoundAudience::Found(at, devices) => (at, devices),
+            };
+            let kept = self.write(move |connection| keep(connection, task, at, &devices, how));
+            if let Some(expanded) = kept.await? {
+                return Ok(expanded);
+            }
+        }
+    }
+}
+
+/// Looks for the next devices of a producer.
+fn look(connection: &Connection, task: ProducerTask, target: &Target, how: Expansion) -> Done<FoundAudience> {
+    let at = producers::find(connection, task)?;
+    let step = next_step(at.map(|at| at.state));
+    let Some(at) = at.filter(|_| step == NextStep::Look) else { return Ok(FoundAudience::Nothing(step)) };
+    let (mut found, mut next) = (Vec::new(), Some(at.cursor));
+    while let Some(after) = next.filter(|_| found.len() < how.max_devices()) {
+        let max = how.max_devices() - found.len();
+        let stretch = FleetStretch { fleet: at.fleet, after, as_of: at.as_of, max };
+        next = audience::wide(connection, target, stretch, &mut found)?;
+    }
+    Ok(FoundAudience::Found(at, found))
+}
+
+fn keep(
+    connection: &Connection,
+    task: ProducerTask,
+    at: ProducerPosition,
+    devices: &[DeviceId],
+    how: Expansion,
+) -> Done<Option<Expanded>> {
+    if producers::find(connection, task)? != Some(at) {
+        return Ok(None);
+    }
+    let mut rows = LedgerConnection::new(connection);
+    rows.note(at.fleet);
+    let mut ledger = LedgerCache::new(&mut rows);
+    let expanded = ledger::expand(&mut ledger, task.message.into(), at.lane(), devices, how)?;
+    ledger.close(how.now)?;
+    Ok(Some(expanded))
+}

@@ -1,0 +1,128 @@
+use crate::postgres::engine::{Connection, Row, params};
+use async_trait::async_trait;
+use stentor_core::group::{Group, Member};
+use stentor_core::id::AppId;
+use stentor_core::name::GroupName;
+use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::time::Timestamp;
+
+use super::leftovers::{Remains, RemainsKind};
+use super::{PostgresStore, app_providers, members};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::{Done, missing};
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::query::{one, run};
+use crate::postgres::row::{int, number, text, time};
+
+#[async_trait]
+impl GroupStore for PostgresStore {
+    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
+        let group = group.clone();
+        self.write_registry(move |connection| {
+            app_providers::check_app(connection, app)?;
+            let sql =
+                "INSERT INTO groups (app, name, created_at, member_count) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING";
+            run(connection, sql, params![int(app.raw()), group.as_str(), now.as_millis()])?;
+            show(connection, app, &group)
+        })
+        .await
+    }
+
+    async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError> {
+        let group = group.clone();
+        self.read(move |connection| show(connection, app, &group)).await
+    }
+
+    async fn groups(
+        &self,
+        app: AppId,
+        after: Option<&GroupName>,
+        count: usize,
+    ) -> Result<Vec<Group>, StoreError> {
+        let after = after.map_or(String::new(), |name| name.as_str().to_owned());
+        self.read(move |connection| {
+            let sql = "SELECT name, created_at, member_count FROM groups
+                WHERE app = $1 AND name > $2 ORDER BY name";
+            let rows = (sql, params![int(app.raw()), after.as_str()]);
+            Ok(readable(connection, "groups", rows, count, |row| read(row, app))?.0)
+        })
+        .await
+    }
+
+    async fn members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        after: Option<&Member>,
+        count: usize,
+    ) -> Result<Vec<Member>, StoreError> {
+        let (group, after) = (group.clone(), after.cloned());
+        self.read(move |connection| {
+            let no = find(connection, app, &group)?;
+            members::list(connection, no, after.as_ref(), count)
+        })
+        .await
+    }
+
+    async fn add_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+        max_count: Option<usize>,
+        now: Timestamp,
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (group, members) = (group.clone(), members.to_vec());
+        let change = self.write_registry(move |connection| {
+            let no = find(connection, app, &group)?;
+            let change = members::add_all(connection, app, no, &members, now)?;
+            if let Some(max_count) = max_count.filter(|_| change.changed > 0) {
+                members::check_room(connection, no, max_count)?;
+            }
+            Ok(change)
+        });
+        change.await
+    }
+
+    async fn remove_members(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        members: &[Member],
+    ) -> Result<SubscriptionChange, StoreError> {
+        let (group, members) = (group.clone(), members.to_vec());
+        let change = self.write_registry(move |connection| {
+            let no = find(connection, app, &group)?;
+            members::remove_all(connection, app, no, &members)
+        });
+        change.await
+    }
+
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
+        let group = group.clone();
+        self.write_registry(move |connection| {
+            let no = find(connection, app, &group)?;
+            run(connection, "DELETE FROM groups WHERE no = $1", [no])?;
+            Remains::of(RemainsKind::Group, no).begin(connection, &WorkPortion::begin(connection))
+        })
+        .await
+    }
+}
+
+/// Finds a group's number or says that there is none.
+pub(super) fn find(connection: &Connection, app: AppId, group: &GroupName) -> Done<i64> {
+    let sql = "SELECT no FROM groups WHERE app = $1 AND name = $2";
+    let no = one(connection, sql, params![int(app.raw()), group.as_str()], |row| row.get(0))?;
+    no.ok_or(missing("group"))
+}
+
+fn show(connection: &Connection, app: AppId, group: &GroupName) -> Done<Group> {
+    let sql = "SELECT name, created_at, member_count FROM groups WHERE app = $1 AND name = $2";
+    let key = params![int(app.raw()), group.as_str()];
+    one(connection, sql, key, |row| read(row, app))?.ok_or(missing("group"))
+}
+
+fn read(row: &Row<'_>, app: AppId) -> Done<Group> {
+    let (name, created_at) = (text(row, 0, GroupName::new)?, time(row, 1)?);
+    Ok(Group { app, name, created_at, member_count: number(row, 2)? })
+}

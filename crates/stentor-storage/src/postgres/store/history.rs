@@ -1,0 +1,110 @@
+//! What became of a device's deliveries, attempt by attempt.
+
+use std::collections::BTreeSet;
+
+use crate::postgres::engine::{Connection, Row, params};
+use stentor_core::chunk::ChunkState;
+use stentor_core::delivery::{DeliveryState, Record, decode_records};
+use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::{AttemptRecord, Page};
+
+use super::app_providers::{self, Fleet};
+use super::chunks::{self, LEVELS};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::row::{code, int, maybe_time, number, time};
+
+/// Lists the attempts of one message at a device, in order.
+pub(super) fn of_message(
+    connection: &Connection,
+    fleets: &[Fleet],
+    message: MessageId,
+    device: DeviceId,
+) -> Done<Vec<AttemptRecord>> {
+    let mut attempts = Vec::new();
+    for fleet in fleets {
+        let sql =
+            "SELECT id, attempt, created_at, due_at, changed_at, state, ambiguous, count, devices, records
+            FROM chunks WHERE message = $1 AND fleet = $2 AND first <= $3 AND last >= $3 ORDER BY id";
+        let values = params![int(message.raw()), int(fleet.no), int(device.raw())];
+        let read = |row: &Row<'_>| attempt(row, *fleet, message, device);
+        let (found, _) = readable(connection, "chunks", (sql, values), usize::MAX, read)?;
+        attempts.extend(found.into_iter().flatten());
+    }
+    attempts.sort_by_key(|attempt: &AttemptRecord| attempt.chunk);
+    Ok(attempts)
+}
+
+/// Lists a device's attempts over the newest messages below the page's cursor; the limit counts messages.
+pub(super) fn of_device(
+    connection: &Connection,
+    app: AppId,
+    device: DeviceId,
+    page: Page,
+) -> Done<Vec<AttemptRecord>> {
+    let below = if page.after == 0 { i64::MAX } else { int(page.after) };
+    let fleets = app_providers::of_app(connection, app)?;
+    let mut messages = BTreeSet::new();
+    for fleet in &fleets {
+        messages.extend(expanded_to(connection, *fleet, device, below)?);
+    }
+    let mut attempts = Vec::new();
+    let mut shown = 0;
+    for message in messages.into_iter().rev() {
+        if shown == page.limit {
+            break;
+        }
+        let found = of_message(connection, &fleets, message, device)?;
+        shown += usize::from(!found.is_empty());
+        attempts.extend(found);
+    }
+    Ok(attempts)
+}
+
+/// Finds messages with a chunk whose span holds the device, level by level.
+fn expanded_to(connection: &Connection, fleet: Fleet, device: DeviceId, below: i64) -> Done<Vec<MessageId>> {
+    let sql = "SELECT message FROM chunks WHERE parent IS NULL AND fleet = $1 AND level = $2
+        AND last BETWEEN $3 AND $4 AND message < $5 AND first <= $3 ORDER BY message";
+    let id = int(device.raw());
+    let mut messages = Vec::new();
+    for level in 0..LEVELS {
+        let farthest = id.saturating_add((1 << level) - 1);
+        let values = params![int(fleet.no), level, id, farthest, below];
+        let read = |row: &Row<'_>| Ok(MessageId::from_raw(number(row, 0)?));
+        messages.extend(readable(connection, "chunks", (sql, values), usize::MAX, read)?.0);
+    }
+    Ok(messages)
+}
+
+fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) -> Done<Option<AttemptRecord>> {
+    let devices = match chunks::decode(row, 8) {
+        // Who was in a chunk that was quarantined cannot be told.
+        Err(_) if state(row)? == ChunkState::Quarantined => return Ok(None),
+        other => other?,
+    };
+    let Ok(position) = devices.binary_search(&device) else { return Ok(None) };
+    Ok(Some(AttemptRecord {
+        message,
+        provider: fleet.provider,
+        chunk: ChunkId::from_raw(number(row, 0)?),
+        attempt: row.get(1)?,
+        created_at: time(row, 2)?,
+        at: maybe_time(row, 4)?.unwrap_or(time(row, 3)?),
+        record: record(row, position, devices.len())?,
+    }))
+}
+
+fn state(row: &Row<'_>) -> Done<ChunkState> {
+    code(row, 5, ChunkState::from_code)
+}
+
+fn record(row: &Row<'_>, position: usize, count: usize) -> Done<Record> {
+    let Some(bytes) = row.maybe_bytes(9)? else {
+        let state =
+            if state(row)? == ChunkState::Leased { DeliveryState::Sending } else { DeliveryState::Queued };
+        return Ok(Record::new(state, Reason::None, row.get(6)?));
+    };
+    let records = decode_records(bytes, count).ok_or_else(|| damaged("records that cannot be read"))?;
+    records.get(position).copied().ok_or_else(|| damaged("a chunk that miscounts its records"))
+}

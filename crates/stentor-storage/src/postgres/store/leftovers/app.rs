@@ -1,0 +1,96 @@
+//! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
+
+use stentor_core::id::{AppId, CampaignId, DeviceId};
+
+use super::{AT_ONCE_MAX_COUNT, delete, group, person, topic};
+use crate::postgres::engine::{Connection, params};
+use crate::postgres::fault::Done;
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::query::{all, limit, one, run};
+use crate::postgres::store::app_providers::{self, Fleet};
+use crate::postgres::store::maintenance;
+
+/// LedgerConnection that a campaign loses at once.
+const OF_CAMPAIGN_MAX_COUNT: usize = 64;
+
+type Work = fn(&Connection, i64, &WorkPortion<'_>) -> Done<bool>;
+
+/// Removes what hangs on a removed app's number; what would still begin by itself goes first, fleets last: by them its devices
+/// are found.
+pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+    let each: [(&str, Work, &str); 5] = [
+        ("SELECT id FROM schedules WHERE app = $1 LIMIT 1", schedule, "DELETE FROM schedules WHERE id = $1"),
+        ("SELECT id FROM campaigns WHERE app = $1 LIMIT 1", campaign, "DELETE FROM campaigns WHERE id = $1"),
+        ("SELECT no FROM topics WHERE app = $1 LIMIT 1", topic, "DELETE FROM topics WHERE no = $1"),
+        ("SELECT no FROM groups WHERE app = $1 LIMIT 1", group, "DELETE FROM groups WHERE no = $1"),
+        ("SELECT no FROM users WHERE app = $1 LIMIT 1", person, "DELETE FROM users WHERE no = $1"),
+    ];
+    for (next, work, end) in each {
+        while let Some(no) = one(connection, next, [app], |row| row.get::<i64>(0))? {
+            if portion.is_over() || !work(connection, no, portion)? {
+                return Ok(false);
+            }
+            run(connection, end, [no])?;
+        }
+    }
+    let rows = [
+        "DELETE FROM device_tags WHERE (app, tag, key) IN
+            (SELECT app, tag, key FROM device_tags WHERE app = $1 LIMIT $2)",
+        "DELETE FROM replies WHERE (app, key) IN (SELECT app, key FROM replies WHERE app = $1 LIMIT $2)",
+        "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE app = $1 LIMIT $2)",
+        "DELETE FROM accounts WHERE id IN (SELECT id FROM accounts WHERE app = $1 LIMIT $2)",
+    ];
+    for sql in rows {
+        if !delete(connection, sql, app, portion)? {
+            return Ok(false);
+        }
+    }
+    for one in app_providers::of_app(connection, AppId::from_raw(app.unsigned_abs()))? {
+        if !fleet(connection, one, portion)? {
+            return Ok(false);
+        }
+    }
+    run(connection, "DELETE FROM fleets WHERE app = $1", [app])?;
+    Ok(true)
+}
+
+fn schedule(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+    let sql = "DELETE FROM occurrences WHERE (schedule, instant) IN
+        (SELECT schedule, instant FROM occurrences WHERE schedule = $1 LIMIT $2)";
+    delete(connection, sql, no, portion)
+}
+
+/// Forgets a campaign with its chunks.
+fn campaign(connection: &Connection, id: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+    run(connection, "DELETE FROM producers WHERE campaign = $1", [id])?;
+    while !portion.is_over() {
+        let gone =
+            maintenance::forget(connection, CampaignId::from_raw(id.unsigned_abs()), OF_CAMPAIGN_MAX_COUNT)?;
+        if gone < OF_CAMPAIGN_MAX_COUNT {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes the devices of a removed app at a provider.
+fn fleet(connection: &Connection, fleet: Fleet, portion: &WorkPortion<'_>) -> Done<bool> {
+    let (first, last) = (fleet.bound(DeviceId::from_raw(0)), fleet.bound(DeviceId::from_raw(u64::MAX)));
+    let next = "SELECT key FROM devices WHERE key BETWEEN $1 AND $2 ORDER BY key LIMIT $3";
+    while !portion.is_over() {
+        let some = [first, last, limit(AT_ONCE_MAX_COUNT)];
+        let keys: Vec<i64> = all(connection, next, some, |row| row.get(0))?;
+        let is_last = keys.len() < AT_ONCE_MAX_COUNT;
+        for sql in [
+            "DELETE FROM subscriptions WHERE key = ANY($1)",
+            "DELETE FROM group_devices WHERE key = ANY($1)",
+            "DELETE FROM devices WHERE key = ANY($1)",
+        ] {
+            run(connection, sql, params![keys.clone()])?;
+        }
+        if is_last {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

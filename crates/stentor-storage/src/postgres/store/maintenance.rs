@@ -1,0 +1,56 @@
+//! What is old: forgotten, a few rows at a time.
+
+use crate::postgres::engine::{Connection, params};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::CampaignId;
+use stentor_core::time::Timestamp;
+
+use super::campaigns::raw_id;
+use super::sequences;
+use crate::postgres::fault::Done;
+use crate::postgres::query::{all, limit, run};
+use crate::postgres::row::int;
+
+/// Forgets old campaigns and replies, at most so many rows.
+pub(super) fn prune(
+    connection: &Connection,
+    ended_before: Timestamp,
+    replies_before: Timestamp,
+    count: usize,
+) -> Done<u64> {
+    let mut left = count;
+    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired.
+    let sql = "SELECT id FROM campaigns k WHERE ended_at < $1 AND (expires_at < $1 OR NOT EXISTS
+        (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = $3 AND accepted > delivered))
+        ORDER BY ended_at LIMIT $2";
+    let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];
+    let old = all(connection, sql, values, raw_id)?;
+    for campaign in old {
+        if left == 0 {
+            break;
+        }
+        left -= forget(connection, campaign, left)?;
+    }
+    let sql = "DELETE FROM replies WHERE (app, key) IN
+        (SELECT app, key FROM replies WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
+    left -= run(connection, sql, [replies_before.as_millis(), limit(left)])?;
+    Ok((count - left) as u64)
+}
+
+/// Removes a campaign's chunks, and when none is left the rest of it; returns how many rows, at most so many.
+pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
+    let id = int(campaign.raw());
+    let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = $1 LIMIT $2)";
+    let gone = run(connection, sql, [id, limit(count)])?;
+    if gone == count {
+        return Ok(gone);
+    }
+    sequences::advance(connection, "id", campaign.raw())?;
+    run(connection, "DELETE FROM reasons WHERE campaign = $1", [id])?;
+    run(connection, "DELETE FROM ledgers WHERE campaign = $1", [id])?;
+    let sql = "DELETE FROM occurrences WHERE (schedule, instant) = (SELECT schedule, instant FROM messages WHERE id = $1)";
+    run(connection, sql, [id])?;
+    run(connection, "DELETE FROM messages WHERE id = $1", [id])?;
+    run(connection, "DELETE FROM campaigns WHERE id = $1", [id])?;
+    Ok(gone + 1)
+}

@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use crate::postgres::engine::Connection;
+use async_trait::async_trait;
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
+use stentor_core::chunk::Ticket;
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
+use stentor_core::ledger;
+use stentor_core::message::Message;
+use stentor_core::name::IdempotencyKey;
+use stentor_core::ports::store::{
+    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
+};
+use stentor_core::target::Target;
+use stentor_core::time::Timestamp;
+
+use super::app_providers::Fleet;
+use super::rows::LedgerConnection;
+use super::{
+    PostgresStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows,
+};
+
+/// Tickets that are read at once.
+const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
+
+#[async_trait]
+impl MessageStore for PostgresStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
+        let count = messages.len();
+        match self.write_rows(move |connection| accept::accept(connection, &messages)).await {
+            Ok(replies) => replies,
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    async fn replay(
+        &self,
+        app: AppId,
+        key: &IdempotencyKey,
+        request_hash: &[u8; 32],
+    ) -> Result<Option<Idempotent<()>>, StoreError> {
+        let (key, hash) = (key.clone(), *request_hash);
+        self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
+    }
+
+    async fn keep_reply(
+        &self,
+        app: AppId,
+        reply: &IdempotentReply,
+        now: Timestamp,
+    ) -> Result<Idempotent<()>, StoreError> {
+        let reply = reply.clone();
+        self.write_rows(move |connection| accept::keep_alone(connection, app, &reply, now)).await
+    }
+
+    async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
+        let message = self.read(move |connection| message_rows::load(connection, id)).await?;
+        message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
+    }
+
+    async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
+        self.read(move |connection| campaigns::list(connection, app, page.after, page.limit)).await
+    }
+
+    async fn broken_campaigns(&self, app: AppId, page: Page) -> Result<Vec<CampaignId>, StoreError> {
+        self.read(move |connection| campaigns::broken(connection, app, page.after, page.limit)).await
+    }
+
+    async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
+        self.read(move |connection| {
+            let campaign = campaigns::require(connection, app, id)?;
+            Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
+        })
+        .await
+    }
+
+    async fn delivery(
+        &self,
+        app: AppId,
+        message: MessageId,
+        device: DeviceId,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.read(move |connection| {
+            campaigns::require(connection, app, message.into())?;
+            let fleets = app_providers::of_app(connection, app)?;
+            history::of_message(connection, &fleets, message, device)
+        })
+        .await
+    }
+
+    async fn history(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        page: Page,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.read_long(move |connection| history::of_device(connection, app, device, page)).await
+    }
+
+    async fn count_audience(&self, app: AppId, target: &Target) -> Result<Vec<AudienceCount>, StoreError> {
+        let target = Arc::new(target.clone());
+        let given = Arc::clone(&target);
+        if !audience::is_walked(&target) {
+            return self.read(move |connection| audience::count(connection, app, &given)).await;
+        }
+        let mut counts = Vec::new();
+        for fleet in self.read(move |connection| audience::begin_count(connection, app, &given)).await? {
+            audience::push(&mut counts, fleet.provider, self.count_in(&target, fleet).await?);
+        }
+        Ok(counts)
+    }
+}
+
+impl PostgresStore {
+    /// Does what an owner's word to a campaign leaves to be done after its transaction; returns the campaign as it is then, and
+    /// the tickets of what may be sent again.
+    pub(super) async fn after_act(
+        &self,
+        campaign: Campaign,
+        action: CampaignAction,
+        now: Timestamp,
+    ) -> Result<(Campaign, Vec<Ticket>), StoreError> {
+        match action {
+            CampaignAction::Cancel => Ok((self.wind_up(campaign, now).await?, Vec::new())),
+            CampaignAction::Resume if campaign.state == CampaignState::Running => {
+                let tickets = self.tickets(campaign.id).await?;
+                Ok((campaign, tickets))
+            }
+            CampaignAction::Resume | CampaignAction::Pause => Ok((campaign, Vec::new())),
+        }
+    }
+
+    /// Ends the rest of what is queued of a canceled campaign, a part in each transaction; returns the campaign as it is then.
+    /// What cannot be done now is done later.
+    async fn wind_up(&self, campaign: Campaign, now: Timestamp) -> Result<Campaign, StoreError> {
+        let (app, id) = (campaign.app, campaign.id);
+        if campaign.ended_at.is_some() {
+            return Ok(campaign);
+        }
+        let wind_up =
+            move |connection: &Connection| ledger::wind_up(&mut LedgerConnection::new(connection), id, now);
+        while let Ok(true) = self.write(wind_up).await {}
+        self.read(move |connection| campaigns::require(connection, app, id)).await
+    }
+
+    /// Lists the tickets of what is queued of a campaign, page by page.
+    async fn tickets(&self, id: CampaignId) -> Result<Vec<Ticket>, StoreError> {
+        let mut tickets: Vec<Ticket> = Vec::new();
+        loop {
+            let after = tickets.last().map_or(ChunkId::from_raw(0), |last| last.chunk);
+            let page = move |connection: &Connection| {
+                chunks::tickets(connection, id, after, TICKETS_AT_ONCE_MAX_COUNT)
+            };
+            let page = self.read_long(page).await?;
+            let is_last = page.len() < TICKETS_AT_ONCE_MAX_COUNT;
+            tickets.extend(page);
+            if is_last {
+                return Ok(tickets);
+            }
+        }
+    }
+
+    /// Counts an audience in one fleet, a stretch at a time: whoever else reads goes in between.
+    async fn count_in(&self, target: &Arc<Target>, fleet: Fleet) -> Result<u64, StoreError> {
+        let (mut count, mut next) = (0, Some(DeviceId::from_raw(0)));
+        while let Some(after) = next {
+            let target = Arc::clone(target);
+            let some =
+                self.read_long(move |connection| audience::count_some(connection, &target, (fleet, after)));
+            let found = some.await?;
+            count += found.0;
+            next = found.1;
+        }
+        Ok(count)
+    }
+
+    /// Returns a message from memory, or reads it.
+    pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
+        let cache = Arc::clone(&self.inner.messages);
+        self.read(move |connection| cache.get(connection, id)).await
+    }
+}

@@ -1,0 +1,66 @@
+//! Tokens that devices were offered and have not used yet: until then the former ones are theirs, and lead to them afterwards.
+
+use stentor_core::device::{ProviderKind, PushToken};
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, Fleet};
+use super::devices::move_token;
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::{Done, missing};
+use crate::postgres::query::{exists, one, run};
+use crate::postgres::row::{int, number};
+
+/// Keeps the only token that a device is offered.
+pub(super) fn offer(
+    connection: &Connection,
+    (app, device): (AppId, DeviceId),
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<()> {
+    let (_, key) = app_providers::require(connection, app, device)?;
+    let former = one(connection, "SELECT token FROM devices WHERE key = $1", [key], |row| row.get(0))?;
+    let former: String = former.ok_or(missing("device"))?;
+    let (app, device) = (int(app.raw()), int(device.raw()));
+    let sql = "DELETE FROM offered_tokens WHERE device = $1 OR (app = $2 AND token = $3)";
+    run(connection, sql, params![device, app, token.expose()])?;
+    let sql =
+        "INSERT INTO offered_tokens (device, app, offered_at, token, former) VALUES ($1, $2, $3, $4, $5)";
+    run(connection, sql, params![device, app, now.as_millis(), token.expose(), former]).map(drop)
+}
+
+/// Makes an offered token the device's; returns which device, unless it is no offer any more.
+pub(super) fn take(
+    connection: &Connection,
+    app: AppId,
+    token: &PushToken,
+    now: Timestamp,
+) -> Done<Option<DeviceId>> {
+    let sql = "DELETE FROM offered_tokens WHERE app = $1 AND token = $2 RETURNING device, former";
+    let read = |row: &Row<'_>| Ok((DeviceId::from_raw(number(row, 0)?), row.get::<String>(1)?));
+    let offer = one(connection, sql, params![int(app.raw()), token.expose()], read)?;
+    let Some((device, former)) = offer else { return Ok(None) };
+    let Some((fleet, key)) = app_providers::locate(connection, app, device)? else { return Ok(None) };
+    let sql = "SELECT token FROM devices WHERE key = $1 AND retired_at IS NULL";
+    let present: Option<String> = one(connection, sql, [key], |row| row.get(0))?;
+    if present.as_ref() != Some(&former) || !move_token(connection, fleet, key, token, now)? {
+        return Ok(None);
+    }
+    let sql = "INSERT INTO replaced_tokens (app, token, device, replaced_at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (app, token) DO UPDATE SET device = excluded.device, replaced_at = excluded.replaced_at";
+    run(connection, sql, params![int(app.raw()), former, int(device.raw()), now.as_millis()])?;
+    Ok(Some(device))
+}
+
+/// Finds the key of the device that once had a token of the gateway; `None` where none did, or it is gone.
+pub(super) fn former_holder(connection: &Connection, fleet: Fleet, token: &PushToken) -> Done<Option<i64>> {
+    // Other push services say themselves what became of a token.
+    if fleet.provider != ProviderKind::Gateway {
+        return Ok(None);
+    }
+    let sql = "SELECT device FROM replaced_tokens WHERE app = $1 AND token = $2";
+    let values = params![int(fleet.app.raw()), token.expose()];
+    let device = one(connection, sql, values, |row| Ok(DeviceId::from_raw(number(row, 0)?)))?;
+    let Some(key) = device.and_then(|device| fleet.key(device)) else { return Ok(None) };
+    Ok(exists(connection, "SELECT 1 FROM devices WHERE key = $1", [key])?.then_some(key))
+}

@@ -1,0 +1,238 @@
+use std::sync::Arc;
+
+use crate::postgres::engine::Connection;
+use async_trait::async_trait;
+use stentor_core::chunk::{Ticket, TrafficClass};
+use stentor_core::id::ChunkId;
+use stentor_core::ledger;
+use stentor_core::ports::store::{
+    Expanded, Expansion, Lease, LeaseReply, LeaseTerms, PipelineStore, ProducerTask, Recovery, SettleReply,
+    Started, StoreError, StoreFigures, Swept,
+};
+use stentor_core::settlement::Settlement;
+use stentor_core::time::Timestamp;
+
+use super::chunks::{self, KeptChunk};
+use super::rows::LedgerConnection;
+use super::{
+    PostgresStore, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
+    unlisted,
+};
+use crate::postgres::fault::Done;
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::row::int;
+
+/// Settlements of no more deliveries than this go first: they are single messages', or done at once.
+const SMALL_MAX_DELIVERIES: usize = 64;
+/// Changes of devices that settlements make in one transaction, unless a single one makes more.
+const CHANGES_MAX_COUNT: usize = 2_048;
+/// Leases that one transaction prolongs.
+const EXTENDED_MAX_COUNT: usize = 2_000;
+/// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
+const SWEPT_MAX_COUNT: usize = 256;
+
+#[async_trait]
+impl PipelineStore for PostgresStore {
+    async fn start_due(
+        &self,
+        limit: usize,
+        chunk_max_devices: usize,
+        now: Timestamp,
+    ) -> Result<Started, StoreError> {
+        // Callers and single devices wait for it.
+        self.write_first(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
+    }
+
+    async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
+        self.read_long(producers::running).await
+    }
+
+    async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
+        self.expand_step(task, how).await
+    }
+
+    async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
+        let (chunks, known) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
+        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, terms);
+        if terms.class == TrafficClass::Urgent {
+            self.write_first(work).await
+        } else {
+            self.write(work).await
+        }
+    }
+
+    async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
+        let mut all = Ok(());
+        for some in leases.chunks(EXTENDED_MAX_COUNT) {
+            let some = some.to_vec();
+            all = all.and(self.write(move |connection| lease::extend(connection, &some, terms)).await);
+        }
+        all
+    }
+
+    async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError> {
+        let leases = leases.to_vec();
+        self.write(move |connection| lease::release(connection, &leases, due_at)).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
+        let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
+        if deliveries <= SMALL_MAX_DELIVERIES {
+            return self.write_first(move |connection| lease::settle(connection, &settlements)).await;
+        }
+        let mut replies = Vec::with_capacity(settlements.len());
+        for some in together(settlements) {
+            replies.extend(self.write(move |connection| lease::settle(connection, &some)).await?);
+        }
+        Ok(replies)
+    }
+
+    async fn quarantine(
+        &self,
+        chunk: ChunkId,
+        epoch: Option<u32>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let quarantine = move |connection: &Connection| {
+            let is_open = chunks::is_open(connection, chunk, epoch)?;
+            if is_open {
+                ledger::take_away(&mut LedgerConnection::new(connection), chunk, now)?;
+            }
+            Ok(is_open)
+        };
+        self.write(quarantine).await
+    }
+
+    async fn try_to_write(&self) -> Result<(), StoreError> {
+        self.prove_writing().await
+    }
+
+    async fn figures(&self) -> Result<StoreFigures, StoreError> {
+        let damaged_rows = self.inner.damage.count();
+        let quarantined_chunks = self.read(chunks::count_quarantined).await?;
+        // Its log is the server's to look after.
+        Ok(StoreFigures { quarantined_chunks, damaged_rows, log_bytes: 0 })
+    }
+
+    async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let waits = |connection: &Connection| {
+            Ok(leftovers::are_some(connection)?
+                || campaigns::canceled(connection)?.is_some()
+                || campaigns::stopped(connection)?.is_some())
+        };
+        if !self.read(waits).await? {
+            return Ok(false);
+        }
+        self.write(move |connection| continue_work(connection, now)).await
+    }
+
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+        self.write(move |connection| {
+            sequences::advance(connection, "id", instance)?;
+            ledger::recover(&mut LedgerConnection::new(connection), instance, now)
+        })
+        .await
+    }
+
+    async fn keeps(&self) -> Result<(), StoreError> {
+        self.prove_writing().await
+    }
+
+    async fn broken(&self) -> String {
+        // A server that is lost may come back: nothing here is lost with it.
+        std::future::pending().await
+    }
+
+    async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
+        let found = self.read_long(move |connection| chunks::queued_after(connection, after, limit));
+        let (queued, broken) = found.await?;
+        if !broken.is_empty() {
+            let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
+            let aside = self.write(move |connection| {
+                let mut rows = LedgerConnection::new(connection);
+                broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
+            });
+            if let Err(error) = aside.await {
+                tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
+            }
+        }
+        Ok(queued.iter().map(KeptChunk::ticket).collect())
+    }
+
+    async fn give_up_producer(&self, task: ProducerTask, now: Timestamp) -> Result<(), StoreError> {
+        let id = task.message.into();
+        self.write(move |connection| {
+            ledger::give_up_producer(&mut LedgerConnection::new(connection), id, task.provider, now)
+        })
+        .await
+    }
+
+    async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
+        let chunks = chunks.to_vec();
+        self.read(move |connection| chunks::waiting(connection, &chunks)).await
+    }
+
+    async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
+        let limit = limit.min(SWEPT_MAX_COUNT);
+        self.write(move |connection| {
+            receipt_rows::forget_expired(connection, now, limit)?;
+            ledger::sweep(&mut LedgerConnection::new(connection), limit, now)
+        })
+        .await
+    }
+
+    async fn prune(
+        &self,
+        ended_before: Timestamp,
+        replies_before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        let limit = limit.min(SWEPT_MAX_COUNT);
+        self.write(move |connection| maintenance::prune(connection, ended_before, replies_before, limit))
+            .await
+    }
+
+    async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
+        let look = move |connection: &Connection| unlisted::old(connection, before, int(after));
+        let (old, next) = self.read_long(look).await?;
+        let next = next.map(i64::unsigned_abs);
+        if old.is_empty() {
+            return Ok((0, next));
+        }
+        let gone = self.write(move |connection| unlisted::forget(connection, &old)).await?;
+        Ok((gone, next))
+    }
+}
+
+/// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
+fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
+    let mut rows = LedgerConnection::new(connection);
+    if let Some(id) = campaigns::canceled(connection)?
+        && ledger::end_or_quarantine(&mut rows, (id, None), now)?
+    {
+        return Ok(true);
+    }
+    if let Some((id, provider, reason)) = campaigns::stopped(connection)?
+        && ledger::end_or_quarantine(&mut rows, (id, Some((provider, reason))), now)?
+    {
+        return Ok(true);
+    }
+    leftovers::go_on(connection, &WorkPortion::begin(connection))
+}
+
+/// Puts settlements together whose changes of devices fit one transaction.
+fn together(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
+    let (mut groups, mut changes) = (vec![Vec::new()], 0);
+    for settlement in settlements {
+        let own = settlement.tokens.len();
+        if changes > 0 && changes + own > CHANGES_MAX_COUNT {
+            groups.push(Vec::new());
+            changes = 0;
+        }
+        changes += own;
+        if let Some(group) = groups.last_mut() {
+            group.push(settlement);
+        }
+    }
+    groups
+}

@@ -1,0 +1,41 @@
+//! What chunks say of receipts: records that are rewritten, and whether more are awaited.
+
+use crate::postgres::engine::{Connection, Row, params};
+use stentor_core::delivery::{Record, decode_records, encode_records};
+use stentor_core::id::ChunkId;
+use stentor_core::time::Timestamp;
+
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::query::{limit, one, run};
+use crate::postgres::row::int;
+
+/// Reads what became of the devices of a settled chunk.
+pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {
+    let sql = "SELECT records FROM chunks WHERE id = $1";
+    let found = one(connection, sql, [int(id.raw())], |row| decode(row, 0, count))?;
+    found.ok_or_else(|| damaged("a chunk is missing"))
+}
+
+pub(super) fn decode(row: &Row<'_>, at: usize, count: usize) -> Done<Vec<Record>> {
+    decode_records(row.bytes(at)?, count).ok_or_else(|| damaged("records that cannot be read"))
+}
+
+/// Rewrites what became of the devices of a settled chunk.
+pub(super) fn write_records(connection: &Connection, id: ChunkId, records: &[Record]) -> Done<()> {
+    let sql = "UPDATE chunks SET records = $2 WHERE id = $1";
+    run(connection, sql, params![int(id.raw()), encode_records(records)]).map(drop)
+}
+
+/// Notes whether a settled chunk awaits receipts, until its message expires.
+pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -> Done<()> {
+    let sql = "UPDATE chunks SET receipts_until =
+        CASE WHEN $2::boolean THEN (SELECT expires_at FROM campaigns WHERE id = chunks.message) END WHERE id = $1";
+    run(connection, sql, params![int(id.raw()), awaits]).map(drop)
+}
+
+/// Forgets that chunks await receipts whose messages have expired, at most so many.
+pub(super) fn forget_expired(connection: &Connection, now: Timestamp, count: usize) -> Done<()> {
+    let sql = "UPDATE chunks SET receipts_until = NULL WHERE id IN
+        (SELECT id FROM chunks WHERE receipts_until <= $1 ORDER BY receipts_until LIMIT $2)";
+    run(connection, sql, [now.as_millis(), limit(count)]).map(drop)
+}

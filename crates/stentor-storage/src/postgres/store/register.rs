@@ -1,0 +1,122 @@
+//! Registering devices in bulk.
+//!
+//! Ids are given in the order of the caller; a repeat writes nothing but `token_since`.
+
+use std::time::Duration;
+
+use crate::postgres::engine::{Connection, Value};
+use stentor_core::device::Registration;
+use stentor_core::id::AppId;
+use stentor_core::ports::store::Registered;
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, device_of};
+use super::registrar::{BatchRegistrar, TokenHolder};
+use super::tokens;
+use crate::postgres::fault::Done;
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::query::run;
+
+/// LedgerConnection for people, tags and topics that one transaction writes.
+const ROWS_MAX_COUNT: u64 = 16_384;
+/// A transaction takes no more registrations once it took so long. A whole batch of plain ones takes less on most machines,
+/// and whoever else wants to write waits no longer than 100 ms.
+const TIME: Duration = Duration::from_millis(80);
+
+/// Registrations with all that can be prepared outside the transaction.
+pub(super) struct RegistrationList {
+    pub(super) app: AppId,
+    pub(super) given: Vec<Registration>,
+    pub(super) hashes: Vec<i64>,
+    /// Positions in order of hash; equal tokens keep the caller's order.
+    pub(super) by_hash: Vec<usize>,
+    pub(super) now: Timestamp,
+}
+
+impl RegistrationList {
+    /// Hashes and sorts.
+    pub(super) fn new(app: AppId, registrations: &[Registration], now: Timestamp) -> Self {
+        let hash = |one: &Registration| tokens::hash(app, one.provider, &one.token);
+        let hashes: Vec<i64> = registrations.iter().map(hash).collect();
+        let mut by_hash: Vec<usize> = (0..registrations.len()).collect();
+        by_hash.sort_by_key(|at| hashes[*at]);
+        Self { app, given: registrations.to_vec(), hashes, by_hash, now }
+    }
+}
+
+/// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
+pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationList) -> Done<usize> {
+    connection.batch("SAVEPOINT validation")?;
+    let count = some(connection, batch)?.len();
+    connection.batch("ROLLBACK TO validation; RELEASE validation")?;
+    Ok(count)
+}
+
+/// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
+pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Vec<Registered>> {
+    up_to(connection, batch, &WorkPortion::of(connection, ROWS_MAX_COUNT, TIME))
+}
+
+fn up_to(
+    connection: &Connection,
+    batch: &RegistrationList,
+    portion: &WorkPortion<'_>,
+) -> Done<Vec<Registered>> {
+    app_providers::check_app(connection, batch.app)?;
+    let mut registrar = BatchRegistrar::new(connection, batch)?;
+    let found = registrar.look_up()?;
+    let mut registered = Vec::with_capacity(found.len());
+    let mut keys: Vec<i64> = Vec::with_capacity(found.len());
+    for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
+        if portion.is_over() && !keys.is_empty() {
+            break;
+        }
+        let (key, created) = match found {
+            TokenHolder::New => (registrar.insert(at, one)?, true),
+            TokenHolder::Known(kept) => (registrar.renew(*kept, one)?, false),
+            TokenHolder::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
+        };
+        keys.push(key);
+        registered.push(Registered { device: device_of(key), created });
+    }
+    registrar.close()?;
+    Ok(registered)
+}
+
+/// A new device's row.
+pub(super) struct NewDevice<'a> {
+    pub(super) key: i64,
+    pub(super) hash: i64,
+    pub(super) given: &'a Registration,
+    pub(super) user: Option<i64>,
+    pub(super) tags: Option<String>,
+    pub(super) listed: bool,
+    pub(super) now: Timestamp,
+}
+
+/// Writes rows of new devices with one statement, best in order of key.
+pub(super) fn insert(connection: &Connection, rows: &[NewDevice<'_>]) -> Done<()> {
+    let sql = "INSERT INTO devices (key, token_hash, token_since, registered_at, platform, listed, owner, token, locale,
+            time_zone, tags)
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $3::bigint[], $4::smallint[], $5::boolean[],
+            $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])";
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let ints = |read: &dyn Fn(&NewDevice<'_>) -> Option<i64>| Value::Ints(rows.iter().map(read).collect());
+    let texts =
+        |read: &dyn Fn(&NewDevice<'_>) -> Option<String>| Value::Texts(rows.iter().map(read).collect());
+    let values = vec![
+        ints(&|row| Some(row.key)),
+        ints(&|row| Some(row.hash)),
+        ints(&|row| Some(row.now.as_millis())),
+        ints(&|row| Some(row.given.platform.code().into())),
+        Value::Bools(rows.iter().map(|row| row.listed).collect()),
+        ints(&|row| row.user),
+        texts(&|row| Some(row.given.token.expose().to_owned())),
+        texts(&|row| row.given.locale.as_ref().map(|locale| locale.as_str().to_owned())),
+        texts(&|row| row.given.time_zone.as_ref().map(|zone| zone.as_str().to_owned())),
+        texts(&|row| row.tags.clone()),
+    ];
+    run(connection, sql, values).map(drop)
+}

@@ -1,0 +1,287 @@
+//! One batch of registrations on its way into the tables. What is new is gathered and written with a few statements: a turn over
+//! the network costs more than a row.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use stentor_core::device::{ProviderKind, Registration};
+use stentor_core::id::DeviceId;
+use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
+use stentor_core::name::{ExternalId, Locale, TimeZoneName, TopicName};
+
+use super::app_providers::{self, Fleet};
+use super::register::{self, NewDevice, RegistrationList};
+use super::tags::{change_tags, join_tags, split_tags};
+use super::{owners, sequences, tokens, topics};
+use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::query::{one, run};
+
+const KEPT: &str = "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags, d.token_since";
+/// The columns of a token and its hash behind these.
+const TOKEN_COLUMNS: (usize, usize) = (9, 10);
+
+/// What was found out about one registration's token.
+pub(super) enum TokenHolder {
+    /// No device holds it.
+    New,
+    /// A device holds it.
+    Known(Box<KeptDevice>),
+    /// An earlier registration of the batch names it too.
+    Repeats(usize),
+}
+
+/// The columns of a known device that a repeat may change.
+pub(super) struct KeptDevice {
+    key: i64,
+    platform: u8,
+    active: bool,
+    user: Option<i64>,
+    locale: Option<String>,
+    time_zone: Option<String>,
+    tags: Option<String>,
+    token_since: i64,
+}
+
+/// What a batch needs again and again, and what of it is not written yet.
+pub(super) struct BatchRegistrar<'a> {
+    connection: &'a Connection,
+    batch: &'a RegistrationList,
+    new: Vec<NewDevice<'a>>,
+    /// Topics of new devices.
+    subscriptions: Vec<(i64, i64)>,
+    /// Known devices of which only the time is new.
+    touched: Vec<i64>,
+    fleets: HashMap<ProviderKind, Fleet>,
+    users: HashMap<&'a ExternalId, i64>,
+    topics: HashMap<&'a TopicName, i64>,
+    /// How many devices joined each topic.
+    topics_joined: BTreeMap<i64, i64>,
+    joined: HashMap<u64, i64>,
+    last_device: u64,
+}
+
+impl<'a> BatchRegistrar<'a> {
+    /// Prepares all.
+    pub(super) fn new(connection: &'a Connection, batch: &'a RegistrationList) -> Done<Self> {
+        let providers: BTreeSet<ProviderKind> = batch.given.iter().map(|one| one.provider).collect();
+        let users: BTreeSet<&ExternalId> = batch.given.iter().filter_map(|one| one.user.as_ref()).collect();
+        let ensure = |provider| Ok((provider, app_providers::ensure(connection, batch.app, provider)?));
+        Ok(Self {
+            connection,
+            batch,
+            new: Vec::new(),
+            subscriptions: Vec::new(),
+            touched: Vec::new(),
+            fleets: providers.into_iter().map(ensure).collect::<Done<_>>()?,
+            users: owners::ensure_all(connection, batch.app, &users, batch.now)?,
+            topics: HashMap::new(),
+            topics_joined: BTreeMap::new(),
+            joined: HashMap::new(),
+            // Its row is ours until the transaction ends: numbers are seen by others in the order in which they are given.
+            last_device: sequences::take(connection, "device", 0)?,
+        })
+    }
+
+    /// Finds out about every token.
+    pub(super) fn look_up(&self) -> Done<Vec<TokenHolder>> {
+        let batch = self.batch;
+        let mut found = self.repeats();
+        let columns = format!("{KEPT}, d.token, d.token_hash");
+        let kept = tokens::behind(self.connection, &columns, batch.hashes.clone(), |row| {
+            let token: String = row.get(TOKEN_COLUMNS.0)?;
+            Ok((row.get::<i64>(TOKEN_COLUMNS.1)?, token, KeptDevice::read(row)?))
+        })?;
+        for (hash, token, device) in kept {
+            let start = batch.by_hash.partition_point(|at| batch.hashes[*at] < hash);
+            let same = batch.by_hash[start..].iter().take_while(|at| batch.hashes[**at] == hash);
+            let fleet = app_providers::fleet_of(device.key);
+            let mut meant = same.filter(|at| {
+                let one = &batch.given[**at];
+                one.token.expose() == token && self.fleets.get(&one.provider).is_some_and(|of| of.no == fleet)
+            });
+            if let Some(first) = meant.next() {
+                found[*first] = TokenHolder::Known(Box::new(device));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds which registrations name a token that an earlier one of the batch names.
+    fn repeats(&self) -> Vec<TokenHolder> {
+        let batch = self.batch;
+        let mut found: Vec<TokenHolder> = batch.given.iter().map(|_| TokenHolder::New).collect();
+        for same in batch.by_hash.chunk_by(|a, b| batch.hashes[*a] == batch.hashes[*b]) {
+            for (index, at) in same.iter().enumerate() {
+                let one = &batch.given[*at];
+                let earlier = same[..index].iter().find(|earlier| {
+                    let earlier = &batch.given[**earlier];
+                    earlier.provider == one.provider && earlier.token == one.token
+                });
+                if let Some(earlier) = earlier {
+                    found[*at] = TokenHolder::Repeats(*earlier);
+                }
+            }
+        }
+        found
+    }
+
+    /// Makes a new device; returns its key.
+    pub(super) fn insert(&mut self, at: usize, one: &'a Registration) -> Done<i64> {
+        let fleet = self.fleet(one.provider)?;
+        self.last_device += 1;
+        app_providers::check_device_number(self.last_device)?;
+        let key = fleet.bound(DeviceId::from_raw(self.last_device));
+        let (hash, now) = (self.batch.hashes[at], self.batch.now);
+        let (user, tags) = (self.user(one.user.as_ref()), join_tags(&one.tags));
+        self.new.push(NewDevice { key, hash, given: one, user, tags, listed: true, now });
+        *self.joined.entry(fleet.no).or_default() += 1;
+        let names: HashSet<&TopicName> = one.topics.iter().collect();
+        if names.len() > TOPICS_PER_DEVICE_MAX_COUNT {
+            return Err(topics::too_many());
+        }
+        for topic in self.topics(names.into_iter().collect())? {
+            *self.topics_joined.entry(topic).or_default() += 1;
+            self.subscriptions.push((topic, key));
+        }
+        Ok(key)
+    }
+
+    /// Takes over what a repeated registration tells; returns the device's key.
+    pub(super) fn renew(&mut self, kept: KeptDevice, one: &'a Registration) -> Done<i64> {
+        let (key, now) = (kept.key, self.batch.now.as_millis());
+        self.subscribe(key, &one.topics)?;
+        if !kept.active {
+            *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
+        }
+        let user = self.user(one.user.as_ref()).or(kept.user);
+        if !kept.differs(one, user) {
+            if kept.token_since != now {
+                self.touched.push(key);
+            }
+            return Ok(key);
+        }
+        let tags = join_tags(&one.tags).or_else(|| kept.tags.clone());
+        owners::move_device(self.connection, key, kept.user, user)?;
+        change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), tags.as_deref())?;
+        let locale = one.locale.as_ref().map(Locale::as_str).or(kept.locale.as_deref());
+        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str).or(kept.time_zone.as_deref());
+        let sql = "UPDATE devices SET token_since = $2, platform = $3, listed = TRUE, retired_at = NULL,
+            retired_reason = NULL, owner = $4, locale = $5, time_zone = $6, tags = $7 WHERE key = $1";
+        run(self.connection, sql, params![key, now, one.platform.code(), user, locale, zone, tags])?;
+        Ok(key)
+    }
+
+    /// Takes over what a second registration of the same token in one batch tells.
+    pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
+        self.write_new()?;
+        let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = $1");
+        let kept = one(self.connection, &sql, [key], KeptDevice::read)?;
+        self.renew(kept.ok_or_else(|| damaged("a device is missing"))?, given)
+    }
+
+    /// Subscribes a known device to topics, which exist from then on.
+    fn subscribe(&mut self, key: i64, names: &'a [TopicName]) -> Done<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let topics = self.topics(names.iter().collect())?;
+        for topic in topics::add_all(self.connection, topics, key)? {
+            *self.topics_joined.entry(topic).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of topics; those that are not there are made.
+    fn topics(&mut self, names: Vec<&'a TopicName>) -> Done<Vec<i64>> {
+        let unknown: Vec<&TopicName> =
+            names.iter().copied().filter(|name| !self.topics.contains_key(name)).collect();
+        if !unknown.is_empty() {
+            let numbers = topics::ensure_all(self.connection, self.batch.app, &unknown)?;
+            self.topics.extend(unknown.into_iter().zip(numbers));
+        }
+        Ok(names.iter().filter_map(|name| self.topics.get(name).copied()).collect())
+    }
+
+    /// Writes the new devices in order of key, and who owns them, and their tags and topics.
+    fn write_new(&mut self) -> Done<()> {
+        self.new.sort_unstable_by_key(|row| row.key);
+        register::insert(self.connection, &self.new)?;
+        let owned = self.new.iter().filter_map(|row| Some((row.user?, row.key))).collect();
+        insert_pairs(self.connection, "user_devices (owner, key)", owned)?;
+        insert_pairs(self.connection, "subscriptions (topic, key)", std::mem::take(&mut self.subscriptions))?;
+        let tagged =
+            self.new.iter().flat_map(|row| split_tags(row.tags.as_deref()).map(|tag| (row.key, tag)));
+        let (keys, tags): (Vec<i64>, Vec<Option<String>>) =
+            tagged.map(|(key, tag)| (key, Some(tag.to_owned()))).unzip();
+        if !keys.is_empty() {
+            let sql = "INSERT INTO device_tags (app, key, tag)
+                SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[]) ON CONFLICT DO NOTHING";
+            let app = Value::Int(crate::postgres::row::int(self.batch.app.raw()));
+            run(self.connection, sql, vec![app, keys.into(), Value::Texts(tags)])?;
+        }
+        self.new.clear();
+        Ok(())
+    }
+
+    /// Writes what is not written yet, and the counts.
+    pub(super) fn close(mut self) -> Done<()> {
+        self.write_new()?;
+        if !self.touched.is_empty() {
+            let sql = "UPDATE devices SET token_since = $1 WHERE key = ANY($2)";
+            run(self.connection, sql, params![self.batch.now.as_millis(), self.touched])?;
+        }
+        topics::count_all(self.connection, &self.topics_joined)?;
+        for (fleet, joined) in self.joined {
+            app_providers::count_active(self.connection, fleet, joined)?;
+        }
+        sequences::advance(self.connection, "device", self.last_device)
+    }
+
+    fn fleet(&self, provider: ProviderKind) -> Done<Fleet> {
+        self.fleets.get(&provider).copied().ok_or_else(|| damaged("a fleet is missing"))
+    }
+
+    fn user(&self, user: Option<&ExternalId>) -> Option<i64> {
+        user.and_then(|user| self.users.get(user)).copied()
+    }
+}
+
+/// Inserts pairs of numbers into two columns of a table.
+fn insert_pairs(connection: &Connection, table: &str, pairs: Vec<(i64, i64)>) -> Done<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let (first, second): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
+    let sql = format!(
+        "INSERT INTO {table} SELECT * FROM unnest($1::bigint[], $2::bigint[]) ON CONFLICT DO NOTHING"
+    );
+    run(connection, &sql, params![first, second]).map(drop)
+}
+
+impl KeptDevice {
+    fn read(row: &Row<'_>) -> Done<Self> {
+        let (listed, unretired): (bool, bool) = (row.get(2)?, row.get(3)?);
+        Ok(Self {
+            key: row.get(0)?,
+            platform: row.get(1)?,
+            active: listed && unretired,
+            user: row.get(4)?,
+            locale: row.get(5)?,
+            time_zone: row.get(6)?,
+            tags: row.get(7)?,
+            token_since: row.get(8)?,
+        })
+    }
+
+    /// Returns whether more than `token_since` is to be written.
+    fn differs(&self, one: &Registration, user: Option<i64>) -> bool {
+        let locale = one.locale.as_ref().map(Locale::as_str);
+        let zone = one.time_zone.as_ref().map(TimeZoneName::as_str);
+        !self.active
+            || self.platform != one.platform.code()
+            || self.user != user
+            || locale.is_some_and(|given| self.locale.as_deref() != Some(given))
+            || zone.is_some_and(|given| self.time_zone.as_deref() != Some(given))
+            || !one.tags.is_empty() && self.tags != join_tags(&one.tags)
+    }
+}

@@ -1,0 +1,185 @@
+//! Beginning a campaign: the audience's bound is fixed, and producers or chunks are made.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::postgres::engine::Connection;
+use stentor_core::campaign::{CampaignState, Stop};
+use stentor_core::chunk::Ticket;
+use stentor_core::device::{ProviderKind, Registration};
+use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache};
+use stentor_core::message::Message;
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::Started;
+use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, device_of, fleet_of};
+use super::register::{self, NewDevice};
+use super::rows::LedgerConnection;
+use super::{campaigns, message_rows, offered_tokens, sequences, targets, tokens, turns};
+use crate::postgres::damage::attempt;
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::transactor::{Reach, hold};
+
+/// Rows that one transaction writes.
+const ROWS_MAX_COUNT: u64 = 8_192;
+/// A transaction begins no more campaigns once it took so long. Each takes several turns over the network, which are slow where
+/// the server's machine is busy.
+const TIME: Duration = Duration::from_millis(500);
+
+/// Starts scheduled campaigns that are due, every app in its turn where not all can; one whose message makes no sense is stopped, so that it does
+/// not hold up the others.
+pub(super) fn due(
+    connection: &Connection,
+    count: usize,
+    chunk_max_devices: usize,
+    now: Timestamp,
+) -> Done<Started> {
+    let due = turns::due_campaigns(connection, now, count)?;
+    let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
+    let some = |ids: &[MessageId]| some(connection, ids, Cutting { chunk_max_devices, now });
+    if let Ok(started) = attempt(connection, || some(&due))? {
+        return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
+    }
+    let mut all = Started { has_more: due.len() >= count, ..Started::default() };
+    // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
+    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
+    for id in due {
+        if portion.is_over() {
+            all.has_more = true;
+            break;
+        }
+        match attempt(connection, || some(&[id]))? {
+            Ok(one) => {
+                all.tickets.extend(one.tickets);
+                all.begun.extend(one.begun);
+                all.has_producers |= one.has_producers;
+            }
+            Err(_) => refuse(connection, id.into(), now)?,
+        }
+    }
+    Ok(all)
+}
+
+/// Stops a campaign of which nothing was begun, because its message is damaged.
+fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
+    tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
+    let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
+    campaigns::write_end(connection, id, &Finish { state: CampaignState::Stopped, stop: Some(stop) }, now)
+}
+
+/// Begins campaigns for as long as a transaction may last.
+fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
+    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
+    let mut rows = LedgerConnection::new(connection);
+    let mut starter = CampaignStarter::new(&mut rows, cutting);
+    let mut started = Started::default();
+    for id in ids {
+        if portion.is_over() {
+            started.has_more = true;
+            break;
+        }
+        let message = message_rows::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
+        started.tickets.extend(starter.begin(&message)?);
+        started.begun.push(message.app);
+    }
+    started.has_producers = starter.has_producers;
+    starter.close()?;
+    Ok(started)
+}
+
+/// Begins campaigns in one transaction: what they share is read once, and books are written once.
+struct CampaignStarter<'r, 'a> {
+    ledger: LedgerCache<'r, LedgerConnection<'a>>,
+    cutting: Cutting,
+    /// The last device given out, once it was asked for.
+    last_device: Option<u64>,
+    has_producers: bool,
+}
+
+impl<'r, 'a> CampaignStarter<'r, 'a> {
+    const fn new(rows: &'r mut LedgerConnection<'a>, cutting: Cutting) -> Self {
+        Self { ledger: LedgerCache::new(rows), cutting, last_device: None, has_producers: false }
+    }
+
+    fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
+        let target = &message.spec.target;
+        let is_direct = target.is_direct() && !targets::has_many(self.connection(), message.app, target)?;
+        let audience = match is_direct {
+            true => Audience::Named(self.direct(message.app, target)?),
+            false => Audience::Wide(self.providers(message.app)?),
+        };
+        self.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
+        let as_of = DeviceId::from_raw(self.last_device()?);
+        ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)
+    }
+
+    /// Writes what was gathered.
+    fn close(self) -> Done<()> {
+        self.ledger.close(self.cutting.now)
+    }
+
+    /// Lists the providers that the app's devices use or used.
+    fn providers(&self, app: AppId) -> Done<Vec<ProviderKind>> {
+        let registries = app_providers::of_app(self.connection(), app)?;
+        Ok(registries.into_iter().map(|one| one.provider).collect())
+    }
+
+    fn connection(&self) -> &'a Connection {
+        self.ledger.rows.connection
+    }
+
+    fn last_device(&mut self) -> Done<u64> {
+        if let Some(last) = self.last_device {
+            return Ok(last);
+        }
+        let last = sequences::last_device(self.connection())?.raw();
+        self.last_device = Some(last);
+        Ok(last)
+    }
+
+    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered or had before becomes an unlisted
+    /// device.
+    fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
+        let mut keys = match target {
+            Target::Token(token) => vec![self.of_token(app, token)?],
+            other => targets::named(self.connection(), app, other)?,
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
+        for key in keys {
+            fleets.entry(fleet_of(key)).or_default().push(device_of(key));
+        }
+        let rows = &self.ledger.rows;
+        fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?.provider, devices))).collect()
+    }
+
+    fn of_token(&mut self, app: AppId, target: &TokenTarget) -> Done<i64> {
+        let provider: ProviderKind = target.provider;
+        let fleet = self.ledger.rows.fleet(app, provider)?;
+        if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
+            return Ok(key);
+        }
+        if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
+            return Ok(key);
+        }
+        hold(self.connection(), Reach::Registry)?;
+        // Somebody may have registered it meanwhile.
+        if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
+            return Ok(key);
+        }
+        let id = sequences::next(self.connection(), "device")?;
+        app_providers::check_device_number(id)?;
+        let key = fleet.bound(DeviceId::from_raw(id));
+        let given = Registration::new(target.platform, provider, target.token.clone());
+        let (hash, now) = (tokens::hash(app, provider, &target.token), self.cutting.now);
+        let row = NewDevice { key, hash, given: &given, user: None, tags: None, listed: false, now };
+        register::insert(self.connection(), &[row])?;
+        self.last_device = Some(id);
+        Ok(key)
+    }
+}

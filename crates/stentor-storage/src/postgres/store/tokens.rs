@@ -1,0 +1,39 @@
+//! From a push token to the device that holds it: by its hash, which is a column with an index.
+
+use stentor_core::device::{ProviderKind, PushToken};
+use stentor_core::id::AppId;
+
+use super::app_providers::{Fleet, fleet_of};
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::Done;
+use crate::postgres::query::all;
+
+/// Hashes a token with its app and provider; a hit is always checked against the token itself.
+pub(super) fn hash(app: AppId, provider: ProviderKind, token: &PushToken) -> i64 {
+    let text = token.expose().as_bytes();
+    let mut bytes = Vec::with_capacity(9 + text.len());
+    bytes.extend_from_slice(&app.raw().to_le_bytes());
+    bytes.push(provider.code());
+    bytes.extend_from_slice(text);
+    let digest = blake3::hash(&bytes);
+    digest.as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+}
+
+/// Finds the key of the device that holds the token.
+pub(super) fn holder(connection: &Connection, fleet: Fleet, token: &PushToken) -> Done<Option<i64>> {
+    let sql = "SELECT key FROM devices WHERE token_hash = $1 AND token = $2";
+    let values = params![hash(fleet.app, fleet.provider, token), token.expose()];
+    let keys = all(connection, sql, values, |row| row.get::<i64>(0))?;
+    Ok(keys.into_iter().find(|key| fleet_of(*key) == fleet.no))
+}
+
+/// Reads the devices behind some hashes: `columns` of `devices d`.
+pub(super) fn behind<T>(
+    connection: &Connection,
+    columns: &str,
+    hashes: Vec<i64>,
+    read: impl FnMut(&Row<'_>) -> Done<T>,
+) -> Done<Vec<T>> {
+    let sql = format!("SELECT {columns} FROM devices d WHERE d.token_hash = ANY($1)");
+    all(connection, &sql, params![hashes], read)
+}

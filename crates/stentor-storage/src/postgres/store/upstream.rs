@@ -1,0 +1,250 @@
+//! Messages of devices to their apps, channels of programs, and tokens that were replaced.
+
+use crate::postgres::engine::{Connection, Row, params};
+use async_trait::async_trait;
+use stentor_core::device::PushToken;
+use stentor_core::id::{AppId, DeviceId, UpstreamId};
+use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
+use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamMessage;
+
+use super::{PostgresStore, app_providers, offered_tokens, sequences};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::Done;
+use crate::postgres::query::{exists, limit, one, run};
+use crate::postgres::row::{int, number, text, time};
+
+const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts";
+/// LedgerConnection that wait to be taken over; the partial indexes have the same words.
+const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
+
+#[async_trait]
+impl UpstreamStore for PostgresStore {
+    async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError> {
+        // A device waits for it.
+        self.write_registry(move |connection| messages.iter().map(|one| keep(connection, one)).collect())
+            .await
+    }
+
+    async fn waiting_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM upstream WHERE {WAITS} AND app = $1 AND id > $2 AND expires_at > $3 ORDER BY id"
+            );
+            let values = params![int(app.raw()), int(page.after), now.as_millis()];
+            Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
+        })
+        .await
+    }
+
+    async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
+        let ids = ids.to_vec();
+        let sql = "UPDATE upstream SET attempts = attempts + 1 WHERE app = $1 AND id = $2";
+        let note = move |connection: &Connection| {
+            ids.iter().try_for_each(|id| run(connection, sql, [int(app.raw()), int(id.raw())]).map(drop))
+        };
+        self.write_registry(note).await
+    }
+
+    async fn settle_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let ids = ids.to_vec();
+        self.write_registry(move |connection| {
+            let sql = format!("UPDATE upstream SET settled_at = $3 WHERE {WAITS} AND app = $1 AND id = $2");
+            each(&ids, |id| run(connection, &sql, params![int(app.raw()), int(id.raw()), now.as_millis()]))
+        })
+        .await
+    }
+
+    async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        let reason = reason.to_owned();
+        self.write_registry(move |connection| {
+            let sql = format!("UPDATE upstream SET dead_reason = $3 WHERE {WAITS} AND app = $1 AND id = $2");
+            run(connection, &sql, params![int(app.raw()), int(id.raw()), reason.as_str()]).map(drop)
+        })
+        .await
+    }
+
+    async fn dead_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+    ) -> Result<Vec<(UpstreamMessage, String)>, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT {COLUMNS}, dead_reason FROM upstream WHERE dead_reason IS NOT NULL AND app = $1 AND id > $2
+                ORDER BY id"
+            );
+            let read = |row: &Row<'_>| Ok((read(row)?, text(row, 8, Ok)?));
+            let values = [int(app.raw()), int(page.after)];
+            Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
+        })
+        .await
+    }
+
+    async fn revive_upstream(
+        &self,
+        app: AppId,
+        ids: &[UpstreamId],
+        expires_at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let ids = ids.to_vec();
+        let sql = "UPDATE upstream SET dead_reason = NULL, expires_at = $3
+            WHERE dead_reason IS NOT NULL AND app = $1 AND id = $2";
+        self.write_registry(move |connection| {
+            each(&ids, |id| {
+                run(connection, sql, params![int(app.raw()), int(id.raw()), expires_at.as_millis()])
+            })
+        })
+        .await
+    }
+
+    async fn prune_upstream(
+        &self,
+        now: Timestamp,
+        dead_before: Timestamp,
+        count: usize,
+    ) -> Result<u64, StoreError> {
+        let sql = "DELETE FROM upstream WHERE id IN (SELECT id FROM upstream WHERE expires_at < $1
+            AND (dead_reason IS NULL OR expires_at < $2) ORDER BY expires_at LIMIT $3)";
+        self.write_registry(move |connection| {
+            let gone = run(connection, sql, [now.as_millis(), dead_before.as_millis(), limit(count)])?;
+            Ok(gone as u64)
+        })
+        .await
+    }
+
+    async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
+        let (agent, channel) = (agent.to_owned(), channel.clone());
+        self.write_registry(move |connection| put_channel(connection, &agent, &channel)).await
+    }
+
+    async fn channels(&self, agent: &str) -> Result<Vec<Channel>, StoreError> {
+        let agent = agent.to_owned();
+        self.read(move |connection| {
+            let sql = "SELECT name, app, device FROM channels WHERE agent = $1 ORDER BY name";
+            let read = |row: &Row<'_>| {
+                let (app, device) = (AppId::from_raw(number(row, 1)?), DeviceId::from_raw(number(row, 2)?));
+                Ok(Channel { name: text(row, 0, Ok)?, app, device })
+            };
+            Ok(readable(connection, "channels", (sql, [agent.as_str()]), CHANNELS_PER_AGENT_MAX_COUNT, read)?
+                .0)
+        })
+        .await
+    }
+
+    async fn remove_channel(&self, agent: &str, name: &str) -> Result<bool, StoreError> {
+        let (agent, name) = (agent.to_owned(), name.to_owned());
+        let sql = "DELETE FROM channels WHERE agent = $1 AND name = $2";
+        self.write_registry(move |connection| Ok(run(connection, sql, [&agent, &name])? > 0)).await
+    }
+
+    async fn offer_token(
+        &self,
+        app: AppId,
+        device: DeviceId,
+        token: &PushToken,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let token = token.clone();
+        self.write_registry(move |connection| offered_tokens::offer(connection, (app, device), &token, now))
+            .await
+    }
+
+    async fn take_offered_token(
+        &self,
+        app: AppId,
+        token: &PushToken,
+        now: Timestamp,
+    ) -> Result<Option<DeviceId>, StoreError> {
+        let token = token.clone();
+        self.write_registry(move |connection| offered_tokens::take(connection, app, &token, now)).await
+    }
+
+    async fn replaced_tokens(
+        &self,
+        app: AppId,
+        tokens: &[String],
+    ) -> Result<Vec<Option<DeviceId>>, StoreError> {
+        let tokens = tokens.to_vec();
+        self.read(move |connection| {
+            let find = |token: &String| -> Done<Option<DeviceId>> {
+                let sql = "SELECT device FROM replaced_tokens WHERE app = $1 AND token = $2";
+                let read = |row: &Row<'_>| Ok(DeviceId::from_raw(number(row, 0)?));
+                let device = one(connection, sql, params![int(app.raw()), token], read)?;
+                Ok(device.filter(|device| app_providers::require(connection, app, *device).is_ok()))
+            };
+            tokens.iter().map(find).collect()
+        })
+        .await
+    }
+}
+
+/// Keeps a message of a device; returns whether it is new.
+fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
+    let device = int(message.device.raw());
+    let known = "SELECT 1 FROM upstream WHERE device = $1 AND key = $2";
+    if exists(connection, known, params![device, &message.key])? {
+        return Ok(false);
+    }
+    let sql = format!("SELECT count(*) FROM upstream WHERE {WAITS} AND device = $1");
+    let waiting = one(connection, &sql, [device], |row| number(row, 0))?.unwrap_or_default();
+    if waiting >= UPSTREAM_PER_DEVICE_MAX_COUNT as u64 {
+        let why = format!("at most {UPSTREAM_PER_DEVICE_MAX_COUNT} messages of a device wait for its app");
+        return Err(StoreError::LimitReached(why).into());
+    }
+    sequences::advance(connection, "id", message.id.raw())?;
+    let sql = "INSERT INTO upstream (id, app, device, key, body, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let values = params![
+        int(message.id.raw()),
+        int(message.app.raw()),
+        device,
+        &message.key,
+        &message.body,
+        message.created_at.as_millis(),
+        message.expires_at.as_millis(),
+    ];
+    run(connection, sql, values)?;
+    Ok(true)
+}
+
+fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<()> {
+    let others = "SELECT count(*) FROM channels WHERE agent = $1 AND name <> $2";
+    let others = one(connection, others, params![agent, &channel.name], |row| number(row, 0))?;
+    if others.unwrap_or_default() >= CHANNELS_PER_AGENT_MAX_COUNT as u64 {
+        let why = format!("at most {CHANNELS_PER_AGENT_MAX_COUNT} registrations through one connection");
+        return Err(StoreError::LimitReached(why).into());
+    }
+    let sql = "INSERT INTO channels (agent, name, app, device) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (agent, name) DO UPDATE SET app = excluded.app, device = excluded.device";
+    let values = params![agent, &channel.name, int(channel.app.raw()), int(channel.device.raw())];
+    run(connection, sql, values).map(drop)
+}
+
+/// Does something with each; returns how many rows it changed.
+fn each(ids: &[UpstreamId], mut work: impl FnMut(&UpstreamId) -> Done<usize>) -> Done<u64> {
+    ids.iter().try_fold(0, |sum, id| Ok(sum + work(id)? as u64))
+}
+
+fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
+    Ok(UpstreamMessage {
+        id: UpstreamId::from_raw(number(row, 0)?),
+        app: AppId::from_raw(number(row, 1)?),
+        device: DeviceId::from_raw(number(row, 2)?),
+        key: text(row, 3, Ok)?,
+        body: text(row, 4, Ok)?,
+        created_at: time(row, 5)?,
+        expires_at: time(row, 6)?,
+        attempts: u32::try_from(number(row, 7)?).unwrap_or(u32::MAX),
+    })
+}

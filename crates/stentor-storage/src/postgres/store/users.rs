@@ -1,0 +1,77 @@
+use crate::postgres::engine::{Connection, Row, params};
+use async_trait::async_trait;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::name::ExternalId;
+use stentor_core::ports::store::{StoreError, UserStore};
+use stentor_core::time::Timestamp;
+use stentor_core::user::User;
+
+use super::app_providers::{self, device_of};
+use super::leftovers::{Remains, RemainsKind};
+use super::{PostgresStore, members, owners};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::{Done, missing};
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::query::{all, limit, run};
+use crate::postgres::row::{int, text, time};
+
+/// Most devices shown with a person.
+const DEVICES_SHOWN_MAX_COUNT: usize = 1_000;
+
+#[async_trait]
+impl UserStore for PostgresStore {
+    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
+        let user = user.clone();
+        self.write_registry(move |connection| {
+            app_providers::check_app(connection, app)?;
+            owners::ensure(connection, app, &user, now)?;
+            show(connection, app, &user)
+        })
+        .await
+    }
+
+    async fn user(&self, app: AppId, user: &ExternalId) -> Result<User, StoreError> {
+        let user = user.clone();
+        self.read(move |connection| show(connection, app, &user)).await
+    }
+
+    async fn users(
+        &self,
+        app: AppId,
+        after: Option<&ExternalId>,
+        count: usize,
+    ) -> Result<Vec<User>, StoreError> {
+        let after = after.map_or(String::new(), |name| name.as_str().to_owned());
+        self.read(move |connection| {
+            let sql = "SELECT external_id, created_at FROM users
+                WHERE app = $1 AND external_id > $2 ORDER BY external_id";
+            let read = |row: &Row<'_>| {
+                let external_id = text(row, 0, ExternalId::new)?;
+                Ok(User { app, external_id, created_at: time(row, 1)?, devices: Vec::new() })
+            };
+            Ok(readable(connection, "users", (sql, params![int(app.raw()), after.as_str()]), count, read)?.0)
+        })
+        .await
+    }
+
+    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
+        let user = user.clone();
+        self.write_registry(move |connection| remove(connection, app, &user)).await
+    }
+}
+
+fn show(connection: &Connection, app: AppId, user: &ExternalId) -> Done<User> {
+    let (no, created_at) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
+    let sql = "SELECT key FROM user_devices WHERE owner = $1 ORDER BY key LIMIT $2";
+    let key = |row: &Row<'_>| Ok(device_of(row.get(0)?));
+    let mut devices: Vec<DeviceId> = all(connection, sql, params![no, limit(DEVICES_SHOWN_MAX_COUNT)], key)?;
+    devices.sort_unstable();
+    Ok(User { app, external_id: user.clone(), created_at, devices })
+}
+
+fn remove(connection: &Connection, app: AppId, user: &ExternalId) -> Done<()> {
+    let (no, _) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
+    members::remove_user(connection, no)?;
+    run(connection, "DELETE FROM users WHERE no = $1", [no])?;
+    Remains::of(RemainsKind::Person, no).begin(connection, &WorkPortion::begin(connection))
+}

@@ -1,0 +1,222 @@
+//! Transactions that end: a lost connection is opened again, a collision is done again, and of a commit that was not
+//! answered the server is asked what became of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stentor_core::ports::store::StoreError;
+
+use super::address::PostgresAddress;
+use super::connection::{ConnectionStanding, PostgresConnection as Connection};
+use super::damage::DamageLog;
+use super::fault::{Done, PostgresError, conflict, unavailable};
+use super::query::{exists, one};
+
+/// The first number of our advisory locks in a database.
+const LOCKS: i64 = 0x5354_4E54;
+/// Held for as long as a process uses the database.
+const PROCESS_LOCK: i64 = 0;
+/// How long a process waits for the one before it to be noticed as gone.
+const TAKEOVER: Duration = Duration::from_secs(5);
+/// How long to wait before anything is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a transaction holds alone among all that write: rows that its rules read must be theirs until it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reach {
+    /// Nothing: its statements are right beside any others.
+    Rows,
+    /// Devices, topics, people and groups.
+    Registry,
+    /// Campaigns, chunks, books, schedules. Who holds it may take the registry too, and never the other way about.
+    Ledger,
+}
+
+impl Reach {
+    const fn code(self) -> i64 {
+        match self {
+            Self::Rows => 1,
+            Self::Registry => 2,
+            Self::Ledger => 3,
+        }
+    }
+}
+
+/// What came of trying once.
+enum TransactionEnd<T> {
+    Ended(Done<T>),
+    /// Nothing was kept; it may be tried again.
+    Again(PostgresError),
+}
+
+/// A connection for transactions, opened when it is needed.
+pub(super) struct Transactor {
+    address: PostgresAddress,
+    damage: Arc<DamageLog>,
+    connection: Option<Connection>,
+    patience: Duration,
+    /// Whether its connection shows that this process alone uses the database.
+    holds_process: bool,
+}
+
+impl Transactor {
+    /// Starts without a connection.
+    pub(super) const fn new(
+        address: PostgresAddress,
+        damage: Arc<DamageLog>,
+        patience: Duration,
+        holds_process: bool,
+    ) -> Self {
+        Self { address, damage, connection: None, patience, holds_process }
+    }
+
+    /// Does something in one transaction, over and over until it is kept or refused: the work may be done several times.
+    pub(super) fn commit<T>(
+        &mut self,
+        reach: Reach,
+        mut work: impl FnMut(&Connection) -> Done<T>,
+    ) -> Result<T, StoreError> {
+        let until = Instant::now() + self.patience;
+        loop {
+            match self.attempt(reach, until, &mut work) {
+                TransactionEnd::Ended(done) => return Ok(done?),
+                TransactionEnd::Again(fault) if Instant::now() >= until => {
+                    tracing::error!(%fault, "the store cannot write");
+                    return Err(StoreError::Unavailable(StoreError::from(fault).to_string()));
+                }
+                TransactionEnd::Again(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Reads in one snapshot, or with a snapshot for each statement; the work may be done several times.
+    pub(super) fn read<T>(&mut self, in_snapshot: bool, work: &dyn Fn(&Connection) -> Done<T>) -> Done<T> {
+        let until = Instant::now() + self.patience;
+        loop {
+            let done = self.read_once(in_snapshot, work);
+            let is_lost =
+                self.connection.as_ref().is_none_or(|one| one.standing() == ConnectionStanding::Lost);
+            if is_lost {
+                self.connection = None;
+                if done.is_err() && Instant::now() < until {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+            }
+            return done;
+        }
+    }
+
+    fn read_once<T>(&mut self, in_snapshot: bool, work: &dyn Fn(&Connection) -> Done<T>) -> Done<T> {
+        let connection = self.connect()?;
+        if !in_snapshot {
+            return work(connection);
+        }
+        connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let done = work(connection);
+        connection.batch("COMMIT")?;
+        done
+    }
+
+    /// Returns the connection, which is opened where there is none.
+    pub(super) fn connect(&mut self) -> Done<&Connection> {
+        if self.connection.as_ref().is_none_or(|one| one.standing() == ConnectionStanding::Lost) {
+            self.connection = None;
+            let connection = Connection::open(&self.address, Arc::clone(&self.damage), self.patience)?;
+            if self.holds_process {
+                take_process(&connection)?;
+            }
+            self.connection = Some(connection);
+        }
+        self.connection.as_ref().ok_or_else(|| unavailable("there is no connection"))
+    }
+
+    fn attempt<T>(
+        &mut self,
+        reach: Reach,
+        until: Instant,
+        work: &mut impl FnMut(&Connection) -> Done<T>,
+    ) -> TransactionEnd<T> {
+        let connection = match self.connect() {
+            Ok(connection) => connection,
+            Err(fault) if fault.is_unavailable() => return TransactionEnd::Again(fault),
+            Err(fault) => return TransactionEnd::Ended(Err(fault)),
+        };
+        connection.begin_watch();
+        let (number, done) = match begin(connection, reach) {
+            Ok(number) => (Some(number), work(connection)),
+            Err(fault) => (None, Err(fault)),
+        };
+        match (connection.standing(), done) {
+            (ConnectionStanding::Fine, Ok(done)) => {
+                let Err(fault) = connection.batch("COMMIT") else { return TransactionEnd::Ended(Ok(done)) };
+                match self.became(number, until) {
+                    Ok(true) => TransactionEnd::Ended(Ok(done)),
+                    Ok(false) => TransactionEnd::Again(fault),
+                    Err(unknown) => TransactionEnd::Ended(Err(unknown)),
+                }
+            }
+            (standing, done) => {
+                if connection.batch("ROLLBACK").is_err() || standing == ConnectionStanding::Lost {
+                    self.connection = None;
+                }
+                match (standing, done) {
+                    (ConnectionStanding::Fine, Err(fault)) => TransactionEnd::Ended(Err(fault)),
+                    (_, Err(fault)) => TransactionEnd::Again(fault),
+                    (_, Ok(_)) => TransactionEnd::Again(unavailable("the transaction was taken back")),
+                }
+            }
+        }
+    }
+
+    /// Returns whether a transaction was kept whose commit was not answered.
+    fn became(&mut self, number: Option<String>, until: Instant) -> Done<bool> {
+        let unknown =
+            || unavailable("it is not known whether it was kept: the server was lost in the commit");
+        let number = number.ok_or_else(unknown)?;
+        self.connection = None;
+        loop {
+            let told = self.connect().and_then(|connection| {
+                let sql = "SELECT pg_xact_status($1::text::xid8)";
+                one(connection, sql, [number.as_str()], |row| row.get::<Option<String>>(0))
+            });
+            match told.ok().flatten().flatten().as_deref() {
+                Some("committed") => return Ok(true),
+                Some("aborted") => return Ok(false),
+                // It goes on, or the server is not there yet.
+                _ if Instant::now() < until => std::thread::sleep(PAUSE),
+                _ => return Err(unknown()),
+            }
+        }
+    }
+}
+
+/// Begins a transaction with what it holds alone; returns its number.
+fn begin(connection: &Connection, reach: Reach) -> Done<String> {
+    connection.batch("BEGIN")?;
+    let number = one(connection, "SELECT pg_current_xact_id()::text", (), |row| row.get(0))?;
+    if reach != Reach::Rows {
+        hold(connection, reach)?;
+    }
+    number.ok_or_else(|| unavailable("a transaction without a number"))
+}
+
+/// Waits until nobody else holds it; it is held until the transaction ends, however often it is asked for.
+pub(super) fn hold(connection: &Connection, reach: Reach) -> Done<()> {
+    exists(connection, "SELECT pg_advisory_xact_lock($1, $2)", [LOCKS, reach.code()]).map(drop)
+}
+
+/// Refuses a database that another process uses.
+fn take_process(connection: &Connection) -> Done<()> {
+    let until = Instant::now() + TAKEOVER;
+    loop {
+        let sql = "SELECT pg_try_advisory_lock($1, $2)";
+        if one(connection, sql, [LOCKS, PROCESS_LOCK], |row| row.get(0))? == Some(true) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(conflict("another process uses this database"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,40 @@
+//! The store on PostgreSQL, judged by the suites.
+
+use async_trait::async_trait;
+use stentor_core::ports::store::Store;
+use stentor_storage::conformance::StoreHome;
+use stentor_storage::memory::MemoryStore;
+use stentor_storage::postgres::{PostgresSettings, PostgresStore};
+use stentor_storage::{model_suite, store_suite};
+
+use crate::postgres_server::{TestDatabase, server};
+
+/// A database of the case's own; where there is no server, the store in memory stands in for it, and the case proves nothing.
+enum Home {
+    Database(TestDatabase),
+    Nothing(MemoryStore),
+}
+
+impl Home {
+    fn new() -> Self {
+        server().map_or_else(|| Self::Nothing(MemoryStore::new()), |server| Self::Database(server.database()))
+    }
+}
+
+#[async_trait]
+impl StoreHome for Home {
+    async fn open(&self) -> Box<dyn Store> {
+        match self {
+            Self::Nothing(memory) => Box::new(memory.clone()),
+            Self::Database(database) => {
+                let keys = "5a".repeat(32).parse().expect("a key");
+                let (address, settings) = (database.address(), PostgresSettings::default());
+                Box::new(PostgresStore::open_sealed(&address, &settings, keys).expect("opened"))
+            }
+        }
+    }
+}
+
+store_suite!(store, Home::new);
+
+model_suite!(model, Home::new, 12);

@@ -1,0 +1,204 @@
+//! A PostgreSQL server of the tests' own: its files lie in a temporary directory, it listens on a socket there alone, and it
+//! ends with the process. The system's server is not used.
+
+use std::io::Write as _;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore};
+
+/// Where Debian puts the programs of each major version.
+const PROGRAMS: &str = "/usr/lib/postgresql";
+/// The user that the server runs as where we are root: it refuses root.
+const USER: &str = "postgres";
+const START: Duration = Duration::from_secs(60);
+
+/// A running server.
+pub(crate) struct PostgresServer {
+    folder: PathBuf,
+}
+
+/// Returns the server of this process, which is started at the first call; `None` where no PostgreSQL is installed.
+///
+/// # Panics
+///
+/// When `STENTOR_TEST_REQUIRE` names `postgres` and there is none.
+pub(crate) fn server() -> Option<&'static PostgresServer> {
+    static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
+    // On a thread of its own: the driver waits in a way that the threads of a runtime refuse.
+    let start = || std::thread::spawn(|| programs().map(|programs| PostgresServer::start(&programs))).join();
+    let server = SERVER.get_or_init(|| start().expect("the server starts"));
+    if server.is_none() {
+        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|one| one == "postgres"), "no PostgreSQL 15 or newer is installed");
+        let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL 15 or newer in {PROGRAMS}");
+    }
+    server.as_ref()
+}
+
+/// Finds the programs of the newest version.
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
+    let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
+    let versions = versions.filter_map(|entry| version(entry.path()));
+    let newest = versions.filter(|(version, _)| *version >= 15).max()?;
+    Some(newest.1.join("bin")).filter(|programs| programs.join("initdb").exists())
+}
+
+/// Returns a command that runs as the server's user, and ends with the thread that starts it.
+fn as_user(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--pdeathsig", "INT"]).arg(program);
+    command
+}
+
+impl PostgresServer {
+    fn start(programs: &Path) -> Self {
+        let folder = std::env::temp_dir().join(format!("stentor-postgres-{}", std::process::id()));
+        remove_of_others();
+        std::fs::create_dir_all(&folder).expect("a folder");
+        if rustix::process::geteuid().is_root() {
+            let id = |flag| {
+                let told = Command::new("id").args([flag, USER]).output().expect("id runs").stdout;
+                String::from_utf8_lossy(&told).trim().parse().ok()
+            };
+            chown(&folder, id("-u"), id("-g")).expect("the folder is the server's");
+        }
+        let data = folder.join("data");
+        let made = as_user(&programs.join("initdb"))
+            .args([
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+                "--username=postgres",
+                "-D",
+            ])
+            .arg(&data)
+            .current_dir("/")
+            .output()
+            .expect("initdb runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let (program, socket) = (programs.join("postgres"), folder.clone());
+        // What is started ends with the thread that starts it: this one lives as long as the process.
+        let life = move || {
+            let mut child = as_user(&program)
+                .arg("-D")
+                .arg(data)
+                .arg("-k")
+                .arg(socket)
+                .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off"])
+                .args(["-c", "max_connections=400", "-c", "autovacuum=off", "-c", "shared_buffers=64MB"])
+                .current_dir("/")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the server starts");
+            let _ = child.wait();
+        };
+        std::thread::Builder::new().name("postgres".to_owned()).spawn(life).expect("a thread");
+        let server = Self { folder };
+        let begun = Instant::now();
+        while server.connect("postgres").is_err() {
+            assert!(begun.elapsed() < START, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server.prepare_template();
+        server
+    }
+
+    /// Makes the database that each case gets a copy of.
+    fn prepare_template(&self) {
+        self.command("CREATE DATABASE template_store");
+        drop(
+            PostgresStore::open(&self.address("template_store"), &PostgresSettings::default()).expect("made"),
+        );
+    }
+
+    fn connect(&self, database: &str) -> Result<Client, postgres::Error> {
+        Client::connect(&self.url(database), NoTls)
+    }
+
+    /// Returns the URL of a database.
+    fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@/{database}?host={}", self.folder.display())
+    }
+
+    fn address(&self, database: &str) -> PostgresAddress {
+        self.url(database).parse().expect("an address")
+    }
+
+    /// Returns the socket on which it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+
+    /// Does a statement that concerns whole databases.
+    fn command(&self, sql: &str) {
+        self.command_in("postgres", sql);
+    }
+
+    /// Does a statement in a database, on a thread on which the driver may wait.
+    fn command_in(&self, database: &str, sql: &str) {
+        std::thread::scope(|scope| {
+            let done = scope.spawn(|| self.connect(database).expect("connected").batch_execute(sql));
+            done.join().expect("no panic").expect("done");
+        });
+    }
+
+    /// Makes an empty database with the present schema.
+    pub(crate) fn database(&'static self) -> TestDatabase {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let name = format!("case_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        self.command(&format!("CREATE DATABASE {name} TEMPLATE template_store STRATEGY file_copy"));
+        TestDatabase { server: self, name }
+    }
+}
+
+/// A database that goes with the value.
+pub(crate) struct TestDatabase {
+    server: &'static PostgresServer,
+    name: String,
+}
+
+impl TestDatabase {
+    /// Does a statement in it.
+    pub(crate) fn command(&self, sql: &str) {
+        self.server.command_in(&self.name, sql);
+    }
+
+    /// Returns its URL behind another port of this machine.
+    pub(crate) fn url_at(&self, port: u16) -> String {
+        format!("postgres://postgres@127.0.0.1:{port}/{}?sslmode=disable", self.name)
+    }
+
+    /// Returns where it is.
+    pub(crate) fn address(&self) -> PostgresAddress {
+        self.server.address(&self.name)
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        self.server.command(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}
+
+/// Removes what processes left that are gone.
+fn remove_of_others() {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix("stentor-postgres-"));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
