@@ -105,7 +105,7 @@ impl BuiltServer {
         devices.tell(&config.gateway, &config.data_dir)?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
         let rates = GatewayRates::of(&config.gateway);
-        let key = GatewayKey::new(Pepper::of(&config.data_dir).map_err(key_files)?.hash(GATEWAY_PURPOSE));
+        let key = gateway_key(&config.data_dir).map_err(key_files)?;
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
         let gateway = Gateway::start(own);
         let dependencies = Dependencies {
@@ -260,6 +260,17 @@ impl BuiltServer {
             None => Ok(()),
         }
     }
+}
+
+fn gateway_key(data_dir: &Path) -> std::io::Result<GatewayKey> {
+    Ok(GatewayKey::new(Pepper::of(data_dir)?.hash(GATEWAY_PURPOSE)))
+}
+
+/// Returns what makes the secrets of the gateway's devices from their tokens, for whoever may read the data directory: devices that
+/// were imported with tokens of the gateway's form can log in with it.
+pub fn device_secrets(data_dir: &Path) -> std::io::Result<impl Fn(&str) -> String + use<>> {
+    let key = gateway_key(data_dir)?;
+    Ok(move |token: &str| key.secret(token).expose_secret().to_owned())
 }
 
 fn key_files(cause: std::io::Error) -> AppError {

@@ -5,6 +5,7 @@ mod campaigns;
 pub mod cold;
 pub mod faces;
 pub mod fair;
+pub mod gateway;
 pub mod http2;
 pub mod import;
 pub mod pipeline;

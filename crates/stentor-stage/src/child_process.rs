@@ -202,6 +202,25 @@ impl ChildProcess {
     }
 }
 
+/// Asks the operating system how much memory of a process is resident now.
+pub fn rss_bytes(process: u32) -> anyhow::Result<u64> {
+    let status = Process::new(process.cast_signed()).and_then(|process| process.status());
+    Ok(status.context("the process has ended")?.vmrss.unwrap_or(0) * 1024)
+}
+
+/// Asks the operating system how much processor time a process has used so far.
+pub fn cpu_seconds(process: u32) -> anyhow::Result<f64> {
+    let stat = Process::new(process.cast_signed()).and_then(|process| process.stat());
+    let stat = stat.context("the process has ended")?;
+    Ok((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
+}
+
+/// Returns how many processes wanted a processor in the last minute.
+pub fn load_average() -> f64 {
+    let line = stentor_lab::facts::line("/proc/loadavg");
+    line.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         // Killed first, or the wait would be for as long as it likes to run. Both fail only when it is gone already.

@@ -45,7 +45,7 @@ pub struct ApiClient {
 impl ApiClient {
     /// Prepares a client; nothing is sent yet.
     pub fn new(server: &str, key: Option<Key>, app: Option<String>) -> anyhow::Result<Self> {
-        let http = http(None)?;
+        let http = http(HttpSetting::default())?;
         Ok(Self { http, server: server.trim_end_matches('/').to_owned(), key, app })
     }
 
@@ -57,7 +57,13 @@ impl ApiClient {
 
     /// Returns the same client, whose connections begin at an address of this machine.
     pub fn with_source(mut self, address: IpAddr) -> anyhow::Result<Self> {
-        self.http = http(Some(address))?;
+        self.http = http(HttpSetting { source: Some(address), ..HttpSetting::default() })?;
+        Ok(self)
+    }
+
+    /// Returns the same client, which trusts the servers that this certificate vouches for.
+    pub fn with_authority(mut self, pem: &[u8]) -> anyhow::Result<Self> {
+        self.http = http(HttpSetting { authority: Some(pem), ..HttpSetting::default() })?;
         Ok(self)
     }
 
@@ -202,8 +208,19 @@ pub fn read_key(path: &Path) -> anyhow::Result<Key> {
     Ok(Key(std::fs::read_to_string(path)?.trim().to_owned()))
 }
 
-fn http(address: Option<IpAddr>) -> anyhow::Result<reqwest::Client> {
-    let builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).local_address(address).no_proxy();
+/// What differs between connections.
+#[derive(Default)]
+struct HttpSetting<'a> {
+    source: Option<IpAddr>,
+    authority: Option<&'a [u8]>,
+}
+
+fn http(setting: HttpSetting<'_>) -> anyhow::Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).no_proxy();
+    builder = builder.local_address(setting.source);
+    if let Some(pem) = setting.authority {
+        builder = builder.add_root_certificate(reqwest::Certificate::from_pem(pem)?);
+    }
     builder.build().context("the HTTP client cannot be set up")
 }
 

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod child_process;
 pub mod client;
 pub mod demo;
+pub mod device_load;
 pub mod devices;
 pub mod emulated;
 pub mod emulator;

@@ -1,8 +1,7 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
 use crate::child_process::{ChildProcess, ResourceUsage};
-use crate::client::ApiClient;
-use crate::client::read_key;
+use crate::client::{ApiClient, Key, read_key};
 use crate::failure::CommandFailure;
 use anyhow::Context;
 use std::ffi::OsString;
@@ -28,6 +27,8 @@ pub struct Server {
     /// Where it was to listen; the system chooses port 0.
     listen: SocketAddr,
     address: Option<String>,
+    /// Who vouches for it; without it there is no TLS.
+    authority: Option<Vec<u8>>,
     child: Option<ChildProcess>,
     /// What limits it, if anything does; behind the process, which must have ended before.
     cgroup: Option<Cgroup>,
@@ -80,6 +81,7 @@ impl Server {
             environment,
             listen,
             address: (listen.port() != 0).then(|| listen.to_string()),
+            authority: None,
             child: None,
             cgroup: None,
             past: ResourceUsage::default(),
@@ -101,7 +103,20 @@ impl Server {
     /// Returns a client with the root key.
     pub fn client(&self) -> anyhow::Result<ApiClient> {
         let key = read_key(&self.data_dir.join("root.key")).context("the server made no root key")?;
-        ApiClient::new(&self.url(), Some(key), None)
+        self.client_with(Some(key))
+    }
+
+    fn client_with(&self, key: Option<Key>) -> anyhow::Result<ApiClient> {
+        let client = ApiClient::new(&self.url(), key, None)?;
+        self.authority.as_deref().map_or(Ok(client.clone()), |pem| client.with_authority(pem))
+    }
+
+    /// Ends it and starts it again at the same address with these settings, by which it speaks TLS; this certificate vouches for
+    /// it.
+    pub async fn restart_with_tls(&mut self, settings: &str, authority: Vec<u8>) -> anyhow::Result<()> {
+        self.stop();
+        self.authority = Some(authority);
+        self.restart_with(settings, None).await
     }
 
     /// Ends it and starts it again at the same address with these settings and in this group; what it used is counted
@@ -165,7 +180,8 @@ impl Server {
     }
 
     fn url(&self) -> String {
-        format!("http://{}", self.address.as_deref().unwrap_or_default())
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address.as_deref().unwrap_or_default())
     }
 
     async fn launch(&mut self) -> anyhow::Result<()> {
@@ -206,7 +222,7 @@ impl Server {
 
     async fn until_warm(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        let client = ApiClient::new(&self.url(), None, None)?;
+        let client = self.client_with(None)?;
         while client.probe("/readyz").await.is_ok_and(|(_, told)| told["getting_ready"] == true) {
             self.check_alive()?;
             if started.elapsed() > START_LIMIT {
@@ -227,7 +243,7 @@ impl Server {
         if self.address.is_none() {
             return false;
         }
-        let Ok(client) = ApiClient::new(&self.url(), None, None) else { return false };
+        let Ok(client) = self.client_with(None) else { return false };
         client.probe("/readyz").await.is_ok_and(|(status, _)| status.is_success())
     }
 }

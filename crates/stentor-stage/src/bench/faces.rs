@@ -64,7 +64,7 @@ pub async fn run(options: FacesOptions, reporter: &dyn Reporter) -> anyhow::Resu
         let rival = rivals::start(face, &options.rivals, &record, &texts(&record)).await;
         pairs.push(FacePair { face, ours, rival });
     }
-    let load_before = report::load_average();
+    let load_before = crate::child_process::load_average();
     options.measure(&mut pairs, reporter)?;
     let usage = server.stop();
     Ok(FacesReport::of(&options, pairs, &record, usage.peak_rss_bytes, load_before))

@@ -11,6 +11,7 @@ mod kill;
 mod link;
 mod list;
 mod load;
+mod mqtt_devices;
 mod probe;
 mod report;
 mod rig;
@@ -46,6 +47,8 @@ enum LabCommand {
     Clock(clock::ClockArgs),
     #[command(hide = true)]
     Load(load::LoadArgs),
+    #[command(hide = true)]
+    MqttDevices(mqtt_devices::MqttDevicesArgs),
 }
 
 impl LabArgs {
@@ -67,6 +70,7 @@ impl LabArgs {
             LabCommand::Link(link) => link.run(output).await,
             LabCommand::Clock(clock) => clock.run(output).await,
             LabCommand::Load(load) => load.run(output),
+            LabCommand::MqttDevices(devices) => devices.run(),
         }
     }
 }

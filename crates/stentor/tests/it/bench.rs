@@ -111,3 +111,20 @@ fn a_benchmark_of_the_faces_asks_each_of_them_for_one_record_and_says_why_there_
     assert_eq!(faces[0]["above_rest_us"], 0.0, "{told}");
     assert_eq!(faces[1]["rival_missing"], "left out by --rivals none", "{told}");
 }
+
+#[test]
+fn a_benchmark_of_the_gateway_counts_every_message_at_its_devices_and_every_receipt() {
+    let few = ["--connections", "40", "--rounds", "2", "--burst", "3", "--singles-per-second", "50"];
+    let (code, told) = run_json(
+        &[&["lab", "bench", "gateway", "--rivals", "none", "--singles-seconds", "1"][..], &few].concat(),
+    );
+    let counts = ["connections", "lost", "receipts_missing"].map(|name| told[name].as_u64());
+    assert_eq!((code, counts), (0, [Some(40), Some(0), Some(0)]), "{told}");
+    has_numbers(&told, &["connects_per_second", "broadcast_deliveries_per_second", "broadcast_last_ms"]);
+    has_numbers(&told, &["single_p99_ms", "singles.messages", "storm.seconds_from_kill"]);
+    has_numbers(&told["tls"], &["broadcast_deliveries_per_second", "burst_deliveries_per_second"]);
+    assert_eq!(told["storm"]["is_complete"], true, "{told}");
+    let rivals = told["rivals"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(rivals.len() == 2, "{told}");
+    assert!(rivals.iter().all(|rival| rival["missing"] == "left out by --rivals none"), "{told}");
+}

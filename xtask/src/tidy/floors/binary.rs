@@ -51,7 +51,19 @@ pub(super) const BINARY_LAB: Floors = Floors {
     module: &["commands", "lab"],
     floors: &[
         &["rig"],
-        &["bench", "clock", "doctor", "energy", "kill", "link", "list", "load", "report", "subject"],
+        &[
+            "bench",
+            "clock",
+            "doctor",
+            "energy",
+            "kill",
+            "link",
+            "list",
+            "load",
+            "mqtt_devices",
+            "report",
+            "subject",
+        ],
         &["advise", "claims", "compare", "probe"],
         &["run"],
     ],
@@ -75,7 +87,9 @@ pub(super) const BINARY_LAB_LINK: Floors = Floors {
 pub(super) const BINARY_LAB_BENCH: Floors = Floors {
     folder: "crates/stentor/src/commands/lab/bench/",
     module: &["commands", "lab", "bench"],
-    floors: &[&["accept", "cold", "faces", "fair", "http2", "import", "pipeline", "trouble", "urgent"]],
+    floors: &[&[
+        "accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent",
+    ]],
     back: &[],
 };
 

@@ -8,7 +8,7 @@ pub(super) const STAGE: Floors = Floors {
     floors: &[
         &["failure", "files", "text", "reporter", "devices"],
         &["emulated", "client", "child_process", "keys", "policy", "limits"],
-        &["ledger", "emulator", "import", "mqtt_devices"],
+        &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
         &["stage"],
         &["demo"],
@@ -36,7 +36,7 @@ pub(super) const STAGE_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink"],
         &["sink_log"],
-        &["accept", "cold", "faces", "fair", "http2", "import", "pipeline", "trouble", "urgent"],
+        &["accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent"],
     ],
     back: &[],
 };

@@ -3,8 +3,8 @@
 use super::rivals::Rival;
 use super::{FacePair, FacesOptions, OPERATION};
 use serde_json::{Value, json};
+use stentor_lab::runner;
 use stentor_lab::statistics::{MedianSummary, Samples};
-use stentor_lab::{facts, runner};
 
 /// The most processor time that a call may take above the same call through REST, in microseconds.
 pub const ABOVE_REST_MAX_US: f64 = 20.0;
@@ -59,7 +59,7 @@ impl FacesReport {
     ) -> Self {
         let rest = pairs.first().map(|pair| pair.ours.cpu.clone()).unwrap_or_default();
         let rows = pairs.into_iter().map(|pair| FaceRow::of(pair, &rest)).collect();
-        let load_average = [load_before, load_average()];
+        let load_average = [load_before, crate::child_process::load_average()];
         let record_json_bytes = record.to_string().len();
         Self { options: options.clone(), rows, record_json_bytes, peak_rss_bytes, load_average }
     }
@@ -158,10 +158,4 @@ impl RivalRow {
             "samples": {"calls_per_second": self.rates.values(), "cpu_us_per_call": self.cpu.values()},
         })
     }
-}
-
-/// The system's load average over a minute.
-pub(super) fn load_average() -> f64 {
-    let line = facts::line("/proc/loadavg");
-    line.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }

@@ -4,6 +4,7 @@ mod accept;
 mod cold;
 mod faces;
 mod fair;
+mod gateway;
 mod http2;
 mod import;
 mod pipeline;
@@ -27,6 +28,7 @@ enum BenchCommand {
     Cold(cold::ColdArgs),
     Faces(faces::FacesArgs),
     Fair(fair::FairArgs),
+    Gateway(gateway::GatewayBenchArgs),
     Http2(http2::Http2Args),
     Import(import::ImportBenchArgs),
     Pipeline(pipeline::PipelineArgs),
@@ -43,6 +45,7 @@ impl BenchArgs {
             BenchCommand::Cold(cold) => cold.run(output).await,
             BenchCommand::Faces(faces) => faces.run(output).await,
             BenchCommand::Fair(fair) => fair.run(output).await,
+            BenchCommand::Gateway(gateway) => gateway.run(output).await,
             BenchCommand::Http2(http2) => http2.run(output).await,
             BenchCommand::Import(import) => import.run(output).await,
             BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
