@@ -17,6 +17,7 @@ pub mod client;
 mod collapse;
 mod confirming;
 mod delivery;
+mod device_keys;
 mod gateway;
 mod identity;
 pub mod limits;
@@ -34,6 +35,7 @@ pub mod web_push;
 
 pub use confirming::Confirmed;
 pub use delivery::PendingMessage;
+pub use device_keys::{SealedBy, SealedMessage};
 pub use gateway::{Gateway, GatewayParts, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};
 pub use registration::DeviceDetails;

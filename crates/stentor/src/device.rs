@@ -2,6 +2,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod message;
+pub(crate) mod opening;
 pub(crate) mod outbox;
 pub(crate) mod run;
 pub(crate) mod service;

@@ -57,10 +57,12 @@ const ROOMS: &[CrateWalls] = &[
         tests_may: &[],
     },
     CrateWalls {
-        // Its commands ask for what each push service needs, as its adapter describes it.
+        // Its commands ask for what each push service needs, as its adapter describes it. A machine as a device opens messages by
+        // the room that seals them.
         name: "stentor",
         may: &[
             "stentor-server",
+            "stentor-gateway",
             "stentor-providers",
             "stentor-emulators",
             "stentor-lab",

@@ -1,22 +1,23 @@
 //! Content encrypted for a web client, as FCM does it for whoever sends through it: content coding `aesgcm`
 //! (draft-ietf-httpbis-encryption-encoding-03, draft-ietf-webpush-encryption-04), which FCM's clients read.
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
+use aws_lc_rs::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
-use aws_lc_rs::rand::SystemRandom;
 use rand::Rng;
 
 use super::channel::McsWebKeys;
 use super::data_stanza::unbase64;
+use crate::web_push::{SALT_BYTES, SealingSecret};
 
-const SALT_BYTES: usize = 16;
 /// Bytes of a record before it is encrypted, padding and its length included.
 const RECORD_BYTES: usize = 4_096;
 /// Bytes of the length of the padding.
 const PAD_LENGTH_BYTES: usize = 2;
-const KEY_BYTES: usize = 16;
+/// What the secret, the key and the nonce are derived for.
+const SECRET_INFO: &[u8] = b"Content-Encoding: auth\0";
+const KEY_INFO: &[u8] = b"Content-Encoding: aesgcm\0";
+const NONCE_INFO: &[u8] = b"Content-Encoding: nonce\0";
 
 /// Encrypted content, and what its reader needs beside its own keys.
 pub(super) struct McsSealed {
@@ -28,20 +29,19 @@ pub(super) struct McsSealed {
 /// Encrypts content for a client; `None` where its public key is no point of the curve.
 pub(super) fn seal(keys: &McsWebKeys, content: &[u8]) -> Option<McsSealed> {
     let (theirs, auth) = (unbase64(&keys.p256dh)?, unbase64(&keys.auth)?);
-    let mine = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new()).ok()?;
+    let mine = PrivateKey::generate(&ECDH_P256).ok()?;
     let public_key = mine.compute_public_key().ok()?.as_ref().to_vec();
     let mut salt = [0; SALT_BYTES];
     rand::rng().fill_bytes(&mut salt);
-    let peer = UnparsedPublicKey::new(&ECDH_P256, &theirs);
-    let secret: [u8; 32] = agree_ephemeral(mine, peer, Unspecified, |shared| {
-        derive(&auth, shared, &[b"Content-Encoding: auth\0"])
-    })
-    .ok()?;
-    let context = [b"P-256\0", &length(&theirs)[..], &theirs, &length(&public_key)[..], &public_key].concat();
-    let key: [u8; KEY_BYTES] = derive(&salt, &secret, &[b"Content-Encoding: aesgcm\0", &context]).ok()?;
-    let nonce = derive(&salt, &secret, &[b"Content-Encoding: nonce\0", &context]).ok()?;
-    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
+    let secret = SealingSecret::agreed(&mine, &theirs, &auth, &[SECRET_INFO]).ok()?;
+    let context = context(&theirs, &public_key);
+    let (key, nonce) = secret.keys(&salt, &[KEY_INFO, &context], &[NONCE_INFO, &context]).ok()?;
     Some(McsSealed { body: records(&key, nonce, content).ok()?, salt, public_key })
+}
+
+/// Returns what key and nonce are derived for, beside their names: both public keys, the device's first.
+fn context(theirs: &[u8], own: &[u8]) -> Vec<u8> {
+    [b"P-256\0", &length(theirs)[..], theirs, &length(own)[..], own].concat()
 }
 
 fn records(key: &LessSafeKey, nonce: [u8; NONCE_LEN], content: &[u8]) -> Result<Vec<u8>, Unspecified> {
@@ -70,21 +70,6 @@ fn length(key: &[u8]) -> [u8; 2] {
     u16::try_from(key.len()).unwrap_or_default().to_be_bytes()
 }
 
-struct McsKeyLength(usize);
-
-impl KeyType for McsKeyLength {
-    fn len(&self) -> usize {
-        self.0
-    }
-}
-
-fn derive<const N: usize>(salt: &[u8], secret: &[u8], info: &[&[u8]]) -> Result<[u8; N], Unspecified> {
-    let mut out = [0; N];
-    let key = Salt::new(HKDF_SHA256, salt).extract(secret);
-    key.expand(info, McsKeyLength(N))?.fill(&mut out)?;
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use base64::Engine;
@@ -94,22 +79,22 @@ mod tests {
 
     /// Opens what was sealed, as the drafts say it.
     fn opened(content: &[u8]) -> Vec<u8> {
-        let mine = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new()).expect("a key");
+        let mine = PrivateKey::generate(&ECDH_P256).expect("a key");
         let public = mine.compute_public_key().expect("a point").as_ref().to_vec();
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let sealed =
             seal(&McsWebKeys { p256dh: encode(&public), auth: encode(&[5; 16]) }, content).expect("sealed");
-        let peer = UnparsedPublicKey::new(&ECDH_P256, &sealed.public_key);
-        let secret: [u8; 32] = agree_ephemeral(mine, peer, Unspecified, |shared| {
-            derive(&[5; 16], shared, &[b"Content-Encoding: auth\0"])
-        })
-        .expect("agreed");
+        let secret =
+            SealingSecret::agreed(&mine, &sealed.public_key, &[5; 16], &[b"Content-Encoding: auth\0"]);
         let context = [b"P-256\0\0\x41", &public[..], b"\0\x41", &sealed.public_key].concat();
-        let key: [u8; 16] =
-            derive(&sealed.salt, &secret, &[b"Content-Encoding: aesgcm\0", &context]).expect("a key");
-        let nonce =
-            derive(&sealed.salt, &secret, &[b"Content-Encoding: nonce\0", &context]).expect("a nonce");
-        let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).expect("a key"));
+        let (key, nonce) = secret
+            .expect("agreed")
+            .keys(
+                &sealed.salt,
+                &[b"Content-Encoding: aesgcm\0", &context],
+                &[b"Content-Encoding: nonce\0", &context],
+            )
+            .expect("keys");
         let mut content = Vec::new();
         let mut is_last = false;
         for (number, record) in sealed.body.chunks(RECORD_BYTES + 16).enumerate() {

@@ -10,6 +10,9 @@ use stentor_core::message::{Message, Notification, Priority};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
+use crate::device_keys::{SealedBy, SealedMessage};
+use crate::web_push::{PushKeys, SealingError};
+
 use super::subscriptions::{DELETED_TOPIC, DEVICE_TOPIC, TOPIC_PREFIX};
 
 /// What a payload is, for MQTT 5.
@@ -19,6 +22,8 @@ pub(super) enum MqttPayloadKind {
     Json,
     /// Bytes of the app's own.
     Raw,
+    /// Bytes that only the device can read.
+    Sealed(SealedBy),
 }
 
 /// One PUBLISH to a device, but for its QoS.
@@ -50,19 +55,33 @@ struct MqttMessageRecord<'a> {
     sent_at: i64,
 }
 
-/// Writes a message as it is given to a device.
-pub(super) fn delivery_of(message: &Message, now: Timestamp) -> MqttDelivery {
+/// Writes a message as it is given to a device, sealed where that has keys.
+pub(super) fn delivery_of(
+    message: &Message,
+    now: Timestamp,
+    keys: Option<&PushKeys>,
+) -> Result<MqttDelivery, SealingError> {
     let topic = match &message.spec.target {
         Target::Topic(name) => format!("{TOPIC_PREFIX}{}", name.as_str()),
         _ => DEVICE_TOPIC.to_owned(),
     };
-    let (payload, kind) = match raw_of(message) {
-        Some(raw) => (raw, MqttPayloadKind::Raw),
-        None => (json_of(message), MqttPayloadKind::Json),
+    let (payload, kind) = match keys {
+        Some(keys) => {
+            let SealedMessage { body, by } = SealedMessage::of(message, || clear_payload(message).0, keys)?;
+            (body, MqttPayloadKind::Sealed(by))
+        }
+        None => clear_payload(message),
     };
     let expiry_seconds = u32::try_from(message.remaining_ttl(now).as_seconds()).ok();
     let message_id = Some(message.id.to_string());
-    MqttDelivery { topic, payload, kind, expiry_seconds, message_id, is_retained: false }
+    Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id, is_retained: false })
+}
+
+fn clear_payload(message: &Message) -> (Vec<u8>, MqttPayloadKind) {
+    match raw_of(message) {
+        Some(raw) => (raw, MqttPayloadKind::Raw),
+        None => (json_of(message), MqttPayloadKind::Json),
+    }
 }
 
 /// Writes that so many messages were deleted.

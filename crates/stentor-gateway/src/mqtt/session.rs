@@ -3,12 +3,13 @@
 mod answers;
 mod deliveries;
 
+use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::MqttEnd;
+use super::fault::{MqttEnd, MqttFault};
 use super::handshake::MqttEntrance;
 use super::limits::{MqttLimits, WRITE_BYTES};
 use super::link::MqttLink;
@@ -21,6 +22,7 @@ use crate::identity::DeviceIdentity;
 use crate::session::{DeviceSession, News};
 use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
+use crate::web_push::PushKeys;
 
 /// One connection from its login to its end.
 pub(super) struct MqttSession<'a, S> {
@@ -31,6 +33,8 @@ pub(super) struct MqttSession<'a, S> {
     entrance: Box<MqttEntrance>,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
+    /// The device's, for which what it gets is sealed.
+    keys: Option<PushKeys>,
     /// Deliveries of QoS 1 that the device has not acknowledged, by the number of their packet.
     flight: Vec<(u16, MessageId)>,
     last_packet_id: u16,
@@ -58,6 +62,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
             entrance,
             session,
             subscriptions,
+            keys: None,
             flight: Vec::new(),
             last_packet_id: 0,
             heard_at: Instant::now(),
@@ -66,12 +71,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
 
     /// Serves it to its end.
     pub(super) async fn run(mut self) {
-        let end = loop {
-            if let Err(end) = self.turn().await {
-                break end;
-            }
+        let end = match Box::pin(self.read_keys()).await {
+            Ok(()) => loop {
+                if let Err(end) = self.turn().await {
+                    break end;
+                }
+            },
+            Err(end) => end,
         };
         Box::pin(self.finish(end)).await;
+    }
+
+    /// Reads the keys of the device, once its session is open: who changes them ends the sessions that are open.
+    async fn read_keys(&mut self) -> Result<(), MqttEnd> {
+        let unavailable = |_| MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable");
+        self.keys = self.gateway.device_keys(self.entrance.identity).await.map_err(unavailable)?;
+        Ok(())
     }
 
     /// Answers all that has come, then waits for the next thing.
@@ -105,9 +120,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
     }
 
     /// Opens the mailbox anew: what waits is looked up, also what was passed over while nobody wanted it.
-    fn open_mailbox(&mut self) {
+    async fn open_mailbox(&mut self) -> Result<(), MqttEnd> {
         let window = self.entrance.window.saturating_sub(self.flight.len());
         self.session = self.gateway.open(self.entrance.identity, DeviceProtocol::Mqtt, window);
+        self.read_keys().await
     }
 
     async fn finish(self, end: MqttEnd) {

@@ -225,6 +225,11 @@ fn delivery_properties(delivery: &MqttDelivery) -> Result<Vec<Property>, MqttErr
             ContentType::new("application/json")?.into(),
         ],
         MqttPayloadKind::Raw => vec![ContentType::new("application/octet-stream")?.into()],
+        MqttPayloadKind::Sealed(by) => vec![
+            ContentType::new("application/octet-stream")?.into(),
+            UserProperty::new("encoding", "aes128gcm")?.into(),
+            UserProperty::new("sealed_by", by.as_str())?.into(),
+        ],
     };
     if let Some(seconds) = delivery.expiry_seconds {
         properties.push(MessageExpiryInterval::new(seconds)?.into());

@@ -3,6 +3,8 @@
 //! No IO and no HTTP library: a server reads its requests with these, and writes their refusals.
 
 mod capability;
+mod derivation;
+mod opening;
 mod rates;
 mod refusal;
 mod request;
@@ -10,8 +12,11 @@ mod sealing;
 mod vapid;
 
 pub use capability::{CAPABILITY_MAX_BYTES, PushCapability, VapidKeyHash};
+pub use opening::{OpeningError, PushKeyPair};
 pub use rates::{PushRate, PushRates};
 pub use refusal::PushRefusal;
 pub use request::{PUSH_BODY_MAX_BYTES, PushDraft, PushHeaders};
 pub use sealing::{PushKeys, SealingError, seal};
 pub use vapid::{VapidKey, VapidToken, is_origin};
+
+pub(crate) use derivation::{SALT_BYTES, SealingSecret};

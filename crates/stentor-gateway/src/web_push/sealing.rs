@@ -1,31 +1,32 @@
 //! Sealing for a device (RFC 8291): only who has the device's private key can read it, and we do not.
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::agreement::{self, ECDH_P256, PrivateKey, UnparsedPublicKey};
+use aws_lc_rs::aead::{Aad, Nonce};
+use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::Rng;
 
+use super::derivation::{AUTH_BYTES, SALT_BYTES, SealingSecret};
 use super::vapid::VapidKey;
 
-/// Bytes of the secret that a device gives with its key.
-const AUTH_BYTES: usize = 16;
-const SALT_BYTES: usize = 16;
-/// Size of the one record: everything is in it (RFC 8291, 4).
-const RECORD_BYTES: u32 = 4_096;
+/// Size of a record that browsers take (RFC 8291, 4); a larger text makes a larger one.
+const RECORD_MIN_BYTES: usize = 4_096;
 /// Salt, record size, length of the key's name, and the key.
-const HEADER_BYTES: usize = 16 + 4 + 1 + 65;
-const TAG_BYTES: usize = 16;
-/// Largest text that fits: a record less its header, tag and delimiter.
-const TEXT_MAX_BYTES: usize = RECORD_BYTES as usize - HEADER_BYTES - TAG_BYTES - 1;
+pub(super) const HEADER_BYTES: usize = 16 + 4 + 1 + 65;
+pub(super) const TAG_BYTES: usize = 16;
 /// Ends the text of the last record (RFC 8188, 2).
-const LAST_RECORD: u8 = 2;
+pub(super) const LAST_RECORD: u8 = 2;
+/// What the secret, the key and the nonce are derived for (RFC 8291, 3.4; RFC 8188, 2.2).
+pub(super) const SECRET_INFO: &[u8] = b"WebPush: info\0";
+pub(super) const KEY_INFO: &[u8] = b"Content-Encoding: aes128gcm\0";
+pub(super) const NONCE_INFO: &[u8] = b"Content-Encoding: nonce\0";
 
 /// Why something could not be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealingError {
     /// The text does not fit into one record.
-    #[error("at most {TEXT_MAX_BYTES} bytes can be sealed")]
+    #[error("the text is too large for one record")]
     TooLarge,
     /// The device's key is no point of the curve, or the machine lacks randomness.
     #[error("the key of the device cannot be used")]
@@ -55,14 +56,18 @@ impl PushKeys {
     /// Takes `p256dh` and `auth` of a subscription, in base64url; `None` for what has another form.
     #[must_use]
     pub fn read(p256dh: &str, auth: &str) -> Option<Self> {
-        use base64::Engine;
-        let auth =
-            base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(auth.trim_end_matches('=')).ok()?;
+        let auth = URL_SAFE_NO_PAD.decode(auth.trim_end_matches('=')).ok()?;
         Some(Self { key: VapidKey::read(p256dh)?, auth: auth.try_into().ok()? })
+    }
+
+    /// Returns `p256dh` and `auth`, in base64url without padding.
+    #[must_use]
+    pub fn texts(&self) -> (String, String) {
+        (URL_SAFE_NO_PAD.encode(self.key.as_bytes()), URL_SAFE_NO_PAD.encode(self.auth))
     }
 }
 
-/// Seals a text for a device; returns the body, to be sent with the encoding `aes128gcm`.
+/// Seals a text for a device; returns the body, to be sent with the encoding `aes128gcm`. It is one record, however long the text.
 pub fn seal(text: &[u8], keys: &PushKeys) -> Result<Vec<u8>, SealingError> {
     let mut salt = [0; SALT_BYTES];
     rand::rng().fill_bytes(&mut salt);
@@ -76,51 +81,25 @@ fn seal_with(
     own: &PrivateKey,
     salt: [u8; SALT_BYTES],
 ) -> Result<Vec<u8>, SealingError> {
-    if text.len() > TEXT_MAX_BYTES {
-        return Err(SealingError::TooLarge);
-    }
-    let own_public = own.compute_public_key()?;
-    let theirs = UnparsedPublicKey::new(&ECDH_P256, keys.key.as_bytes());
-    let input = agreement::agree(own, theirs, SealingError::WrongKey, |secret| {
-        let info = [b"WebPush: info\0", &keys.key.as_bytes()[..], own_public.as_ref()];
-        Ok(derived::<32>(&keys.auth, secret, &info)?)
-    })?;
-    let key = derived::<16>(&salt, &input, &[b"Content-Encoding: aes128gcm\0"])?;
-    let nonce = derived::<12>(&salt, &input, &[b"Content-Encoding: nonce\0"])?;
+    let record = RECORD_MIN_BYTES.max(text.len() + 1 + TAG_BYTES);
+    let record = u32::try_from(record).map_err(|_| SealingError::TooLarge)?;
+    let (theirs, own_public) = (keys.key.as_bytes(), own.compute_public_key()?);
+    let info = [SECRET_INFO, &theirs[..], own_public.as_ref()];
+    let secret = SealingSecret::agreed(own, theirs, &keys.auth, &info)?;
+    let (key, nonce) = secret.keys(&salt, &[KEY_INFO], &[NONCE_INFO])?;
     let mut sealed = [text, &[LAST_RECORD]].concat();
-    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key)?);
     key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed)?;
     let mut body = Vec::with_capacity(HEADER_BYTES + sealed.len());
     body.extend_from_slice(&salt);
-    body.extend_from_slice(&RECORD_BYTES.to_be_bytes());
+    body.extend_from_slice(&record.to_be_bytes());
     body.push(own_public.as_ref().len() as u8);
     body.extend_from_slice(own_public.as_ref());
     body.extend_from_slice(&sealed);
     Ok(body)
 }
 
-/// A length, for the library.
-struct Length(usize);
-
-impl KeyType for Length {
-    fn len(&self) -> usize {
-        self.0
-    }
-}
-
-/// Derives a key of `N` bytes (RFC 5869).
-fn derived<const N: usize>(salt: &[u8], input: &[u8], info: &[&[u8]]) -> Result<[u8; N], Unspecified> {
-    let mut key = [0; N];
-    let extracted = Salt::new(HKDF_SHA256, salt).extract(input);
-    extracted.expand(info, Length(N))?.fill(&mut key)?;
-    Ok(key)
-}
-
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
     use super::*;
 
     // RFC 8291, 5 and appendix A.
@@ -148,9 +127,7 @@ mod tests {
         let (one, two) = (seal(b"hello", &keys).expect("sealed"), seal(b"hello", &keys).expect("sealed"));
         assert_eq!((one.len(), two.len()), (108, 108));
         assert_ne!(one, two);
-        let largest = seal(&[1; TEXT_MAX_BYTES], &keys).expect("sealed");
-        assert_eq!(largest.len(), 4_096);
-        assert_eq!(seal(&[1; TEXT_MAX_BYTES + 1], &keys), Err(SealingError::TooLarge));
+        assert_eq!(seal(&[1; 3_993], &keys).expect("sealed").len(), 4_096);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use stentor_core::app::Scope;
 use stentor_core::device::Platform;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_gateway::web_push::{PushKeys, seal};
 use stentor_gateway::{DeviceCredentials, DeviceDetails};
 
 use super::GatewayApi;
@@ -79,6 +80,9 @@ pub(super) struct SelfView {
     device: DeviceId,
     app: AppId,
     topics: Vec<TopicName>,
+    /// The key for which its messages are sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p256dh: Option<String>,
 }
 
 pub(super) async fn show(
@@ -86,7 +90,9 @@ pub(super) async fn show(
     LoggedIn(identity): LoggedIn,
 ) -> Result<Json<SelfView>, Refusal> {
     let topics = own.gateway.store().topics_of(identity.app, identity.device).await.map_err(Problem::from)?;
-    Ok(Json(SelfView { device: identity.device, app: identity.app, topics }))
+    let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
+    let p256dh = keys.map(|keys| keys.texts().0);
+    Ok(Json(SelfView { device: identity.device, app: identity.app, topics, p256dh }))
 }
 
 pub(super) async fn rotate(
@@ -102,6 +108,45 @@ pub(super) async fn withdraw(
     LoggedIn(identity): LoggedIn,
 ) -> Result<StatusCode, Refusal> {
     own.gateway.withdraw(identity).await.map_err(Problem::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The keys for which a device wants its messages sealed (RFC 8291), in base64url.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeysRequest {
+    p256dh: String,
+    auth: String,
+}
+
+impl KeysRequest {
+    fn keys(&self) -> ServiceResult<PushKeys> {
+        let keys = PushKeys::read(&self.p256dh, &self.auth).ok_or_else(|| {
+            Problem::field("p256dh", "65 bytes of a point of P-256, and `auth` 16 bytes, in base64url")
+        })?;
+        // A point that is not on the curve has the right form: nothing could ever be sealed for it.
+        let sealed = seal(b"", &keys);
+        sealed.map_err(|_| Problem::field("p256dh", "it is no point of the curve P-256"))?;
+        Ok(keys)
+    }
+}
+
+pub(super) async fn put_keys(
+    State(own): State<GatewayApi>,
+    LoggedIn(identity): LoggedIn,
+    request: Request,
+) -> Result<StatusCode, Refusal> {
+    let bytes = body::read(request, &own.api, own.api.body_max_bytes()).await?;
+    let keys = decode::<KeysRequest>(&bytes)?.keys()?;
+    own.gateway.put_device_keys(identity, Some(&keys)).await.map_err(Problem::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn remove_keys(
+    State(own): State<GatewayApi>,
+    LoggedIn(identity): LoggedIn,
+) -> Result<StatusCode, Refusal> {
+    own.gateway.put_device_keys(identity, None).await.map_err(Problem::from)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::message::{Message, Notification, Priority};
 use stentor_core::time::Timestamp;
+use stentor_gateway::SealedMessage;
+use stentor_gateway::web_push::{PushKeys, SealingError};
 
 use crate::contract::Instant;
 
 /// What a device gets.
 #[derive(Serialize)]
-pub(super) struct DeviceMessageView<'a> {
+struct DeviceMessageView<'a> {
     /// Tells a repeat, and is what the device confirms.
     id: MessageId,
     sent_at: Instant,
@@ -31,7 +35,7 @@ pub(super) struct DeviceMessageView<'a> {
 }
 
 impl<'a> DeviceMessageView<'a> {
-    pub(super) fn new(message: &'a Message, now: Timestamp) -> Self {
+    fn new(message: &'a Message, now: Timestamp) -> Self {
         let content = &message.spec.content;
         Self {
             id: message.id,
@@ -45,8 +49,47 @@ impl<'a> DeviceMessageView<'a> {
         }
     }
 
-    /// Returns it as JSON in one line.
-    pub(super) fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+/// What a device with keys gets: what it needs before it has opened the message, and the message.
+#[derive(Serialize)]
+struct SealedMessageView {
+    id: MessageId,
+    sent_at: Instant,
+    ttl_seconds: u64,
+    priority: Priority,
+    sealed: SealedBodyView,
+}
+
+/// A body that only the device can open.
+#[derive(Serialize)]
+struct SealedBodyView {
+    encoding: &'static str,
+    /// In base64.
+    body: String,
+    /// `server` when a message as others get it is inside, `sender` when it is what the sender has put there.
+    by: &'static str,
+}
+
+/// Writes a message for a device as JSON in one line, sealed where the device has keys.
+pub(super) fn message_json(
+    message: &Message,
+    now: Timestamp,
+    keys: Option<&PushKeys>,
+) -> Result<String, SealingError> {
+    let clear = DeviceMessageView::new(message, now);
+    let Some(keys) = keys else { return Ok(clear.to_json()) };
+    let sealed = SealedMessage::of(message, || clear.to_json().into_bytes(), keys)?;
+    let body = BASE64_STANDARD.encode(sealed.body);
+    let view = SealedMessageView {
+        id: message.id,
+        sent_at: message.due_at.into(),
+        ttl_seconds: message.remaining_ttl(now).as_seconds(),
+        priority: message.spec.priority,
+        sealed: SealedBodyView { encoding: "aes128gcm", body, by: sealed.by.as_str() },
+    };
+    Ok(serde_json::to_string(&view).unwrap_or_default())
 }

@@ -106,6 +106,7 @@ fn device_routes(api: &Api, state: GatewayApi) -> Router {
         .route("/gateway/v1/devices", post(devices::register))
         .route("/gateway/v1/device", get(devices::show).delete(devices::withdraw))
         .route("/gateway/v1/device/token", post(devices::rotate))
+        .route("/gateway/v1/device/keys", put(devices::put_keys).delete(devices::remove_keys))
         .route("/gateway/v1/device/topics/{topic}", put(devices::subscribe))
         .route("/gateway/v1/device/topics/{topic}", delete(devices::unsubscribe))
         .route("/gateway/v1/receipts", post(stream::confirm))

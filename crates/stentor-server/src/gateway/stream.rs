@@ -14,11 +14,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stentor_core::id::MessageId;
 use stentor_gateway::limits::WINDOW_MAX_COUNT;
-use stentor_gateway::{Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, News};
+use stentor_gateway::web_push::PushKeys;
+use stentor_gateway::{
+    Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, News, PendingMessage,
+};
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;
-use super::message_view::DeviceMessageView;
+use super::message_view::message_json;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::http::body;
@@ -67,8 +70,11 @@ pub(super) async fn events(
     let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
     confirm_up_to(&own.gateway, identity, query.after.or(last)).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
+    // Read once the session is open: who changes the keys ends the sessions that are open.
+    let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
     let stream = DeviceEvents {
         session,
+        keys,
         gateway: own.gateway,
         confirming: query.confirm,
         ready: Vec::new(),
@@ -82,6 +88,8 @@ pub(super) async fn events(
 /// The messages of one device as events.
 struct DeviceEvents {
     session: DeviceSession,
+    /// For which messages are sealed.
+    keys: Option<PushKeys>,
     gateway: Gateway,
     confirming: Confirming,
     /// To be written, the last first.
@@ -116,7 +124,8 @@ impl DeviceEvents {
             News::Messages(messages) => {
                 let now = self.gateway.clock().now();
                 for one in messages.iter().rev() {
-                    let view = DeviceMessageView::new(&one.message, now).to_json();
+                    // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
+                    let Ok(view) = message_json(&one.message, now, self.keys.as_ref()) else { continue };
                     let id = one.message.id;
                     self.ready.push(Event::default().event("message").id(id.to_string()).data(view));
                     self.written.push(id);
@@ -161,6 +170,7 @@ pub(super) async fn poll(
     let max = query.max.unwrap_or(WINDOW_MAX_COUNT).clamp(1, WINDOW_MAX_COUNT);
     confirm_up_to(&own.gateway, identity, query.after).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, max);
+    let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
     let news = match tokio::time::timeout(wait, session.next()).await {
         Ok(Ok(news)) => news,
         Ok(Err(_)) => {
@@ -170,18 +180,21 @@ pub(super) async fn poll(
         }
         Err(_) => News::Messages(Vec::new()),
     };
-    Ok(Json(poll_view(&news, &own.gateway)))
+    Ok(Json(poll_view(&news, &own.gateway, keys.as_ref())))
 }
 
-fn poll_view(news: &News, gateway: &Gateway) -> PollView {
+fn poll_view(news: &News, gateway: &Gateway, keys: Option<&PushKeys>) -> PollView {
     match news {
         News::Deleted(count) => PollView { messages: Vec::new(), cursor: None, deleted: Some(*count) },
         News::Messages(messages) => {
             let now = gateway.clock().now();
-            let view = |text| RawValue::from_string(text).ok();
-            let views = messages.iter().map(|one| DeviceMessageView::new(&one.message, now).to_json());
-            let cursor = messages.iter().map(|one| one.message.id).max();
-            PollView { messages: views.filter_map(view).collect(), cursor, deleted: None }
+            let view = |one: &PendingMessage| {
+                RawValue::from_string(message_json(&one.message, now, keys).ok()?).ok()
+            };
+            let views = messages.iter().map(view).collect::<Option<Vec<_>>>();
+            // The cursor confirms all up to it: with one that could not be sealed none of them is given.
+            let cursor = messages.iter().map(|one| one.message.id).max().filter(|_| views.is_some());
+            PollView { messages: views.unwrap_or_default(), cursor, deleted: None }
         }
     }
 }

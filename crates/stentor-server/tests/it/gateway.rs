@@ -1,5 +1,7 @@
 //! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
 
+mod sealed;
+
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response};

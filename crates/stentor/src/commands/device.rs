@@ -133,6 +133,9 @@ struct DeviceRunArgs {
     /// A topic to subscribe to when it registers; may be repeated
     #[arg(long = "topic")]
     topics: Vec<String>,
+    /// Have the server seal messages for this machine: only it can read them on their way
+    #[arg(long)]
+    encrypt: bool,
     /// A command of the shell that gets each message as JSON on its standard input
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
@@ -245,7 +248,8 @@ impl DeviceRunArgs {
         let told = run::told(self.user.as_deref(), &self.tags, &self.topics);
         let handling = Handling { command: self.exec, json: output.is_json(), desktop: !self.no_desktop };
         let server = connection.server.clone();
-        DeviceRun { folder: self.folder, server, key, told, handling, count: self.count }.run().await
+        let (folder, encrypt, count) = (self.folder, self.encrypt, self.count);
+        DeviceRun { folder, server, key, told, encrypt, handling, count }.run().await
     }
 }
 

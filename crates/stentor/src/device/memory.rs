@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use stentor_gateway::web_push::PushKeyPair;
 
 /// Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed.
 const SEEN_MAX_COUNT: usize = 1_024;
@@ -26,14 +27,47 @@ pub(crate) struct DeviceMemory {
     pub(crate) secret: String,
     /// When it got its token, in seconds since 1970.
     pub(crate) token_since: u64,
+    /// What opens the messages that are sealed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keys: Option<KeysRecord>,
     seen: VecDeque<String>,
+}
+
+/// The keys of a device, in base64url.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KeysRecord {
+    private: String,
+    auth: String,
+    /// Whether the server has confirmed that it seals for them.
+    pub(crate) is_told: bool,
+}
+
+impl KeysRecord {
+    /// Makes new keys, which the server has not been told of.
+    pub(crate) fn generate() -> anyhow::Result<Self> {
+        let (private, auth) = PushKeyPair::generate()?.secrets()?;
+        Ok(Self { private, auth, is_told: false })
+    }
+
+    /// Returns the keys.
+    pub(crate) fn pair(&self) -> anyhow::Result<PushKeyPair> {
+        PushKeyPair::read(&self.private, &self.auth).context("the keys of this device cannot be read")
+    }
 }
 
 impl DeviceMemory {
     /// Starts with what a registration gave.
     pub(crate) fn new(server: &str, joined: &Joined, now: u64) -> Self {
         let Joined { device, token, secret } = joined.clone();
-        Self { server: server.to_owned(), device, token, secret, token_since: now, seen: VecDeque::new() }
+        Self {
+            server: server.to_owned(),
+            device,
+            token,
+            secret,
+            token_since: now,
+            keys: None,
+            seen: VecDeque::new(),
+        }
     }
 
     /// Takes a new token over.

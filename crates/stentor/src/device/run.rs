@@ -8,8 +8,9 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::memory::{DeviceMemory, Joined};
+use super::memory::{DeviceMemory, Joined, KeysRecord};
 use super::message::Handling;
+use super::opening;
 use super::outbox;
 use super::service::{Answer, DeviceClient};
 use crate::failure::CommandFailure;
@@ -39,6 +40,8 @@ pub(crate) struct DeviceRun {
     pub(crate) key: Option<String>,
     /// What it tells of itself when it registers.
     pub(crate) told: Value,
+    /// Whether the server is to seal its messages; once it did so, it goes on.
+    pub(crate) encrypt: bool,
     /// What is done with messages.
     pub(crate) handling: Handling,
     /// It ends after so many messages; never when `None`.
@@ -65,7 +68,10 @@ impl DeviceRun {
         loop {
             let began = Instant::now();
             let end = match self.remembered(&client).await? {
-                Some(mut own) => self.connected(&client, &mut own).await,
+                Some(mut own) => match self.sealed(&client, &mut own).await {
+                    Ok(()) => self.connected(&client, &mut own).await,
+                    Err(end) => end,
+                },
                 None => ConnectionEnd::Broken(anyhow::anyhow!("the server cannot be reached")),
             };
             if began.elapsed() > GOOD_CONNECTION {
@@ -116,6 +122,27 @@ impl DeviceRun {
         Ok(own)
     }
 
+    /// Sees to it that the server seals for this device before any message comes, where it is to.
+    async fn sealed(&self, client: &DeviceClient, own: &mut DeviceMemory) -> Result<(), ConnectionEnd> {
+        if self.encrypt && own.keys.is_none() {
+            // Kept before they are told: what is sealed from then on can be opened.
+            own.keys = Some(KeysRecord::generate().map_err(ConnectionEnd::Broken)?);
+            own.keep(&self.folder).map_err(ConnectionEnd::Broken)?;
+        }
+        let Some(keys) = own.keys.as_ref().filter(|keys| !keys.is_told) else { return Ok(()) };
+        let keys = keys.pair().and_then(|pair| pair.public().context("no point of the curve"));
+        let told = client.tell_keys(own, &keys.map_err(ConnectionEnd::Broken)?).await;
+        match told.map_err(ConnectionEnd::Broken)? {
+            Answer::Done(()) => {}
+            Answer::Unknown => return Err(ConnectionEnd::Unknown),
+            Answer::Refused(why) => return Err(ConnectionEnd::Broken(anyhow::anyhow!(why))),
+        }
+        if let Some(keys) = &mut own.keys {
+            keys.is_told = true;
+        }
+        own.keep(&self.folder).map_err(ConnectionEnd::Broken)
+    }
+
     /// Forgets a token that opens nothing any more, where the device can register anew.
     fn forget(&self) -> anyhow::Result<()> {
         if self.key.is_none() {
@@ -162,8 +189,11 @@ impl DeviceRun {
     ) -> anyhow::Result<bool> {
         let Some(id) = message["id"].as_str() else { return Ok(false) };
         if !own.has_seen(id) {
-            if !self.handling.handle(message).await {
-                return Ok(false);
+            match opening::opened(message, own.keys.as_ref()) {
+                Ok(opened) if !self.handling.handle(&opened).await => return Ok(false),
+                Ok(_) => {}
+                // It will never be opened: it is confirmed, so that it does not come for ever.
+                Err(error) => output::note(&format!("{id}: {error:#}; it is given up")),
             }
             // Remembered before it is confirmed: what is confirmed never comes again.
             own.note_seen(id);

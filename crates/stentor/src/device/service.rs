@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use stentor_gateway::web_push::PushKeys;
 
 use super::memory::{DeviceMemory, Joined};
 use super::outbox::Outgoing;
@@ -50,6 +51,15 @@ impl DeviceClient {
     /// Asks for a new token.
     pub(crate) async fn renew(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Joined>> {
         read(self.ask(own, Method::POST, "device/token").timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    /// Has the server seal for these keys from now on.
+    pub(crate) async fn tell_keys(&self, own: &DeviceMemory, keys: &PushKeys) -> anyhow::Result<Answer<()>> {
+        let (p256dh, auth) = keys.texts();
+        let request =
+            self.ask(own, Method::PUT, "device/keys").json(&json!({"p256dh": p256dh, "auth": auth}));
+        let response = request.timeout(ANSWER_LIMIT).send().await?;
+        if response.status().is_success() { Ok(Answer::Done(())) } else { refusal(response).await }
     }
 
     /// Opens the stream of messages.

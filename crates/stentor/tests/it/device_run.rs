@@ -158,3 +158,23 @@ fn a_killed_server_loses_nothing_and_repeats_nothing() {
     scene.server.process.signal(Signal::TERM);
     assert!(scene.server.process.wait().success());
 }
+
+#[test]
+fn a_machine_that_wants_it_gets_its_messages_sealed_and_hands_them_on_in_clear() {
+    let scene = Scene::open();
+    let command = format!("cat >> {0}; echo >> {0}", scene.out().display());
+    let device = scene.device("1", &["--encrypt", "--exec", &command]);
+    let remembered = || std::fs::read_to_string(scene.folder().join("device.json")).unwrap_or_default();
+    until("the keys", || remembered().contains(r#""is_told":true"#));
+    let one = scene.send("One");
+    ended(device);
+    // From now on it needs no word: it remembers its keys.
+    let two = scene.send("Two");
+    ended(scene.device("1", &["--exec", &command]));
+    let got = lines(&scene.out());
+    for (message, id, title) in [(&got[0], &one, "One"), (&got[1], &two, "Two")] {
+        assert_eq!((&message["id"], &message["notification"]["title"]), (&json!(id), &json!(title)));
+        assert!(message["sealed"].is_null(), "{message}");
+    }
+    assert_eq!((scene.totals(&one), scene.totals(&two)), ((1, 1), (1, 1)));
+}

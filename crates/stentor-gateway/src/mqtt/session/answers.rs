@@ -24,7 +24,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
             MqttRequest::Connect(_) => return Err(MqttFault::protocol("a CONNECT comes once").into()),
             MqttRequest::Publish(publish) => self.keep(publish.checked()?).await?,
             MqttRequest::Puback(packet_id) => self.acknowledged(packet_id),
-            MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await,
+            MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await?,
             MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
             MqttRequest::Ping => self.link.writer.pong(),
             MqttRequest::Disconnect { with_will, forgets } => {
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    async fn subscribe(&mut self, packet_id: u16, filters: Vec<(String, u8)>) {
+    async fn subscribe(&mut self, packet_id: u16, filters: Vec<(String, u8)>) -> Result<(), MqttEnd> {
         let was_open = self.subscriptions.is_open();
         let (mut codes, mut new_topics) = (Vec::with_capacity(filters.len()), Vec::new());
         for (place, (filter, qos)) in filters.iter().enumerate() {
@@ -97,8 +97,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
             self.give_retained(&topic).await;
         }
         if !was_open && self.subscriptions.is_open() {
-            self.open_mailbox();
+            self.open_mailbox().await?;
         }
+        Ok(())
     }
 
     async fn subscribe_one(
@@ -131,9 +132,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         match retained_of(self.gateway, self.entrance.identity.app, topic).await {
             Ok(Some(message)) => {
                 let now = self.gateway.clock().now();
-                let mut delivery = delivery_of(&message, now);
-                delivery.is_retained = true;
-                self.write_unnumbered(&delivery);
+                // A last state that cannot be sealed is left out, as one is that cannot be looked up.
+                if let Ok(mut delivery) = delivery_of(&message, now, self.keys.as_ref()) {
+                    delivery.is_retained = true;
+                    self.write_unnumbered(&delivery);
+                }
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "the last state of a topic could not be looked up"),

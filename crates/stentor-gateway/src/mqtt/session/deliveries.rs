@@ -1,11 +1,12 @@
 //! What a device is given.
 
+use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
 use stentor_core::outcome::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::content::{MqttDelivery, deletion_of, delivery_of};
-use super::super::fault::MqttEnd;
+use super::super::fault::{MqttEnd, MqttFault};
 use super::super::limits::WRITE_BYTES;
 use super::MqttSession;
 use crate::delivery::PendingMessage;
@@ -15,7 +16,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
     pub(super) async fn give(&mut self, messages: Vec<PendingMessage>) -> Result<(), MqttEnd> {
         let mut unacknowledged = Vec::new();
         for one in &messages {
-            self.write_delivery(one, &mut unacknowledged);
+            self.write_delivery(one, &mut unacknowledged)?;
             if self.link.writer.waiting_bytes() >= WRITE_BYTES {
                 self.hand_over(&mut unacknowledged).await?;
             }
@@ -23,20 +24,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         self.hand_over(&mut unacknowledged).await
     }
 
-    fn write_delivery(&mut self, one: &PendingMessage, unacknowledged: &mut Vec<MessageId>) {
+    fn write_delivery(
+        &mut self,
+        one: &PendingMessage,
+        unacknowledged: &mut Vec<MessageId>,
+    ) -> Result<(), MqttEnd> {
         let (id, now) = (one.message.id, self.gateway.clock().now());
-        let delivery = delivery_of(&one.message, now);
+        let delivery = delivery_of(&one.message, now, self.keys.as_ref()).map_err(|_| unsealed())?;
         let is_acknowledged = self.subscriptions.qos(&delivery.topic) > 0;
         let packet_id = is_acknowledged.then(|| self.new_packet_id());
         if !self.link.writer.publish(&delivery, packet_id, self.entrance.packet_max_bytes) {
             // It would never fit: the device has said so (3.1.2.11.4 of MQTT 5).
             self.session.give_up(&[id], Reason::PayloadTooLarge);
-            return;
+            return Ok(());
         }
         match packet_id {
             Some(packet_id) => self.flight.push((packet_id, id)),
             None => unacknowledged.push(id),
         }
+        Ok(())
     }
 
     /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
@@ -78,4 +84,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
             }
         }
     }
+}
+
+/// Ends a connection rather than to give anything in clear: it waits, and comes later.
+fn unsealed() -> MqttEnd {
+    MqttFault::new(DisconnectReasonCode::ServerBusy, "a message could not be sealed").into()
 }

@@ -5,4 +5,5 @@ mod deliveries;
 mod judges;
 mod limits;
 mod logins;
+mod sealed;
 mod upstream;
