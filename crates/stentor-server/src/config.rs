@@ -19,6 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
+use stentor_core::ports::store::StoreError;
+use stentor_storage::postgres::PostgresAddress;
 
 pub use explain::{Explained, explain};
 pub use outbound::OutboundConfig;
@@ -56,7 +58,7 @@ pub struct Config {
     /// The REST face.
     pub api: ApiConfig,
     /// The ledger's engine.
-    pub store: EngineConfig,
+    pub store: StoreConfig,
     /// The queue's engine.
     pub queue: EngineConfig,
     /// Connections of devices.
@@ -167,11 +169,42 @@ pub struct ApiConfig {
 pub enum Engine {
     /// A file in the data directory.
     Sqlite,
+    /// A PostgreSQL server, for the store alone.
+    Postgres,
     /// This process' memory, for trials and tests.
     Memory,
 }
 
-/// Settings of a store or queue.
+/// Settings of the store.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Which engine.
+    pub engine: Engine,
+    /// Where the PostgreSQL database is; empty for other engines.
+    pub url: SecretString,
+}
+
+impl StoreConfig {
+    /// Returns where the PostgreSQL database is; the reason why not does not repeat it.
+    pub(crate) fn address(&self) -> Result<PostgresAddress, StoreError> {
+        self.url.expose_secret().parse()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let is_given = !self.url.expose_secret().is_empty();
+        match (self.engine, is_given) {
+            (Engine::Postgres, false) => vec!["store.url: says where the PostgreSQL database is".to_owned()],
+            (Engine::Postgres, true) => {
+                self.address().err().map(|error| format!("store.url: {error}")).into_iter().collect()
+            }
+            (_, true) => vec!["store.url: goes with store.engine = \"postgres\"".to_owned()],
+            (_, false) => Vec::new(),
+        }
+    }
+}
+
+/// Settings of the queue.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineConfig {
@@ -244,6 +277,10 @@ impl Config {
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
         problems.extend(self.secrets.problems());
+        problems.extend(self.store.problems());
+        if self.queue.engine == Engine::Postgres {
+            problems.push("queue.engine: is sqlite or memory".to_owned());
+        }
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }
@@ -335,6 +372,7 @@ impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
             Self::Memory => "memory",
         })
     }

@@ -9,6 +9,7 @@ use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_gateway::Gateway;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::postgres::{PostgresSettings, PostgresStore};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 
@@ -63,6 +64,14 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
             let opened = SqliteStore::open_sealed(path, SqliteSettings::store(), keys);
             Ok(Arc::new(opened.map_err(|error| engine("the store", &error))?))
         }
+        Engine::Postgres => {
+            let address = config.store.address().map_err(|error| engine("the store", &error))?;
+            let keys = super::sealing::keys(config)?;
+            let opened = PostgresStore::open_sealed(&address, &PostgresSettings::default(), keys);
+            let opened = opened.map_err(|error| engine("the store", &error))?;
+            tracing::info!(store = %address.shown(), "the store is a PostgreSQL database");
+            Ok(Arc::new(opened))
+        }
     }
 }
 
@@ -74,6 +83,7 @@ fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
             let opened = SqliteQueue::open(queue_file(&config.data_dir), SqliteSettings::queue());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
         }
+        Engine::Postgres => Err(engine("the queue", &"it is a file (sqlite) or memory")),
     }
 }
 

@@ -10,7 +10,7 @@ use stentor_storage::seal::{KEY_BYTES, SealKeyId, SealKeys};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, sealed_under};
 
 use super::{AppError, engines, prepare_folder};
-use crate::config::Config;
+use crate::config::{Config, Engine};
 use crate::private;
 
 /// How a data directory and the keys at hand go together.
@@ -98,6 +98,11 @@ pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
                    once it has started, take the former one away";
         return Err(AppError::Sealing(why.to_owned()));
     }
+    if config.store.engine == Engine::Postgres {
+        let why = "the credentials are in PostgreSQL: write a new key before the one in the key file, with white space between, \
+                   and start the server; once it has started, take the former one away";
+        return Err(AppError::Sealing(why.to_owned()));
+    }
     if !engines::store_file(&config.data_dir).exists() {
         let folder = config.data_dir.display();
         return Err(AppError::Sealing(format!(
@@ -124,7 +129,13 @@ pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
 }
 
 fn wanted(config: &Config) -> Result<BTreeMap<SealKeyId, u64>, AppError> {
-    sealed_under(engines::store_file(&config.data_dir)).map_err(|error| store(&error))
+    let wanted = match config.store.engine {
+        Engine::Postgres => {
+            config.store.address().and_then(|address| stentor_storage::postgres::sealed_under(&address))
+        }
+        Engine::Sqlite | Engine::Memory => sealed_under(engines::store_file(&config.data_dir)),
+    };
+    wanted.map_err(|error| store(&error))
 }
 
 fn find(config: &Config) -> Result<Option<SealKeys>, AppError> {
