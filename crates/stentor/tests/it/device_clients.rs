@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::clients::{Python, blocks, client, ran};
@@ -29,6 +30,7 @@ fn the_python_library_for_devices_and_what_uses_it_are_typed() {
     mypy.args(["-m", "mypy", "--strict", "--cache-dir"]).arg(directory.path().join("cache"));
     mypy.arg(library.join("src/stentor_device"));
     mypy.arg(library.join("tests/story.py")).arg(library.join("tests/parts.py")).arg(example);
+    mypy.arg(client("../examples/device_idle.py"));
     ran(mypy.env("MYPYPATH", library.join("src")));
 }
 
@@ -53,6 +55,26 @@ fn the_example_of_the_java_library_for_devices_runs() {
     std::fs::write(&source, example_of("java-device", "java")).unwrap();
     compile(&classes, &[source]);
     example_runs(java(&classes).arg("Kiosk"));
+}
+
+#[test]
+fn what_an_idle_device_costs_can_be_measured() {
+    if !is_installed("python3") {
+        return;
+    }
+    for protocol in ["mqtt", "mcs"] {
+        let mut measuring = python();
+        measuring
+            .arg(client("../examples/device_idle.py"))
+            .args(["--stentor", env!("CARGO_BIN_EXE_stentor")]);
+        let told = ran(measuring.args(["--heartbeats", "1", "--only", protocol, "--json"]));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let row = &told["rows"][0];
+        let sum = |name: &str| row[name].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+        // A ping, its answer and one or two acknowledgements: each is a segment.
+        assert!((3..=5).contains(&sum("segments")), "{row}");
+        assert_eq!(sum("wire_bytes"), sum("payload_bytes") + 52 * sum("segments"), "{row}");
+    }
 }
 
 /// Runs the example of a page as a device that gets one message with both parts.
