@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod limits;
 pub mod mqtt_devices;
 pub mod policy;
+pub mod postgres;
 pub mod reporter;
 pub mod server;
 pub mod stage;

@@ -8,6 +8,7 @@ use crate::failure::CommandFailure;
 use crate::keys::Keys;
 use crate::limits;
 use crate::policy::AnswerPolicy;
+use crate::postgres::PrivatePostgres;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
@@ -34,6 +35,18 @@ pub struct StageOptions {
     pub latency_ms: Option<f64>,
     /// The trouble that is to be made below the server.
     pub trouble: Option<Trouble>,
+    /// Where the server keeps everything.
+    pub store: StageStore,
+}
+
+/// Where the server of a stage keeps everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StageStore {
+    /// In its file.
+    #[default]
+    File,
+    /// In a PostgreSQL server of the stage's own.
+    Postgres,
 }
 
 /// Who answers for the push services.
@@ -77,7 +90,15 @@ impl StageOptions {
     /// Emulators that accept all until they get another policy.
     pub const fn with_emulators(devices: u64) -> Self {
         let services = PushServices::Emulators(AnswerPolicy::AcceptAll);
-        Self { devices, seed: 1, keep: None, services, latency_ms: None, trouble: None }
+        Self {
+            devices,
+            seed: 1,
+            keep: None,
+            services,
+            latency_ms: None,
+            trouble: None,
+            store: StageStore::File,
+        }
     }
 
     /// The settings of one push service: everything but address, TLS and the observer's file.
@@ -108,6 +129,8 @@ pub struct Stage {
     // The server is first, so that it is ended before those it talks to.
     /// The server.
     pub server: Server,
+    /// Ends after the server that uses it.
+    _database: Option<PrivatePostgres>,
     /// Both push services.
     pub emulators: Emulators,
     /// A client that acts for the app.
@@ -181,10 +204,16 @@ impl Stage {
         let injector =
             TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
         let settings = options.trouble.map(|_| troubles::settings(options.devices));
-        let server = Server::start_with(path, settings, injector.environment()).await?;
+        let database = match options.store {
+            StageStore::File => None,
+            StageStore::Postgres => Some(PrivatePostgres::start()?),
+        };
+        let mut environment = injector.environment();
+        environment.extend(database.iter().flat_map(PrivatePostgres::environment));
+        let server = Server::start_with(path, settings, environment).await?;
         let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, emulators, client, keys, injector, directory })
+        Ok(Self { server, _database: database, emulators, client, keys, injector, directory })
     }
 
     /// Where everything lies.

@@ -2,6 +2,7 @@
 
 use crate::demo::{self, DemoOptions, DemoReport};
 use crate::reporter::Reporter;
+use crate::stage::StageStore;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub struct PipelineOptions {
     pub latency_ms: Option<f64>,
     /// How often it is repeated, each time from nothing.
     pub rounds: u32,
+    /// Where the server keeps everything; each round in PostgreSQL has one with the file beside it.
+    pub store: StageStore,
     /// Where everything of the only round is kept.
     pub keep: Option<PathBuf>,
 }
@@ -24,6 +27,8 @@ pub struct PipelineOptions {
 pub struct PipelineReport {
     latency_ms: Option<f64>,
     rounds: Vec<DemoReport>,
+    /// The same on the server's file, where the rounds are on another store.
+    beside: Vec<DemoReport>,
 }
 
 /// What is sampled of every round.
@@ -40,19 +45,22 @@ const SAMPLED: [&str; 8] = [
 
 /// Measures.
 pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<PipelineReport> {
-    let demo = DemoOptions::through_sinks(options.devices, options.latency_ms, options.keep.clone());
-    let mut rounds = Vec::new();
+    let demo = |store, keep| DemoOptions::through_sinks(options.devices, options.latency_ms, keep, store);
+    let (mut rounds, mut beside) = (Vec::new(), Vec::new());
     for round in 1..=options.rounds {
-        rounds.push(demo::run(&demo, reporter).await?);
+        if options.store != StageStore::File {
+            beside.push(demo::run(&demo(StageStore::File, None), reporter).await?);
+        }
+        rounds.push(demo::run(&demo(options.store, options.keep.clone()), reporter).await?);
         reporter.line(&format!("round {round} of {}", options.rounds));
     }
-    Ok(PipelineReport { latency_ms: options.latency_ms, rounds })
+    Ok(PipelineReport { latency_ms: options.latency_ms, rounds, beside })
 }
 
 impl PipelineReport {
     /// Returns whether the proof of every round holds.
     pub fn holds(&self) -> bool {
-        self.rounds.iter().all(DemoReport::holds)
+        self.rounds.iter().chain(&self.beside).all(DemoReport::holds)
     }
 
     /// The report of the last round.
@@ -69,8 +77,28 @@ impl PipelineReport {
             object["rounds"][field] = json!({"summary": samples.summary(), "samples": samples.values()});
             object[field] = samples.quantile(0.5).map_or(Value::Null, Value::from);
         }
+        if !self.beside.is_empty() {
+            object["beside_sqlite"] = self.beside(&rounds);
+        }
         object["latency_ms"] = json!(self.latency_ms);
         object["ok"] = self.holds().into();
+        object
+    }
+
+    /// What the file took in the same run, and the other store's median as a share of the file's.
+    fn beside(&self, rounds: &[Value]) -> Value {
+        let beside: Vec<Value> = self.beside.iter().map(DemoReport::object).collect();
+        let median = |rounds: &[Value], field: &str| {
+            let samples: Samples = rounds.iter().filter_map(|round| round[field].as_f64()).collect();
+            samples.quantile(0.5)
+        };
+        let mut object = json!({});
+        for field in SAMPLED {
+            let (theirs, ours) = (median(&beside, field), median(rounds, field));
+            let ratio =
+                ours.zip(theirs).filter(|(_, theirs)| *theirs > 0.0).map(|(ours, theirs)| ours / theirs);
+            object[field] = json!({"sqlite": theirs, "ratio": ratio});
+        }
         object
     }
 }

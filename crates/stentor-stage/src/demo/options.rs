@@ -3,7 +3,7 @@
 use super::kills::Kills;
 use crate::devices::DevicePopulation;
 use crate::policy::AnswerPolicy;
-use crate::stage::{PushServices, StageOptions};
+use crate::stage::{PushServices, StageOptions, StageStore};
 use crate::troubles::{self, Trouble};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,8 +36,13 @@ impl DemoOptions {
     }
 
     /// A campaign through sinks, without kills: what the pipeline alone can do.
-    pub fn through_sinks(devices: u64, latency_ms: Option<f64>, keep: Option<PathBuf>) -> Self {
-        let stage = StageOptions { latency_ms, keep, ..StageOptions::with_sinks(devices) };
+    pub fn through_sinks(
+        devices: u64,
+        latency_ms: Option<f64>,
+        keep: Option<PathBuf>,
+        store: StageStore,
+    ) -> Self {
+        let stage = StageOptions { latency_ms, keep, store, ..StageOptions::with_sinks(devices) };
         Self::new(stage, Kills::default(), Duration::from_secs(60))
     }
 

@@ -16,7 +16,7 @@ use stentor_stage::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions, Kil
 use stentor_stage::devices::MAX_DEVICES;
 use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::reporter::Reporter;
-use stentor_stage::stage::{PushServices, StageOptions};
+use stentor_stage::stage::{PushServices, StageOptions, StageStore};
 
 /// How often an emulator is killed where the server is not.
 const EMULATOR_KILLS: u32 = 3;
@@ -67,12 +67,33 @@ pub(crate) struct DemoArgs {
     /// How long every answer takes, in milliseconds, or a device's receipt on average; with --kills the default leaves time for them
     #[arg(long, value_name = "MS")]
     latency_ms: Option<f64>,
+    /// Where the server keeps everything: in its file, or in a PostgreSQL server that is started for the demo
+    #[arg(long, value_enum, default_value_t = StoreName::Sqlite, conflicts_with = "gateway")]
+    store: StoreName,
     /// Use sinks instead of emulators; a sink answers every push with success, and only counts
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
     /// Stop when no delivery changed for this long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
+}
+
+/// Where a server keeps everything
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum StoreName {
+    /// The server's file
+    Sqlite,
+    /// A PostgreSQL server of its own, 15 or newer, from the programs of Debian's package
+    Postgres,
+}
+
+impl From<StoreName> for StageStore {
+    fn from(name: StoreName) -> Self {
+        match name {
+            StoreName::Sqlite => Self::File,
+            StoreName::Postgres => Self::Postgres,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -142,6 +163,7 @@ impl DemoArgs {
             services,
             latency_ms: self.latency_ms,
             trouble: None,
+            store: self.store.into(),
         };
         let kills = Kills { server: self.kills, emulators, ..Kills::default() };
         DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds))

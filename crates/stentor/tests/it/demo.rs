@@ -2,6 +2,8 @@
 
 use crate::process::run_json;
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
 
 fn assert_proven(report: &Value, code: i32, devices: u64) {
     assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report}");
@@ -31,6 +33,20 @@ fn ledger_and_emulators_agree_for_every_token() {
 #[test]
 fn nothing_is_lost_when_the_server_is_killed() {
     let (code, report) = run_json(&["demo", "--devices", "3000", "--kills", "3"]);
+    assert_proven(&report, code, 3000);
+    assert_eq!(report["kills"], json!(3));
+    assert!(report["duplicates"].as_u64() <= report["duplicate_bound"].as_u64(), "{report}");
+}
+
+#[test]
+fn nothing_is_lost_on_postgresql_when_the_server_is_killed() {
+    if !Path::new("/usr/lib/postgresql").exists() {
+        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
+        let _ = writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed");
+        return;
+    }
+    let (code, report) = run_json(&["demo", "--devices", "3000", "--kills", "3", "--store", "postgres"]);
     assert_proven(&report, code, 3000);
     assert_eq!(report["kills"], json!(3));
     assert!(report["duplicates"].as_u64() <= report["duplicate_bound"].as_u64(), "{report}");

@@ -7,7 +7,7 @@ pub(super) const STAGE: Floors = Floors {
     module: &[],
     floors: &[
         &["failure", "files", "text", "reporter", "devices"],
-        &["emulated", "client", "child_process", "keys", "policy", "limits"],
+        &["emulated", "client", "child_process", "keys", "policy", "limits", "postgres"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
         &["stage"],

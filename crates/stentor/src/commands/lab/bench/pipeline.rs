@@ -1,6 +1,6 @@
 //! `stentor lab bench pipeline`: one campaign through sinks, from the 202 to the settled ledger.
 
-use crate::commands::demo::describe::describe;
+use crate::commands::demo::{StoreName, describe::describe};
 use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::Args;
@@ -15,6 +15,7 @@ Examples:
   stentor lab bench pipeline
   stentor lab bench pipeline --devices 10000000 --rounds 1
   stentor lab bench pipeline --latency-ms 50 --json
+  stentor lab bench pipeline --store postgres --devices 100000 --json
 
 The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
 questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
@@ -30,6 +31,9 @@ pub(crate) struct PipelineArgs {
     /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
+    /// Where the server keeps everything; with postgres each round has one with sqlite beside it, and the result their ratios
+    #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
+    store: StoreName,
     /// Keep all files of a single round in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -38,8 +42,8 @@ pub(crate) struct PipelineArgs {
 impl PipelineArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { devices, latency_ms, rounds, keep } = self;
-        let options = PipelineOptions { devices, latency_ms, rounds, keep };
+        let Self { devices, latency_ms, rounds, store, keep } = self;
+        let options = PipelineOptions { devices, latency_ms, rounds, store: store.into(), keep };
         let report = pipeline::run(&options, &on_the_terminal()).await?;
         output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;
         Ok(super::exit(report.holds()))

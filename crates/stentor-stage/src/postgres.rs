@@ -1,0 +1,110 @@
+//! A PostgreSQL server of the stage's own: its files lie in a temporary directory, it listens on a socket there alone, and it ends
+//! with the stage. The system's server is not used.
+
+use anyhow::{Context, bail, ensure};
+use std::ffi::OsString;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where Debian puts the programs of each major version.
+const PROGRAMS: &str = "/usr/lib/postgresql";
+/// The user that the server runs as where we are root: it refuses root.
+const USER: &str = "postgres";
+const OLDEST_VERSION: u32 = 15;
+const START_LIMIT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A running server with an empty database.
+pub struct PrivatePostgres {
+    folder: TempDir,
+    programs: PathBuf,
+    server: Child,
+}
+
+impl PrivatePostgres {
+    /// Makes a cluster with the server's own defaults and starts it.
+    pub fn start() -> anyhow::Result<Self> {
+        let programs = programs().context("no PostgreSQL 15 or newer is installed (Debian: postgresql)")?;
+        let folder = tempfile::Builder::new().prefix("stentor-postgres-").tempdir()?;
+        if rustix::process::geteuid().is_root() {
+            chown(folder.path(), id("-u"), id("-g"))?;
+        }
+        let data = folder.path().join("data");
+        let mut initdb = as_user(&programs.join("initdb"));
+        initdb
+            .args(["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres", "-D"])
+            .arg(&data);
+        finish(initdb)?;
+        let mut command = as_user(&programs.join("postgres"));
+        command.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
+        let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let started = Self { folder, programs, server };
+        started.until_ready()?;
+        Ok(started)
+    }
+
+    /// Returns what tells a server to keep everything here.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let url = format!("postgres://postgres@/postgres?host={}", self.folder.path().display());
+        vec![("STENTOR__STORE__ENGINE", "postgres".into()), ("STENTOR__STORE__URL", url.into())]
+    }
+
+    fn until_ready(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let mut asked = as_user(&self.programs.join("pg_isready"));
+            if asked.arg("-h").arg(self.folder.path()).stdout(Stdio::null()).status()?.success() {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < START_LIMIT, "PostgreSQL does not answer");
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for PrivatePostgres {
+    fn drop(&mut self) {
+        let mut stop = as_user(&self.programs.join("pg_ctl"));
+        stop.args(["stop", "-m", "immediate", "-D"]).arg(self.folder.path().join("data"));
+        let _ = stop.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
+    let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
+    let versions = versions.filter_map(|entry| version(entry.path()));
+    let newest = versions.filter(|(version, _)| *version >= OLDEST_VERSION).max()?;
+    Some(newest.1.join("bin")).filter(|programs| programs.join("initdb").exists())
+}
+
+/// Returns a command that runs as the server's user.
+fn as_user(program: &Path) -> Command {
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn id(flag: &str) -> Option<u32> {
+    let told = Command::new("id").args([flag, USER]).output().ok()?.stdout;
+    String::from_utf8_lossy(&told).trim().parse().ok()
+}
+
+fn finish(mut command: Command) -> anyhow::Result<()> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))
+}
