@@ -101,6 +101,21 @@ export class AppsCalls {
   deleteServiceAccount(app: string, account: string, options: CallOptions = {}): Promise<void> {
     return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/service-accounts/{account}", { app: app, account: account }) }, options);
   }
+
+  /** Shows an app's webhook, without its secret. */
+  showUpstreamWebhook(app: string, options: CallOptions = {}): Promise<types.UpstreamWebhook> {
+    return this.transport.call<types.UpstreamWebhook>({ method: "GET", path: address("/v1/apps/{app}/upstream-webhook", { app: app }) }, options);
+  }
+
+  /** Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown this once. */
+  putUpstreamWebhook(app: string, body: types.UpstreamWebhookRequest, options: CallOptions = {}): Promise<types.NewUpstreamWebhook> {
+    return this.transport.call<types.NewUpstreamWebhook>({ method: "PUT", path: address("/v1/apps/{app}/upstream-webhook", { app: app }), body }, options);
+  }
+
+  /** Removes an app's webhook; what devices send waits for somebody else to take it over. */
+  deleteUpstreamWebhook(app: string, options: CallOptions = {}): Promise<void> {
+    return this.transport.call<void>({ method: "DELETE", path: address("/v1/apps/{app}/upstream-webhook", { app: app }) }, options);
+  }
 }
 
 /** What `devices.list` may be asked beside. */
@@ -682,7 +697,7 @@ export interface AuditListQuery {
   /** In this app only; the header `X-Stentor-App` says the same. */
   app?: string;
   /** Of this action only, such as `credential.put`. */
-  action?: "app.create" | "app.delete" | "key.create" | "key.delete" | "credential.put" | "credential.delete" | "schedule.create" | "schedule.pause" | "schedule.resume" | "schedule.cancel" | "campaign.pause" | "campaign.resume" | "campaign.cancel" | "service_account.create" | "service_account.delete";
+  action?: "app.create" | "app.delete" | "key.create" | "key.delete" | "credential.put" | "credential.delete" | "schedule.create" | "schedule.pause" | "schedule.resume" | "schedule.cancel" | "campaign.pause" | "campaign.resume" | "campaign.cancel" | "service_account.create" | "service_account.delete" | "upstream_webhook.put" | "upstream_webhook.delete";
   /** Not before this instant (RFC 3339). */
   since?: string;
   /** What is older than this; `next` of the piece before. */

@@ -568,6 +568,15 @@ export interface NewServiceAccount {
   token_uri: string;
 }
 
+/** A webhook that was put. */
+export interface NewUpstreamWebhook {
+  updated_at: string;
+  /** The address that messages are posted to. */
+  url: string;
+  /** The secret that was made, shown this once; absent when it was given. */
+  secret?: string | null;
+}
+
 /** The visible part. */
 export interface Notification {
   /** Text. */
@@ -999,6 +1008,21 @@ export interface UpstreamMessage {
   id: string;
   /** The device's own name for it: the same again from the same device is the same message. */
   key: string;
+}
+
+/** A webhook of an app, without its secret. */
+export interface UpstreamWebhook {
+  updated_at: string;
+  /** The address that messages are posted to. */
+  url: string;
+}
+
+/** Where messages of devices are posted to, and what they are signed with. */
+export interface UpstreamWebhookRequest {
+  /** The address: `https://app.example.org/from-devices`. */
+  url: string;
+  /** What requests are signed with: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. A new one is made when absent. */
+  secret?: string | null;
 }
 
 /** A person. */

@@ -40,6 +40,10 @@ codes! {
         AccountCreate = 14, "service_account.create";
         /// An account that signs for itself was removed.
         AccountDelete = 15, "service_account.delete";
+        /// A webhook for what devices send was put.
+        WebhookPut = 16, "upstream_webhook.put";
+        /// A webhook was removed.
+        WebhookDelete = 17, "upstream_webhook.delete";
     }
 }
 

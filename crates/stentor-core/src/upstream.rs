@@ -1,4 +1,6 @@
-//! Messages of devices to whoever speaks for their app.
+//! Messages of devices to whoever speaks for their app, and the webhook that an app may have for them.
+
+use std::fmt;
 
 use crate::error::Invalid;
 use crate::id::{AppId, DeviceId, UpstreamId};
@@ -38,5 +40,25 @@ impl UpstreamMessage {
             return Err(Invalid::new("data", format!("at most {UPSTREAM_BODY_MAX_BYTES} bytes as JSON")));
         }
         Ok(self)
+    }
+}
+
+/// Where an app wants what its devices send.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UpstreamWebhook {
+    /// Whose it is.
+    pub app: AppId,
+    /// The address that messages are posted to.
+    pub url: String,
+    /// What they are signed with, as its receiver writes it.
+    pub secret: String,
+    /// When it was last put.
+    pub updated_at: Timestamp,
+}
+
+/// Shows no secret, and no address either: a part of it may be one.
+impl fmt::Debug for UpstreamWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamWebhook").field("app", &self.app).finish_non_exhaustive()
     }
 }

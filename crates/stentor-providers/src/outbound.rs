@@ -32,7 +32,7 @@ impl Outbound {
     }
 
     /// Returns whether a host is refused without being looked up.
-    pub(crate) fn check_host(&self, host: &str) -> Result<(), Refused> {
+    pub fn check_host(&self, host: &str) -> Result<(), Refused> {
         check_host(&self.policy, host)
     }
 }

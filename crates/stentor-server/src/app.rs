@@ -330,8 +330,9 @@ async fn open_service(
     let (store, clock, ids) =
         (dependencies.store.clone(), dependencies.clock.clone(), dependencies.ids.clone());
     let outbound = config.outbound.policy();
-    let service =
-        Service::open(ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound }).await;
+    let webhook_policy = config.upstream.webhook_policy(&config.outbound);
+    let parts = ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy };
+    let service = Service::open(parts).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 

@@ -1,16 +1,19 @@
-//! Hands what devices send to the operator's command: at least once, again after a pause, and on the list of dead letters when
-//! it is not taken over.
+//! Hands what devices send to the webhook of their app or to the operator's command: at least once, again after a pause, and on the
+//! list of dead letters when it is not taken over.
 
 mod command;
 mod handover;
+mod webhook;
 mod worker;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stentor_core::id::AppId;
 use stentor_core::retry::RetryPolicy;
+use stentor_core::upstream::UpstreamWebhook;
+use stentor_providers::Outbound;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -20,21 +23,30 @@ use crate::config::UpstreamConfig;
 use crate::contract::ServiceResult;
 use crate::service::Service;
 use command::OperatorCommand;
-use handover::Handover;
+use handover::{Handover, HandoverTarget};
+use webhook::Webhook;
 use worker::UpstreamWorker;
 
-/// Time from one look at the apps to the next.
+/// Time from one look at the apps to the next; a webhook that is put here is seen at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Calls at once, of all apps.
 const CALLS_MAX_COUNT: usize = 64;
 
-/// Runs a worker for each app, where there is a command.
+/// A worker and what it works for; none is the operator's command.
+struct RunningWorker {
+    webhook: Option<UpstreamWebhook>,
+    task: AbortOnDropHandle<()>,
+}
+
+/// Runs a worker for each app that has a webhook, and for all others where there is a command.
 pub(crate) struct UpstreamWorkers {
     service: Arc<Service>,
     command: Option<OperatorCommand>,
+    outbound: Outbound,
+    timeout: Duration,
     policy: RetryPolicy,
     places: Arc<Semaphore>,
-    running: HashMap<AppId, AbortOnDropHandle<()>>,
+    running: HashMap<AppId, RunningWorker>,
 }
 
 impl UpstreamWorkers {
@@ -45,37 +57,62 @@ impl UpstreamWorkers {
             max_attempts: config.attempts_max_count,
             ..RetryPolicy::default()
         };
-        let command = OperatorCommand::new(&config.command, Duration::from_secs(config.timeout_seconds));
-        let places = Arc::new(Semaphore::new(CALLS_MAX_COUNT));
-        Self { service, command, policy, places, running: HashMap::new() }
+        let timeout = Duration::from_secs(config.timeout_seconds);
+        let command = OperatorCommand::new(&config.command, timeout);
+        let outbound = Outbound::new(service.webhook_policy().clone());
+        let (places, running) = (Arc::new(Semaphore::new(CALLS_MAX_COUNT)), HashMap::new());
+        Self { service, command, outbound, timeout, policy, places, running }
     }
 
     /// Works until `stop`; what is under way then is handed over again after the next start.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let Some(command) = self.command.take() else { return };
         while !stop.is_cancelled() {
-            if let Err(error) = self.look(&command).await {
+            if let Err(error) = self.look().await {
                 tracing::warn!(%error, "the apps cannot be read whose devices may have sent something");
             }
             tokio::select! {
                 () = stop.cancelled() => {}
+                () = self.service.webhooks_changed().notified() => {}
                 () = sleep(LOOK_INTERVAL) => {}
             }
         }
     }
 
-    /// Starts a worker where one is missing, and ends those of apps that are gone.
-    async fn look(&mut self, command: &OperatorCommand) -> ServiceResult<()> {
-        let apps: HashSet<AppId> = self.service.all_apps().await?.into_iter().collect();
-        self.running.retain(|app, task| apps.contains(app) && !task.is_finished());
-        for app in apps {
-            self.running.entry(app).or_insert_with(|| {
-                let (command, places) = (command.clone(), Arc::clone(&self.places));
-                let handover = Handover { command, places, policy: self.policy };
-                let worker = UpstreamWorker::new(Arc::clone(&self.service), app, handover);
-                AbortOnDropHandle::new(tokio::spawn(worker.run()))
-            });
+    /// Starts a worker where one is missing, and ends those of apps and webhooks that are gone or others.
+    async fn look(&mut self) -> ServiceResult<()> {
+        let webhooks = self.service.webhooks().await?;
+        let mut wanted: HashMap<AppId, Option<UpstreamWebhook>> = HashMap::new();
+        if self.command.is_some() {
+            wanted.extend(self.service.all_apps().await?.into_iter().map(|app| (app, None)));
+        }
+        wanted.extend(webhooks.into_iter().map(|webhook| (webhook.app, Some(webhook))));
+        self.running.retain(|app, worker| {
+            wanted.get(app).is_some_and(|webhook| *webhook == worker.webhook) && !worker.task.is_finished()
+        });
+        for (app, webhook) in wanted {
+            if !self.running.contains_key(&app)
+                && let Some(worker) = self.start(app, webhook)
+            {
+                self.running.insert(app, worker);
+            }
         }
         Ok(())
+    }
+
+    fn start(&self, app: AppId, webhook: Option<UpstreamWebhook>) -> Option<RunningWorker> {
+        let target = match &webhook {
+            Some(webhook) => match Webhook::new(webhook, &self.outbound, self.timeout) {
+                Ok(webhook) => HandoverTarget::Webhook(Box::new(webhook)),
+                Err(reason) => {
+                    tracing::warn!(%app, %reason, "a webhook cannot be used: put it again");
+                    return None;
+                }
+            },
+            None => HandoverTarget::Command(self.command.clone()?),
+        };
+        let handover = Handover { target, places: Arc::clone(&self.places), policy: self.policy };
+        let worker = UpstreamWorker::new(Arc::clone(&self.service), app, handover);
+        let task = AbortOnDropHandle::new(tokio::spawn(worker.run()));
+        Some(RunningWorker { webhook, task })
     }
 }

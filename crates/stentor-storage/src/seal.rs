@@ -62,7 +62,13 @@ pub(crate) enum SecretForm {
 }
 
 /// The row that a secret belongs to.
-pub(crate) type Place = (AppId, ProviderKind);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SealedPlace {
+    /// An app's credential at a push service.
+    Credential(AppId, ProviderKind),
+    /// An app's webhook.
+    Webhook(AppId),
+}
 
 /// The key that seals, and those that were used before it and only open.
 pub struct SealKeys {
@@ -89,7 +95,7 @@ impl SealKeys {
     }
 
     /// Seals a secret for its row; `None` when the library fails.
-    pub(crate) fn seal(&self, place: Place, secret: &str) -> Option<String> {
+    pub(crate) fn seal(&self, place: SealedPlace, secret: &str) -> Option<String> {
         let mut bytes = secret.as_bytes().to_vec();
         let nonce = self.present.key.seal_in_place_append_tag(aad(place), &mut bytes).ok()?;
         let sealed = [nonce.as_ref().as_slice(), &bytes].concat();
@@ -98,7 +104,7 @@ impl SealKeys {
     }
 
     /// Opens a record of its row; `None` when it is torn, of another row, or sealed under a key that is not known.
-    pub(crate) fn open(&self, place: Place, record: &str) -> Option<String> {
+    pub(crate) fn open(&self, place: SealedPlace, record: &str) -> Option<String> {
         let (id, sealed) = split(record)?;
         let mut sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, bytes) = sealed.split_at_mut_checked(NONCE_LEN)?;
@@ -171,10 +177,19 @@ fn split(record: &str) -> Option<(SealKeyId, &str)> {
 }
 
 /// What is authenticated beside the secret: it opens in its own row alone.
-fn aad((app, provider): Place) -> Aad<Vec<u8>> {
-    let mut bytes = b"stentor credential 1 ".to_vec();
-    bytes.extend(app.raw().to_le_bytes());
-    bytes.push(provider.code());
+fn aad(place: SealedPlace) -> Aad<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match place {
+        SealedPlace::Credential(app, provider) => {
+            bytes.extend(b"stentor credential 1 ");
+            bytes.extend(app.raw().to_le_bytes());
+            bytes.push(provider.code());
+        }
+        SealedPlace::Webhook(app) => {
+            bytes.extend(b"stentor webhook 1 ");
+            bytes.extend(app.raw().to_le_bytes());
+        }
+    }
     Aad::from(bytes)
 }
 

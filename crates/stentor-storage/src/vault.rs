@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
+use stentor_core::upstream::UpstreamWebhook;
 
-use crate::seal::{SealKeyId, SealKeys, SecretForm, kept};
+use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
 
 /// The keys of a store; without any, secrets are kept as they are given.
 #[derive(Clone)]
@@ -26,22 +28,46 @@ impl Vault {
 
     /// Seals the secret of a credential.
     pub(crate) fn seal(&self, credential: Credential) -> Result<Credential, StoreError> {
-        let Some(keys) = &self.0 else { return Ok(credential) };
-        let place = (credential.app, credential.provider);
-        let failed = || StoreError::Unavailable("the credential cannot be sealed".to_owned());
-        Ok(Credential { secret: keys.seal(place, &credential.secret).ok_or_else(failed)?, ..credential })
+        let place = SealedPlace::Credential(credential.app, credential.provider);
+        Ok(Credential { secret: self.sealed(place, credential.secret)?, ..credential })
     }
 
     /// Opens the secret of a credential as it was kept.
     pub(crate) fn open(&self, kept: Credential) -> Result<Credential, StoreError> {
         let Some(keys) = &self.0 else { return Ok(kept) };
         let Credential { app, provider, .. } = kept;
-        match keys.open((app, provider), &kept.secret) {
+        match keys.open(SealedPlace::Credential(app, provider), &kept.secret) {
             Some(secret) => Ok(Credential { secret, ..kept }),
             None => {
                 Err(StoreError::Damaged(format!("the credential of {app} for {provider} cannot be opened")))
             }
         }
+    }
+
+    /// Returns what is kept of a webhook: its address is sealed with its secret, because a part of it may be one.
+    pub(crate) fn seal_webhook(&self, webhook: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
+        let content = json!({"url": webhook.url, "secret": webhook.secret}).to_string();
+        let secret = self.sealed(SealedPlace::Webhook(webhook.app), content)?;
+        Ok(UpstreamWebhook { url: String::new(), secret, ..webhook })
+    }
+
+    /// Opens what is kept of a webhook.
+    pub(crate) fn open_webhook(&self, kept: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
+        let opened = match &self.0 {
+            None => Some(kept.secret.clone()),
+            Some(keys) => keys.open(SealedPlace::Webhook(kept.app), &kept.secret),
+        };
+        let content: Option<Value> = opened.and_then(|text| serde_json::from_str(&text).ok());
+        let part = |name: &str| Some(content.as_ref()?[name].as_str()?.to_owned());
+        let cannot = || StoreError::Damaged(format!("the webhook of {} cannot be opened", kept.app));
+        let (url, secret) = part("url").zip(part("secret")).ok_or_else(cannot)?;
+        Ok(UpstreamWebhook { url, secret, ..kept })
+    }
+
+    fn sealed(&self, place: SealedPlace, secret: String) -> Result<String, StoreError> {
+        let Some(keys) = &self.0 else { return Ok(secret) };
+        let failed = || StoreError::Unavailable("a secret cannot be sealed".to_owned());
+        keys.seal(place, &secret).ok_or_else(failed)
     }
 
     /// Refuses keys among which one is missing that a row is sealed under.
@@ -60,11 +86,20 @@ impl Vault {
     }
 }
 
-/// Returns the record of a row, by app and provider as numbers, under the present key; `None` when it is, or when it cannot
-/// be read.
-pub(crate) fn sealed_anew(keys: &SealKeys, (app, provider): (i64, i64), record: &str) -> Option<String> {
+/// Returns the place of a credential by app and provider as numbers; `None` for what is no such place.
+pub(crate) fn credential_place((app, provider): (i64, i64)) -> Option<SealedPlace> {
     let app = AppId::from_raw(u64::try_from(app).ok()?);
-    let place = (app, ProviderKind::from_code(u8::try_from(provider).ok()?)?);
+    Some(SealedPlace::Credential(app, ProviderKind::from_code(u8::try_from(provider).ok()?)?))
+}
+
+/// Returns the place of a webhook by its app as a number.
+pub(crate) fn webhook_place(app: i64) -> Option<SealedPlace> {
+    Some(SealedPlace::Webhook(AppId::from_raw(u64::try_from(app).ok()?)))
+}
+
+/// Returns the record of a place under the present key; `None` when it is, or when it cannot be read.
+pub(crate) fn sealed_anew(keys: &SealKeys, place: Option<SealedPlace>, record: &str) -> Option<String> {
+    let place = place?;
     let secret = match kept(record) {
         SecretForm::Clear => Some(record.to_owned()),
         SecretForm::Sealed(id) if id == keys.present() => return None,
@@ -72,7 +107,7 @@ pub(crate) fn sealed_anew(keys: &SealKeys, (app, provider): (i64, i64), record: 
         SecretForm::Torn => None,
     };
     if secret.is_none() {
-        tracing::error!(%app, provider = %place.1, "a credential cannot be opened: put it again");
+        tracing::error!(?place, "a secret cannot be opened: put it again");
     }
     keys.seal(place, &secret?)
 }

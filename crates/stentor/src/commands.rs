@@ -21,6 +21,7 @@ mod secret;
 mod serve;
 mod store;
 mod topic;
+mod webhook;
 
 use crate::failure::{EXIT_CODES, judge};
 use crate::output::Output;

@@ -132,6 +132,22 @@ class AppsCalls:
         """Removes a service account; its access tokens are refused at once."""
         self._transport.call(Call("DELETE", _address("/v1/apps/{app}/service-accounts/{account}", app=app, account=account)))
 
+    def show_upstream_webhook(self, app: str) -> _types.UpstreamWebhook:
+        """Shows an app's webhook, without its secret."""
+        return _cast("_types.UpstreamWebhook", self._transport.call(Call("GET", _address("/v1/apps/{app}/upstream-webhook", app=app))))
+
+    def put_upstream_webhook(self, app: str, *, url: str, secret: Union[Optional[str], Unset] = UNSET) -> _types.NewUpstreamWebhook:
+        """Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown this once.
+
+        url: The address: `https://app.example.org/from-devices`.
+        secret: What requests are signed with: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. A new one is made when absent.
+        """
+        return _cast("_types.NewUpstreamWebhook", self._transport.call(Call("PUT", _address("/v1/apps/{app}/upstream-webhook", app=app), body=_given({"url": url, "secret": secret}))))
+
+    def delete_upstream_webhook(self, app: str) -> None:
+        """Removes an app's webhook; what devices send waits for somebody else to take it over."""
+        self._transport.call(Call("DELETE", _address("/v1/apps/{app}/upstream-webhook", app=app)))
+
 
 class DevicesCalls:
     """Registration, import, history."""
@@ -705,7 +721,7 @@ class AuditCalls:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
+    def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete', 'upstream_webhook.put', 'upstream_webhook.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
         """Lists who changed what, newest first (root key).
 
         app: In this app only; the header `X-Stentor-App` says the same.
@@ -716,7 +732,7 @@ class AuditCalls:
         """
         return _cast("_types.AuditList", self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
-    def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.AuditEntry]:
+    def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete', 'upstream_webhook.put', 'upstream_webhook.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> Iterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
         while True:
             piece = self.list(app=app, action=action, since=since, before=before, limit=limit)
@@ -899,6 +915,22 @@ class AsyncAppsCalls:
     async def delete_service_account(self, app: str, account: str) -> None:
         """Removes a service account; its access tokens are refused at once."""
         await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/service-accounts/{account}", app=app, account=account)))
+
+    async def show_upstream_webhook(self, app: str) -> _types.UpstreamWebhook:
+        """Shows an app's webhook, without its secret."""
+        return _cast("_types.UpstreamWebhook", await self._transport.call(Call("GET", _address("/v1/apps/{app}/upstream-webhook", app=app))))
+
+    async def put_upstream_webhook(self, app: str, *, url: str, secret: Union[Optional[str], Unset] = UNSET) -> _types.NewUpstreamWebhook:
+        """Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown this once.
+
+        url: The address: `https://app.example.org/from-devices`.
+        secret: What requests are signed with: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. A new one is made when absent.
+        """
+        return _cast("_types.NewUpstreamWebhook", await self._transport.call(Call("PUT", _address("/v1/apps/{app}/upstream-webhook", app=app), body=_given({"url": url, "secret": secret}))))
+
+    async def delete_upstream_webhook(self, app: str) -> None:
+        """Removes an app's webhook; what devices send waits for somebody else to take it over."""
+        await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/upstream-webhook", app=app)))
 
 
 class AsyncDevicesCalls:
@@ -1473,7 +1505,7 @@ class AsyncAuditCalls:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
+    async def list(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete', 'upstream_webhook.put', 'upstream_webhook.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> _types.AuditList:
         """Lists who changed what, newest first (root key).
 
         app: In this app only; the header `X-Stentor-App` says the same.
@@ -1484,7 +1516,7 @@ class AsyncAuditCalls:
         """
         return _cast("_types.AuditList", await self._transport.call(Call("GET", _address("/v1/audit"), query=_given({"app": app, "action": action, "since": since, "before": before, "limit": limit}))))
 
-    async def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.AuditEntry]:
+    async def iterate(self, *, app: Union[str, Unset] = UNSET, action: Union[Literal['app.create', 'app.delete', 'key.create', 'key.delete', 'credential.put', 'credential.delete', 'schedule.create', 'schedule.pause', 'schedule.resume', 'schedule.cancel', 'campaign.pause', 'campaign.resume', 'campaign.cancel', 'service_account.create', 'service_account.delete', 'upstream_webhook.put', 'upstream_webhook.delete'], Unset] = UNSET, since: Union[str, Unset] = UNSET, before: Union[str, Unset] = UNSET, limit: Union[int, Unset] = UNSET) -> AsyncIterator[_types.AuditEntry]:
         """Goes through all pieces of `list`, each asked for when it is needed."""
         while True:
             piece = await self.list(app=app, action=action, since=since, before=before, limit=limit)

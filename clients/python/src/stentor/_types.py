@@ -859,6 +859,22 @@ class NewServiceAccount(TypedDict):
     """Where it gets its access tokens."""
 
 
+class _NewUpstreamWebhookRequired(TypedDict):
+    """What must be there."""
+
+    updated_at: str
+
+    url: str
+    """The address that messages are posted to."""
+
+
+class NewUpstreamWebhook(_NewUpstreamWebhookRequired, total=False):
+    """A webhook that was put."""
+
+    secret: Optional[str]
+    """The secret that was made, shown this once; absent when it was given."""
+
+
 class Notification(TypedDict, total=False):
     """The visible part."""
 
@@ -1484,6 +1500,29 @@ class UpstreamMessage(TypedDict):
 
     key: str
     """The device's own name for it: the same again from the same device is the same message."""
+
+
+class UpstreamWebhook(TypedDict):
+    """A webhook of an app, without its secret."""
+
+    updated_at: str
+
+    url: str
+    """The address that messages are posted to."""
+
+
+class _UpstreamWebhookRequestRequired(TypedDict):
+    """What must be there."""
+
+    url: str
+    """The address: `https://app.example.org/from-devices`."""
+
+
+class UpstreamWebhookRequest(_UpstreamWebhookRequestRequired, total=False):
+    """Where messages of devices are posted to, and what they are signed with."""
+
+    secret: Optional[str]
+    """What requests are signed with: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. A new one is made when absent."""
 
 
 class User(TypedDict):

@@ -31,7 +31,8 @@ impl OutboundConfig {
     }
 }
 
-fn allowances<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<Allowance>, D::Error> {
+/// Reads networks as the setting writes them.
+pub(super) fn allowances<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<Allowance>, D::Error> {
     let texts: Vec<String> = Vec::deserialize(given)?;
     let read = texts.iter().map(|text| text.parse::<Allowance>());
     read.collect::<Result<_, _>>().map_err(|invalid| serde::de::Error::custom(invalid.problem))

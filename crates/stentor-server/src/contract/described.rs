@@ -22,6 +22,7 @@ use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
+use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use super::{After, Before, Kept, Repeatable};
 
 macro_rules! by_its_schema {
@@ -39,6 +40,7 @@ by_its_schema! {
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
     PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest DeadLetterList UpstreamChange UpstreamIds UpstreamList
+    NewUpstreamWebhook UpstreamWebhookRequest UpstreamWebhookView
 }
 
 impl<T: Described> Described for Repeatable<T> {

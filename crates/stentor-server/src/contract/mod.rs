@@ -29,6 +29,7 @@ pub mod table;
 pub mod topics;
 pub mod upstream;
 pub mod users;
+pub mod webhooks;
 
 pub use caller::{Asking, Caller, Identity, Origin};
 pub use instant::Instant;

@@ -31,6 +31,7 @@ use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
+use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use super::{Access, After, Before, Caller, ErrorCode, Facts, Identity, Kept, Operation, Origin, Repeatable};
 
 const ROOT: Access = Access::Root;
@@ -55,6 +56,9 @@ const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 
 /// What a credential may run into.
 const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
+
+/// What an address may run into.
+const ADDRESS: &[ErrorCode] = &[AddressRefused];
 
 /// Who asks for a change that leaves an entry in the audit trail.
 type Author = (Identity, Origin);
@@ -158,6 +162,14 @@ operations! { ($)
     "apps.put_credential" PutCredential: Author { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
     /// Removes the credential for a push service; what is queued for it waits.
     "apps.delete_credential" DeleteCredential: Author { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
+
+    /// Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown
+    /// this once.
+    "apps.put_upstream_webhook" PutUpstreamWebhook: Author { app: AppId; UpstreamWebhookRequest } -> NewUpstreamWebhook, ADMIN, ADDRESS;
+    /// Shows an app's webhook, without its secret.
+    "apps.show_upstream_webhook" ShowUpstreamWebhook: Identity { app: AppId; () } -> UpstreamWebhookView, ADMIN, NEVER;
+    /// Removes an app's webhook; what devices send waits for somebody else to take it over.
+    "apps.delete_upstream_webhook" DeleteUpstreamWebhook: Author { app: AppId; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
     "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> RegisteredView, REGISTER, MORE;

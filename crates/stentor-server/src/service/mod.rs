@@ -21,6 +21,7 @@ mod tokens;
 mod topics;
 mod upstream;
 mod users;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
 use stentor_core::time::Timestamp;
 use stentor_gateway::UpstreamBroker;
+use tokio::sync::Notify;
 
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{AcceptGuard, Backlog, Crowded};
@@ -46,6 +48,7 @@ pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
 pub use keyring::Keyring;
+pub(crate) use webhooks::webhook_key;
 
 /// What a service tells the pipeline; it never waits for it.
 pub trait PipelinePort: Send + Sync {
@@ -156,6 +159,8 @@ pub struct ServiceParts {
     pub limits: ServiceLimits,
     /// Where the server may connect.
     pub outbound: OutboundPolicy,
+    /// Where it may post what devices send.
+    pub webhook_policy: OutboundPolicy,
 }
 
 /// All services of one server.
@@ -168,6 +173,8 @@ pub struct Service {
     credentials: credentials::Kinds,
     limits: ServiceLimits,
     outbound: OutboundPolicy,
+    webhook_policy: OutboundPolicy,
+    webhooks_changed: Notify,
     imports: Arc<Shares>,
     making: schedules::Making,
     refusals: audit::Refusals,
@@ -178,12 +185,12 @@ pub struct Service {
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
     pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
-        let ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound } = parts;
+        let ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy } = parts;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let broker = UpstreamBroker::new(store.clone(), clock.clone());
-        let (making, refusals, counters) = Default::default();
+        let (making, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
             store,
             clock,
@@ -193,6 +200,8 @@ impl Service {
             credentials,
             limits,
             outbound,
+            webhook_policy,
+            webhooks_changed,
             imports,
             making,
             refusals,

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::handover::CommandRefusal;
+use super::handover::HandoverRefusal;
 
 /// A program and its arguments; no shell reads them.
 #[derive(Debug, Clone)]
@@ -25,12 +25,12 @@ impl OperatorCommand {
     }
 
     /// Runs it with a message; it has taken the message over when it ends with 0 in time.
-    pub(super) async fn run(&self, body: String) -> Result<(), CommandRefusal> {
+    pub(super) async fn run(&self, body: String) -> Result<(), HandoverRefusal> {
         match timeout(self.timeout, self.status(body)).await {
-            Err(_) => Err(CommandRefusal::new(format!("the command ran longer than {:?}", self.timeout))),
-            Ok(Err(error)) => Err(CommandRefusal::new(format!("the command cannot be run: {error}"))),
+            Err(_) => Err(HandoverRefusal::new(format!("the command ran longer than {:?}", self.timeout))),
+            Ok(Err(error)) => Err(HandoverRefusal::new(format!("the command cannot be run: {error}"))),
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(CommandRefusal::new(format!("the command ended with {status}"))),
+            Ok(Ok(status)) => Err(HandoverRefusal::new(format!("the command ended with {status}"))),
         }
     }
 

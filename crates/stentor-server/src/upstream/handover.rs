@@ -1,33 +1,43 @@
-//! One message on its way to the operator's command, until it is taken over or given up.
+//! One message on its way to a webhook or to the operator's command, until it is taken over or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use stentor_core::retry::RetryPolicy;
+use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamMessage;
 use tokio::sync::Semaphore;
 
 use super::command::OperatorCommand;
+use super::webhook::Webhook;
 use crate::contract::Instant;
 use crate::contract::upstream::said;
 
 /// Why a message was not taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CommandRefusal {
+pub(super) struct HandoverRefusal {
     /// In a sentence without secrets.
     pub(super) reason: String,
+    /// How long it wants to be left alone.
+    pub(super) retry_after: Option<Duration>,
 }
 
-impl CommandRefusal {
+impl HandoverRefusal {
     pub(super) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self { reason: reason.into(), retry_after: None }
     }
+}
+
+/// Whom an app's messages are handed to.
+pub(super) enum HandoverTarget {
+    Command(OperatorCommand),
+    Webhook(Box<Webhook>),
 }
 
 /// How an app's messages are handed over.
 pub(super) struct Handover {
-    pub(super) command: OperatorCommand,
+    pub(super) target: HandoverTarget,
     /// Calls at once, of all apps.
     pub(super) places: Arc<Semaphore>,
     pub(super) policy: RetryPolicy,
@@ -35,21 +45,29 @@ pub(super) struct Handover {
 
 impl Handover {
     /// Hands a message over once; `attempt` counts from 1.
-    pub(super) async fn call(&self, message: &UpstreamMessage, attempt: u32) -> Result<(), CommandRefusal> {
+    pub(super) async fn call(
+        &self,
+        message: &UpstreamMessage,
+        attempt: u32,
+        now: Timestamp,
+    ) -> Result<(), HandoverRefusal> {
         let body = body(message, attempt);
-        let _place = self.places.acquire().await.map_err(|_| CommandRefusal::new("the server stops"))?;
-        self.command.run(body).await
+        let _place = self.places.acquire().await.map_err(|_| HandoverRefusal::new("the server stops"))?;
+        match &self.target {
+            HandoverTarget::Command(command) => command.run(body).await,
+            HandoverTarget::Webhook(webhook) => webhook.post(message.id, body, now).await,
+        }
     }
 
     /// Returns how long to wait after an attempt that failed; none when there is no next one.
-    pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
+    pub(super) fn pause(&self, attempt: u32, retry_after: Option<Duration>) -> Option<Duration> {
         let attempt = u16::try_from(attempt).unwrap_or(u16::MAX);
         let goes_on = attempt < self.policy.max_attempts;
-        goes_on.then(|| self.policy.wait(attempt, rand::random(), None))
+        goes_on.then(|| self.policy.wait(attempt, rand::random(), retry_after))
     }
 }
 
-/// Writes a message as the command gets it.
+/// Writes a message as command and webhook get it.
 fn body(message: &UpstreamMessage, attempt: u32) -> String {
     let body = json!({
         "id": message.id,

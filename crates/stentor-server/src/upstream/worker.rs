@@ -102,12 +102,12 @@ impl AppCalls {
                 if message.expires_at <= self.service.now() {
                     return Ending::GivenUp(message, "it expired before anybody took it over".to_owned());
                 }
-                match self.handover.call(&message, attempt).await {
+                match self.handover.call(&message, attempt, self.service.now()).await {
                     Ok(()) => return Ending::TakenOver(message),
                     Err(refusal) => refusal,
                 }
             };
-            let Some(pause) = self.handover.pause(attempt) else {
+            let Some(pause) = self.handover.pause(attempt, refusal.retry_after) else {
                 return Ending::GivenUp(message, refusal.reason);
             };
             tracing::debug!(id = %message.id, attempt, reason = %refusal.reason, "a message of a device waits");

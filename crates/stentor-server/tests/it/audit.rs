@@ -37,6 +37,16 @@ async fn service_account(server: &Server, tenant: &Tenant) -> String {
     server.send(tenant, Method::POST, &path).json(&body).read().await.text("id")
 }
 
+/// Puts a webhook and deletes it; returns both routes.
+async fn webhook(server: &Server, tenant: &Tenant) -> [String; 2] {
+    let path = format!("/v1/apps/{}/upstream-webhook", tenant.id);
+    let webhook = json!({"url": "https://app.example.org/hook?token=of-the-address"});
+    let put = server.send(tenant, Method::PUT, &path).json(&webhook).read().await;
+    let gone = server.send(tenant, Method::DELETE, &path).read().await;
+    assert_eq!((put.status, gone.status), (200, 204), "{put:?} {gone:?}");
+    ["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/upstream-webhook"))
+}
+
 /// Does everything that is audited once; returns the routes that were asked.
 async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let device = server.device(tenant, "a-token-that-is-secret").await;
@@ -64,6 +74,7 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         assert_eq!(put.status, 204, "{put:?}");
         asked.insert(format!("PUT /v1/apps/{{app}}/credentials/{kind}"));
     }
+    asked.extend(webhook(server, tenant).await);
     let message = json!({"target": {"device": device}, "data": {"k": "v"}, "send_at": tomorrow.to_string()});
     let campaign =
         server.post(tenant, "/v1/messages", message).await["campaign"].as_str().expect("an id").to_owned();
@@ -125,6 +136,8 @@ async fn every_change_is_told(engine: Engine) {
             "credential.put",
             "credential.put",
             "credential.put",
+            "upstream_webhook.put",
+            "upstream_webhook.delete",
             "schedule.create",
             "schedule.create",
             "campaign.pause",
@@ -143,7 +156,7 @@ async fn every_change_is_told(engine: Engine) {
         ]
     );
     let by: Vec<_> = entries.iter().map(|entry| entry["by"].as_str().expect("a word")).collect();
-    assert_eq!((by[0], by[1], by[21], by[20]), ("root", "key", "root", "root"));
+    assert_eq!((by[0], by[1], by[23], by[22]), ("root", "key", "root", "root"));
     let quota = entries.iter().find(|entry| entry["thing"] == "fcm" && entry["action"] == "credential.put");
     let quota = quota.expect("an entry");
     assert!(quota["detail"].as_str().expect("a text").contains("quota 1200 project-1"), "{quota}");
@@ -153,7 +166,8 @@ async fn every_change_is_told(engine: Engine) {
         assert!(entry["by"] == "root" || entry["key_name"] == "a key", "{entry}");
     }
     let text = Value::from(entries).to_string();
-    for secret in ["PRIVATE KEY", "sk_", "a-token-that-is-secret", "127.0.0.1:1"] {
+    for secret in ["PRIVATE KEY", "sk_", "a-token-that-is-secret", "127.0.0.1:1", "of-the-address", "whsec_"]
+    {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     // One operation serves the credentials of all kinds: what holds for the others holds for this one.

@@ -45,6 +45,7 @@ fn record(name: &str) -> Option<Value> {
         "apps.put_credential" => Some(json!({})),
         "apps.create_key" => Some(json!({"name": "x", "scopes": ["send"]})),
         "apps.create_service_account" => Some(json!({"name": "x", "url": "https://push.example"})),
+        "apps.put_upstream_webhook" => Some(json!({"url": "https://app.example.org/hook"})),
         "devices.register" | "devices.replace" => Some(json!({"platform": "android", "token": "t"})),
         "devices.change" => Some(json!({})),
         "groups.add" | "groups.take_out" => Some(json!({"users": ["anna"]})),

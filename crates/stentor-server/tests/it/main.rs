@@ -29,3 +29,4 @@ mod tls;
 mod trap;
 mod upstream;
 mod web_push;
+mod webhook;

@@ -26,7 +26,7 @@ impl Devices {
         Self::with(|_| {}).await
     }
 
-    async fn with(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let store = Arc::new(MemoryStore::new());
         let server = server_on_store(Arc::clone(&store), change).await;
         let tenant = server.tenant().await;
@@ -169,7 +169,7 @@ fn shell(script: String) -> Vec<String> {
 }
 
 /// Waits until what is asked at an address fits.
-async fn eventually(devices: &Devices, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn eventually(devices: &Devices, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let patience = std::time::Instant::now() + Duration::from_secs(30);
     loop {
         let found = devices.server.get(&devices.tenant, path).await;

@@ -10,6 +10,7 @@ use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::ports::store::{AuditStore, Change, Changed, Idempotent, IdempotentReply, StoreError};
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamWebhook;
 
 type Done<T> = Result<T, StoreError>;
 
@@ -46,6 +47,14 @@ pub trait PlainChanges: AuditStore {
 
     async fn delete_credential(&self, app: AppId, provider: ProviderKind) -> Done<()> {
         self.change(Change::DeleteCredential(app, provider), None).await.map(drop)
+    }
+
+    async fn put_webhook(&self, webhook: &UpstreamWebhook) -> Done<()> {
+        self.change(Change::PutUpstreamWebhook(webhook.clone()), None).await.map(drop)
+    }
+
+    async fn delete_webhook(&self, app: AppId) -> Done<()> {
+        self.change(Change::DeleteUpstreamWebhook(app), None).await.map(drop)
     }
 
     async fn create_schedule(

@@ -65,6 +65,8 @@ impl Tables {
             Change::DeleteAccount(app, id) => self.delete_account(app, id)?,
             Change::PutCredential(credential) => self.put_credential(&credential)?,
             Change::DeleteCredential(app, provider) => self.delete_credential(app, provider)?,
+            Change::PutUpstreamWebhook(webhook) => self.put_webhook(webhook)?,
+            Change::DeleteUpstreamWebhook(app) => self.delete_webhook(app)?,
             Change::CreateSchedule(schedule, idempotency) => {
                 return Ok(Changed::Stored(self.create_schedule(&schedule, idempotency)?));
             }

@@ -19,7 +19,7 @@ use stentor_core::ports::store::{Channel, StoreError, StoredReply};
 use stentor_core::published::PublishedService;
 use stentor_core::schedule::Schedule;
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
 
 /// Everything that is kept.
 #[derive(Clone, Default)]
@@ -66,6 +66,7 @@ impl UpstreamRow {
 pub(super) struct AppRow {
     pub(super) app: App,
     pub(super) credentials: BTreeMap<ProviderKind, Credential>,
+    pub(super) webhook: Option<UpstreamWebhook>,
     pub(super) devices: BTreeMap<DeviceId, Device>,
     pub(super) tokens: HashMap<(ProviderKind, PushToken), DeviceId>,
     /// Tokens of the gateway that devices had before.
@@ -156,6 +157,7 @@ impl AppRow {
         Self {
             app,
             credentials: BTreeMap::new(),
+            webhook: None,
             devices: BTreeMap::new(),
             tokens: HashMap::new(),
             providers: BTreeSet::new(),

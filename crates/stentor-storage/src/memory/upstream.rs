@@ -6,7 +6,7 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
 
 use super::MemoryStore;
 use super::state::{Tables, UpstreamRow};
@@ -108,6 +108,16 @@ impl UpstreamStore for MemoryStore {
         Ok(old.len() as u64)
     }
 
+    async fn upstream_webhook(&self, app: AppId) -> Result<UpstreamWebhook, StoreError> {
+        let state = self.lock();
+        let webhook = state.apps.get(&app).and_then(|row| row.webhook.clone());
+        webhook.ok_or(StoreError::NotFound("webhook"))
+    }
+
+    async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError> {
+        Ok(self.lock().apps.values().filter_map(|row| row.webhook.clone()).collect())
+    }
+
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
         let mut state = self.lock();
         let channels = state.channels.entry(agent.to_owned()).or_default();
@@ -176,6 +186,17 @@ impl Tables {
         }
         row.replaced_tokens.insert(former, device);
         Some(device)
+    }
+
+    pub(super) fn put_webhook(&mut self, webhook: UpstreamWebhook) -> Result<(), StoreError> {
+        let row = self.app_mut(webhook.app)?;
+        row.webhook = Some(webhook);
+        Ok(())
+    }
+
+    pub(super) fn delete_webhook(&mut self, app: AppId) -> Result<(), StoreError> {
+        let removed = self.app_mut(app)?.webhook.take();
+        removed.map(drop).ok_or(StoreError::NotFound("webhook"))
     }
 
     fn keep(&mut self, message: UpstreamMessage) -> Result<bool, StoreError> {

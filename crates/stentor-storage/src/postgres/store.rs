@@ -47,6 +47,7 @@ mod turns;
 mod unlisted;
 mod upstream;
 mod users;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

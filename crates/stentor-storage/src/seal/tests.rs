@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-const PLACE: Place = (AppId::from_raw(7), ProviderKind::Apns);
+const PLACE: SealedPlace = SealedPlace::Credential(AppId::from_raw(7), ProviderKind::Apns);
 /// A record as version 1 writes it; it must open for ever.
 const GOLDEN: &str =
     "seal1.af52c9c5deadc160.ZGVmZ2hpamtsbW5vMzm1AwC2JqYcWH2bvwYYmDbge2Dw-pH9zN0Vr47qEQaaCYM.2d07b74e";
@@ -59,8 +59,16 @@ fn a_former_key_opens_and_the_present_one_seals() {
 fn a_record_in_another_row_does_not_open() {
     let keys = keys(KEY);
     let record = keys.seal(PLACE, "{}").expect("sealed");
-    assert_eq!(keys.open((AppId::from_raw(8), PLACE.1), &record), None);
-    assert_eq!(keys.open((PLACE.0, ProviderKind::Fcm), &record), None);
+    let app = AppId::from_raw(7);
+    let others = [
+        SealedPlace::Credential(AppId::from_raw(8), ProviderKind::Apns),
+        SealedPlace::Credential(app, ProviderKind::Fcm),
+        SealedPlace::Webhook(app),
+    ];
+    assert!(others.iter().all(|other| keys.open(*other, &record).is_none()));
+    let record = keys.seal(SealedPlace::Webhook(app), "{}").expect("sealed");
+    assert_eq!(keys.open(SealedPlace::Webhook(AppId::from_raw(8)), &record), None);
+    assert_eq!(keys.open(SealedPlace::Webhook(app), &record).as_deref(), Some("{}"));
 }
 
 #[test]
@@ -72,7 +80,7 @@ fn the_same_secret_is_never_sealed_alike() {
 proptest! {
     #[test]
     fn what_is_sealed_opens_and_shows_nothing(secret in "\\PC{0,400}", app: u64) {
-        let (keys, place) = (keys(KEY), (AppId::from_raw(app), ProviderKind::Fcm));
+        let (keys, place) = (keys(KEY), SealedPlace::Credential(AppId::from_raw(app), ProviderKind::Fcm));
         let record = keys.seal(place, &secret).expect("sealed");
         prop_assert!(secret.len() < 12 || !record.contains(&secret));
         prop_assert_eq!(keys.open(place, &record), Some(secret));

@@ -50,6 +50,7 @@ mod unlisted;
 mod upstream;
 mod users;
 mod vault;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use rusqlite::Connection;
 use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
-use stentor_core::ports::store::{AppStore, StoreError};
+use stentor_core::ports::store::{AppStore, StoreError, UpstreamStore};
+use stentor_core::upstream::UpstreamWebhook;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, sealed_under};
@@ -127,6 +128,39 @@ async fn a_new_key_takes_over_every_row_while_the_former_opens() {
     assert_whole(&folder.sealed(&rotated).expect("both are known"), 300).await;
     assert_eq!(folder.wanted(), [(id(&key(2)), 599)]);
     assert_whole(&folder.sealed(&key(2)).expect("the former is needed no more"), 300).await;
+}
+
+#[tokio::test]
+async fn a_webhook_lies_sealed_with_its_address_and_moves_to_a_new_key() {
+    let folder = Folder::new();
+    let webhook = UpstreamWebhook {
+        app: AppId::from_raw(1),
+        url: "https://app.example/hook?token=in-the-address".to_owned(),
+        secret: "whsec_c2VjcmV0LW9mLXRoZS13ZWJob29r".to_owned(),
+        updated_at: at(0),
+    };
+    let store = folder.clear();
+    store.create_app(&app(1)).await.expect("kept");
+    store.put_webhook(&webhook).await.expect("kept");
+    drop(store);
+    assert!(folder.holds("in-the-address") && folder.holds(&webhook.secret));
+    drop(folder.sealed(&key(1)).expect("opened"));
+    let store = folder.sealed(&format!("{} {}", key(2), key(1))).expect("both are known");
+    assert!(!folder.holds("in-the-address") && !folder.holds(&webhook.secret));
+    assert_eq!(store.upstream_webhook(webhook.app).await, Ok(webhook.clone()));
+    drop(store);
+    assert_eq!(folder.wanted(), [(id(&key(2)), 1)]);
+    let store = folder.sealed(&key(2)).expect("the former is needed no more");
+    assert_eq!(store.upstream_webhooks().await, Ok(vec![webhook.clone()]));
+    drop(store);
+    folder.meddle("INSERT INTO upstream_webhooks SELECT 2, secret, updated_at FROM upstream_webhooks");
+    let store = folder.sealed(&key(2)).expect("opened");
+    assert!(matches!(store.upstream_webhook(AppId::from_raw(2)).await, Err(StoreError::Damaged(_))));
+    assert_eq!(
+        store.upstream_webhooks().await,
+        Ok(vec![webhook]),
+        "one that cannot be opened holds nothing up"
+    );
 }
 
 #[tokio::test]

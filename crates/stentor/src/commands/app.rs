@@ -2,6 +2,7 @@
 
 use super::account::{AccountCommand, ScopeName};
 use super::credential::CredentialCommand;
+use super::webhook::WebhookCommand;
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
 use crate::output::{Output, cell, facts, listing};
@@ -50,6 +51,9 @@ enum AppCommand {
     /// Set, list and delete credentials for push services
     #[command(subcommand)]
     Credential(CredentialCommand),
+    /// Set, show and delete the webhook that messages of devices are posted to
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +106,10 @@ impl AppArgs {
             AppCommand::ServiceAccount(command) => {
                 let (client, app) = connection.app_id().await?;
                 command.run(&client, &app, &connection.server, output).await
+            }
+            AppCommand::Webhook(command) => {
+                let (client, app) = connection.app_id().await?;
+                command.run(&client, &app, output).await
             }
             AppCommand::Credential(command) => {
                 let (client, app) = connection.app_id().await?;

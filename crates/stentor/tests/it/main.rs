@@ -35,3 +35,4 @@ mod server;
 mod stalled;
 mod studies;
 mod subject;
+mod webhook;

@@ -32,6 +32,7 @@ pub(crate) enum Client {
     Pywebpush,
     WebPush,
     WebpushGo,
+    StandardWebhooks,
 }
 
 impl Client {
@@ -49,9 +50,12 @@ impl Client {
         let script = clients().join(self.names().0).join(script);
         let home = self.home();
         let mut command = match self {
-            Self::Python | Self::Pyfcm | Self::PythonGcm | Self::Slixmpp | Self::Pywebpush => {
-                Command::new(home.join("bin/python"))
-            }
+            Self::Python
+            | Self::Pyfcm
+            | Self::PythonGcm
+            | Self::Slixmpp
+            | Self::Pywebpush
+            | Self::StandardWebhooks => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm | Self::WebPush => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
@@ -100,6 +104,7 @@ impl Client {
             Self::Pywebpush => ("pywebpush", "requirements.txt"),
             Self::WebPush => ("web-push", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
+            Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
     folder: "crates/stentor/src/commands/",
     module: &["commands"],
     floors: &[
-        &["account", "campaign", "config", "credential", "demo"],
+        &["account", "campaign", "config", "credential", "demo", "webhook"],
         &[
             "app",
             "audit",

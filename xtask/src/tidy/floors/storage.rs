@@ -10,7 +10,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["app_providers", "campaigns", "receipt_rows", "turns"],
         &["chunks", "maintenance", "prefetch", "producers", "stretch"],
         &["collapse", "history", "leftovers"],
-        &["accounts", "members", "tokens", "topics"],
+        &["accounts", "members", "tokens", "topics", "webhooks"],
         &["registrar", "removal"],
         &["apps", "condition", "contents", "groups", "register", "registry", "unlisted", "users"],
         &["devices", "targets"],

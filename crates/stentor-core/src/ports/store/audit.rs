@@ -10,8 +10,9 @@ use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, KeyId, ScheduleId};
 use crate::schedule::{Schedule, ScheduleState};
 use crate::time::Timestamp;
+use crate::upstream::UpstreamWebhook;
 
-/// A change that is audited: what an owner or the operator does to apps, keys, credentials, schedules and campaigns.
+/// A change that is audited: what an owner or the operator does to apps, keys, credentials, webhooks, schedules and campaigns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Keeps a new app; a name may repeat, an id may not (Conflict).
@@ -30,6 +31,10 @@ pub enum Change {
     PutCredential(Credential),
     /// Removes one credential.
     DeleteCredential(AppId, ProviderKind),
+    /// Keeps or replaces the app's webhook.
+    PutUpstreamWebhook(UpstreamWebhook),
+    /// Removes the app's webhook.
+    DeleteUpstreamWebhook(AppId),
     /// Keeps a new schedule; a repeat changes nothing and leaves no entry.
     CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
     /// Sets state and next tick; Conflict when the schedule was canceled or finished before.

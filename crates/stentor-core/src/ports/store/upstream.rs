@@ -4,7 +4,7 @@ use super::{Page, StoreError};
 use crate::device::PushToken;
 use crate::id::{AppId, DeviceId, UpstreamId};
 use crate::time::Timestamp;
-use crate::upstream::UpstreamMessage;
+use crate::upstream::{UpstreamMessage, UpstreamWebhook};
 
 /// One registration of a program that holds several through one connection, as a browser does for its sites.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,12 @@ pub trait UpstreamStore: Send + Sync {
         dead_before: Timestamp,
         limit: usize,
     ) -> Result<u64, StoreError>;
+
+    /// Returns an app's webhook.
+    async fn upstream_webhook(&self, app: AppId) -> Result<UpstreamWebhook, StoreError>;
+
+    /// Returns the webhooks of all apps in order of app.
+    async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError>;
 
     /// Keeps a channel of a program; one of the same name is replaced. LimitReached when it would have too many.
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError>;

@@ -20,6 +20,7 @@ use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, TopicList, TopicView};
 use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamList};
 use crate::contract::users::{UserList, UserView};
+use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookView};
 use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
 
 /// A reply that can be a record.
@@ -42,7 +43,7 @@ by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
     PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
-    DeadLetterList UpstreamChange UpstreamList
+    DeadLetterList NewUpstreamWebhook UpstreamChange UpstreamList UpstreamWebhookView
 }
 
 impl IntoRecord for () {

@@ -21,6 +21,7 @@ use crate::contract::schedules::ScheduleRequest;
 use crate::contract::services::{ServiceQuery, ServiceRequest};
 use crate::contract::topics::SubscriptionRequest;
 use crate::contract::upstream::UpstreamIds;
+use crate::contract::webhooks::UpstreamWebhookRequest;
 use crate::contract::{After, Before, Problem, Repeat, Repeatable, ServiceResult};
 use crate::decode::decode_value;
 
@@ -47,7 +48,7 @@ macro_rules! by_decoding {
 
 by_decoding! {
     After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
-    SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds
+    SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds UpstreamWebhookRequest
 }
 
 /// Nothing is asked beside what the operation is about.

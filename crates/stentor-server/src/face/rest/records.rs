@@ -35,6 +35,7 @@ use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
 use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use crate::contract::users::{UserList, UserView};
+use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use crate::contract::{After, Before, Kept, Repeatable};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
@@ -137,7 +138,7 @@ macro_rules! in_body {
     )*};
 }
 
-in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest }
+in_body! { JsonBody, Usual: AppRequest KeyRequest ServiceAccountRequest ServiceRequest SubscriptionRequest UpstreamWebhookRequest }
 in_body! { LargeBody, Large: DeviceBatch SubscriptionBatch DeviceRequest DeviceChange MembersRequest UpstreamIds }
 
 impl RequestRecord for CredentialRequest {
@@ -191,7 +192,7 @@ as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
-    DeadLetterList UpstreamChange UpstreamList
+    DeadLetterList NewUpstreamWebhook UpstreamChange UpstreamList UpstreamWebhookView
 }
 
 impl ReplyRecord for () {

@@ -5,8 +5,9 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
 
+use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, after, at, first};
 
 fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
@@ -167,4 +168,29 @@ fn push_token(text: &str) -> PushToken {
 
 async fn token_of(scene: &Scene<'_>, device: DeviceId) -> PushToken {
     scene.store.device(scene.app, device).await.expect("there").registration.token
+}
+
+pub async fn a_webhook_is_replaced_and_removed_and_goes_with_its_app(store: &dyn Store) {
+    let (one, two) = (Scene::in_app(store, 1).await.app, Scene::in_app(store, 2).await.app);
+    let webhook = |app, url: &str| UpstreamWebhook {
+        app,
+        url: url.to_owned(),
+        secret: format!("whsec_{url}"),
+        updated_at: at(7),
+    };
+    for (app, url) in [(one, "http://a.example/"), (two, "http://b.example/"), (one, "http://c.example/\"\\")]
+    {
+        store.put_webhook(&webhook(app, url)).await.expect("kept");
+    }
+    let (newest, other) = (webhook(one, "http://c.example/\"\\"), webhook(two, "http://b.example/"));
+    assert_eq!(store.upstream_webhook(one).await, Ok(newest.clone()));
+    assert_eq!(store.upstream_webhooks().await, Ok(vec![newest, other.clone()]));
+    store.delete_webhook(one).await.expect("removed");
+    assert_eq!(store.delete_webhook(one).await, Err(StoreError::NotFound("webhook")));
+    assert_eq!(store.upstream_webhook(one).await, Err(StoreError::NotFound("webhook")));
+    let nobodys = store.put_webhook(&webhook(AppId::from_raw(99), "http://d.example/")).await;
+    assert_eq!(nobodys, Err(StoreError::NotFound("app")));
+    assert_eq!(store.upstream_webhooks().await, Ok(vec![other]));
+    store.delete_app(two).await.expect("removed");
+    assert_eq!(store.upstream_webhooks().await, Ok(Vec::new()));
 }

@@ -11,7 +11,7 @@ use stentor_core::ports::store::{
 use stentor_core::time::Timestamp;
 
 use super::rows::LedgerConnection;
-use super::{PostgresStore, accounts, apps, removal, schedules, sequences};
+use super::{PostgresStore, accounts, apps, removal, schedules, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::query::{limit, one, run};
@@ -27,6 +27,9 @@ impl AuditStore for PostgresStore {
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
         let change = match change {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
+            Change::PutUpstreamWebhook(webhook) => {
+                Change::PutUpstreamWebhook(self.vault().seal_webhook(webhook)?)
+            }
             other => other,
         };
         let act = match &change {
@@ -85,6 +88,8 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::DeleteAccount(app, id) => accounts::delete(connection, app, id)?,
         Change::PutCredential(sealed) => apps::put_credential(connection, &sealed)?,
         Change::DeleteCredential(app, provider) => apps::delete_credential(connection, app, provider)?,
+        Change::PutUpstreamWebhook(sealed) => webhooks::put(connection, &sealed)?,
+        Change::DeleteUpstreamWebhook(app) => webhooks::delete(connection, app)?,
         Change::CreateSchedule(schedule, idempotency) => {
             let stored = schedules::create(connection, &schedule, idempotency.as_ref())?;
             return Ok(Changed::Stored(stored));

@@ -11,11 +11,15 @@ use crate::postgres::engine::{Connection, Row, params};
 use crate::postgres::fault::{Done, missing};
 use crate::postgres::query::{all, exists, one, run};
 use crate::postgres::row::{code, int, number, time};
-use crate::seal::{Place, SealKeyId, SecretForm, kept};
-use crate::vault::{Vault, sealed_anew};
+use crate::seal::{SealKeyId, SecretForm, kept};
+use crate::vault::{Vault, credential_place, sealed_anew, webhook_place};
 
 /// Reads one credential.
-pub(super) fn find(connection: &Connection, vault: &Vault, (app, provider): Place) -> Done<Credential> {
+pub(super) fn find(
+    connection: &Connection,
+    vault: &Vault,
+    (app, provider): (AppId, ProviderKind),
+) -> Done<Credential> {
     let sql = "SELECT app, provider, secret, updated_at FROM credentials WHERE app = $1 AND provider = $2";
     let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
     Ok(vault.open(found.ok_or(missing("credential"))?)?)
@@ -39,14 +43,22 @@ pub(super) fn adopt(connection: &Connection, vault: &Vault) -> Done<()> {
         all(connection, "SELECT app, provider, secret FROM credentials", (), read)?;
     let mut count = 0;
     for (app, provider, record) in rows {
-        if let Some(sealed) = sealed_anew(keys, (app, provider), &record) {
+        if let Some(sealed) = sealed_anew(keys, credential_place((app, provider)), &record) {
             // Another process may have put it meanwhile.
             let sql = "UPDATE credentials SET secret = $3 WHERE app = $1 AND provider = $2 AND secret = $4";
             count += run(connection, sql, params![app, provider, sealed, record])?;
         }
     }
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<String>(1)?));
+    let rows: Vec<(i64, String)> = all(connection, "SELECT app, secret FROM upstream_webhooks", (), read)?;
+    for (app, record) in rows {
+        if let Some(sealed) = sealed_anew(keys, webhook_place(app), &record) {
+            let sql = "UPDATE upstream_webhooks SET secret = $2 WHERE app = $1 AND secret = $3";
+            count += run(connection, sql, params![app, sealed, record])?;
+        }
+    }
     if count > 0 {
-        tracing::info!(count, key = %keys.present(), "credentials were sealed");
+        tracing::info!(count, key = %keys.present(), "secrets were sealed");
     }
     Ok(())
 }
@@ -54,12 +66,15 @@ pub(super) fn adopt(connection: &Connection, vault: &Vault) -> Done<()> {
 /// Counts the rows under each key; a database without a schema has none.
 pub(super) fn sealed_under(connection: &Connection) -> Done<BTreeMap<SealKeyId, u64>> {
     let mut counts = BTreeMap::new();
-    if !exists(connection, "SELECT 1 WHERE to_regclass('credentials') IS NOT NULL", ())? {
-        return Ok(counts);
-    }
-    for secret in all(connection, "SELECT secret FROM credentials", (), |row| row.get::<String>(0))? {
-        if let SecretForm::Sealed(id) = kept(&secret) {
-            *counts.entry(id).or_default() += 1;
+    for table in ["credentials", "upstream_webhooks"] {
+        if !exists(connection, "SELECT 1 WHERE to_regclass($1) IS NOT NULL", [table])? {
+            continue;
+        }
+        let sql = format!("SELECT secret FROM {table}");
+        for secret in all(connection, &sql, (), |row| row.get::<String>(0))? {
+            if let SecretForm::Sealed(id) = kept(&secret) {
+                *counts.entry(id).or_default() += 1;
+            }
         }
     }
     Ok(counts)

@@ -7,9 +7,9 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
 
-use super::{PostgresStore, app_providers, offered_tokens, sequences};
+use super::{PostgresStore, app_providers, offered_tokens, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
 use crate::postgres::query::{exists, limit, one, run};
@@ -122,6 +122,16 @@ impl UpstreamStore for PostgresStore {
             Ok(gone as u64)
         })
         .await
+    }
+
+    async fn upstream_webhook(&self, app: AppId) -> Result<UpstreamWebhook, StoreError> {
+        let vault = self.vault();
+        self.read(move |connection| webhooks::of_app(connection, &vault, app)).await
+    }
+
+    async fn upstream_webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError> {
+        let vault = self.vault();
+        self.read(move |connection| webhooks::all(connection, &vault)).await
     }
 
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {

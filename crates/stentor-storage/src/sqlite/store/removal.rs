@@ -51,6 +51,7 @@ pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     found(run(connection, "DELETE FROM apps WHERE id = ?1", [id])?, "app")?;
     remember_ids(connection, app)?;
     run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
+    run(connection, "DELETE FROM upstream_webhooks WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM services WHERE app = ?1", [id])?;
     leftovers::leave_fleets(connection, id)?;
     Leftover::of(LeftoverKind::App, id).note(connection)?;

@@ -1,4 +1,4 @@
-//! Credentials as they lie in the file: their secrets are sealed on the way in and opened on the way out.
+//! Credentials and webhooks as they lie in the file: their secrets are sealed on the way in and opened on the way out.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,23 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 
-use crate::seal::{Place, SealKeyId, SealKeys, SecretForm, kept};
+use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::row::{code, int, number, time};
-use crate::vault::{Vault, sealed_anew};
+use crate::vault::{Vault, credential_place, sealed_anew, webhook_place};
 
 /// Most rows that are sealed anew in one transaction.
 const ADOPTED_MAX_COUNT: usize = 256;
 
 impl Vault {
     /// Reads one credential.
-    pub(super) fn one(&self, connection: &Connection, (app, provider): Place) -> Done<Credential> {
+    pub(super) fn one(
+        &self,
+        connection: &Connection,
+        (app, provider): (AppId, ProviderKind),
+    ) -> Done<Credential> {
         let sql =
             "SELECT app, provider, secret, updated_at FROM credentials WHERE app = ?1 AND provider = ?2";
         let found = one(connection, sql, params![int(app.raw()), provider.code()], |row| read(row, 0))?;
@@ -46,15 +50,17 @@ impl Vault {
     pub(super) fn adopt(&self, connection: &Connection) -> Done<()> {
         let Some(keys) = self.keys() else { return Ok(()) };
         let mut count = 0;
-        let mut after = Some((i64::MIN, -1));
-        while let Some(place) = after {
-            let transaction = connection.unchecked_transaction()?;
-            let (next, sealed) = adopt_some(&transaction, keys, place)?;
-            transaction.commit()?;
-            (after, count) = (next, count + sealed);
+        for table in &TABLES {
+            let mut after = Some((i64::MIN, -1));
+            while let Some(name) = after {
+                let transaction = connection.unchecked_transaction()?;
+                let (next, sealed) = adopt_some(&transaction, keys, table, name)?;
+                transaction.commit()?;
+                (after, count) = (next, count + sealed);
+            }
         }
         if count > 0 {
-            tracing::info!(count, key = %keys.present(), "credentials were sealed");
+            tracing::info!(count, key = %keys.present(), "secrets were sealed");
         }
         if exists(connection, "SELECT 1 FROM scrubs WHERE due <> 0", [])? {
             scrub(connection);
@@ -66,13 +72,15 @@ impl Vault {
 /// Counts the rows under each key, those that are torn apart; a file of an earlier version has none.
 pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<SealKeyId, u64>> {
     let mut counts = BTreeMap::new();
-    if !exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'credentials'", [])? {
-        return Ok(counts);
-    }
-    let sql = "SELECT secret FROM credentials";
-    for state in all(connection, sql, [], |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
-        if let SecretForm::Sealed(id) = state {
-            *counts.entry(id).or_default() += 1;
+    for table in &TABLES {
+        if !exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = ?1", [table.name])? {
+            continue;
+        }
+        let sql = format!("SELECT secret FROM {}", table.name);
+        for state in all(connection, &sql, [], |row| Ok(text(row, 0).map_or(SecretForm::Torn, kept)))? {
+            if let SecretForm::Sealed(id) = state {
+                *counts.entry(id).or_default() += 1;
+            }
         }
     }
     Ok(counts)
@@ -81,18 +89,46 @@ pub(in crate::sqlite) fn sealed_under(connection: &Connection) -> Done<BTreeMap<
 /// A row's name in order, as it is kept.
 type Name = (i64, i64);
 
+/// A table whose column `secret` is sealed.
+struct SealedTable {
+    name: &'static str,
+    /// Reads the rows after one.
+    select: &'static str,
+    /// Sets the secret of one.
+    update: &'static str,
+    place: fn(Name) -> Option<SealedPlace>,
+}
+
+const TABLES: [SealedTable; 2] = [
+    SealedTable {
+        name: "credentials",
+        select: "SELECT app, provider, secret FROM credentials WHERE (app, provider) > (?1, ?2)
+            ORDER BY app, provider LIMIT ?3",
+        update: "UPDATE credentials SET secret = ?3 WHERE app = ?1 AND provider = ?2",
+        place: credential_place,
+    },
+    SealedTable {
+        name: "upstream_webhooks",
+        select: "SELECT app, 0, secret FROM upstream_webhooks WHERE (app, 0) > (?1, ?2) ORDER BY app LIMIT ?3",
+        update: "UPDATE upstream_webhooks SET secret = ?3 WHERE app = ?1 AND ?2 = 0",
+        place: |(app, _)| webhook_place(app),
+    },
+];
+
 /// Seals a stretch of rows; returns the last of them, if there may be more, and how many were sealed.
-fn adopt_some(connection: &Connection, keys: &SealKeys, after: Name) -> Done<(Option<Name>, u64)> {
-    let sql = "SELECT app, provider, secret FROM credentials WHERE (app, provider) > (?1, ?2)
-        ORDER BY app, provider LIMIT ?3";
+fn adopt_some(
+    connection: &Connection,
+    keys: &SealKeys,
+    table: &SealedTable,
+    after: Name,
+) -> Done<(Option<Name>, u64)> {
     let read = |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), text(row, 2).unwrap_or_default().to_owned()));
-    let rows: Vec<(Name, String)> =
-        all(connection, sql, params![after.0, after.1, limit(ADOPTED_MAX_COUNT)], read)?;
+    let some = params![after.0, after.1, limit(ADOPTED_MAX_COUNT)];
+    let rows: Vec<(Name, String)> = all(connection, table.select, some, read)?;
     let mut count = 0;
     for (name, record) in &rows {
-        if let Some(sealed) = sealed_anew(keys, *name, record) {
-            let sql = "UPDATE credentials SET secret = ?3 WHERE app = ?1 AND provider = ?2";
-            run(connection, sql, params![name.0, name.1, sealed])?;
+        if let Some(sealed) = sealed_anew(keys, (table.place)(*name), record) {
+            run(connection, table.update, params![name.0, name.1, sealed])?;
             count += 1;
         }
     }

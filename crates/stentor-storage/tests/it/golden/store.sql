@@ -331,6 +331,11 @@ CREATE UNIQUE INDEX upstream_by_key ON upstream (device, key);
 CREATE INDEX upstream_dead ON upstream (app, id) WHERE dead_reason IS NOT NULL;
 CREATE INDEX upstream_waiting ON upstream (app, id) WHERE settled_at IS NULL AND dead_reason IS NULL;
 CREATE INDEX upstream_waiting_of_device ON upstream (device) WHERE settled_at IS NULL AND dead_reason IS NULL;
+CREATE TABLE upstream_webhooks (
+    app INTEGER PRIMARY KEY,
+    secret TEXT NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
 CREATE TABLE user_devices (
     user INTEGER NOT NULL,
     key INTEGER NOT NULL,

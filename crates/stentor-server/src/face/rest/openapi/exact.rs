@@ -112,6 +112,15 @@ fn service_account() -> Value {
     })
 }
 
+fn upstream_webhook() -> Value {
+    json!({"url": reference("WebhookUrl"), "secret": nullable("WebhookSecret")})
+}
+
+fn token_target() -> Value {
+    let (platform, token) = (reference("Platform"), reference("PushToken"));
+    json!({"platform": platform, "provider": provider("Adapter"), "token": token})
+}
+
 /// Returns the fields of requests that are certain texts or numbers.
 fn fields() -> Vec<(&'static str, Value)> {
     let instant = json!({"type": ["string", "null"], "format": "date-time"});
@@ -124,6 +133,7 @@ fn fields() -> Vec<(&'static str, Value)> {
             }}),
         ),
         ("ServiceAccountRequest", service_account()),
+        ("UpstreamWebhookRequest", upstream_webhook()),
         (
             "DeviceRegistration",
             json!({
@@ -141,12 +151,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 "time_zone": nullable("TimeZone"), "tags": {"oneOf": [tags("array"), {"type": "null"}]},
             }),
         ),
-        (
-            "TokenTarget",
-            json!({
-                "platform": reference("Platform"), "provider": provider("Adapter"), "token": reference("PushToken"),
-            }),
-        ),
+        ("TokenTarget", token_target()),
         ("MembersRequest", json!({"users": some("ExternalId", 0), "devices": some("DeviceId", 0)})),
         (
             "ServiceRequest",

@@ -125,7 +125,7 @@ fn names() -> [(String, Value); 12] {
 }
 
 /// Returns the texts of credentials.
-fn credentials() -> [(String, Value); 4] {
+fn credentials() -> [(String, Value); 6] {
     let text = |name: &str, pattern: &str, description: &str| {
         (name.to_owned(), json!({"type": "string", "pattern": pattern, "description": description}))
     };
@@ -140,6 +140,16 @@ fn credentials() -> [(String, Value); 4] {
             "Endpoint",
             "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?/?$",
             "Scheme, host and port of a server; addresses of IP and other names of hosts are taken as well.",
+        ),
+        text(
+            "WebhookUrl",
+            "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?(/[a-z0-9]+)*$",
+            "An address without user, password and fragment; other letters and a query are taken as well.",
+        ),
+        text(
+            "WebhookSecret",
+            "^whsec_([A-Za-z0-9+/]{4}){8,20}$",
+            "`whsec_` and 24 to 64 bytes in base64; their padding is taken as well.",
         ),
         text(
             "Pem",

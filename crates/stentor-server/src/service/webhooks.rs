@@ -1,0 +1,166 @@
+//! Webhooks of apps: where what devices send is posted to.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+use stentor_core::audit::AuditAction;
+use stentor_core::id::AppId;
+use stentor_core::outbound::OutboundPolicy;
+use stentor_core::ports::store::{Change, StoreError};
+use stentor_core::upstream::UpstreamWebhook;
+use stentor_providers::Outbound;
+use tokio::sync::Notify;
+
+use super::audit::{Author, Matter};
+use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
+use crate::contract::Serve;
+use crate::contract::table::{DeleteUpstreamWebhook, PutUpstreamWebhook, ShowUpstreamWebhook};
+use crate::contract::webhooks::{
+    NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView, WEBHOOK_URL_MAX_BYTES,
+};
+
+/// Begins a secret, by which people and programs know it.
+const SECRET_MARK: &str = "whsec_";
+/// Bytes of a secret that is made.
+const SECRET_BYTES: usize = 32;
+/// Bytes that a secret may have.
+const SECRET_BYTES_RANGE: std::ops::RangeInclusive<usize> = 24..=64;
+
+impl Serve<PutUpstreamWebhook> for Service {
+    async fn serve(
+        &self,
+        (identity, from): (Identity, Origin),
+        app: AppId,
+        UpstreamWebhookRequest { url, secret }: UpstreamWebhookRequest,
+    ) -> ServiceResult<NewUpstreamWebhook> {
+        let address = address(&url)?;
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        self.check_webhook(&address)?;
+        let is_given = secret.is_some();
+        let secret = match secret {
+            Some(secret) => checked(secret)?,
+            None => format!("{SECRET_MARK}{}", STANDARD.encode(rand::random::<[u8; SECRET_BYTES]>())),
+        };
+        let webhook = UpstreamWebhook { app, url, secret, updated_at: self.now() };
+        self.change(author, matter, Change::PutUpstreamWebhook(webhook.clone())).await?;
+        self.webhooks_changed.notify_one();
+        let UpstreamWebhook { url, secret, updated_at, .. } = webhook;
+        Ok(NewUpstreamWebhook { url, updated_at: updated_at.into(), secret: (!is_given).then_some(secret) })
+    }
+}
+
+impl Serve<ShowUpstreamWebhook> for Service {
+    async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<UpstreamWebhookView> {
+        let app = self.administrated(identity, app).await?;
+        Ok(self.store.upstream_webhook(app).await?.into())
+    }
+}
+
+impl Serve<DeleteUpstreamWebhook> for Service {
+    async fn serve(&self, (identity, from): (Identity, Origin), app: AppId, (): ()) -> ServiceResult<()> {
+        let author = Author::of(identity, from);
+        let matter = Matter::new(AuditAction::WebhookDelete, app, app);
+        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        self.change(author, matter, Change::DeleteUpstreamWebhook(app)).await?;
+        self.webhooks_changed.notify_one();
+        Ok(())
+    }
+}
+
+impl Service {
+    /// Returns the webhooks of all apps.
+    pub(crate) async fn webhooks(&self) -> Result<Vec<UpstreamWebhook>, StoreError> {
+        self.store.upstream_webhooks().await
+    }
+
+    /// Returns what is told when a webhook was put or removed.
+    pub(crate) const fn webhooks_changed(&self) -> &Notify {
+        &self.webhooks_changed
+    }
+
+    /// Returns where webhooks may be.
+    pub(crate) const fn webhook_policy(&self) -> &OutboundPolicy {
+        &self.webhook_policy
+    }
+
+    /// Refuses an address of which the host says, without being looked up, that it may not be connected to.
+    fn check_webhook(&self, address: &Url) -> ServiceResult<()> {
+        let host = address.host_str().unwrap_or_default();
+        let Err(refused) = Outbound::new(self.webhook_policy.clone()).check_host(host) else { return Ok(()) };
+        let allowance = refused.allowance();
+        let hint = format!(
+            "the operator of the server can allow it with upstream.webhook_networks = [\"{allowance}\"]"
+        );
+        Err(Problem::new(ErrorCode::AddressRefused, refused.to_string()).with_hint(hint).at("url"))
+    }
+}
+
+fn address(url: &str) -> ServiceResult<Url> {
+    let wrong = |problem: &str| Problem::field("url", problem.to_owned());
+    if url.len() > WEBHOOK_URL_MAX_BYTES {
+        return Err(wrong("is too long"));
+    }
+    let address =
+        Url::parse(url).map_err(|_| wrong("must be an address such as https://app.example.org/hook"))?;
+    if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none_or(str::is_empty) {
+        return Err(wrong("must be an address such as https://app.example.org/hook"));
+    }
+    if !address.username().is_empty() || address.password().is_some() {
+        return Err(wrong("must not hold a user or password: requests are signed with the secret"));
+    }
+    if address.fragment().is_some() {
+        return Err(wrong("must not hold a fragment, which is never sent"));
+    }
+    Ok(address)
+}
+
+/// Returns what of an address may be told: not its path and query, which may hold a secret.
+fn origin(address: &Url) -> String {
+    address.origin().ascii_serialization()
+}
+
+fn checked(secret: String) -> ServiceResult<String> {
+    let bytes = webhook_key(&secret);
+    if bytes.is_some_and(|bytes| SECRET_BYTES_RANGE.contains(&bytes.len())) {
+        return Ok(secret);
+    }
+    Err(Problem::field("secret", "must be `whsec_` and 24 to 64 bytes in base64"))
+}
+
+/// Reads the bytes of a secret that requests are signed with.
+pub(crate) fn webhook_key(secret: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(secret.strip_prefix(SECRET_MARK)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_http_and_holds_no_user_and_no_fragment() {
+        for good in ["https://app.example.org/hook?x=1", "http://127.0.0.1:8080", "http://[::1]/a"] {
+            assert!(address(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["", "app.example.org", "ftp://a.example/", "https://me:pw@a.example/", "https://a.example/#x"]
+        {
+            assert!(address(bad).is_err(), "{bad}");
+        }
+        assert!(address(&format!("https://a.example/{}", "x".repeat(WEBHOOK_URL_MAX_BYTES))).is_err());
+    }
+
+    #[test]
+    fn a_secret_has_its_mark_and_enough_bytes_and_only_its_origin_is_told() {
+        let secret = |count: usize| format!("whsec_{}", STANDARD.encode(vec![7; count]));
+        assert!(checked(secret(24)).is_ok() && checked(secret(64)).is_ok());
+        for bad in [secret(23), secret(65), secret(32).replace("whsec_", ""), "whsec_?".to_owned()] {
+            assert!(checked(bad.clone()).is_err(), "{bad}");
+        }
+        assert_eq!(
+            origin(&address("https://a.example:8443/t0p?x=secret").expect("one")),
+            "https://a.example:8443"
+        );
+    }
+}

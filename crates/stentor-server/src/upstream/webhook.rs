@@ -1,0 +1,135 @@
+//! The webhook of an app: one message is one POST, signed as Standard Webhooks (standardwebhooks.com) has it.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::redirect::Policy;
+use reqwest::{Response, StatusCode, Url, header};
+use stentor_core::id::UpstreamId;
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::UpstreamWebhook;
+use stentor_providers::Outbound;
+
+use super::handover::HandoverRefusal;
+use crate::service::webhook_key;
+
+/// Most bytes of an answer that are read, so that its connection can be used again; nothing of them is looked at.
+const REPLY_MAX_BYTES: usize = 16_384;
+/// Longest wait that a webhook may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+
+/// Where the messages of one app are posted to.
+pub(super) struct Webhook {
+    client: reqwest::Client,
+    url: Url,
+    key: hmac::Key,
+    outbound: Outbound,
+}
+
+impl Webhook {
+    /// Makes it ready; connects to nothing. An error is a sentence without the address.
+    pub(super) fn new(
+        webhook: &UpstreamWebhook,
+        outbound: &Outbound,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let url = Url::parse(&webhook.url).map_err(|_| "its address cannot be read")?;
+        let bytes = webhook_key(&webhook.secret).ok_or("its secret cannot be read")?;
+        // Itself, not through a proxy, and not where it is sent on to: the policy is asked about each address.
+        let client = reqwest::Client::builder()
+            .timeout(timeout)
+            .redirect(Policy::none())
+            .no_proxy()
+            .user_agent("stentor")
+            .dns_resolver(Arc::new(outbound.clone()))
+            .build()
+            .map_err(|error| told(&error))?;
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+        Ok(Self { client, url, key, outbound: outbound.clone() })
+    }
+
+    /// Posts a message; the webhook has taken it over when it answers with 2xx in time.
+    pub(super) async fn post(
+        &self,
+        id: UpstreamId,
+        body: String,
+        now: Timestamp,
+    ) -> Result<(), HandoverRefusal> {
+        // An address of IP is never looked up, and what is allowed may have changed since it was put.
+        let host = self.url.host_str().unwrap_or_default();
+        self.outbound.check_host(host).map_err(|refused| HandoverRefusal::new(refused.to_string()))?;
+        let (id, seconds) = (id.to_string(), now.as_millis() / 1_000);
+        let signature = signature(&self.key, &id, seconds, &body);
+        let request = self
+            .client
+            .post(self.url.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds.to_string())
+            .header("webhook-signature", signature)
+            .body(body);
+        let response = request.send().await.map_err(|error| HandoverRefusal::new(told(&error)))?;
+        judge(response).await
+    }
+}
+
+/// Returns what of an answer counts: its status, and when to come again.
+async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
+    let status = response.status();
+    let retry_after =
+        response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let mut left = REPLY_MAX_BYTES;
+    while let Ok(Some(piece)) = response.chunk().await {
+        match left.checked_sub(piece.len()) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+    }
+    if status.is_success() {
+        return Ok(());
+    }
+    let more = if status.is_redirection() { ", and nobody is followed elsewhere" } else { "" };
+    let refusal = HandoverRefusal::new(format!("the webhook answered {}{more}", status.as_u16()));
+    let waits = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let retry_after = retry_after.filter(|_| waits).map(Duration::from_secs);
+    Err(HandoverRefusal { retry_after: retry_after.map(|wait| wait.min(RETRY_AFTER_MAX)), ..refusal })
+}
+
+/// Signs a message's id, the second and the body.
+fn signature(key: &hmac::Key, id: &str, seconds: i64, body: &str) -> String {
+    let tag = hmac::sign(key, format!("{id}.{seconds}.{body}").as_bytes());
+    format!("v1,{}", STANDARD.encode(tag))
+}
+
+/// Returns what went wrong without the address, a part of which may be a secret.
+fn told(error: &reqwest::Error) -> String {
+    let what = match error {
+        error if error.is_timeout() => "the webhook did not answer in time",
+        error if error.is_connect() => "the webhook cannot be reached",
+        _ => "the webhook cannot be asked",
+    };
+    let mut deepest: Option<&dyn Error> = error.source();
+    while let Some(below) = deepest.and_then(Error::source) {
+        deepest = Some(below);
+    }
+    deepest.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the specification's reference libraries.
+    #[test]
+    fn a_signature_is_that_of_the_reference_libraries() {
+        let bytes = webhook_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+        let signed =
+            signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+}
