@@ -2,10 +2,21 @@
 
 use std::fmt;
 
+use crate::codes::codes;
 use crate::error::Invalid;
 use crate::id::{AppId, DeviceId, UpstreamId};
 use crate::limits::{UPSTREAM_BODY_MAX_BYTES, UPSTREAM_KEY_MAX_BYTES};
 use crate::time::Timestamp;
+
+codes! {
+    /// What whoever speaks for an app is told.
+    UpstreamKind {
+        /// What a device says.
+        Message = 0, "message";
+        /// That a device has confirmed a message, for a sender who wants to know.
+        Receipt = 1, "receipt";
+    }
+}
 
 /// A message of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +27,10 @@ pub struct UpstreamMessage {
     pub app: AppId,
     /// The device.
     pub device: DeviceId,
-    /// The device's own name for it: the same again from the same device is the same message.
+    /// Whether the device says it, or we say it of the device.
+    pub kind: UpstreamKind,
+    /// The device's own name for it: the same again from the same device is the same message. A receipt has the id of what was
+    /// confirmed.
     pub key: String,
     /// What it says, as the text of a JSON object.
     pub body: String,

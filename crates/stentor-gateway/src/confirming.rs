@@ -8,6 +8,7 @@ use stentor_core::ports::store::{Receipt, ReceiptKind, StoreError};
 use crate::gateway::{Gateway, GatewayState};
 use crate::identity::DeviceIdentity;
 use crate::limits::PENDING_MAX_COUNT;
+use crate::sender_receipts::{self, SenderReceipt};
 use crate::session_state::SessionState;
 
 /// Which messages a device confirms.
@@ -53,16 +54,21 @@ impl GatewayState {
     ) -> Result<usize, StoreError> {
         let DeviceIdentity { app, device } = identity;
         let given = session.map(|session| session.confirm_where(|message| confirmed.has(message)));
-        let given = given.unwrap_or_default();
+        let mut ended = given.unwrap_or_default();
         // Unwritten receipts of others would be found waiting once more.
         self.receipts.written().await;
         let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, self.clock.now()).await?;
-        let is_new = |chunk| !given.iter().any(|receipt: &Receipt| receipt.chunk == chunk);
-        let named = pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk));
-        let earlier = named.map(|one| Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });
-        let receipts: Vec<Receipt> = given.iter().copied().chain(earlier).collect();
-        let count = receipts.len();
-        self.receipts.write(session, receipts);
+        let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
+        let named: Vec<_> =
+            pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk)).collect();
+        for one in named {
+            ended.receipts.push(Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });
+            let message = self.message(app, one.message).await?;
+            let wanted = message.as_deref().and_then(sender_receipts::wanted);
+            ended.wanted.extend(wanted.map(|name| SenderReceipt::new(identity, one.message, name)));
+        }
+        let count = ended.receipts.len();
+        self.receipts.write(session, ended);
         Ok(count)
     }
 }

@@ -18,7 +18,7 @@ use crate::delivery::{self, PendingMessage};
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
 use crate::mcs::McsAgentRegistry;
-use crate::receipts::Receipts;
+use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
 use crate::session_state::{Closed, SessionState, is_live};
@@ -76,10 +76,16 @@ impl Gateway {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let giving = AbortOnDropHandle::new(tokio::spawn(delivery::run(Arc::clone(&registry), inbox)));
-        let (receipts, writer) = Receipts::start(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&counts));
+        let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
+        let (receipts, writer) = Receipts::start(ReceiptWriter {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            arrivals: arrivals.clone(),
+            counts: Arc::clone(&counts),
+        });
         let tasks = Arc::new(Mutex::new(vec![giving, writer]));
         let messages = AcceptedMessages::default();
-        let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let mcs_agents = McsAgentRegistry::default();
         let state = GatewayState {
             store,
@@ -243,7 +249,7 @@ impl Gateway {
         app: AppId,
         id: MessageId,
     ) -> Result<Option<Arc<Message>>, StoreError> {
-        self.state.messages.message(self.state.store.as_ref(), app, id).await
+        self.state.message(app, id).await
     }
 
     /// Returns the counters.
@@ -281,6 +287,15 @@ pub(crate) struct Waiting {
 }
 
 impl GatewayState {
+    /// Returns a message of an app; `None` when it is gone.
+    pub(crate) async fn message(
+        &self,
+        app: AppId,
+        id: MessageId,
+    ) -> Result<Option<Arc<Message>>, StoreError> {
+        self.messages.message(self.store.as_ref(), app, id).await
+    }
+
     /// Looks up what waits for a device: the newest of each collapse key, as many as its window takes. Where the store cannot tell
     /// it waits a moment and leaves it to the next look.
     pub(crate) async fn waiting(&self, session: &SessionState) -> Waiting {
@@ -306,7 +321,7 @@ impl GatewayState {
         }
         let (mut messages, mut chunks) = (Vec::new(), Vec::new());
         for one in &pending {
-            if let Some(message) = self.messages.message(self.store.as_ref(), app, one.message).await? {
+            if let Some(message) = self.message(app, one.message).await? {
                 messages.push(message);
                 chunks.push(*one);
             }

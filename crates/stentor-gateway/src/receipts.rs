@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use stentor_core::id::{AppId, IdSource};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Receipt, Store};
-use tokio::sync::{mpsc, oneshot};
+use stentor_core::ports::store::{Store, StoreError};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::limits::{RECEIPT_RETRY, RECEIPTS_AT_ONCE_MAX_COUNT};
+use crate::sender_receipts::EndedDeliveries;
 use crate::session_state::SessionState;
 use crate::stats::GatewayCounts;
 
 /// What the writer is asked for.
 enum ReceiptWork {
     /// Receipts of one device, and its session where it is to be told.
-    Write(Option<Arc<SessionState>>, Vec<Receipt>),
+    Write(Option<Arc<SessionState>>, EndedDeliveries),
     /// To tell when all that came before is written.
     Tell(oneshot::Sender<()>),
 }
@@ -27,20 +29,16 @@ pub(crate) struct Receipts {
 
 impl Receipts {
     /// Starts the writer; it ends when its handle is dropped.
-    pub(crate) fn start(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        counts: Arc<GatewayCounts>,
-    ) -> (Self, AbortOnDropHandle<()>) {
+    pub(crate) fn start(writer: ReceiptWriter) -> (Self, AbortOnDropHandle<()>) {
         let (works, inbox) = mpsc::unbounded_channel();
-        let writer = tokio::spawn(ReceiptWriter { store, clock, counts }.run(inbox));
+        let writer = tokio::spawn(writer.run(inbox));
         (Self { works }, AbortOnDropHandle::new(writer))
     }
 
     /// Hands receipts over; the session, if there is one, is told when they are written.
-    pub(crate) fn write(&self, session: Option<&Arc<SessionState>>, receipts: Vec<Receipt>) {
-        if !receipts.is_empty() {
-            let _gone_with_the_process = self.works.send(ReceiptWork::Write(session.cloned(), receipts));
+    pub(crate) fn write(&self, session: Option<&Arc<SessionState>>, ended: EndedDeliveries) {
+        if !ended.receipts.is_empty() {
+            let _gone_with_the_process = self.works.send(ReceiptWork::Write(session.cloned(), ended));
         }
     }
 
@@ -53,30 +51,36 @@ impl Receipts {
     }
 }
 
-struct ReceiptWriter {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    counts: Arc<GatewayCounts>,
+/// What writes receipts.
+pub(crate) struct ReceiptWriter {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<IdSource>,
+    /// Tells of which app something waits for its senders.
+    pub(crate) arrivals: broadcast::Sender<AppId>,
+    pub(crate) counts: Arc<GatewayCounts>,
 }
 
 impl ReceiptWriter {
     async fn run(self, mut inbox: mpsc::UnboundedReceiver<ReceiptWork>) {
         let mut gathered = Vec::new();
         while inbox.recv_many(&mut gathered, RECEIPTS_AT_ONCE_MAX_COUNT).await > 0 {
-            let (mut receipts, mut sessions, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut ended, mut sessions, mut waiting) = (EndedDeliveries::default(), Vec::new(), Vec::new());
             for work in gathered.drain(..) {
                 match work {
                     ReceiptWork::Write(session, some) => {
-                        sessions.push((session, receipts.len()..receipts.len() + some.len()));
-                        receipts.extend(some);
+                        let first = ended.receipts.len();
+                        sessions.push((session, first..first + some.receipts.len()));
+                        ended.receipts.extend(some.receipts);
+                        ended.wanted.extend(some.wanted);
                     }
                     ReceiptWork::Tell(tell) => waiting.push(tell),
                 }
             }
-            self.write(&receipts).await;
+            self.write(&ended).await;
             for (session, range) in sessions {
                 let Some(session) = session else { continue };
-                session.written(receipts.get(range).unwrap_or_default());
+                session.written(ended.receipts.get(range).unwrap_or_default());
             }
             for tell in waiting {
                 let _nobody_waits_any_more = tell.send(());
@@ -85,13 +89,13 @@ impl ReceiptWriter {
     }
 
     /// Writes receipts, however long that takes: what is confirmed would otherwise be given again.
-    async fn write(&self, receipts: &[Receipt]) {
-        if receipts.is_empty() {
+    async fn write(&self, ended: &EndedDeliveries) {
+        if ended.receipts.is_empty() {
             return;
         }
         let began = self.clock.now();
         loop {
-            match self.store.receive(receipts.to_vec(), self.clock.now()).await {
+            match self.try_write(ended).await {
                 Ok(changed) => {
                     let written = changed.iter().filter(|changed| **changed).count();
                     return self.counts.note_receipts(
@@ -106,5 +110,19 @@ impl ReceiptWriter {
                 }
             }
         }
+    }
+
+    /// Keeps what senders are to be told, and then what the ledger is to note: the other way round a crash between would leave a
+    /// sender without a receipt for good.
+    async fn try_write(&self, ended: &EndedDeliveries) -> Result<Vec<bool>, StoreError> {
+        let now = self.clock.now();
+        if !ended.wanted.is_empty() {
+            let kept = ended.wanted.iter().map(|wanted| wanted.kept(&self.ids, now)).collect();
+            self.store.keep_upstream(kept).await?;
+            for wanted in &ended.wanted {
+                let _nobody_listens = self.arrivals.send(wanted.app());
+            }
+        }
+        self.store.receive(ended.receipts.clone(), now).await
     }
 }

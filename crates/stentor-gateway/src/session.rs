@@ -78,16 +78,15 @@ impl DeviceSession {
 
     /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.
     pub fn confirm(&self, messages: &[MessageId]) {
-        let receipts = self.state.confirm_where(|message| messages.contains(&message));
-        self.gateway.receipts.write(Some(&self.state), receipts);
+        let ended = self.state.confirm_where(|message| messages.contains(&message));
+        self.gateway.receipts.write(Some(&self.state), ended);
     }
 
     /// Notes that messages which the device was to be given cannot reach it, for a reason other than [`Reason::None`]: they wait no
     /// more, and stay accepted.
     pub fn give_up(&self, messages: &[MessageId], reason: Reason) {
-        let receipts =
-            self.state.end_where(|message| messages.contains(&message), ReceiptKind::Dropped(reason));
-        self.gateway.receipts.write(Some(&self.state), receipts);
+        let ended = self.state.end_where(|message| messages.contains(&message), ReceiptKind::Dropped(reason));
+        self.gateway.receipts.write(Some(&self.state), ended);
     }
 
     /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.

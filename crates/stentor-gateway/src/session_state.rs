@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::delivery::PendingMessage;
 use crate::identity::DeviceIdentity;
+use crate::sender_receipts::{self, EndedDeliveries, SenderReceipt};
 use crate::stats::DeviceProtocol;
 
 /// Why a session ended from our side.
@@ -36,10 +37,12 @@ enum LookUp {
 }
 
 /// A delivery that the connection has been given and whose receipt is not written yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Flight {
     message: MessageId,
     chunk: ChunkId,
+    /// The sender's name for it, if the sender wants to know of its receipt.
+    wanted: Option<Arc<str>>,
     is_confirmed: bool,
 }
 
@@ -146,6 +149,7 @@ impl SessionState {
             let flight = |one: &PendingMessage| Flight {
                 message: one.message.id,
                 chunk: one.chunk,
+                wanted: sender_receipts::wanted(&one.message),
                 is_confirmed: false,
             };
             state.flight.extend(deliveries.iter().map(flight));
@@ -178,22 +182,29 @@ impl SessionState {
     }
 
     /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
-    pub(crate) fn confirm_where(&self, is_meant: impl Fn(MessageId) -> bool) -> Vec<Receipt> {
+    pub(crate) fn confirm_where(&self, is_meant: impl Fn(MessageId) -> bool) -> EndedDeliveries {
         self.end_where(is_meant, ReceiptKind::Delivered)
     }
 
     /// Notes what became of messages; returns the receipts to be written, none for what was not given or has ended before.
-    pub(crate) fn end_where(&self, is_meant: impl Fn(MessageId) -> bool, kind: ReceiptKind) -> Vec<Receipt> {
+    pub(crate) fn end_where(
+        &self,
+        is_meant: impl Fn(MessageId) -> bool,
+        kind: ReceiptKind,
+    ) -> EndedDeliveries {
         let mut state = self.lock();
-        let mut receipts = Vec::new();
+        let mut ended = EndedDeliveries::default();
         for flight in state.flight.iter_mut().filter(|flight| !flight.is_confirmed) {
             if is_meant(flight.message) {
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
-                receipts.push(Receipt { chunk, device, kind });
+                ended.receipts.push(Receipt { chunk, device, kind });
+                let wanted = flight.wanted.take().filter(|_| kind == ReceiptKind::Delivered);
+                let told = wanted.map(|name| SenderReceipt::new(self.identity, flight.message, name));
+                ended.wanted.extend(told);
             }
         }
-        receipts
+        ended
     }
 
     /// Makes room for what was confirmed and is written: from now on the ledger says that it does not wait.

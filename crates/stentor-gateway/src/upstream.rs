@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::store::StoreError;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use tokio::sync::broadcast;
 
 use crate::gateway::Gateway;
@@ -48,6 +48,7 @@ impl Gateway {
             id: UpstreamId::from_raw(self.ids().next(created_at)),
             app,
             device,
+            kind: UpstreamKind::Message,
             key: draft.key,
             body: Value::Object(draft.data).to_string(),
             created_at,

@@ -41,13 +41,24 @@ impl UpstreamBroker {
     /// Begins to hand an app's messages to somebody, at most `window` that are not settled.
     #[must_use]
     pub fn consume(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
+        self.begin(app, window, false)
+    }
+
+    /// Begins to hand an app's messages and the receipts for it to somebody.
+    #[must_use]
+    pub fn consume_with_receipts(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
+        self.begin(app, window, true)
+    }
+
+    fn begin(self: &Arc<Self>, app: AppId, window: usize, takes_receipts: bool) -> UpstreamConsumer {
         let mut apps = self.lock();
         let broker = apps.entry(app).or_default();
         broker.consumers += 1;
         let wake = Arc::clone(&broker.wake);
         drop(apps);
         let (held, ready) = (BTreeSet::new(), VecDeque::new());
-        UpstreamConsumer { broker: Arc::clone(self), app, window: window.max(1), wake, held, ready }
+        let (broker, window) = (Arc::clone(self), window.max(1));
+        UpstreamConsumer { broker, app, window, takes_receipts, wake, held, ready }
     }
 
     /// Notes that messages were taken over by whoever speaks for the app; returns how many waited.
@@ -87,6 +98,7 @@ pub struct UpstreamConsumer {
     broker: Arc<UpstreamBroker>,
     app: AppId,
     window: usize,
+    takes_receipts: bool,
     wake: Arc<Notify>,
     held: BTreeSet<UpstreamId>,
     /// Claimed, and not returned by [`Self::next`] yet.
@@ -173,7 +185,7 @@ impl UpstreamConsumer {
         let (mut after, mut waiting, mut is_all) = (0, Vec::new(), false);
         for _ in 0..UPSTREAM_LOOK_MAX_PAGES {
             let page = Page { after, limit: UPSTREAM_LOOK_PAGE_MAX_COUNT };
-            let found = self.broker.store.waiting_upstream(self.app, page, self.broker.clock.now()).await?;
+            let found = self.waiting(page).await?;
             is_all = found.len() < UPSTREAM_LOOK_PAGE_MAX_COUNT;
             after = found.last().map_or(after, |message| message.id.raw());
             waiting.extend(found);
@@ -191,6 +203,14 @@ impl UpstreamConsumer {
             }
         }
         Ok(())
+    }
+
+    async fn waiting(&self, page: Page) -> Result<Vec<UpstreamMessage>, StoreError> {
+        let (store, now) = (&self.broker.store, self.broker.clock.now());
+        match self.takes_receipts {
+            true => store.waiting_upstream_and_receipts(self.app, page, now).await,
+            false => store.waiting_upstream(self.app, page, now).await,
+        }
     }
 
     fn has_enough(&self, waiting: &[UpstreamMessage]) -> bool {

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use stentor_core::id::UpstreamId;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -25,6 +25,7 @@ use super::{CcsAppSession, CcsServer};
 use crate::limits::{
     CCS_DRAIN, CCS_IDLE, CCS_SENDS_MAX_COUNT, UPSTREAM_LOOK_INTERVAL, UPSTREAM_WINDOW_MAX_COUNT,
 };
+use crate::sender_receipts::original_id;
 
 /// What is asked of an idle client, once in half its time: any answer keeps the connection.
 const PING: &str = "<iq type='get' id='alive'><ping xmlns='urn:xmpp:ping'/></iq>";
@@ -39,7 +40,7 @@ pub(super) struct CcsConnection<S> {
     generation: CcsEra,
     /// Messages on their way to the disk; each ends as the stanza that answers it.
     sends: FuturesUnordered<BoxFuture<'static, String>>,
-    /// What devices sent and this client has not acknowledged, by device and key.
+    /// What devices sent and this client has not acknowledged, by device and key; receipts stand under no device.
     handed: HashMap<(String, String), UpstreamId>,
     is_bound: bool,
     /// Until when what is under way may end, once the server stops.
@@ -192,10 +193,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn acknowledged(&mut self, message_id: String, to: String) -> Result<(), CcsEnd> {
-        if message_id.starts_with(RECEIPT_PREFIX) {
-            return Ok(());
-        }
-        let Some(id) = self.handed.remove(&(to.clone(), message_id.clone())) else {
+        let found = self.handed.remove(&(to.clone(), message_id.clone()));
+        let Some(id) = found.or_else(|| self.handed.remove(&(String::new(), message_id.clone()))) else {
+            if message_id.starts_with(RECEIPT_PREFIX) {
+                return Ok(());
+            }
             let refusal = CcsRefusal::new("BAD_ACK", "no message of this id waits for it on this connection");
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         };
@@ -214,8 +216,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                 |_| message.device.to_string(),
                 |device| device.registration.token.expose().to_owned(),
             );
-            self.stream.write(&payload::stanza(&payload::upstream(&message, &token))).await?;
-            self.handed.insert((token, message.key), message.id);
+            let (payload, name) = match message.kind {
+                UpstreamKind::Message => (payload::upstream(&message, &token), (token, message.key)),
+                UpstreamKind::Receipt => {
+                    let payload = payload::receipt(&message, &token, self.generation.domain());
+                    // Clients acknowledge it to the service or to the device.
+                    (payload, (String::new(), payload::receipt_id(&original_id(&message))))
+                }
+            };
+            self.stream.write(&payload::stanza(&payload)).await?;
+            self.handed.insert(name, message.id);
         }
         Ok(())
     }
@@ -226,7 +236,7 @@ fn pump(
     server: &CcsServer,
     app: stentor_core::id::AppId,
 ) -> (mpsc::Receiver<Vec<UpstreamMessage>>, AbortOnDropHandle<()>) {
-    let mut consumer = server.broker.consume(app, UPSTREAM_WINDOW_MAX_COUNT);
+    let mut consumer = server.broker.consume_with_receipts(app, UPSTREAM_WINDOW_MAX_COUNT);
     let (out, arrivals) = mpsc::channel(1);
     let task = tokio::spawn(async move {
         loop {

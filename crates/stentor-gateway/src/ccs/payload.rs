@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use stentor_core::upstream::UpstreamMessage;
 
 use super::element::escaped;
+use crate::sender_receipts::original_id;
 
 /// The namespace of the payload, in both generations.
 pub(super) const PAYLOAD_NAMESPACE: &str = "google:mobile:data";
@@ -102,6 +103,23 @@ pub(super) fn draining() -> Value {
 pub(super) fn upstream(message: &UpstreamMessage, token: &str) -> Value {
     let data: Value = serde_json::from_str(&message.body).unwrap_or_default();
     json!({"category": message.app, "data": data, "message_id": message.key, "from": token})
+}
+
+/// Returns the id under which a receipt for a message of the app server is sent.
+pub(super) fn receipt_id(original_id: &str) -> String {
+    format!("{RECEIPT_PREFIX}{original_id}")
+}
+
+/// Says that a device has confirmed a message; `token` is the device's own.
+pub(super) fn receipt(receipt: &UpstreamMessage, token: &str, domain: &str) -> Value {
+    let original_id = original_id(receipt);
+    json!({
+        "category": receipt.app, "from": domain, "message_id": receipt_id(&original_id), "message_type": "receipt",
+        "data": {
+            "message_status": "MESSAGE_SENT_TO_DEVICE", "original_message_id": original_id,
+            "device_registration_id": token,
+        },
+    })
 }
 
 #[cfg(test)]

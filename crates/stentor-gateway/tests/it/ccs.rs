@@ -8,12 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
+use stentor_core::message::Content;
+use stentor_gateway::SENDER_RECEIPT_FIELD;
 use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal, CcsServer, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::room::Room;
+use crate::room::{Room, to};
 use crate::upstream::{broker, keep};
 
 const KEY: &str = "sk_right";
@@ -252,4 +255,61 @@ async fn what_clients_ask_beside_is_answered() {
     server.until("<iq type='result' id='p' from='gcm.googleapis.com'></iq>").await;
     server.say("<presence/><iq type='get' id='u'><query xmlns='unknown'/></iq>").await;
     server.until("<iq type='error' id='u'>").await;
+}
+
+/// Gives a device a message of which its sender wants a receipt, and has the device confirm it.
+async fn confirmed(stage: &Stage, phone: stentor_gateway::DeviceIdentity, name: &str) {
+    let session = stage.room.open(phone, 10);
+    assert!(crate::room::now(&session).await.is_empty());
+    let own = Map::from_iter([(SENDER_RECEIPT_FIELD.to_owned(), name.into())]);
+    let content = Content { overrides: [(ProviderKind::Gateway, own)].into(), ..Content::default() };
+    let sent = stage.room.send_content(to(&[phone.device]), &content).await;
+    assert_eq!(crate::room::given(&session).await, [sent]);
+    session.confirm(&[sent]);
+    session.confirm(&[sent]);
+    stage.room.gateway.flush().await;
+    assert_eq!(stage.room.delivered(sent).await, 1);
+}
+
+#[tokio::test]
+async fn a_receipt_comes_again_on_the_next_connection_until_it_is_acknowledged() {
+    let stage = Stage::new().await;
+    let (phone, credentials) = stage.room.device().await;
+    confirmed(&stage, phone, "m-1").await;
+    let expected = json!({
+        "category": stage.room.app, "from": "gcm.googleapis.com", "message_id": "dr2:m-1", "message_type": "receipt",
+        "data": {
+            "message_status": "MESSAGE_SENT_TO_DEVICE", "original_message_id": "m-1",
+            "device_registration_id": credentials.token.expose(),
+        },
+    });
+    for _ in 0..2 {
+        let mut server = stage.connect();
+        server.log_in(&stage.number()).await;
+        assert_eq!(server.hear().await, expected);
+    }
+    let mut server = stage.connect();
+    server.log_in(&stage.number()).await;
+    server.hear().await;
+    server
+        .payload(&json!({"to": "gcm.googleapis.com", "message_id": "dr2:m-1", "message_type": "ack"}))
+        .await;
+    confirmed(&stage, phone, "m-2").await;
+    assert_eq!(server.hear().await["message_id"], "dr2:m-2", "as soon as the device has confirmed it");
+    drop(server);
+    let mut server = stage.connect();
+    server.log_in(&format!("{}@fcm.googleapis.com", stage.number())).await;
+    let heard = server.hear().await;
+    assert_eq!((&heard["message_id"], &heard["from"]), (&json!("dr2:m-2"), &json!("fcm.googleapis.com")));
+}
+
+#[tokio::test]
+async fn a_receipt_is_no_message_of_the_device_for_streams_and_webhooks() {
+    let stage = Stage::new().await;
+    let (phone, _) = stage.room.device().await;
+    confirmed(&stage, phone, "m-1").await;
+    keep(&stage.room, phone, "dr2:m-1").await;
+    let mut stream = broker(&stage.room).consume(stage.room.app, 9);
+    let said = stream.next().await.expect("read");
+    assert_eq!(said.iter().map(|said| said.key.as_str()).collect::<Vec<_>>(), ["dr2:m-1"]);
 }

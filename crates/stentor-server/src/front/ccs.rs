@@ -18,6 +18,9 @@ use crate::face::Api;
 const OF_THE_PROTOCOL: [&str; 4] =
     ["message_id", "delivery_receipt_requested", "message_type", "registration_ids"];
 
+/// Longest name of a message of which there is to be a receipt.
+const MESSAGE_ID_MAX_BYTES: usize = 1_024;
+
 /// Knows the keys of apps, and accepts what app servers send.
 pub(super) struct OpenAppServers {
     api: Api,
@@ -65,17 +68,36 @@ impl CcsAppSession for AppServerSession {
     }
 
     async fn send(&self, mut fields: Map<String, Value>) -> Result<(), CcsRefusal> {
+        let receipt = wanted_receipt(&fields)?;
         fields.retain(|name, _| !OF_THE_PROTOCOL.contains(&name.as_str()));
         let refused =
             |problem: &crate::contract::Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
         let caller = self.servers.caller(self.app, self.key.expose_secret()).await;
         let caller = caller.map_err(|problem| refused(&problem))?;
-        let sender = Sender { api: &self.servers.api, caller, repeat: None };
+        let sender = Sender { api: &self.servers.api, caller, repeat: None, receipt: receipt.as_deref() };
         match gcm_http::send_one(&sender, fields).await {
             Ok(None) => Ok(()),
             Ok(Some(error)) => Err(CcsRefusal::new(word(error), error)),
             Err(problem) => Err(refused(&problem)),
         }
+    }
+}
+
+/// Returns the app server's name for a message, if it wants to know when the device has confirmed it.
+fn wanted_receipt(fields: &Map<String, Value>) -> Result<Option<String>, CcsRefusal> {
+    // Some clients write what is true as a text.
+    let is_wanted = match fields.get("delivery_receipt_requested") {
+        Some(Value::Bool(is_wanted)) => *is_wanted,
+        Some(Value::String(text)) => text == "true",
+        _ => false,
+    };
+    let name = fields.get("message_id").and_then(Value::as_str).filter(|_| is_wanted);
+    match name {
+        Some(name) if name.len() > MESSAGE_ID_MAX_BYTES => {
+            let why = format!("with a receipt message_id has at most {MESSAGE_ID_MAX_BYTES} bytes");
+            Err(CcsRefusal::new("INVALID_JSON", why))
+        }
+        name => Ok(name.map(str::to_owned)),
     }
 }
 

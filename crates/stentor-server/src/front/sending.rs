@@ -28,6 +28,8 @@ pub(super) struct Sender<'a> {
     pub(super) caller: Caller,
     /// The key of the request and a hash of its body.
     pub(super) repeat: Option<(&'a IdempotencyKey, [u8; 32])>,
+    /// The sender's name for the message, where it wants to know that a device has confirmed it.
+    pub(super) receipt: Option<&'a str>,
 }
 
 /// What is known of a token.

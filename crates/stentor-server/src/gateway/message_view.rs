@@ -1,5 +1,6 @@
 //! A message as a device gets it in JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -10,6 +11,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::message::{Message, Notification, Priority};
 use stentor_core::time::Timestamp;
+use stentor_gateway::SENDER_RECEIPT_FIELD;
 use stentor_gateway::SealedMessage;
 use stentor_gateway::web_push::{PushKeys, SealingError};
 
@@ -31,7 +33,7 @@ struct DeviceMessageView<'a> {
     data: &'a BTreeMap<String, String>,
     /// What the sender gave for devices of the gateway alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    gateway: Option<&'a Map<String, Value>>,
+    gateway: Option<Cow<'a, Map<String, Value>>>,
 }
 
 impl<'a> DeviceMessageView<'a> {
@@ -45,7 +47,7 @@ impl<'a> DeviceMessageView<'a> {
             collapse_key: message.spec.collapse_key.as_ref().map(|key| key.as_str()),
             notification: content.notification.as_ref(),
             data: &content.data,
-            gateway: content.overrides.get(&ProviderKind::Gateway),
+            gateway: content.overrides.get(&ProviderKind::Gateway).and_then(for_devices),
         }
     }
 
@@ -92,4 +94,14 @@ pub(super) fn message_json(
         sealed: SealedBodyView { encoding: "aes128gcm", body, by: sealed.by.as_str() },
     };
     Ok(serde_json::to_string(&view).unwrap_or_default())
+}
+
+/// Returns what a sender gave for devices without what it gave for us.
+fn for_devices(own: &Map<String, Value>) -> Option<Cow<'_, Map<String, Value>>> {
+    if !own.contains_key(SENDER_RECEIPT_FIELD) {
+        return Some(Cow::Borrowed(own));
+    }
+    let mut rest = own.clone();
+    rest.remove(SENDER_RECEIPT_FIELD);
+    (!rest.is_empty()).then_some(Cow::Owned(rest))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stentor_core::id::{DeviceId, UpstreamId};
 use stentor_core::ports::store::UpstreamStore as _;
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use stentor_server::config::Config;
 use stentor_storage::memory::MemoryStore;
 
@@ -42,6 +42,7 @@ impl Devices {
             app: self.tenant.id.parse().expect("an id"),
             // Of one device only so many may wait.
             device: DeviceId::from_raw(1 + number / 90),
+            kind: UpstreamKind::Message,
             key: number.to_string(),
             body: json!({"n": number.to_string()}).to_string(),
             created_at: now,

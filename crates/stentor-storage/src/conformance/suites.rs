@@ -240,6 +240,7 @@ macro_rules! store_suite {
                     of_one_device_only_so_many_wait
                     a_dead_letter_waits_no_more_and_can_be_revived
                     what_has_expired_is_forgotten
+                    a_receipt_is_told_to_those_who_want_it_and_takes_no_place_of_a_message
                     a_webhook_is_replaced_and_removed_and_goes_with_its_app
                     a_program_has_its_channels_and_only_so_many
                     a_token_that_was_replaced_leads_to_its_device

@@ -6,7 +6,7 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::MemoryStore;
 use super::state::{Tables, UpstreamRow};
@@ -31,8 +31,17 @@ impl UpstreamStore for MemoryStore {
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError> {
         let state = self.lock();
-        let live = state.upstream_after(app, page.after).filter(|row| row.message.expires_at > now);
-        Ok(live.filter(|row| row.waits()).take(page.limit).map(|row| row.message.clone()).collect())
+        let said = state.upstream_waiting(app, page, now).filter(|said| said.kind == UpstreamKind::Message);
+        Ok(said.take(page.limit).cloned().collect())
+    }
+
+    async fn waiting_upstream_and_receipts(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        Ok(self.lock().upstream_waiting(app, page, now).take(page.limit).cloned().collect())
     }
 
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
@@ -203,19 +212,29 @@ impl Tables {
         let own = self.upstream.values().filter(|row| row.message.device == message.device);
         let (mut known, mut waiting) = (false, 0);
         for row in own {
-            known |= row.message.key == message.key;
-            waiting += usize::from(row.waits());
+            known |= (row.message.kind, &row.message.key) == (message.kind, &message.key);
+            waiting += usize::from(row.waits() && row.message.kind == UpstreamKind::Message);
         }
         if known {
             return Ok(false);
         }
-        if waiting >= UPSTREAM_PER_DEVICE_MAX_COUNT {
+        if message.kind == UpstreamKind::Message && waiting >= UPSTREAM_PER_DEVICE_MAX_COUNT {
             let why =
                 format!("at most {UPSTREAM_PER_DEVICE_MAX_COUNT} messages of a device wait for its app");
             return Err(StoreError::LimitReached(why));
         }
         self.upstream.insert(message.id, UpstreamRow { message, is_settled: false, dead: None });
         Ok(true)
+    }
+
+    fn upstream_waiting(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &UpstreamMessage> {
+        let rows = self.upstream_after(app, page.after).filter(|row| row.waits());
+        rows.map(|row| &row.message).filter(move |message| message.expires_at > now)
     }
 
     fn upstream_after(&self, app: AppId, after: u64) -> impl Iterator<Item = &UpstreamRow> {

@@ -12,8 +12,11 @@ const SERVER_MIN_VERSION: i64 = 150_000;
 const LOCK: i64 = 0x5354_4E54_4D49;
 
 /// The steps; step i leads to version i + 1 and is never changed once released.
-const STEPS: &[&str] =
-    &[include_str!("migrations/0001_store.sql"), include_str!("migrations/0002_store_upstream_webhooks.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_store.sql"),
+    include_str!("migrations/0002_store_upstream_webhooks.sql"),
+    include_str!("migrations/0003_store_upstream_receipts.sql"),
+];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program.
 pub(super) fn run(connection: &Connection) -> Done<()> {

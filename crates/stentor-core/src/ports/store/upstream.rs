@@ -20,12 +20,20 @@ pub struct Channel {
 /// What the gateway keeps beside the ledger.
 #[async_trait]
 pub trait UpstreamStore: Send + Sync {
-    /// Keeps messages of devices, each unless the same device has sent one of the same key; reply i says whether message i is new.
-    /// LimitReached when more of one device would wait than may; then nothing is kept.
+    /// Keeps messages of devices, each unless the same device has sent one of the same kind and key; reply i says whether message i
+    /// is new. LimitReached when more of one device would wait than may; then nothing is kept. Receipts do not count.
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError>;
 
     /// Lists messages of an app's devices that wait, in order, after the page's cursor.
     async fn waiting_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError>;
+
+    /// Lists the same with receipts among them.
+    async fn waiting_upstream_and_receipts(
         &self,
         app: AppId,
         page: Page,

@@ -57,7 +57,7 @@ async fn send(
     let Heard { caller, key } = asking(&parts, &api, &project).await?;
     let bytes: Bytes = body::read(Request::from_parts(parts, body), &api, api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
-    let sender = Sender { api: &api, caller, repeat };
+    let sender = Sender { api: &api, caller, repeat, receipt: None };
     let call = SendCall::read(&bytes)?;
     let draft = content::draft(&call)?;
     let sent = deliver(&sender, call.fcm_target, draft).await?;

@@ -124,7 +124,7 @@ impl<'a> Subscriber<'a> {
     ) -> Result<Self, SendRefusal> {
         let (parts, _) = request.into_parts();
         let caller = asking(&parts, api, &project).await?.caller;
-        Ok(Self { sender: Sender { api, caller, repeat: None }, project, token })
+        Ok(Self { sender: Sender { api, caller, repeat: None, receipt: None }, project, token })
     }
 
     async fn standing(&self) -> Result<TokenStanding, SendRefusal> {

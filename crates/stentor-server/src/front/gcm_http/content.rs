@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use stentor_core::device::ProviderKind;
 use stentor_core::message::Priority;
+use stentor_gateway::SENDER_RECEIPT_FIELD;
 
 use super::reply::GcmError;
 use super::request::LegacySendRequest;
@@ -49,6 +50,15 @@ pub(super) fn draft(request: &LegacySendRequest) -> Result<MessageRequest, GcmEr
         send_at: None,
         exact: false,
     })
+}
+
+/// Adds the name under which the sender wants to hear that a device of ours has confirmed the message.
+pub(super) fn with_receipt(mut draft: MessageRequest, name: Option<&str>) -> MessageRequest {
+    if let Some(name) = name {
+        let own = draft.overrides.entry(ProviderKind::Gateway).or_default();
+        own.insert(SENDER_RECEIPT_FIELD.to_owned(), name.into());
+    }
+    draft
 }
 
 fn is_reserved(key: &str) -> bool {

@@ -178,7 +178,7 @@ impl Changing<'_> {
 
     /// Returns the devices of some tokens; those that are not known are registered.
     async fn registered(&self, tokens: &[String]) -> ServiceResult<Vec<DeviceId>> {
-        let sender = Sender { api: self.api, caller: self.caller, repeat: None };
+        let sender = Sender { api: self.api, caller: self.caller, repeat: None, receipt: None };
         let mut devices = Vec::with_capacity(tokens.len());
         for (token, standing) in tokens.iter().zip(sender.standings(tokens).await?) {
             let device = sender.listed(token, standing).await?;

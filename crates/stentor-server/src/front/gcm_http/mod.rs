@@ -50,7 +50,7 @@ pub(super) fn router(api: &Api) -> Router<Api> {
 async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     let (Heard { caller, key }, is_json, bytes) = read(&api, request).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
-    let sender = Sender { api: &api, caller, repeat };
+    let sender = Sender { api: &api, caller, repeat, receipt: None };
     if is_json {
         let reply = multicast::send(&sender, decode(&bytes)?).await?;
         return Ok(axum::Json(reply).into_response());

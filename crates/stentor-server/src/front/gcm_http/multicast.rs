@@ -14,7 +14,9 @@ pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) ->
     let draft = content::draft(&request);
     match (send_target, draft) {
         (SendTarget::Missing, _) => Ok(of_tokens(vec![failed(GcmError::MissingRegistration)])),
-        (SendTarget::Tokens(tokens), Ok(draft)) => to_tokens(sender, &tokens, &draft).await,
+        (SendTarget::Tokens(tokens), Ok(draft)) => {
+            to_tokens(sender, &tokens, &content::with_receipt(draft, sender.receipt)).await
+        }
         (SendTarget::Tokens(tokens), Err(error)) => {
             Ok(of_tokens(tokens.iter().map(|_| failed(error)).collect()))
         }

@@ -60,7 +60,7 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
     let request: PushRequest = decode(&bytes)?;
     let notifications = request.checked()?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
-    let sender = Sender { api: &api, caller, repeat };
+    let sender = Sender { api: &api, caller, repeat, receipt: None };
     let mut run = GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
     for notification in notifications {
         run.send(notification).await?;

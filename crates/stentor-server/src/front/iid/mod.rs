@@ -64,7 +64,7 @@ enum BatchMember {
 async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
     let (heard, batch) = read(&api, request).await?;
     let topic = batch.topic()?;
-    let sender = Sender { api: &api, caller: heard.caller, repeat: None };
+    let sender = Sender { api: &api, caller: heard.caller, repeat: None, receipt: None };
     let mut members = Vec::with_capacity(batch.registration_tokens.len());
     let standings = sender.standings(&batch.registration_tokens).await?;
     for (token, standing) in batch.registration_tokens.iter().zip(standings) {
@@ -90,7 +90,7 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
 async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
     let (heard, batch) = read(&api, request).await?;
     let topic = batch.topic()?;
-    let sender = Sender { api: &api, caller: heard.caller, repeat: None };
+    let sender = Sender { api: &api, caller: heard.caller, repeat: None, receipt: None };
     let member = |standing| match standing {
         TokenStanding::Invalid => BatchMember::Malformed,
         TokenStanding::Unknown(_) => BatchMember::Absent,
@@ -119,7 +119,7 @@ async fn info(
 ) -> Result<Json<Value>, Refusal> {
     let (parts, _) = request.into_parts();
     let Heard { caller, .. } = asking(&parts, &api).await?;
-    let sender = Sender { api: &api, caller, repeat: None };
+    let sender = Sender { api: &api, caller, repeat: None, receipt: None };
     let Some(TokenStanding::Held(device)) = sender.standings(&[token]).await?.pop() else {
         return Err(Problem::not_found("token").into());
     };

@@ -5,7 +5,7 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
-use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, after, at, first};
@@ -15,6 +15,7 @@ fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
         id: UpstreamId::from_raw(id),
         app,
         device: DeviceId::from_raw(device),
+        kind: UpstreamKind::Message,
         key: key.to_owned(),
         body: "{}".to_owned(),
         created_at: at(0),
@@ -193,4 +194,21 @@ pub async fn a_webhook_is_replaced_and_removed_and_goes_with_its_app(store: &dyn
     assert_eq!(store.upstream_webhooks().await, Ok(vec![other]));
     store.delete_app(two).await.expect("removed");
     assert_eq!(store.upstream_webhooks().await, Ok(Vec::new()));
+}
+
+pub async fn a_receipt_is_told_to_those_who_want_it_and_takes_no_place_of_a_message(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let many = UPSTREAM_PER_DEVICE_MAX_COUNT as u64;
+    let all = (1..=many).map(|id| message(app, 1, id, &id.to_string())).collect();
+    store.keep_upstream(all).await.expect("kept");
+    let receipt = UpstreamMessage { kind: UpstreamKind::Receipt, ..message(app, 1, many + 1, "1") };
+    let again = UpstreamMessage { id: UpstreamId::from_raw(many + 2), ..receipt.clone() };
+    assert_eq!(store.keep_upstream(vec![receipt.clone()]).await, Ok(vec![true]), "however many wait");
+    assert_eq!(store.keep_upstream(vec![again]).await, Ok(vec![false]));
+    assert_eq!(ids(store, app, 1).await.len() as u64, many, "no message");
+    let both = store.waiting_upstream_and_receipts(app, after(many - 1, 9), at(1)).await.expect("listed");
+    assert_eq!((both.len(), both.last()), (2, Some(&receipt)));
+    assert_eq!(store.settle_upstream(app, &[receipt.id], at(1)).await, Ok(1));
+    let left = store.waiting_upstream_and_receipts(app, after(many, 9), at(1)).await;
+    assert_eq!(left, Ok(Vec::new()));
 }

@@ -7,15 +7,15 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
-use stentor_core::upstream::{UpstreamMessage, UpstreamWebhook};
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::{PostgresStore, app_providers, offered_tokens, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
 use crate::postgres::query::{exists, limit, one, run};
-use crate::postgres::row::{int, number, text, time};
+use crate::postgres::row::{code, int, number, text, time};
 
-const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts";
+const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
 /// LedgerConnection that wait to be taken over; the partial indexes have the same words.
 const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
 
@@ -33,14 +33,16 @@ impl UpstreamStore for PostgresStore {
         page: Page,
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        self.read(move |connection| {
-            let sql = format!(
-                "SELECT {COLUMNS} FROM upstream WHERE {WAITS} AND app = $1 AND id > $2 AND expires_at > $3 ORDER BY id"
-            );
-            let values = params![int(app.raw()), int(page.after), now.as_millis()];
-            Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
-        })
-        .await
+        self.read(move |connection| waiting(connection, app, page, (now, "kind = 0"))).await
+    }
+
+    async fn waiting_upstream_and_receipts(
+        &self,
+        app: AppId,
+        page: Page,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        self.read(move |connection| waiting(connection, app, page, (now, "TRUE"))).await
     }
 
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
@@ -85,7 +87,7 @@ impl UpstreamStore for PostgresStore {
                 "SELECT {COLUMNS}, dead_reason FROM upstream WHERE dead_reason IS NOT NULL AND app = $1 AND id > $2
                 ORDER BY id"
             );
-            let read = |row: &Row<'_>| Ok((read(row)?, text(row, 8, Ok)?));
+            let read = |row: &Row<'_>| Ok((read(row)?, text(row, 9, Ok)?));
             let values = [int(app.raw()), int(page.after)];
             Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
         })
@@ -200,21 +202,33 @@ impl UpstreamStore for PostgresStore {
     }
 }
 
+/// Lists what waits, of kinds for which a condition holds.
+fn waiting(
+    connection: &Connection,
+    app: AppId,
+    page: Page,
+    (now, kinds): (Timestamp, &str),
+) -> Done<Vec<UpstreamMessage>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM upstream WHERE {WAITS} AND app = $1 AND id > $2 AND expires_at > $3 AND {kinds} ORDER BY id"
+    );
+    let values = params![int(app.raw()), int(page.after), now.as_millis()];
+    Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
+}
+
 /// Keeps a message of a device; returns whether it is new.
 fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
-    let device = int(message.device.raw());
-    let known = "SELECT 1 FROM upstream WHERE device = $1 AND key = $2";
-    if exists(connection, known, params![device, &message.key])? {
+    let (device, kind) = (int(message.device.raw()), message.kind.code());
+    let known = "SELECT 1 FROM upstream WHERE device = $1 AND kind = $2 AND key = $3";
+    if exists(connection, known, params![device, kind, &message.key])? {
         return Ok(false);
     }
-    let sql = format!("SELECT count(*) FROM upstream WHERE {WAITS} AND device = $1");
-    let waiting = one(connection, &sql, [device], |row| number(row, 0))?.unwrap_or_default();
-    if waiting >= UPSTREAM_PER_DEVICE_MAX_COUNT as u64 {
-        let why = format!("at most {UPSTREAM_PER_DEVICE_MAX_COUNT} messages of a device wait for its app");
-        return Err(StoreError::LimitReached(why).into());
+    if message.kind == UpstreamKind::Message {
+        check_room(connection, device)?;
     }
     sequences::advance(connection, "id", message.id.raw())?;
-    let sql = "INSERT INTO upstream (id, app, device, key, body, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let sql = "INSERT INTO upstream (id, app, device, key, body, created_at, expires_at, kind)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let values = params![
         int(message.id.raw()),
         int(message.app.raw()),
@@ -223,9 +237,21 @@ fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
         &message.body,
         message.created_at.as_millis(),
         message.expires_at.as_millis(),
+        kind,
     ];
     run(connection, sql, values)?;
     Ok(true)
+}
+
+/// Refuses one message more of a device than may wait.
+fn check_room(connection: &Connection, device: i64) -> Done<()> {
+    let sql = format!("SELECT count(*) FROM upstream WHERE {WAITS} AND device = $1 AND kind = 0");
+    let waiting = one(connection, &sql, [device], |row| number(row, 0))?.unwrap_or_default();
+    if waiting < UPSTREAM_PER_DEVICE_MAX_COUNT as u64 {
+        return Ok(());
+    }
+    let why = format!("at most {UPSTREAM_PER_DEVICE_MAX_COUNT} messages of a device wait for its app");
+    Err(StoreError::LimitReached(why).into())
 }
 
 fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<()> {
@@ -256,5 +282,6 @@ fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
         created_at: time(row, 5)?,
         expires_at: time(row, 6)?,
         attempts: u32::try_from(number(row, 7)?).unwrap_or(u32::MAX),
+        kind: code(row, 8, UpstreamKind::from_code)?,
     })
 }

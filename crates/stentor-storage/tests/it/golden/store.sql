@@ -325,9 +325,9 @@ CREATE TABLE upstream (
     attempts INTEGER NOT NULL DEFAULT 0,
     settled_at INTEGER, -- when it was taken over
     dead_reason TEXT    -- why nobody takes it over
-) STRICT;
+, kind INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX upstream_by_expiry ON upstream (expires_at);
-CREATE UNIQUE INDEX upstream_by_key ON upstream (device, key);
+CREATE UNIQUE INDEX upstream_by_key ON upstream (device, kind, key);
 CREATE INDEX upstream_dead ON upstream (app, id) WHERE dead_reason IS NOT NULL;
 CREATE INDEX upstream_waiting ON upstream (app, id) WHERE settled_at IS NULL AND dead_reason IS NULL;
 CREATE INDEX upstream_waiting_of_device ON upstream (device) WHERE settled_at IS NULL AND dead_reason IS NULL;
