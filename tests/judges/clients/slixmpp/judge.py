@@ -1,4 +1,7 @@
-"""Drives the unmodified slixmpp through one scenario and prints one JSON line per step."""
+"""Drives the unmodified slixmpp through one scenario and prints one JSON line per step.
+
+With the token of a device as fourth argument the scenario is that of a connection server with real devices.
+"""
 
 import asyncio
 import json
@@ -109,6 +112,45 @@ async def roster(server):
     return (await server.get_roster(timeout=PATIENCE_S))["type"] == "result"
 
 
+async def receipt_of(server, token):
+    await server.ask(token, "m-1", delivery_receipt_requested=True)
+    heard = await server.heard_id("dr2:m-1")
+    server.acknowledge(heard["from"], "dr2:m-1")
+    return heard
+
+
+async def control_of(server, token):
+    # The device has the server stopped when it gets this.
+    await server.ask(token, "m-last")
+    return await server.wait_for(lambda text: isinstance(text, dict) and text.get("message_type") == "control")
+
+
+async def with_devices(token):
+    stranger = AppServer("wrong")
+    await attempt("wrong key", stranger.log_in())
+    await stranger.disconnect()
+    first = AppServer(KEY)
+    await attempt("login", first.log_in())
+    await attempt("ping", ping(first))
+    await attempt("roster", roster(first))
+    await attempt("upstream", first.heard_id("up-1"))
+    await first.heard_id("up-2")
+    first.acknowledge(token, "up-1")
+    await attempt("ack", first.ask(token, "m-0"))
+    await attempt("nack", first.ask("no token", "m-2"))
+    await attempt("bad ack", bad_ack(first))
+    await attempt("stanza error", stanza_error(first))
+    await first.disconnect()
+    second = AppServer(KEY)
+    await second.log_in()
+    await attempt("resent", second.heard_id("up-2"))
+    second.acknowledge(token, "up-2")
+    await attempt("receipt", receipt_of(second, token))
+    await attempt("control", control_of(second, token))
+    await attempt("draining", second.ask(token, "m-late"))
+    await second.disconnect()
+
+
 async def main():
     first = AppServer(KEY)
     await attempt("login", first.log_in())
@@ -135,4 +177,4 @@ async def main():
     await stranger.disconnect()
 
 
-asyncio.run(main())
+asyncio.run(with_devices(sys.argv[4]) if len(sys.argv) > 4 else main())

@@ -79,10 +79,14 @@ public final class Judge {
         send("{\"message_type\":\"ack\",\"to\":\"" + to + "\",\"message_id\":\"" + id + "\"}");
     }
 
-    /** Takes the port, a sender id and its key. */
+    /** Takes the port, a sender id and its key; with the token of a device the connection server has real devices. */
     public static void main(String[] arguments) throws Exception {
         int port = Integer.parseInt(arguments[0]);
         String sender = arguments[1];
+        if (arguments.length > 3) {
+            withDevices(port, sender, arguments[2], arguments[3]);
+            System.exit(0);
+        }
         Judge[] judge = new Judge[1];
         attempt("login", () -> {
             judge[0] = new Judge(port, sender + "@gcm.googleapis.com", arguments[2]);
@@ -97,6 +101,51 @@ public final class Judge {
         second.connection.disconnect();
         attempt("wrong key", () -> String.valueOf(new Judge(port, sender, "wrong")));
         System.exit(0);
+    }
+
+    private static void withDevices(int port, String sender, String key, String token) throws Exception {
+        attempt("wrong key", () -> String.valueOf(new Judge(port, sender, "wrong")));
+        Judge[] judge = new Judge[1];
+        attempt("login", () -> {
+            judge[0] = new Judge(port, sender + "@gcm.googleapis.com", key);
+            return String.valueOf(judge[0].connection.isAuthenticated());
+        });
+        Judge first = judge[0];
+        attempt("ping", () -> String.valueOf(PingManager.getInstanceFor(first.connection).pingMyServer()));
+        attempt("roster", () -> {
+            Roster.getInstanceFor(first.connection).reloadAndWait();
+            return String.valueOf(Roster.getInstanceFor(first.connection).isLoaded());
+        });
+        attempt("upstream", () -> first.await("\"message_id\":\"up-1\""));
+        first.await("\"message_id\":\"up-2\"");
+        first.acknowledge(token, "up-1");
+        attempt("ack", () -> first.ask(token, "m-0", ""));
+        attempt("nack", () -> first.ask("no token", "m-2", ""));
+        attempt("bad ack", () -> {
+            first.acknowledge("phone", "up-9");
+            return first.await("\"message_id\":\"up-9\"");
+        });
+        attempt("stanza error", () -> {
+            first.send("{\"to\":\"xmpp-one\"}");
+            return first.await("\"error ");
+        });
+        first.connection.disconnect();
+        Judge second = new Judge(port, sender, key);
+        attempt("resent", () -> second.await("\"message_id\":\"up-2\""));
+        second.acknowledge(token, "up-2");
+        attempt("receipt", () -> {
+            second.ask(token, "m-1", ",\"delivery_receipt_requested\":true");
+            String receipt = second.await("\"message_id\":\"dr2:m-1\"");
+            second.acknowledge("gcm.googleapis.com", "dr2:m-1");
+            return receipt;
+        });
+        attempt("control", () -> {
+            // The device has the server stopped when it gets this.
+            second.ask(token, "m-last", "");
+            return second.await("\"message_type\":\"control\"");
+        });
+        attempt("draining", () -> second.ask(token, "m-late", ""));
+        second.connection.disconnect();
     }
 
     private static void scenario(Judge judge) {

@@ -7,6 +7,7 @@ mod client;
 mod fcm;
 mod fcm_front;
 mod fronts;
+mod gateway_ccs;
 mod gateway_server;
 mod gcm;
 mod policy;

@@ -18,6 +18,7 @@ const INSIDE: &str = "STENTOR_JUDGES_INSIDE";
 pub(crate) const NAMES: &[&str] = &[
     "localhost",
     "fcm.googleapis.com",
+    "gcm.googleapis.com",
     "android.googleapis.com",
     "gcm-http.googleapis.com",
     "oauth2.googleapis.com",
