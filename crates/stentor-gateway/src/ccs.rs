@@ -6,6 +6,7 @@
 
 mod connection;
 mod element;
+pub mod fuzzing;
 mod iq;
 mod login;
 mod payload;

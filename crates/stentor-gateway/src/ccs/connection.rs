@@ -265,7 +265,7 @@ fn in_words_of(generation: CcsEra, refusal: CcsRefusal) -> CcsRefusal {
 }
 
 /// Refuses a stanza whose payload cannot be read, and shows it.
-fn unreadable(stanza: &CcsElement, text: &str, problem: &str) -> String {
+pub(super) fn unreadable(stanza: &CcsElement, text: &str, problem: &str) -> String {
     let (id, text) = (escaped(stanza.attribute("id")), escaped(text));
     let problem = escaped(&format!("InvalidJson: {problem}"));
     format!(

@@ -54,7 +54,7 @@ pub(super) struct CcsLogin {
 
 /// A name and a password.
 #[derive(Debug)]
-struct PlainCredentials {
+pub(super) struct PlainCredentials {
     user: String,
     domain: String,
     password: SecretString,
@@ -125,7 +125,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Reads a login; the error is a condition of SASL (RFC 6120, 6.5).
-fn plain(stanza: &CcsElement) -> Result<PlainCredentials, &'static str> {
+pub(super) fn plain(stanza: &CcsElement) -> Result<PlainCredentials, &'static str> {
     if stanza.name != "auth" || stanza.namespace != SASL {
         return Err("not-authorized");
     }
