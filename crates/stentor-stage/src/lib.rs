@@ -12,6 +12,7 @@ pub mod emulated;
 pub mod emulator;
 pub mod faces;
 pub mod failure;
+pub mod features;
 pub mod files;
 pub mod import;
 pub mod keys;

@@ -41,6 +41,7 @@ const HOUSES: &[Floors] = &[
     stage::STAGE_BENCH,
     stage::STAGE_BENCH_FACES,
     stage::STAGE_FACES,
+    stage::STAGE_FEATURES,
     storage::SQLITE_STORE,
     lab::LAB,
     lab::LAB_SUBJECT,

@@ -7,6 +7,7 @@ mod clock;
 mod compare;
 mod doctor;
 mod energy;
+mod features;
 mod kill;
 mod link;
 mod list;
@@ -36,6 +37,7 @@ enum LabCommand {
     Kill(kill::KillArgs),
     Claims(claims::ClaimsArgs),
     Probe(probe::ProbeArgs),
+    Features(features::FeaturesArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Advise(advise::AdviseArgs),
@@ -60,6 +62,7 @@ impl LabArgs {
             LabCommand::Kill(kill) => kill.run(output).await,
             LabCommand::Claims(claims) => claims.run(output),
             LabCommand::Probe(probe) => probe.run(output).await,
+            LabCommand::Features(features) => features.run(output).await,
             LabCommand::Report(report) => report.run(output),
             LabCommand::Compare(compare) => compare.run(output),
             LabCommand::Advise(advise) => advise.run(output),

@@ -21,6 +21,7 @@ mod emulated_devices;
 mod energy;
 mod faces;
 mod faces_grpc;
+mod features;
 mod lab;
 mod link;
 mod logs;

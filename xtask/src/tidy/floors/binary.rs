@@ -56,6 +56,7 @@ pub(super) const BINARY_LAB: Floors = Floors {
             "clock",
             "doctor",
             "energy",
+            "features",
             "kill",
             "link",
             "list",

@@ -12,7 +12,7 @@ pub(super) const STAGE: Floors = Floors {
         &["server", "troubles", "faces"],
         &["stage"],
         &["demo"],
-        &["kill", "bench"],
+        &["kill", "bench", "features"],
     ],
     back: &[],
 };
@@ -45,6 +45,13 @@ pub(super) const STAGE_BENCH_FACES: Floors = Floors {
     folder: "crates/stentor-stage/src/bench/faces/",
     module: &["bench", "faces"],
     floors: &[&["measured"], &["rivals"], &["report"]],
+    back: &[],
+};
+
+pub(super) const STAGE_FEATURES: Floors = Floors {
+    folder: "crates/stentor-stage/src/features/",
+    module: &["features"],
+    floors: &[&["ccs", "event_device"], &["scene"], &["app_server"], &["trials"]],
     back: &[],
 };
 

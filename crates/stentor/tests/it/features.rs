@@ -1,0 +1,21 @@
+//! The tables of features of GCM and FCM, as a user has them printed.
+
+use std::collections::BTreeMap;
+
+use crate::process::run_json;
+
+#[test]
+fn every_feature_of_gcm_and_fcm_is_there_but_multicast_in_one_request_of_fcm() {
+    let (code, told) = run_json(&["lab", "features"]);
+    assert_eq!(code, 0, "{told}");
+    let rows = told["features"].as_array().unwrap();
+    let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap().to_owned();
+    let answers: BTreeMap<(String, String), String> =
+        rows.iter().map(|row| ((text(row, "feature"), text(row, "service")), text(row, "answer"))).collect();
+    assert_eq!((rows.len(), answers.len()), (24, 24), "{told}");
+    for ((feature, service), answer) in &answers {
+        let is_missing = (feature.as_str(), service.as_str()) == ("multicast", "FCM");
+        assert_eq!(answer == "NO", is_missing, "{feature} of {service}: {told}");
+    }
+    assert!(rows.iter().all(|row| !text(row, "seen").is_empty()), "{told}");
+}
