@@ -136,6 +136,8 @@ impl Backlog {
         }
         if self.messages() == 0 {
             by_app.clear();
+            // What comes next is due by its own time: with that of before, a clock that went back would hold it up as long.
+            self.due_ms.store(0, Relaxed);
         }
     }
 }

@@ -37,8 +37,11 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
 /// Begins one group; returns whether there may be more.
 async fn start(shared: &PipelineContext) -> Result<bool, StoreError> {
     let turn = shared.backlog.turn(shared.now()).await;
-    let started = shared.store.start_due(turn.batch, shared.config.chunk_max_devices, turn.by).await?;
+    let mut started = shared.store.start_due(turn.batch, shared.config.chunk_max_devices, turn.by).await?;
     shared.backlog.note_started(&turn, &started);
+    // Accepted before the clock went back, they are due now and not when that time comes again.
+    let now = shared.now();
+    started.tickets.iter_mut().for_each(|ticket| ticket.due_at = ticket.due_at.min(now));
     shared.note_queued(&started.tickets);
     shared.publish(&started.tickets).await;
     if started.begun.len() > started.tickets.len() {

@@ -97,3 +97,13 @@ fn what_is_begun_without_having_been_counted_takes_nothing_of_an_app_that_has_no
     backlog.note_started(&turn(1), &started(3, true));
     assert_eq!(backlog.size(APP), BacklogSize { of_all: 0, of_app: 0 });
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_clock_went_back_is_due_by_its_own_time() {
+    let backlog = Arc::new(Backlog::default());
+    backlog.accepting().accepted(APP, Timestamp::from_millis(70));
+    let turn = backlog.turn(Timestamp::from_millis(70)).await;
+    backlog.note_started(&turn, &started(1, false));
+    backlog.accepting().accepted(APP, Timestamp::from_millis(20));
+    assert_eq!(backlog.turn(Timestamp::from_millis(30)).await.by, Timestamp::from_millis(30));
+}
