@@ -7,6 +7,7 @@ use stentor_core::message::Message;
 use stentor_core::ports::settled::SettledChunk;
 use tokio::sync::mpsc;
 
+use crate::held_messages::HeldMessages;
 use crate::registry::SessionRegistry;
 
 /// One message for one device.
@@ -19,19 +20,23 @@ pub struct PendingMessage {
 }
 
 /// Gives what was settled to the devices that are connected, until nothing more can come.
-pub(crate) async fn run(registry: Arc<SessionRegistry>, mut settled: mpsc::Receiver<SettledChunk>) {
+pub(crate) async fn run(
+    registry: Arc<SessionRegistry>,
+    held: Arc<HeldMessages>,
+    mut settled: mpsc::Receiver<SettledChunk>,
+) {
     while let Some(chunk) = settled.recv().await {
-        give(&registry, &chunk);
+        give(&registry, &held, &chunk);
         // A campaign's chunks come one after the other: the sessions must have their turn between them.
         tokio::task::yield_now().await;
     }
 }
 
-fn give(registry: &SessionRegistry, settled: &SettledChunk) {
+fn give(registry: &SessionRegistry, held: &HeldMessages, settled: &SettledChunk) {
     let delivery = PendingMessage { message: Arc::clone(&settled.message), chunk: settled.chunk };
     for session in registry.connected(&settled.devices) {
         match settled.is_certain {
-            true => session.offer(&delivery),
+            true => session.offer(&delivery, held),
             false => session.look_again(),
         }
     }

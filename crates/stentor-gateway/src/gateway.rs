@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::accepted_messages::AcceptedMessages;
 use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
+use crate::held_messages::HeldMessages;
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
 use crate::mcs::McsAgentRegistry;
@@ -54,6 +55,7 @@ pub(crate) struct GatewayState {
     pub(crate) registry: Arc<SessionRegistry>,
     pub(crate) receipts: Receipts,
     pub(crate) counts: Arc<GatewayCounts>,
+    pub(crate) held: Arc<HeldMessages>,
     key: GatewayKey,
     messages: AcceptedMessages,
     settled: mpsc::Sender<SettledChunk>,
@@ -75,7 +77,9 @@ impl Gateway {
     pub fn start(GatewayParts { store, clock, ids, key }: GatewayParts) -> Self {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
-        let giving = AbortOnDropHandle::new(tokio::spawn(delivery::run(Arc::clone(&registry), inbox)));
+        let held = Arc::new(HeldMessages::default());
+        let giving = delivery::run(Arc::clone(&registry), Arc::clone(&held), inbox);
+        let giving = AbortOnDropHandle::new(tokio::spawn(giving));
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let (receipts, writer) = Receipts::start(ReceiptWriter {
             store: Arc::clone(&store),
@@ -93,6 +97,7 @@ impl Gateway {
             registry,
             receipts,
             counts,
+            held,
             key,
             messages,
             settled,
@@ -205,6 +210,19 @@ impl Gateway {
     #[must_use]
     pub fn is_connected(&self, device: DeviceId) -> bool {
         self.state.registry.get(device).is_some()
+    }
+
+    /// Holds a message of an app back: no device is given it from now on, until it is released. To be called before its campaign is
+    /// paused in the ledger, so that nobody who looks there in between gives it.
+    pub fn hold(&self, app: AppId, message: MessageId) {
+        self.state.held.hold(app, message);
+        self.state.registry.of_app(app).iter().for_each(|session| session.withhold(message));
+    }
+
+    /// Lets a message go, after the ledger says that its campaign goes on, or is over: who is connected looks there.
+    pub fn release(&self, app: AppId, message: MessageId) {
+        self.state.held.release(app, message);
+        self.state.registry.of_app(app).iter().for_each(|session| session.look_again());
     }
 
     /// Ends the session of a device that may connect no more.
@@ -320,7 +338,7 @@ impl GatewayState {
             return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });
         }
         let (mut messages, mut chunks) = (Vec::new(), Vec::new());
-        for one in &pending {
+        for one in pending.iter().filter(|one| !one.is_paused) {
             if let Some(message) = self.message(app, one.message).await? {
                 messages.push(message);
                 chunks.push(*one);

@@ -19,6 +19,7 @@ mod confirming;
 mod delivery;
 mod device_keys;
 mod gateway;
+mod held_messages;
 mod identity;
 pub mod limits;
 pub mod mcs;

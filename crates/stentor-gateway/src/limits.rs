@@ -17,6 +17,8 @@ pub const RECEIPTS_AT_ONCE_MAX_COUNT: usize = 32_768;
 pub const SETTLED_CHUNKS_MAX_COUNT: usize = 4_096;
 /// Messages whose content is remembered.
 pub const CONTENTS_MAX_COUNT: usize = 4_096;
+/// Messages of paused campaigns that are remembered: they are looked for with every message that is given.
+pub const HELD_MAX_COUNT: usize = 65_536;
 /// Wait before receipts that could not be written are tried again.
 pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
 /// Wait before what waits for a device is looked up again when the store could not tell.

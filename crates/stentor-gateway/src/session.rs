@@ -9,6 +9,7 @@ use stentor_core::ports::store::{ReceiptKind, StoreError};
 use crate::confirming::Confirmed;
 use crate::delivery::PendingMessage;
 use crate::gateway::GatewayState;
+use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
 use crate::session_state::{Closed, SessionState, SessionStep};
 
@@ -67,7 +68,8 @@ impl DeviceSession {
                 SessionStep::Wait => return Ok(None),
                 SessionStep::LookUp => {
                     // Apart, so that whoever only waits does not hold the memory of a look-up.
-                    let looking_up = Box::pin(LookingUp::begin(&self.state).run(&self.gateway));
+                    let looking_up =
+                        Box::pin(LookingUp::begin(&self.state, &self.gateway.held).run(&self.gateway));
                     if let Some(deleted) = looking_up.await {
                         return Ok(Some(News::Deleted(deleted)));
                     }
@@ -112,12 +114,13 @@ impl Drop for DeviceSession {
 /// Notes that a look-up is needed again, should this one be cut off.
 struct LookingUp<'a> {
     state: &'a SessionState,
+    held: &'a HeldMessages,
     is_over: bool,
 }
 
 impl<'a> LookingUp<'a> {
-    const fn begin(state: &'a SessionState) -> Self {
-        Self { state, is_over: false }
+    const fn begin(state: &'a SessionState, held: &'a HeldMessages) -> Self {
+        Self { state, held, is_over: false }
     }
 
     /// Looks at the ledger; returns how many deliveries were dropped because too many waited.
@@ -125,7 +128,7 @@ impl<'a> LookingUp<'a> {
         let found = gateway.waiting(self.state).await;
         self.is_over = true;
         let has_more = found.has_more;
-        self.state.looked(found.deliveries, has_more);
+        self.state.looked(found.deliveries, has_more, self.held);
         (found.deleted > 0).then_some(found.deleted)
     }
 }
@@ -133,7 +136,7 @@ impl<'a> LookingUp<'a> {
 impl Drop for LookingUp<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.state.looked(Vec::new(), true);
+            self.state.looked(Vec::new(), true, self.held);
         }
     }
 }

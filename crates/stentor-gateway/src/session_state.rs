@@ -10,6 +10,7 @@ use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
 use crate::delivery::PendingMessage;
+use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
 use crate::sender_receipts::{self, EndedDeliveries, SenderReceipt};
 use crate::stats::DeviceProtocol;
@@ -108,9 +109,14 @@ impl SessionState {
         &self.wake
     }
 
-    /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory.
-    pub(crate) fn offer(&self, delivery: &PendingMessage) {
+    /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory. What is held back is
+    /// looked up when it is let go.
+    pub(crate) fn offer(&self, delivery: &PendingMessage, held: &HeldMessages) {
         let mut state = self.lock();
+        // Asked with the session locked: whoever holds a message back says so before he looks for it here.
+        if held.has(self.identity.app, delivery.message.id) {
+            return;
+        }
         match state.look_up {
             LookUp::Needed => return,
             LookUp::Running { .. } => {
@@ -163,12 +169,17 @@ impl SessionState {
         SessionStep::Wait
     }
 
+    /// Takes back what the device was to be given next and is held back now.
+    pub(crate) fn withhold(&self, message: MessageId) {
+        self.lock().queue.retain(|delivery| delivery.message.id != message);
+    }
+
     /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all.
-    pub(crate) fn looked(&self, found: Vec<PendingMessage>, has_more: bool) {
+    pub(crate) fn looked(&self, found: Vec<PendingMessage>, has_more: bool, held: &HeldMessages) {
         let mut state = self.lock();
         let mut left = has_more;
         for delivery in found {
-            if state.has(delivery.message.id) {
+            if state.has(delivery.message.id) || held.has(self.identity.app, delivery.message.id) {
                 continue;
             }
             if state.queue.len() + state.flight.len() >= self.window {

@@ -36,7 +36,17 @@ pub fn act<R: LedgerRows>(
             let (campaign, has_begun) = found?.ok_or(StoreError::NotFound("message"))?;
             let before = campaign.state;
             let refused = || StoreError::Conflict(format!("cannot {action} a campaign that is {before}"));
-            let after = before.after(action, has_begun).ok_or_else(refused)?;
+            let after = match (before, action) {
+                // What our own devices have not confirmed yet can still be held back, and let go again.
+                (CampaignState::Finished, CampaignAction::Pause) if awaits_receipts(rows, id)? => {
+                    Some(CampaignState::Paused)
+                }
+                (CampaignState::Paused, CampaignAction::Resume) if campaign.ended_at.is_some() => {
+                    Some(CampaignState::Finished)
+                }
+                _ => before.after(action, has_begun),
+            };
+            let after = after.ok_or_else(refused)?;
             rows.write_state(id, after)?;
             if after == CampaignState::Canceled {
                 cancel(rows, id, now)?;
@@ -44,6 +54,12 @@ pub fn act<R: LedgerRows>(
         }
     }
     Ok(rows.campaign(app, id)?.ok_or(StoreError::NotFound("message"))?.0)
+}
+
+/// Returns whether devices may still confirm deliveries of a campaign; what was dropped for them counts as well.
+fn awaits_receipts<R: LedgerRows>(rows: &R, id: CampaignId) -> Result<bool, R::Error> {
+    let sums = rows.sums(id)?.unwrap_or_default();
+    Ok(sums.iter().any(|books| books.provider.has_receipts() && books.tally.accepted > books.delivered))
 }
 
 fn cancel<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {

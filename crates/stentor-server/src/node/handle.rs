@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId};
+use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_gateway::{Gateway, GatewayStats};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -162,6 +162,14 @@ impl PipelinePort for PipelineHandle {
         if let Some(pipeline) = self.pipeline() {
             pipeline.wake();
         }
+    }
+
+    fn hold(&self, app: AppId, message: MessageId) {
+        self.gateway.hold(app, message);
+    }
+
+    fn release(&self, app: AppId, message: MessageId) {
+        self.gateway.release(app, message);
     }
 
     fn cut_off(&self, app: AppId, device: Option<DeviceId>) {

@@ -83,7 +83,15 @@ impl Service {
         let matter = Matter::new(audited(action), app, id);
         self.permitted(&author, &matter, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
-        let Changed::Campaign(_, tickets) = self.change(author, matter, change).await? else {
+        if action != CampaignAction::Resume {
+            self.pipeline.hold(app, id.into());
+        }
+        let changed = self.change(author, matter, change).await;
+        // What is canceled stays held back: nobody is to be given it any more.
+        if action == CampaignAction::Resume || changed.is_err() {
+            self.pipeline.release(app, id.into());
+        }
+        let Changed::Campaign(_, tickets) = changed? else {
             return Err(unexpected());
         };
         self.pipeline.published(tickets);

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, IdSource};
+use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
@@ -63,6 +63,12 @@ pub trait PipelinePort: Send + Sync {
 
     /// A device that may be connected to the gateway was removed or has another token; all of the app's when `None`.
     fn cut_off(&self, _app: AppId, _device: Option<DeviceId>) {}
+
+    /// A message is held back from devices that are connected: its campaign is about to be paused or canceled.
+    fn hold(&self, _app: AppId, _message: MessageId) {}
+
+    /// Devices may have a message if the ledger says so.
+    fn release(&self, _app: AppId, _message: MessageId) {}
 
     /// Counts a caller who waits for a message to be accepted, for as long as the guard lives.
     fn accepting(&self) -> AcceptGuard {

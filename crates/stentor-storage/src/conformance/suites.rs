@@ -215,6 +215,7 @@ macro_rules! store_suite {
                     what_is_dropped_stays_accepted_and_waits_no_more
                     only_devices_of_the_gateway_have_something_waiting
                     what_waits_outlives_the_time_for_which_campaigns_are_kept
+                    what_is_paused_waits_and_says_so_also_when_all_of_it_was_accepted
                 }
                 registry {
                     a_service_is_found_by_name_and_by_kind

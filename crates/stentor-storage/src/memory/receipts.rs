@@ -49,6 +49,7 @@ impl Tables {
                 && chunk.records.get(*at).is_some_and(|record| record.awaits_receipt())
         });
         let (message, expires_at) = (row.message.id, row.campaign.expires_at);
-        found.map(|(chunk, _)| PendingDelivery { message, chunk: chunk.facts.id, expires_at })
+        let is_paused = row.campaign.state == CampaignState::Paused;
+        found.map(|(chunk, _)| PendingDelivery { message, chunk: chunk.facts.id, expires_at, is_paused })
     }
 }

@@ -34,6 +34,8 @@ pub struct PendingDelivery {
     pub chunk: ChunkId,
     /// When the message expires.
     pub expires_at: Timestamp,
+    /// Whether its campaign is paused: it is held back until that goes on, and may be confirmed all the same.
+    pub is_paused: bool,
 }
 
 /// What the gateway asks of the store: the ledger is the mailbox of its devices.

@@ -1,11 +1,11 @@
 //! What waits for devices of the gateway, and what they confirm.
 
-use stentor_core::campaign::CampaignAction;
+use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, Store};
+use stentor_core::ports::store::{Change, PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
@@ -122,4 +122,27 @@ pub async fn what_waits_outlives_the_time_for_which_campaigns_are_kept(store: &d
     receive(&scene, &[(&tickets[0], device, DELIVERED)]).await;
     store.prune(at(100), at(0), 100).await.expect("pruned");
     assert!(store.ledger(scene.app, message.into()).await.is_err(), "nothing waits any more");
+}
+
+pub async fn what_is_paused_waits_and_says_so_also_when_all_of_it_was_accepted(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    let (message, tickets) = sent(&scene, Draft::to(Target::Everyone)).await;
+    let paused =
+        async || waiting(&scene, device, at(2)).await.iter().map(|one| one.is_paused).collect::<Vec<_>>();
+    let state = async || scene.ledger(message).await.campaign.state;
+    assert_eq!((paused().await, state().await), (vec![false], CampaignState::Finished));
+    scene.act(message, CampaignAction::Pause, at(2)).await;
+    assert_eq!((paused().await, state().await), (vec![true], CampaignState::Paused));
+    scene.act(message, CampaignAction::Resume, at(3)).await;
+    assert_eq!((paused().await, state().await), (vec![false], CampaignState::Finished));
+    scene.act(message, CampaignAction::Pause, at(4)).await;
+    assert_eq!(receive(&scene, &[(&tickets[0], device, DELIVERED)]).await, [true], "it may be confirmed");
+    scene.act(message, CampaignAction::Resume, at(5)).await;
+    assert_eq!(state().await, CampaignState::Finished);
+    let pause = Change::Act(scene.app, message.into(), CampaignAction::Pause, at(6));
+    assert!(
+        matches!(store.change(pause, None).await, Err(StoreError::Conflict(_))),
+        "nothing waits any more"
+    );
 }

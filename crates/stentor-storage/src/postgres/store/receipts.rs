@@ -9,7 +9,7 @@ use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptStore, StoreEr
 use stentor_core::time::Timestamp;
 
 use super::chunks::{self, LEVELS};
-use super::codes::CANCELED;
+use super::codes::{CANCELED, PAUSED};
 use super::rows::LedgerConnection;
 use super::{PostgresStore, app_providers, receipt_rows};
 use crate::postgres::damage::readable;
@@ -43,7 +43,7 @@ fn pending(
         return Ok(Vec::new());
     };
     let sql = format!(
-        "SELECT c.id, c.message, c.receipts_until, c.devices, c.records FROM chunks c
+        "SELECT c.id, c.message, c.receipts_until, c.devices, c.records, k.state = {PAUSED} FROM chunks c
         JOIN campaigns k ON k.id = c.message WHERE c.receipts_until IS NOT NULL AND c.fleet = $1 AND c.level = $2
         AND c.last BETWEEN $3 AND $4 AND c.first <= $3 AND c.receipts_until > $5 AND k.state <> {CANCELED} ORDER BY c.id"
     );
@@ -75,6 +75,7 @@ fn awaiting(row: &Row<'_>, device: DeviceId) -> Done<Option<PendingDelivery>> {
         message: MessageId::from_raw(number(row, 1)?),
         chunk: ChunkId::from_raw(number(row, 0)?),
         expires_at: time(row, 2)?,
+        is_paused: row.get(5)?,
     }))
 }
 
