@@ -28,15 +28,21 @@ use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::upstream::UpstreamError;
 
-/// Serves one connection of a device until either side ends it.
-pub async fn serve<S>(gateway: Gateway, stream: S, stopping: CancellationToken, limits: McsLimits)
-where
+/// Serves one connection of a device until either side ends it. `admitted` is cancelled when the device has logged in.
+pub async fn serve<S>(
+    gateway: Gateway,
+    stream: S,
+    stopping: CancellationToken,
+    admitted: CancellationToken,
+    limits: McsLimits,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut link = McsLink::new(stream, limits);
     let end = match log_in(&gateway, &mut link, &stopping).await {
         Ok(login) => match McsConnection::open(gateway, link, login).await {
             Ok(mut connection) => {
+                admitted.cancel();
                 let end = connection.run(&stopping).await;
                 connection.close();
                 link = connection.link;

@@ -28,14 +28,21 @@ use link::MqttLink;
 use session::MqttSession;
 
 /// Serves one connection to its end: the login, then messages both ways, until either side leaves or `stopping` is cancelled.
-pub async fn serve<S>(gateway: Gateway, stream: S, stopping: CancellationToken, limits: MqttLimits)
-where
+/// `admitted` is cancelled when the device has logged in.
+pub async fn serve<S>(
+    gateway: Gateway,
+    stream: S,
+    stopping: CancellationToken,
+    admitted: CancellationToken,
+    limits: MqttLimits,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
     // What happens once, or now and then, has memory of its own: an idle connection holds what it waits with.
     let entrance = Box::pin(handshake::enter(&gateway, &mut link, &limits)).await;
     if let Some(entrance) = entrance {
+        admitted.cancel();
         MqttSession::new(&gateway, link, &limits, entrance).run().await;
     }
 }

@@ -117,18 +117,42 @@ struct DeviceConnections {
     protocol: PortProtocol,
 }
 
+impl DeviceConnections {
+    async fn serve_until_its_end<S>(self, stream: S, stopping: CancellationToken, admitted: CancellationToken)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self { gateway, app_servers, protocol } = self;
+        match protocol {
+            PortProtocol::Mcs => mcs::serve(gateway, stream, stopping, admitted, McsLimits::default()).await,
+            PortProtocol::Mqtt => {
+                mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default()).await
+            }
+            PortProtocol::Ccs => {
+                // An app server is one of few, and has its place from the beginning.
+                admitted.cancel();
+                ccs::serve(app_servers, stream, stopping).await;
+            }
+        }
+    }
+}
+
 impl ConnectionProtocol for DeviceConnections {
     async fn serve_connection<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let admitted = CancellationToken::new();
+        let serving = self.serve_until_its_end(stream, accepted.stopping.clone(), admitted.clone());
+        tokio::pin!(serving);
+        // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
+        tokio::select! {
+            () = &mut serving => return,
+            () = accepted.place.replaced() => return,
+            () = admitted.cancelled() => {}
+        }
         // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
         let _at_work = accepted.place.begin();
-        let stopping = accepted.stopping.clone();
-        match self.protocol {
-            PortProtocol::Mcs => mcs::serve(self.gateway, stream, stopping, McsLimits::default()).await,
-            PortProtocol::Mqtt => mqtt::serve(self.gateway, stream, stopping, MqttLimits::default()).await,
-            PortProtocol::Ccs => ccs::serve(self.app_servers, stream, stopping).await,
-        }
+        serving.await;
     }
 }

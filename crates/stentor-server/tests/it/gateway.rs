@@ -1,5 +1,6 @@
 //! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
 
+mod faults;
 mod sealed;
 
 use std::time::Duration;

@@ -79,7 +79,13 @@ impl Program {
     /// Opens a connection that is served.
     pub(super) fn wire(&self) -> DuplexStream {
         let (here, there) = tokio::io::duplex(self.pipe_bytes);
-        tokio::spawn(mcs::serve(self.gateway.clone(), there, self.stopping.clone(), self.limits));
+        tokio::spawn(mcs::serve(
+            self.gateway.clone(),
+            there,
+            self.stopping.clone(),
+            CancellationToken::new(),
+            self.limits,
+        ));
         here
     }
 

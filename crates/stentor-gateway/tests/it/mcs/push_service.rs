@@ -71,7 +71,13 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, gateway: Gateway, b
     let mut stopping = breaks;
     while let Ok((stream, _)) = listener.accept().await {
         let Ok(stream) = acceptor.accept(stream).await else { continue };
-        tokio::spawn(mcs::serve(gateway.clone(), stream, stopping, McsLimits::default()));
+        tokio::spawn(mcs::serve(
+            gateway.clone(),
+            stream,
+            stopping,
+            CancellationToken::new(),
+            McsLimits::default(),
+        ));
         stopping = CancellationToken::new();
     }
 }

@@ -142,7 +142,13 @@ impl MqttClient {
     pub(crate) fn open(room: &Room, version: u8, limits: MqttLimits) -> Self {
         let (stream, other) = tokio::io::duplex(64 * 1_024);
         let stopping = CancellationToken::new();
-        let server = tokio::spawn(serve(room.gateway.clone(), other, stopping.clone(), limits));
+        let server = tokio::spawn(serve(
+            room.gateway.clone(),
+            other,
+            stopping.clone(),
+            CancellationToken::new(),
+            limits,
+        ));
         Self { stream, version, stopping, server }
     }
 

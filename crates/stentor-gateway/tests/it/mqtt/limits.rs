@@ -91,8 +91,9 @@ async fn a_connection_takes_only_so_many_filters() {
 async fn a_connection_holds_little_while_it_waits() {
     let room = Room::new().await;
     let (stream, _other) = tokio::io::duplex(1);
-    let stopping = tokio_util::sync::CancellationToken::new();
-    let serving = stentor_gateway::mqtt::serve(room.gateway.clone(), stream, stopping, MqttLimits::default());
+    let token = tokio_util::sync::CancellationToken::new;
+    let (gateway, limits) = (room.gateway.clone(), MqttLimits::default());
+    let serving = stentor_gateway::mqtt::serve(gateway, stream, token(), token(), limits);
     let bytes = std::mem::size_of_val(&serving);
     assert!(bytes < 1_536, "{bytes} bytes in each connection's task");
 }

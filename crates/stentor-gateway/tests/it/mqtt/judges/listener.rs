@@ -27,7 +27,13 @@ impl MqttListener {
         let stops = stopping.clone().drop_guard();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let serving = serve(gateway.clone(), stream, stopping.clone(), MqttLimits::default());
+                let serving = serve(
+                    gateway.clone(),
+                    stream,
+                    stopping.clone(),
+                    CancellationToken::new(),
+                    MqttLimits::default(),
+                );
                 let tell = tell.clone();
                 tokio::spawn(async move {
                     serving.await;
