@@ -52,6 +52,13 @@ class FolderTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "device.json cannot be read"):
                 self.folder.read()
 
+    def test_a_device_that_gets_sealed_messages_is_refused(self) -> None:
+        self.folder.keep(Memory.of("http://localhost", JOINED))
+        kept = json.loads((self.path / "device.json").read_text())
+        (self.path / "device.json").write_text(json.dumps({**kept, "keys": {"private": "x"}}))
+        with self.assertRaisesRegex(ValueError, "has keys"):
+            self.folder.read()
+
     def test_no_more_is_remembered_than_is_needed(self) -> None:
         own = Memory.of("http://localhost", JOINED)
         for number in range(SEEN_MAX_COUNT + 1):

@@ -241,7 +241,8 @@ class Device:
         if message.notification:
             for handler in self._notification:
                 handler(message)
-        if message.data:
+        # What has neither, such as bytes of the app's own, is for the program too.
+        if message.data or not message.notification:
             for handler in self._data:
                 handler(message)
 

@@ -63,10 +63,14 @@ class Folder:
         file = self._path / "device.json"
         try:
             kept = json.loads(file.read_bytes())
+            if kept.get("keys") is not None:
+                raise KeyError("keys")
             return Memory(**{name: kept[name] for name in Memory.__dataclass_fields__ if name in kept})
         except FileNotFoundError:
             return None
-        except (TypeError, ValueError) as error:
+        except KeyError as error:
+            raise ValueError(f"{file} has keys (`stentor device run --encrypt`): what is sealed cannot be opened here") from error
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"{file} cannot be read: remove it to register anew") from error
 
     def keep(self, memory: Memory) -> None:

@@ -361,7 +361,8 @@ public final class Device {
         if (!message.notification().isEmpty()) {
             notificationHandlers.forEach(handler -> handler.accept(message));
         }
-        if (!message.data().isEmpty()) {
+        // What has neither, such as bytes of the app's own, is for the program too.
+        if (!message.data().isEmpty() || message.notification().isEmpty()) {
             dataHandlers.forEach(handler -> handler.accept(message));
         }
     }

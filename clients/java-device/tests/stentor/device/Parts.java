@@ -62,12 +62,14 @@ public final class Parts {
 
     private static void foreignMemory(Path path) throws IOException {
         Files.createDirectories(path);
-        for (String text : List.of("{", "[]", "{\"token\":\"t\"}")) {
+        String sealed = Memory.of("http://localhost", JOINED).write().replace("}", ",\"keys\":{}}");
+        for (String text : List.of("{", "[]", "{\"token\":\"t\"}", sealed)) {
             Files.writeString(path.resolve("device.json"), text);
+            String wanted = text.equals(sealed) ? "device.json has keys" : "device.json cannot be read";
             try {
                 new Folder(path).read();
             } catch (IOException told) {
-                check(told.getMessage().contains("device.json cannot be read"), told.getMessage());
+                check(told.getMessage().contains(wanted), told.getMessage());
                 continue;
             }
             throw new AssertionError(text + " is read");
