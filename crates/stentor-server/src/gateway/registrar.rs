@@ -9,6 +9,7 @@ use stentor_core::ports::store::StoreError;
 use stentor_gateway::Gateway;
 use stentor_gateway::autopush::OpenApps;
 use stentor_gateway::mcs::McsRegistrar;
+use stentor_gateway::web_push::VapidKey;
 
 use super::arrival_limiter::ArrivalLimiter;
 use crate::contract::{ErrorCode, Origin, ServiceResult};
@@ -17,13 +18,15 @@ use crate::face::Api;
 /// Decides by API keys with the scope `join`, and by what an app's gateway credential says.
 pub(super) struct KeyRegistrar {
     api: Api,
+    gateway: Gateway,
     open_apps: OpenApps,
     limiter: Arc<ArrivalLimiter<AppId>>,
 }
 
 impl KeyRegistrar {
     pub(super) fn new(api: Api, gateway: &Gateway, limiter: Arc<ArrivalLimiter<AppId>>) -> Self {
-        Self { api, open_apps: OpenApps::new(Arc::clone(gateway.store())), limiter }
+        let open_apps = OpenApps::new(Arc::clone(gateway.store()));
+        Self { api, gateway: gateway.clone(), open_apps, limiter }
     }
 
     async fn allow(&self, app: AppId, key: &str) -> ServiceResult<()> {
@@ -49,5 +52,18 @@ impl McsRegistrar for KeyRegistrar {
             None => self.open_apps.is_open(app).await?,
         };
         Ok(allowed && self.limiter.take(app).is_ok())
+    }
+    /// Chromium registers a page for the key of who sends to it: the app that has named the key is meant, where it is open.
+    async fn app_of_server_key(&self, key: &str) -> Result<Option<AppId>, StoreError> {
+        let Some(key) = VapidKey::read(key) else { return Ok(None) };
+        let Some(app) = self.open_apps.app_of(&key, self.gateway.clock().now()).await? else {
+            return Ok(None);
+        };
+        if !self.open_apps.is_open(app).await? {
+            return Ok(None);
+        }
+        let too_many = |_| StoreError::LimitReached("too many devices of the app register".to_owned());
+        self.limiter.take(app).map_err(too_many)?;
+        Ok(Some(app))
     }
 }

@@ -10,10 +10,10 @@ use axum::routing::{delete, get, post};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use stentor_core::ports::store::StoreError;
-use stentor_gateway::DeviceIdentity;
 use stentor_gateway::web_push::{
-    PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidToken,
+    PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidKey, VapidToken,
 };
+use stentor_gateway::{DeviceIdentity, LoginError};
 
 use super::push_routes::{PushRoutes, refusal_of, refused, text};
 use super::receipt::{self, PushFate};
@@ -36,6 +36,7 @@ const ASK_AGAIN_SECONDS: u16 = 5;
 pub(super) fn router() -> Router<PushRoutes> {
     Router::new()
         .route("/gateway/v1/push/{capability}", post(push))
+        .route("/fcm/send/{token}", post(push_to_token))
         .route("/gateway/v1/push/messages/{capability}", delete(withdraw))
         .route("/gateway/v1/push/receipts/{capability}", get(tell))
 }
@@ -43,6 +44,16 @@ pub(super) fn router() -> Router<PushRoutes> {
 async fn push(State(routes): State<PushRoutes>, Path(name): Path<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     routes.push(&name, &parts, body).await.unwrap_or_else(|refusal| refused(&refusal))
+}
+
+/// What Chromium gives its pages as the URL of a subscription ends with a token of GCM's, which is one of the gateway's here.
+async fn push_to_token(
+    State(routes): State<PushRoutes>,
+    Path(token): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    routes.push_to_token(&token, &parts, body).await.unwrap_or_else(|refusal| refused(&refusal))
 }
 
 async fn withdraw(State(routes): State<PushRoutes>, Path(name): Path<String>) -> Response {
@@ -72,6 +83,33 @@ impl PushRoutes {
         take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
         self.prove(&capability, parts)?;
         self.find(identity).await?;
+        self.take(identity, parts, body).await
+    }
+
+    /// Keeps a message for the device that has a token. Whoever sends must hold the key that the app has named.
+    async fn push_to_token(&self, token: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
+        let identity = match self.parts.gateway.holder(token).await {
+            Ok(identity) => identity,
+            Err(LoginError::Refused) => return Err(PushRefusal::Gone),
+            Err(LoginError::Store(error)) => return Err(refusal_of(&error.into())),
+        };
+        take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
+        let now = self.parts.gateway.clock().now();
+        let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("say who you are: vapid"))?;
+        let app = self.apps.app_of(&sender, now).await.map_err(|error| refusal_of(&error.into()))?;
+        if app != Some(identity.app) {
+            return Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"));
+        }
+        self.take(identity, parts, body).await
+    }
+
+    /// Reads what is sent to a device, and keeps it.
+    async fn take(
+        &self,
+        identity: DeviceIdentity,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<Response, PushRefusal> {
         let taken = self.rates.take(&identity.device, self.parts.gateway.clock().now());
         taken.map_err(PushRefusal::TooMany)?;
         let body = read(&parts.headers, body).await?;
@@ -86,12 +124,17 @@ impl PushRoutes {
         PushCapability::read(name, self.parts.gateway.key()).ok_or(PushRefusal::NoSuchUrl)
     }
 
-    /// Checks who the sender says it is, and that this one may use the subscription.
-    fn prove(&self, capability: &PushCapability, parts: &Parts) -> Result<(), PushRefusal> {
+    /// Returns the key that the sender has proved to hold; `None` where it does not say who it is.
+    fn sender(&self, parts: &Parts) -> Result<Option<VapidKey>, PushRefusal> {
         let token =
             VapidToken::read(text(&parts.headers, "authorization"), text(&parts.headers, "crypto-key"))?;
         let now = self.parts.gateway.clock().now();
-        let sender = token.map(|token| token.check(|origin| self.is_ours(origin, parts), now)).transpose()?;
+        token.map(|token| token.check(|origin| self.is_ours(origin, parts), now)).transpose()
+    }
+
+    /// Checks who the sender says it is, and that this one may use the subscription.
+    fn prove(&self, capability: &PushCapability, parts: &Parts) -> Result<(), PushRefusal> {
+        let sender = self.sender(parts)?;
         match (capability.admits(sender.as_ref()), sender) {
             (true, _) => Ok(()),
             (false, None) => {

@@ -33,6 +33,8 @@ pub(crate) enum Client {
     WebPush,
     WebpushGo,
     StandardWebhooks,
+    /// What drives browsers.
+    Browsers,
 }
 
 impl Client {
@@ -55,7 +57,8 @@ impl Client {
             | Self::PythonGcm
             | Self::Slixmpp
             | Self::Pywebpush
-            | Self::StandardWebhooks => Command::new(home.join("bin/python")),
+            | Self::StandardWebhooks
+            | Self::Browsers => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm | Self::WebPush => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
@@ -102,6 +105,7 @@ impl Client {
             Self::SmackOf2017 => ("smack-4.2", "pom.xml"),
             Self::Slixmpp => ("slixmpp", "requirements.txt"),
             Self::Pywebpush => ("pywebpush", "requirements.txt"),
+            Self::Browsers => ("browsers", "requirements.txt"),
             Self::WebPush => ("web-push", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
             Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),

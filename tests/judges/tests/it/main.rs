@@ -2,6 +2,7 @@
 
 mod apns;
 mod authority;
+mod browsers;
 mod ccs;
 mod client;
 mod fcm;

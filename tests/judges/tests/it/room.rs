@@ -53,13 +53,37 @@ pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room) -> any
     let verdict = match std::env::var_os(INSIDE) {
         Some(marker) => tell(Path::new(&marker), story),
         None => match missing(client) {
-            Some(what) => skip(name, &what),
+            Some(what) => skip(name, &what, "judges"),
             None => enter(name),
         },
     };
     if let Err(error) = verdict {
         panic!("{name}: {error:#}");
     }
+}
+
+/// Runs `story` with a browser on the machine itself: no namespace is needed. Without what it takes the test reports a skip, or
+/// fails when `STENTOR_TEST_REQUIRE` lists `browsers`.
+pub(crate) fn browse(
+    name: &str,
+    program: &str,
+    clients: &[Client],
+    story: impl AsyncFn(Room) -> anyhow::Result<()>,
+) {
+    let is_there = Command::new(program).arg("--version").output().is_ok();
+    let lacking = clients.iter().find_map(|client| client.missing());
+    let verdict = match lacking.or((!is_there).then(|| format!("the browser {program}"))) {
+        Some(what) => skip(name, &what, "browsers"),
+        None => unprepared(story),
+    };
+    if let Err(error) = verdict {
+        panic!("{name}: {error:#}");
+    }
+}
+
+fn unprepared(story: impl AsyncFn(Room) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let room = Room { folder: tempfile::tempdir()? };
+    tokio::runtime::Runtime::new()?.block_on(story(room))
 }
 
 fn tell(marker: &Path, story: impl AsyncFn(Room) -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -108,11 +132,11 @@ fn missing(client: Client) -> Option<String> {
     client.missing()
 }
 
-fn skip(name: &str, what: &str) -> anyhow::Result<()> {
+fn skip(name: &str, what: &str, word: &str) -> anyhow::Result<()> {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     ensure!(
-        !required.split(',').any(|word| word.trim() == "judges"),
-        "missing: {what} (STENTOR_TEST_REQUIRE does not allow to skip the judges)"
+        !required.split(',').any(|listed| listed.trim() == word),
+        "missing: {what} (STENTOR_TEST_REQUIRE does not allow to skip the {word})"
     );
     // Straight to the stream: what a passing test prints is otherwise swallowed.
     writeln!(std::io::stderr(), "skipped: {name}, missing: {what}")?;

@@ -2,8 +2,8 @@
 
 mod device;
 mod opening;
-mod sender;
-mod server;
+pub(crate) mod sender;
+pub(crate) mod server;
 
 use anyhow::ensure;
 use serde_json::json;
@@ -32,7 +32,7 @@ struct PushStory {
 impl PushStory {
     async fn begin(room: &Room, client: Client) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
-        let server = PushServer::start(room, &files).await?;
+        let server = PushServer::start(room, Some(&files)).await?;
         let mut sender = Sender::start(client, &files).await?;
         let mut device = PushDevice::connect(server.port, &server.app, &files).await?;
         let agent = device.greet(None).await?;

@@ -1,4 +1,4 @@
-//! The server of a story about Web Push: TLS under the name `localhost`, and an app that anybody may register devices of.
+//! The server of a story about Web Push, and an app that anybody may register devices of.
 
 use std::time::Duration;
 
@@ -16,8 +16,14 @@ const SETTLED_MAX: Duration = Duration::from_secs(60);
 
 /// A server while the story is told.
 pub(crate) struct PushServer {
+    pub(crate) url: String,
     pub(crate) port: u16,
     pub(crate) app: String,
+    /// Where MCS is, with TLS.
+    pub(crate) mcs_port: u16,
+    /// Registers devices.
+    pub(crate) join_key: String,
+    root_key: String,
     key: String,
     http: reqwest::Client,
     _stop: oneshot::Sender<()>,
@@ -25,23 +31,35 @@ pub(crate) struct PushServer {
 }
 
 impl PushServer {
-    pub(crate) async fn start(room: &Room, files: &RoomAuthority) -> anyhow::Result<Self> {
+    /// Starts it with TLS under the name `localhost`, or in clear without the files for that.
+    pub(crate) async fn start(room: &Room, files: Option<&RoomAuthority>) -> anyhow::Result<Self> {
         let mut config = Config::embedded()?;
         config.data_dir = room.folder().join("data");
         config.store.engine = Engine::Memory;
         config.queue.engine = Engine::Memory;
         config.api.listen = ([127, 0, 0, 1], 0).into();
-        config.api.tls_cert_file.clone_from(&files.certificate);
-        config.api.tls_key_file.clone_from(&files.key);
+        let mut http = reqwest::Client::builder().no_proxy();
+        if let Some(files) = files {
+            config.api.tls_cert_file.clone_from(&files.certificate);
+            config.api.tls_key_file.clone_from(&files.key);
+            config.gateway.mcs_listen = Some(([127, 0, 0, 1], 0).into());
+            http = http.tls_certs_only([reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?]);
+        }
         let data = config.data_dir.clone();
         let built = BuiltServer::build(config).await?;
         let port = built.local_addr().port();
+        let url = match built.is_encrypted() {
+            true => format!("https://localhost:{port}"),
+            false => format!("http://127.0.0.1:{port}"),
+        };
         let key = std::fs::read_to_string(data.join("root.key"))?.trim().to_owned();
+        let mcs = std::fs::read_to_string(data.join("mcs.addr")).unwrap_or_default();
+        let mcs_port = mcs.trim().rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
         let ((_stop, stopped), (_reload, reloads)) = (oneshot::channel::<()>(), mpsc::channel(1));
         tokio::spawn(built.run(async { _ = stopped.await }, reloads));
-        let trusted = reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?;
-        let http = reqwest::Client::builder().tls_certs_only([trusted]).no_proxy().build()?;
-        let mut server = Self { port, app: String::new(), key, http, _stop, _reload };
+        let (app, join_key, http) = (String::new(), String::new(), http.build()?);
+        let mut server =
+            Self { url, port, mcs_port, app, join_key, root_key: key.clone(), key, http, _stop, _reload };
         server.furnish().await?;
         Ok(server)
     }
@@ -51,19 +69,34 @@ impl PushServer {
         self.app = app["id"].as_str().context("an id")?.to_owned();
         let here = format!("/v1/apps/{}", self.app);
         self.ask("PUT", &format!("{here}/credentials/gateway"), json!({"open_registration": true})).await?;
-        let key = self
-            .ask("POST", &format!("{here}/keys"), json!({"name": "who looks", "scopes": ["send"]}))
-            .await?;
-        self.key = key["secret"].as_str().context("a secret")?.to_owned();
+        self.join_key = self.make_key("join").await?;
+        self.key = self.make_key("send").await?;
         Ok(())
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
-        let request = self.http.request(method.parse()?, format!("https://localhost:{}{path}", self.port));
-        let answer = request.bearer_auth(&self.key).json(&body).send().await?;
+    async fn make_key(&self, scope: &str) -> anyhow::Result<String> {
+        let path = format!("/v1/apps/{}/keys", self.app);
+        let made = self.ask("POST", &path, json!({"name": scope, "scopes": [scope]})).await?;
+        Ok(made["secret"].as_str().context("a secret")?.to_owned())
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
+        self.ask_with(&self.key, method, path, body).await
+    }
+
+    async fn ask_with(&self, key: &str, method: &str, path: &str, body: Value) -> anyhow::Result<Value> {
+        let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
+        let answer = request.bearer_auth(key).json(&body).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         ensure!(status.is_success(), "{method} {path}: {status} {text}");
         Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// Names the key of the app's senders.
+    pub(crate) async fn name_sender(&self, key: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/apps/{}/credentials/gateway", self.app);
+        let credential = json!({"open_registration": true, "vapid_key": key});
+        self.ask_with(&self.root_key, "PUT", &path, credential).await.map(drop)
     }
 
     /// Takes a message back; returns the status.
