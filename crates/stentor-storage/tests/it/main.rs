@@ -3,6 +3,7 @@
 mod memory;
 mod postgres;
 mod postgres_server;
+mod postgres_tls;
 mod postgres_troubles;
 mod sqlite;
 mod sqlite_files;

@@ -1,8 +1,10 @@
-//! A PostgreSQL server of the tests' own: its files lie in a temporary directory, it listens on a socket there alone, and it
-//! ends with the process. The system's server is not used.
+//! A PostgreSQL server of the tests' own: its files lie in a temporary directory, it listens on a socket there and on a port of this
+//! machine, and it ends with the process. The system's server is not used.
 
+use std::fs::Permissions;
 use std::io::Write as _;
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -21,6 +23,7 @@ const START: Duration = Duration::from_secs(60);
 /// A running server.
 pub(crate) struct PostgresServer {
     folder: PathBuf,
+    port: u16,
 }
 
 /// Returns the server of this process, which is started at the first call; `None` where no PostgreSQL is installed.
@@ -87,7 +90,7 @@ impl PostgresServer {
             .output()
             .expect("initdb runs");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let (program, socket) = (programs.join("postgres"), folder.clone());
+        let (program, socket, port) = (programs.join("postgres"), folder.clone(), free_port());
         // What is started ends with the thread that starts it: this one lives as long as the process.
         let life = move || {
             let mut child = as_user(&program)
@@ -95,7 +98,8 @@ impl PostgresServer {
                 .arg(data)
                 .arg("-k")
                 .arg(socket)
-                .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off"])
+                .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+                .args(["-c", "fsync=off", "-c", "full_page_writes=off"])
                 .args(["-c", "max_connections=400", "-c", "autovacuum=off", "-c", "shared_buffers=64MB"])
                 .current_dir("/")
                 .stdout(Stdio::null())
@@ -105,7 +109,7 @@ impl PostgresServer {
             let _ = child.wait();
         };
         std::thread::Builder::new().name("postgres".to_owned()).spawn(life).expect("a thread");
-        let server = Self { folder };
+        let server = Self { folder, port };
         let begun = Instant::now();
         while server.connect("postgres").is_err() {
             assert!(begun.elapsed() < START, "the server does not answer");
@@ -129,7 +133,29 @@ impl PostgresServer {
 
     /// Returns the URL of a database.
     fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@/{database}?host={}", self.folder.display())
+        format!("postgres://postgres@/{database}?host={}&port={}", self.folder.display(), self.port)
+    }
+
+    /// Returns the port of this machine on which it listens.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Gives it a certificate and its key, in PEM, and has it speak TLS from now on.
+    pub(crate) fn speak_tls(&self, certificate: &str, key: &str) {
+        let data = self.folder.join("data");
+        let owner = std::fs::metadata(&data).expect("its folder");
+        for (name, pem) in [("tls.crt", certificate), ("tls.key", key)] {
+            let path = data.join(name);
+            std::fs::write(&path, pem).expect("written");
+            // It refuses a key that others may read.
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its owner's alone");
+            chown(&path, Some(owner.uid()), Some(owner.gid())).expect("the server's");
+        }
+        for setting in ["ssl_cert_file = 'tls.crt'", "ssl_key_file = 'tls.key'", "ssl = on"] {
+            self.command(&format!("ALTER SYSTEM SET {setting}"));
+        }
+        self.command("SELECT pg_reload_conf()");
     }
 
     fn address(&self, database: &str) -> PostgresAddress {
@@ -138,7 +164,7 @@ impl PostgresServer {
 
     /// Returns the socket on which it listens.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.join(".s.PGSQL.5432")
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// Does a statement that concerns whole databases.
@@ -175,9 +201,25 @@ impl TestDatabase {
         self.server.command_in(&self.name, sql);
     }
 
+    /// Returns its URL over TCP, at a name of this machine.
+    pub(crate) fn url_of(&self, host: &str, query: &str) -> String {
+        format!("postgres://postgres@{host}:{}/{}?{query}", self.server.port(), self.name)
+    }
+
     /// Returns its URL behind another port of this machine.
     pub(crate) fn url_at(&self, port: u16) -> String {
         format!("postgres://postgres@127.0.0.1:{port}/{}?sslmode=disable", self.name)
+    }
+
+    /// Counts the connections to it that are encrypted.
+    pub(crate) fn count_encrypted(&self) -> i64 {
+        let sql =
+            "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND datname = $1";
+        let count = |client: &mut Client| client.query_one(sql, &[&self.name]).expect("counted").get(0);
+        std::thread::scope(|scope| {
+            let counted = scope.spawn(|| count(&mut self.server.connect("postgres").expect("connected")));
+            counted.join().expect("no panic")
+        })
     }
 
     /// Returns where it is.
@@ -190,6 +232,12 @@ impl Drop for TestDatabase {
     fn drop(&mut self) {
         self.server.command(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }
+}
+
+/// Returns a port that nobody listens on now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
 }
 
 /// Removes what processes left that are gone.
