@@ -1,5 +1,7 @@
 //! Webhooks of apps: where what devices send is posted to.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
@@ -102,6 +104,10 @@ fn address(url: &str) -> ServiceResult<Url> {
     if url.len() > WEBHOOK_URL_MAX_BYTES {
         return Err(wrong("is too long"));
     }
+    // Checked before it is read: the reader passes over spaces, tabs and slashes too many, and a person should see what is meant.
+    if !is_spelled_out(url) {
+        return Err(wrong("must be an address such as https://app.example.org/hook"));
+    }
     let address =
         Url::parse(url).map_err(|_| wrong("must be an address such as https://app.example.org/hook"))?;
     if !matches!(address.scheme(), "http" | "https") || address.host_str().is_none_or(str::is_empty) {
@@ -114,6 +120,38 @@ fn address(url: &str) -> ServiceResult<Url> {
         return Err(wrong("must not hold a fragment, which is never sent"));
     }
     Ok(address)
+}
+
+/// Returns whether an address has all its parts in the letters that they may have (RFC 3986); a host is a name that ends like one, or an IP
+/// address. The description of the API says the same as a pattern, without IP addresses.
+fn is_spelled_out(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
+        return false;
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_port = |port: &str| (1..=5).contains(&port.len()) && port.parse::<u16>().is_ok();
+    path.bytes().all(is_path_byte) && port.is_none_or(is_port) && is_host(host)
+}
+
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=%".contains(&byte)
+}
+
+fn is_host(host: &str) -> bool {
+    let six = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if six.is_some_and(|six| six.parse::<Ipv6Addr>().is_ok()) || host.parse::<Ipv4Addr>().is_ok() {
+        return true;
+    }
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.split('.').all(is_label) && last.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
 /// Returns what of an address may be told: not its path and query, which may hold a secret.
@@ -143,9 +181,22 @@ mod tests {
         for good in ["https://app.example.org/hook?x=1", "http://127.0.0.1:8080", "http://[::1]/a"] {
             assert!(address(good).is_ok(), "{good}");
         }
-        for bad in
-            ["", "app.example.org", "ftp://a.example/", "https://me:pw@a.example/", "https://a.example/#x"]
-        {
+        for bad in [
+            "",
+            "app.example.org",
+            "ftp://a.example/",
+            "https://me:pw@a.example/",
+            "https://a.example/#x",
+            "https:/a.example",
+            "https:///a.example",
+            " https://a.example",
+            "https://a.example/a b",
+            "https://a.example:/",
+            "https://a.example:70000/",
+            "https://a..example",
+            "https://a*.example",
+            "https://1.2.3",
+        ] {
             assert!(address(bad).is_err(), "{bad}");
         }
         assert!(address(&format!("https://a.example/{}", "x".repeat(WEBHOOK_URL_MAX_BYTES))).is_err());

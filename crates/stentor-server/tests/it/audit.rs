@@ -47,15 +47,9 @@ async fn webhook(server: &Server, tenant: &Tenant) -> [String; 2] {
     ["PUT", "DELETE"].map(|method| format!("{method} /v1/apps/{{app}}/upstream-webhook"))
 }
 
-/// Does everything that is audited once; returns the routes that were asked.
-async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
-    let device = server.device(tenant, "a-token-that-is-secret").await;
-    let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
+/// Puts a credential of each push service; returns the routes that were asked.
+async fn credentials(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
     let mut asked = BTreeSet::new();
-    let app = format!("/v1/apps/{}", tenant.id);
-    let key = server.send(tenant, Method::POST, &format!("{app}/keys"));
-    let key = key.json(&json!({"name": "second", "scopes": ["send"]})).read().await;
-    let signer = service_account(server, tenant).await;
     let rsa = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).expect("a key").serialize_pem();
     let ec = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key").serialize_pem();
     let account = json!({"type": "service_account", "project_id": "project-1", "private_key_id": "k1", "private_key": rsa,
@@ -69,11 +63,24 @@ async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String>
         ("null", json!({})),
     ];
     for (kind, body) in bodies {
-        let path = format!("{app}/credentials/{kind}");
+        let path = format!("/v1/apps/{}/credentials/{kind}", tenant.id);
         let put = server.send(tenant, Method::PUT, &path).json(&body).read().await;
         assert_eq!(put.status, 204, "{put:?}");
         asked.insert(format!("PUT /v1/apps/{{app}}/credentials/{kind}"));
     }
+    asked
+}
+
+/// Does everything that is audited once; returns the routes that were asked.
+async fn change_everything(server: &Server, tenant: &Tenant) -> BTreeSet<String> {
+    let device = server.device(tenant, "a-token-that-is-secret").await;
+    let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24);
+    let mut asked = BTreeSet::new();
+    let app = format!("/v1/apps/{}", tenant.id);
+    let key = server.send(tenant, Method::POST, &format!("{app}/keys"));
+    let key = key.json(&json!({"name": "second", "scopes": ["send"]})).read().await;
+    let signer = service_account(server, tenant).await;
+    asked.extend(credentials(server, tenant).await);
     asked.extend(webhook(server, tenant).await);
     let message = json!({"target": {"device": device}, "data": {"k": "v"}, "send_at": tomorrow.to_string()});
     let campaign =

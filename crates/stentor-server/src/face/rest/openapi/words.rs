@@ -143,8 +143,9 @@ fn credentials() -> [(String, Value); 6] {
         ),
         text(
             "WebhookUrl",
-            "^https?://[a-z][a-z0-9]*(\\.[a-z][a-z0-9]*)*(:[1-9][0-9]{0,3})?(/[a-z0-9]+)*$",
-            "An address without user, password and fragment; other letters and a query are taken as well.",
+            "^https?://([A-Za-z0-9_-]+\\.)*[A-Za-z][A-Za-z0-9_-]*(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?\
+            ([/?][A-Za-z0-9._~:/?@!$&'()*+,;=%-]*)?$",
+            "An address without user, password and fragment; the host may also be an IP address.",
         ),
         text(
             "WebhookSecret",

@@ -80,6 +80,12 @@ async fn of_credentials(server: &Server) -> Refusals {
     let refusals = vec![
         refusal("apps.put_credential", "address_refused", named(key("https://10.0.0.1", &good))),
         refusal("apps.put_credential", "credential_unusable", named(key(APPLE, "no key"))),
+        // What a cloud tells its machines about themselves, their keys among it.
+        refusal(
+            "apps.put_upstream_webhook",
+            "address_refused",
+            json!({"app": tenant.id, "url": "http://169.254.169.254/latest"}),
+        ),
     ];
     (tenant, refusals)
 }
