@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_login_says_how_long_it_is() {
-        let bytes = login("c", &"t".repeat(100), "s");
+        let bytes = login("c", &"t".repeat(200), "s");
         let length = usize::from(bytes[1] & 0x7f) + (usize::from(bytes[2]) << 7);
         assert_eq!(bytes[3 + length..][..2], [SUBSCRIBE, 15], "the subscription follows");
     }

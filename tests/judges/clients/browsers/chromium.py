@@ -17,6 +17,7 @@ import websockets
 
 PROFILE, PAGE, SERVER, MCS = sys.argv[1:5]
 START_SECONDS_MAX = 60
+POLL_SECONDS = 0.05
 COMMAND = [
     "chromium",
     "--headless=new",
@@ -44,21 +45,27 @@ class Browser:
         while True:
             heard = json.loads(await self.socket.recv())
             if heard.get("id") == self.number:
-                return heard["result"]
+                return heard.get("result") or {"exceptionDetails": heard.get("error")}
 
     async def open(self, page):
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(page))
         await self.ask("Browser.grantPermissions", permissions=["notifications"], origin=origin)
-        target = await self.ask("Target.createTarget", url=page)
+        target = await self.ask("Target.createTarget", url="about:blank")
         attached = await self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self.session = {"sessionId": attached["sessionId"]}
+        await self.ask("Page.navigate", url=page)
+        # The empty page is complete as well, and what waits in it ends without a reply when the other one comes.
         loaded = "if (document.readyState !== 'complete') await new Promise((done) => addEventListener('load', done));"
-        return await self.run(f"{loaded} return 'ready';")
+        while True:
+            told = await self.run(f"{loaded} return location.href === 'about:blank' ? 'empty' : 'ready';")
+            if told == {"ok": True, "value": "ready"}:
+                return told
+            await asyncio.sleep(POLL_SECONDS)
 
     async def run(self, script):
         expression = f"(async () => JSON.stringify(await (async () => {{ {script} }})() ?? null))()"
         answer = await self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in answer:
+        if "exceptionDetails" in answer or "value" not in answer.get("result", {}):
             return {"ok": False, "error": json.dumps(answer)}
         return {"ok": True, "value": json.loads(answer["result"]["value"])}
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 /// Hold devices that speak MQTT, for a bench that has started this
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  stentor lab mqtt-devices --settings devices.json")]
 pub(crate) struct MqttDevicesArgs {
     /// What the bench has written for them
     #[arg(long, value_name = "FILE")]
