@@ -154,7 +154,13 @@ impl Leaves<'_> {
 
     /// Returns an empty leaf for a stretch of hashes that none covers, and notes that they are to be found again.
     fn gap(&self, hash: i64) -> Done<Leaf> {
-        let before = one(self.connection, &self.covering_sql(), [hash], |row| {
+        // Another text than that of `covering_sql`: whoever comes from `find` has that statement in use, so that the cache would
+        // not have it and it would be parsed for each hash.
+        let sql = format!(
+            "SELECT first, leaf FROM {} WHERE first <= ?1 ORDER BY first DESC LIMIT 1 /* gap */",
+            self.table
+        );
+        let before = one(self.connection, &sql, [hash], |row| {
             let first = row.get(0)?;
             let page = row.get_ref(1)?.as_blob().ok().and_then(StoredLeaf::decode);
             let until = page.map(|page| page.until).filter(|until| (first..hash).contains(until));
