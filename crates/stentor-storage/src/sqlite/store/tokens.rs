@@ -6,7 +6,7 @@
 mod leaves;
 pub(super) mod rebuild;
 
-use rusqlite::{Connection, Row, Statement, params};
+use rusqlite::{Connection, Row, Statement};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
 
