@@ -51,9 +51,17 @@ const ROOMS: &[CrateWalls] = &[
     },
     CrateWalls {
         // The stage starts the server as a process; of its crate it reads the defaults, so that a report names the limits in force,
-        // and it runs it where a study's subject is the server itself. What the faces reply it reads by the formats.
+        // and it runs it where a study's subject is the server itself. What the faces reply it reads by the formats. A device of a
+        // study speaks MCS by the gateway's own client of it.
         name: "stentor-stage",
-        may: &["stentor-server", "stentor-emulators", "stentor-lab", "stentor-rig", "stentor-wire"],
+        may: &[
+            "stentor-server",
+            "stentor-gateway",
+            "stentor-emulators",
+            "stentor-lab",
+            "stentor-rig",
+            "stentor-wire",
+        ],
         tests_may: &[],
     },
     CrateWalls {
