@@ -28,6 +28,9 @@ use std::path::PathBuf;
 /// Ids of the subjects that the binary plays itself, by their dialects.
 pub const BUILT_IN: &str = "stentor/rust";
 
+/// Push services as subjects, by what their ids begin with.
+pub const PUSH_SERVICES: [&str; 2] = ["gcm", "fcm"];
+
 /// What the ids of subjects end with whose server is the one that this laboratory belongs to.
 pub const SERVED: &str = "server/stentor";
 /// Its name among the software that fills a place.
@@ -205,7 +208,7 @@ impl Definition {
     pub fn encrypts(&self, role: protocol::SubjectRole) -> bool {
         let alone = match role {
             protocol::SubjectRole::Client => TLS_CLIENT,
-            protocol::SubjectRole::Server => TLS_SERVER,
+            protocol::SubjectRole::Server | protocol::SubjectRole::Gateway => TLS_SERVER,
         };
         self.can(TLS) || self.can(alone)
     }
@@ -240,6 +243,24 @@ impl Definition {
         let ops = vec![reference::Op::Array, reference::Op::Points, reference::Op::Sort];
         let can = vec![INSERT.to_owned(), STORE.to_owned()];
         Self { id, ops, can, ..Self::built_in(dialect, run) }
+    }
+
+    /// Describes a push service as a subject, given the command that starts its parts: a device, an app server, and the gateway
+    /// that both are connected to.
+    #[must_use]
+    pub fn pushed(service: &str, run: Vec<String>) -> Self {
+        use protocol::SubjectRole::{Client, Gateway, Server};
+        Self {
+            id: format!("{service}/{BUILT_IN}"),
+            ops: vec![reference::Op::Echo],
+            roles: vec![Gateway, Server, Client],
+            needs: Vec::new(),
+            build: Vec::new(),
+            artefact: None,
+            run,
+            directory: None,
+            can: vec![TLS.to_owned()],
+        }
     }
 
     /// Describes a subject that the binary plays itself, given the command that starts it.

@@ -7,6 +7,6 @@ pub(crate) mod list_page;
 pub(crate) mod own_data;
 pub(crate) mod replay;
 pub(crate) mod replaying_caller;
-mod served;
+pub(crate) mod served;
 pub mod subject;
 pub mod trials;

@@ -2,7 +2,6 @@
 //! server, and a device of its gateway gets what comes, or does not.
 
 mod app_server;
-mod ccs;
 mod event_device;
 mod scene;
 mod trials;
@@ -34,6 +33,14 @@ impl PushServiceFront {
         match self {
             Self::Gcm => "GCM",
             Self::Fcm => "FCM",
+        }
+    }
+
+    /// The name under which app servers reach it over CCS.
+    pub(crate) const fn ccs_domain(self) -> &'static str {
+        match self {
+            Self::Gcm => "gcm.googleapis.com",
+            Self::Fcm => "fcm.googleapis.com",
         }
     }
 }

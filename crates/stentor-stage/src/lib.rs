@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub(crate) mod ccs_client;
 pub mod child_process;
 pub mod client;
 pub mod demo;
@@ -20,8 +21,10 @@ pub mod kill;
 pub mod ledger;
 pub mod limits;
 pub mod mqtt_devices;
+pub(crate) mod orders;
 pub mod policy;
 pub mod postgres;
+pub mod push_subject;
 pub mod reporter;
 pub mod server;
 pub mod stage;

@@ -178,6 +178,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
         self.flush().await
     }
 
+    /// Counts all messages so far as taken over: what is said next acknowledges them, whatever it is.
+    pub fn confirm_with_next(&mut self) {
+        self.unacknowledged.clear();
+    }
+
     /// Sends a message to an app; [`McsClientEvent::Kept`] says that it is on disk.
     pub async fn send(&mut self, message: McsUpstream) -> Result<(), McsClientError> {
         let entry = |(key, value)| McsAppData { key, value };

@@ -69,6 +69,8 @@ pub struct Cell {
     pub client: Definition,
     /// The server half.
     pub server: Definition,
+    /// What stands between both, where they are not connected to each other.
+    pub gateway: Option<Definition>,
     /// How much.
     pub amount: Amount,
     /// Between intended starts, in nanoseconds.
@@ -189,6 +191,8 @@ struct StackPair {
     server: Definition,
     /// The server of cells with TLS; without one there are no such cells.
     encrypting: Option<Definition>,
+    /// What stands between both.
+    gateway: Option<Definition>,
 }
 
 impl StackPair {
@@ -235,7 +239,8 @@ fn fill(
         };
         if is_wished(slot, &stack, &definition.id, choice) {
             let encrypting = encrypting(&client, &server, ours).cloned();
-            pairs.push(StackPair { stack, client, server, encrypting });
+            let gateway = definition.roles.contains(&SubjectRole::Gateway).then(|| definition.clone());
+            pairs.push(StackPair { stack, client, server, encrypting, gateway });
         }
     }
     pairs
@@ -402,6 +407,7 @@ fn cell(
         stack: pair.stack.clone(),
         client: pair.client.clone(),
         server: encrypting.unwrap_or(&pair.server).clone(),
+        gateway: pair.gateway.clone(),
         amount,
         interval_ns: (amount.interval_ms.unwrap_or(experiment.interval_ms) * 1e6) as u64,
         in_flight: experiment.in_flight,

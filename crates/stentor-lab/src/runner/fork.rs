@@ -1,6 +1,7 @@
 //! One fork: a fresh server, a fresh client, the first exchange, the warm-up, the measured exchanges, and what came of them.
 
 mod digests;
+mod gateway;
 mod half;
 mod interruption;
 mod leftovers;
@@ -24,7 +25,7 @@ use crate::subject::sample::{self, ClientSample};
 use crate::subject::{COLLECTOR, Definition, JAVA_HEAP, SubjectError};
 use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
-use half::RunningHalf;
+use half::{KnownHalves, RunningHalf};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -152,31 +153,14 @@ impl ForkAttempt<'_> {
         // What an earlier attempt or an interrupted run left must not pass for this one's.
         self.clear();
         let digests = Digests::of(self.cell, &self.factors(), self.settings.seed)?;
-        let mut server = self.start(testbed, SubjectRole::Server, 0).await?;
-        record.start_ns.server = Some(server.ready_ns);
-        note_versions(record, "server", &server.versions);
-        let exchanged = self.with_client(testbed, &mut server, record, &digests).await;
-        match exchanged {
-            Ok(found) => {
-                let (report, status) = server.host.stop().await?;
-                let Report::Done { .. } = report else {
-                    return Err(
-                        SubjectError::Wrong(format!("the server said {} at the end", report.name())).into()
-                    );
-                };
-                if !status.success() {
-                    return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
-                }
-                self.sum_up(record, found)?;
-                let capture = self.path(SubjectRole::Client, ".pcap");
-                power::add(record, &self.settings.models, &capture, testbed.address(SubjectRole::Client));
-                Ok(())
-            }
-            Err(failure) => {
-                server.host.end().await;
-                Err(failure)
-            }
-        }
+        let found = match &self.cell.gateway {
+            Some(_) => self.with_gateway(testbed, record, &digests).await?,
+            None => self.with_server(testbed, &KnownHalves::default(), record, &digests).await?,
+        };
+        self.sum_up(record, found)?;
+        let capture = self.path(SubjectRole::Client, ".pcap");
+        power::add(record, &self.settings.models, &capture, testbed.address(SubjectRole::Client));
+        Ok(())
     }
 
     /// Starts a half and gets it ready.
@@ -184,7 +168,7 @@ impl ForkAttempt<'_> {
         &self,
         testbed: &mut dyn Testbed,
         role: SubjectRole,
-        port: u16,
+        known: KnownHalves,
     ) -> Result<RunningHalf, AttemptFailure> {
         let began = Instant::now();
         let definition = self.definition(role);
@@ -194,7 +178,7 @@ impl ForkAttempt<'_> {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
-                RunningHalf { host, began, versions, ready_ns: 0, port }.prepared(self, testbed, role).await
+                RunningHalf { host, began, versions, ready_ns: 0, known }.prepared(self, testbed, role).await
             }
             Err(error) => {
                 host.end().await;
@@ -221,7 +205,7 @@ impl ForkAttempt<'_> {
         if let Some(interruption) = Interruption::of(self.cell) {
             return self.interrupted(interruption, testbed, server, record).await;
         }
-        let mut client = self.start(testbed, SubjectRole::Client, server.port).await?;
+        let mut client = self.start(testbed, SubjectRole::Client, server.known.clone()).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let exchanged = self.exchange(testbed, server, &mut client, record, digests).await;
@@ -346,6 +330,7 @@ impl ForkAttempt<'_> {
             // What was interrupted is told as a whole by the clock.
             pages: if record.interruption.is_some() { 1 } else { self.pages() },
             stops_at_headers: self.cell.settings.get(CLOCK).is_some_and(|stop| stop == "headers"),
+            are_numbered: self.cell.gateway.is_some(),
         };
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
@@ -391,6 +376,7 @@ impl ForkAttempt<'_> {
     /// Returns the definition of a half as the cell wants it started.
     fn definition(&self, role: SubjectRole) -> Definition {
         match role {
+            SubjectRole::Gateway => self.cell.gateway.clone().unwrap_or_else(|| self.cell.server.clone()),
             SubjectRole::Client => self.cell.client.for_cell(&self.cell.settings),
             SubjectRole::Server => {
                 // The factor heap is a client's alone.
@@ -416,14 +402,23 @@ impl ForkAttempt<'_> {
         factors
     }
 
-    fn prepare(&self, role: SubjectRole, address: SocketAddr) -> Prepare {
-        let is_server = role == SubjectRole::Server;
+    fn prepare(&self, role: SubjectRole, testbed: &dyn Testbed, known: &KnownHalves) -> Prepare {
+        let mut factors = self.factors();
+        factors.extend(known.facts.clone());
+        let connects =
+            role == SubjectRole::Client || role == SubjectRole::Server && self.cell.gateway.is_some();
+        let server = if self.cell.gateway.is_some() {
+            testbed.gateway(role)
+        } else {
+            testbed.address(SubjectRole::Server)
+        };
+        let address = SocketAddr::new(server, known.port);
         Prepare {
             role,
             op: self.cell.op,
-            factors: self.factors(),
-            bind: is_server.then_some(address),
-            target: (!is_server).then_some(address),
+            factors,
+            bind: (!connects).then_some(address),
+            target: connects.then_some(address),
             seed: self.settings.seed,
             variant: self.cell.variant.clone(),
         }
@@ -431,7 +426,11 @@ impl ForkAttempt<'_> {
 
     fn path(&self, role: SubjectRole, kind: &str) -> PathBuf {
         let name = digest(&SHA256, key(self.cell, self.fork).as_bytes());
-        let half = if role == SubjectRole::Client { "client" } else { "server" };
+        let half = match role {
+            SubjectRole::Client => "client",
+            SubjectRole::Server => "server",
+            SubjectRole::Gateway => "gateway",
+        };
         let file = format!("{}-{}.{half}{kind}", &hex(name.as_ref())[..16], self.attempt);
         self.raw.join(RAW).join(file)
     }

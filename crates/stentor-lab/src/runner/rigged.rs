@@ -212,7 +212,7 @@ fn memory(cell: &Cell) -> Option<CgroupLimits> {
 const fn side(role: SubjectRole) -> Side {
     match role {
         SubjectRole::Client => Side::Device,
-        SubjectRole::Server => Side::Server,
+        SubjectRole::Server | SubjectRole::Gateway => Side::Server,
     }
 }
 

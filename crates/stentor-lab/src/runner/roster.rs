@@ -1,10 +1,10 @@
 //! The subjects that there are: ours, and foreign ones that can run here.
 
 use crate::plan::NotRun;
-use crate::subject::Definition;
 use crate::subject::catalogue::CatalogueEntry;
 use crate::subject::dialect::{DIALECTS, SubjectDialect};
 use crate::subject::needs::Probes;
+use crate::subject::{Definition, PUSH_SERVICES};
 
 /// Dialects whose counterparts the server has as faces.
 pub const SERVED_DIALECTS: [&str; 10] = [
@@ -33,6 +33,13 @@ pub fn served(speak: &[String]) -> Vec<Definition> {
     let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
     let dialects = SERVED_DIALECTS.into_iter().filter_map(SubjectDialect::named);
     dialects.map(|dialect| Definition::served(dialect, play(dialect.name()))).collect()
+}
+
+/// Lists push services, whose gateway is the real one; `speak` is the command that plays the service whose name is added.
+#[must_use]
+pub fn pushed(speak: &[String]) -> Vec<Definition> {
+    let play = |name: &str| speak.iter().cloned().chain([name.to_owned()]).collect();
+    PUSH_SERVICES.map(|service| Definition::pushed(service, play(service))).to_vec()
 }
 
 /// Sorts foreign subjects by whether they can run here, with the reason for those that cannot.

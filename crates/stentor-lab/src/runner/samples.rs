@@ -30,6 +30,8 @@ pub(super) struct ForkSamples<'a> {
     pub(super) pages: usize,
     /// Whether the clock of an exchange stops when its answer begins, as in albertengo-2020's published code.
     pub(super) stops_at_headers: bool,
+    /// Whether both halves number exchanges alike, so that which sample belongs to which is known of any of them.
+    pub(super) are_numbered: bool,
 }
 
 /// Returns the time of an exchange from its actual start until its answer was values.
@@ -134,8 +136,8 @@ impl ForkSamples<'_> {
         ])
     }
 
-    /// Joins the samples of both halves by their order. What was in flight beside another exchange may have been overtaken
-    /// and is left out, and so is everything when a half has more samples than the other.
+    /// Joins the samples of both halves by their order. Where they are not numbered alike, what was in flight beside another exchange
+    /// may have been overtaken and is left out, and so is everything when a half has more samples than the other.
     fn of_both(&self) -> BTreeMap<&'static str, Vec<i64>> {
         let mut started: Vec<&ClientSample> = self.client.iter().collect();
         started.sort_by_key(|one| one.t_start);
@@ -145,7 +147,7 @@ impl ForkSamples<'_> {
         let is_alone = |place: usize| {
             let before = place.checked_sub(1).map_or(i64::MIN, |before| started[before].t_end);
             let after = started.get(place + 1).map_or(i64::MAX, |after| after.t_start);
-            before <= started[place].t_start && started[place].t_end <= after
+            self.are_numbered || before <= started[place].t_start && started[place].t_end <= after
         };
         let pairs = || {
             let alone = (0..started.len()).filter(|place| is_alone(*place));
@@ -204,8 +206,15 @@ mod tests {
             })
             .collect();
         let mut record = ForkRecord::default();
-        ForkSamples { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers }
-            .sum_up(&mut record);
+        ForkSamples {
+            client: &client,
+            server: &[],
+            inserted: &[],
+            pages: 1,
+            stops_at_headers,
+            are_numbered: false,
+        }
+        .sum_up(&mut record);
         record
     }
 
@@ -214,7 +223,9 @@ mod tests {
         let client = |flags, status| ClientSample { flags, status, ..ClientSample::default() };
         let server = |flags| ServerSample { flags, ..ServerSample::default() };
         let named = |client: &[ClientSample], server: &[ServerSample]| {
-            let kept = ForkSamples { client, server, inserted: &[], pages: 1, stops_at_headers: false };
+            let (stops_at_headers, are_numbered) = (false, false);
+            let kept =
+                ForkSamples { client, server, inserted: &[], pages: 1, stops_at_headers, are_numbered };
             let mut record = ForkRecord::default();
             kept.sum_up(&mut record);
             record.overlaps.expect("looked at").into_iter().collect::<Vec<_>>().join(" ")

@@ -64,6 +64,11 @@ pub trait Testbed {
     /// Returns the address of a half.
     fn address(&self, role: SubjectRole) -> IpAddr;
 
+    /// Returns the address of the gateway as another half sees it.
+    fn gateway(&self, _seen_by: SubjectRole) -> IpAddr {
+        self.address(SubjectRole::Server)
+    }
+
     /// Returns what a half has used so far.
     fn usage(&mut self, role: SubjectRole, host: &SubjectProcess) -> HalfUsage;
 

@@ -195,6 +195,7 @@ fn a_client_that_has_no_memory_for_an_exchange_has_run_out_of_memory_and_has_not
             inserted: &[],
             pages: 1,
             stops_at_headers: false,
+            are_numbered: false,
         }
         .sum_up(&mut record);
         record.counts
@@ -213,8 +214,15 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
     };
     let client: Vec<_> = (0..60).map(exchange).collect();
     let mut record = sound();
-    samples::ForkSamples { client: &client, server: &[], inserted: &[], pages: 1, stops_at_headers: false }
-        .sum_up(&mut record);
+    samples::ForkSamples {
+        client: &client,
+        server: &[],
+        inserted: &[],
+        pages: 1,
+        stops_at_headers: false,
+        are_numbered: false,
+    }
+    .sum_up(&mut record);
     let count = |name: &str| record.latency[name].n;
     assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
     assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);

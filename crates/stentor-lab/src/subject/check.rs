@@ -58,6 +58,8 @@ pub async fn check(
             let versions = match role {
                 SubjectRole::Server => trial.server().await?,
                 SubjectRole::Client => trial.client().await?,
+                // It answers nobody by itself: what is wrong with it is seen in a fork.
+                SubjectRole::Gateway => continue,
             };
             passed.push(trial.passed(*role, versions));
         }
@@ -122,7 +124,7 @@ impl DialectCheck<'_> {
     ) -> Result<BTreeMap<String, String>, SubjectError> {
         let versions = hello(host).await?;
         let ready = host.ask(&SubjectOrder::Prepare(self.prepare(SubjectRole::Server, None)?)).await?;
-        let Report::Ready { port: port @ 1.. } = ready else {
+        let Report::Ready { port: port @ 1.., .. } = ready else {
             return Err(babble(&ready, "ready with a port"));
         };
         self.arm(host, EXCHANGES).await?;

@@ -24,6 +24,8 @@ pub enum SubjectRole {
     Client,
     /// Answers.
     Server,
+    /// Passes on what both others say: they connect to it, and not to each other.
+    Gateway,
 }
 
 /// What a subject is told.
@@ -127,6 +129,9 @@ pub enum Report {
     Ready {
         /// The port of a server; 0 for a client.
         port: u16,
+        /// What the other halves have to know of a gateway, such as the ports for each of them; they are told it as factors.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        facts: BTreeMap<String, String>,
     },
     /// It knows what to do.
     Armed,

@@ -3,9 +3,11 @@
 use super::SubjectError;
 use super::store::PointStore;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -14,10 +16,10 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 pub const TLS_NAME: &str = "lab";
 
 /// A stream of bytes, encrypted or not.
-pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Io for T {}
 /// Any such stream.
-pub(crate) type Stream = Box<dyn Io>;
+pub type Stream = Box<dyn Io>;
 
 /// What the factors of a cell mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,8 +72,20 @@ impl SubjectSetup {
         let mut roots = RootCertStore::empty();
         roots.add(certificate).map_err(tls)?;
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![protocol.to_vec()];
+        if !protocol.is_empty() {
+            config.alpn_protocols = vec![protocol.to_vec()];
+        }
         Ok(Some(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Connects to an address, encrypted where the cell wants it and without naming a protocol.
+    pub async fn connect(&self, target: SocketAddr) -> Result<Stream, SubjectError> {
+        let stream = TcpStream::connect(target).await;
+        let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
+        stream.set_nodelay(true).map_err(SubjectError::io("setting up a connection"))?;
+        let Some(connector) = self.connector(b"")? else { return Ok(Box::new(stream)) };
+        let stream = connector.connect(server_name()?, stream).await;
+        Ok(Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?))
     }
 
     /// Gets ready to encrypt as a server.

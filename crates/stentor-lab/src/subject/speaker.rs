@@ -91,6 +91,9 @@ impl Player {
         if self.behaviour == Behaviour::Boastful {
             prepare.factors.retain(|name, _| !ABILITIES.iter().any(|(_, factor)| name == factor));
         }
+        if prepare.role == SubjectRole::Gateway {
+            return Err(SubjectError::Exchange(format!("{} has no gateway", self.dialect.name())));
+        }
         if prepare.role == SubjectRole::Server {
             let bind = prepare.bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
             let setup = SubjectSetup::of(&prepare.factors, prepare.seed);
@@ -98,13 +101,13 @@ impl Player {
                 SubjectServer::start_as(self.dialect, prepare.op, bind, self.behaviour, setup).await?;
             let port = server.address.port();
             self.part = SpeakerPart::Server { server, out: None };
-            return Ok(Report::Ready { port });
+            return Ok(ready(port));
         }
         let target =
             prepare.target.ok_or_else(|| SubjectError::Exchange("a client needs a target".into()))?;
         let caller = Box::new(ClientHalf::ready(self.dialect, prepare, target).await?);
         self.part = SpeakerPart::Client { caller, arm: None };
-        Ok(Report::Ready { port: 0 })
+        Ok(ready(0))
     }
 
     fn arm(&mut self, order: Arm) -> Result<Report, SubjectError> {
@@ -147,6 +150,10 @@ impl Player {
         write(out, &bytes)?;
         Ok(done(samples.len() as u64))
     }
+}
+
+const fn ready(port: u16) -> Report {
+    Report::Ready { port, facts: BTreeMap::new() }
 }
 
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), SubjectError> {

@@ -2,7 +2,7 @@
 
 use crate::client::{ApiClient, Key};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stentor_server::app::BuiltServer;
 use stentor_server::config;
 use tokio::sync::mpsc;
@@ -21,24 +21,40 @@ pub(crate) struct ServedAddresses {
 
 /// Runs the server with its API at this address, and returns where that is.
 pub(crate) async fn serve(directory: &Path, bind: SocketAddr) -> anyhow::Result<SocketAddr> {
-    Ok(start(directory, bind, None).await?.api)
+    Ok(start(directory, bind, None, "").await?.api)
 }
 
 /// Runs the server with its raw socket at this address, and its API at any port beside it.
 pub(crate) async fn serve_socket(directory: &Path, bind: SocketAddr) -> anyhow::Result<ServedAddresses> {
-    start(directory, SocketAddr::new(bind.ip(), 0), Some(bind)).await
+    start(directory, SocketAddr::new(bind.ip(), 0), Some(bind), "").await
+}
+
+/// Runs the server with its API at this address and these further tables of settings, and returns where the API is.
+pub(crate) async fn serve_with(
+    directory: &Path,
+    bind: SocketAddr,
+    further: &str,
+) -> anyhow::Result<SocketAddr> {
+    Ok(start(directory, bind, None, further).await?.api)
+}
+
+/// Returns where a server of a directory keeps its data.
+pub(crate) fn data_dir(directory: &Path) -> PathBuf {
+    directory.join("data")
 }
 
 async fn start(
     directory: &Path,
     api: SocketAddr,
     socket: Option<SocketAddr>,
+    further: &str,
 ) -> anyhow::Result<ServedAddresses> {
     let file = directory.join("stentor.toml");
-    let data_dir = directory.join("data").display().to_string();
+    let data_dir = data_dir(directory).display().to_string();
     let socket = socket.map(|socket| format!("socket_listen = \"{socket}\"\n")).unwrap_or_default();
-    let settings =
-        format!("data_dir = {data_dir:?}\n[api]\nlisten = \"{api}\"\nroot_key = \"{ROOT_KEY}\"\n{socket}");
+    let settings = format!(
+        "data_dir = {data_dir:?}\n[api]\nlisten = \"{api}\"\nroot_key = \"{ROOT_KEY}\"\n{socket}{further}"
+    );
     crate::files::publish(&file, &settings)?;
     let server = BuiltServer::build(config::load(Some(&file))?).await?;
     let addresses = ServedAddresses { api: server.local_addr(), socket: server.socket_addr() };

@@ -5,32 +5,27 @@ use super::asked_face::AskedFace;
 use super::face_caller::FaceCaller;
 use super::own_data::OwnData;
 use super::served::{anywhere, root, serve, serve_socket};
+use crate::orders::{self, OrderedHalf};
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use stentor_lab::subject::protocol::{Arm, CLOCK, Prepare, Report, SubjectOrder, SubjectRole, VERSION};
+use stentor_lab::subject::protocol::{Arm, Prepare, Report, SubjectOrder, SubjectRole};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// Plays a half until it is told to stop, or nobody is left to tell it.
 pub async fn speak(dialect: &str) -> anyhow::Result<()> {
-    let mut orders = BufReader::new(tokio::io::stdin()).lines();
-    let mut reports = tokio::io::stdout();
-    let mut half = FaceHalf::None;
-    while let Some(line) = orders.next_line().await? {
-        let order: SubjectOrder = serde_json::from_str(&line)?;
-        let is_last = order == SubjectOrder::Stop;
-        let followed = half.follow(dialect, order).await;
-        let report = followed.unwrap_or_else(|error| Some(Report::Error { text: format!("{error:#}") }));
-        if let Some(report) = report {
-            reports.write_all(format!("{}\n", serde_json::to_string(&report)?).as_bytes()).await?;
-            reports.flush().await?;
-        }
-        if is_last {
-            break;
-        }
+    orders::take(&mut FaceSubject { dialect, half: FaceHalf::None }).await
+}
+
+struct FaceSubject<'a> {
+    dialect: &'a str,
+    half: FaceHalf,
+}
+
+impl OrderedHalf for FaceSubject<'_> {
+    async fn follow(&mut self, order: SubjectOrder) -> anyhow::Result<Option<Report>> {
+        self.half.follow(self.dialect, order).await
     }
-    Ok(())
 }
 
 enum FaceHalf {
@@ -44,10 +39,7 @@ impl FaceHalf {
     /// Follows an order; a server that is told to go has nothing to say.
     async fn follow(&mut self, dialect: &str, order: SubjectOrder) -> anyhow::Result<Option<Report>> {
         match order {
-            SubjectOrder::Hello => {
-                let versions = BTreeMap::from([("stentor".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
-                Ok(Some(Report::Hello { lsp: VERSION, versions, clock: CLOCK.into() }))
-            }
+            SubjectOrder::Hello => bail!("said already"),
             SubjectOrder::Prepare(prepare) => self.prepare(dialect, prepare).await.map(Some),
             SubjectOrder::Arm(arm) => self.arm(arm).map(Some),
             SubjectOrder::Go { t0_ns } => self.go(t0_ns),
@@ -64,7 +56,7 @@ impl FaceHalf {
             let rows = prepare.factors.get("insert").map(PathBuf::from);
             let caller = Box::new(FaceCaller::connect(face, target, own, rows.as_deref()).await?);
             *self = Self::Client { caller, arm: None };
-            return Ok(Report::Ready { port: 0 });
+            return Ok(Report::Ready { port: 0, facts: BTreeMap::new() });
         }
         let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
         let bind = prepare.bind.unwrap_or_else(anywhere);
@@ -77,7 +69,7 @@ impl FaceHalf {
         };
         own.put(root(api)?).await?;
         *self = Self::Server { _directory: directory, out: None };
-        Ok(Report::Ready { port: asked.port() })
+        Ok(Report::Ready { port: asked.port(), facts: BTreeMap::new() })
     }
 
     fn arm(&mut self, order: Arm) -> anyhow::Result<Report> {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use super::app_server::{FeatureMessage, FeatureTarget};
-use super::ccs::CcsAppServer;
 use super::event_device::{EventDevice, FeatureDevice};
 use super::scene::FeatureScene;
 use super::{PushServiceFront, TrialOutcome};
+use crate::ccs_client::CcsAppServer;
 
 /// A trial of one feature at one service.
 pub(super) type FeatureTrial =
@@ -172,12 +173,12 @@ async fn priority(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Re
     ))
 }
 
-async fn app_server(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<CcsAppServer> {
-    let domain = match service {
-        PushServiceFront::Gcm => "gcm.googleapis.com",
-        PushServiceFront::Fcm => "fcm.googleapis.com",
-    };
-    CcsAppServer::log_in(&scene.ccs_address, domain, &scene.app, &scene.key).await
+async fn app_server(
+    scene: &FeatureScene,
+    service: PushServiceFront,
+) -> anyhow::Result<CcsAppServer<TcpStream>> {
+    let stream = TcpStream::connect(&scene.ccs_address).await?;
+    CcsAppServer::log_in(stream, service.ccs_domain(), &scene.app, &scene.key).await
 }
 
 async fn receipts(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Result<TrialOutcome> {

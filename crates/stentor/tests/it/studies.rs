@@ -200,6 +200,7 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     let records = whole("albertengo-2020", &["--factor", "payload=64 B"]);
     let of = |name: &'static str| records.iter().filter(move |one| one.experiment == name);
     let cells: BTreeSet<(&str, &str, &str)> = of("RTT")
+        .filter(|one| one.cell.contains_key("connection"))
         .map(|one| (one.variant.as_str(), one.cell["connection"].as_str(), one.cell["tls"].as_str()))
         .collect();
     let expected = [
@@ -215,6 +216,22 @@ fn albertengo_2020_runs_in_three_variants_with_and_without_tls() {
     assert_eq!((oneway.len(), oneway[0].variant.as_str(), bytes.down.payload), (1, "code", 0));
     assert!(bytes.down.app < 32 * bytes.exchanges && oneway[0].latency.contains_key("rtt"), "{bytes:?}");
     assert!(records.iter().any(|one| one.subject.label == "gRPC (modern)"));
+    // The push services, whose messages go through the gateway, up and down.
+    let pushed = || of("RTT").filter(|one| one.cell.contains_key("push_tls"));
+    let cells: BTreeSet<(&str, &str)> =
+        pushed().map(|one| (one.subject.label.as_str(), one.variant.as_str())).collect();
+    let services = ["FCM", "GCM"].into_iter();
+    let expected = services.flat_map(|service| ["code", "modern", "paper"].map(|variant| (service, variant)));
+    assert_eq!(cells, expected.collect());
+    for one in pushed() {
+        let (owd, rtt) = (&one.latency["owd"], &one.latency["rtt"]);
+        assert!(owd.n == 2 && owd.mean > 0.0 && owd.mean < rtt.mean, "up is a part of up and down: {one:?}");
+        assert!(one.subject.versions.contains_key("gateway.stentor"), "{one:?}");
+        let bytes = one.bytes.clone().unwrap();
+        assert!(bytes.up.app > bytes.up.payload && bytes.up.payload == 64 * bytes.exchanges, "{bytes:?}");
+        let is_sent_back = (one.subject.label.as_str(), one.variant.as_str()) != ("GCM", "code");
+        assert_eq!(bytes.down.payload, if is_sent_back { bytes.up.payload } else { 0 }, "{bytes:?}");
+    }
 }
 
 #[test]
@@ -409,7 +426,7 @@ async fn ready(role: SubjectRole, factors: &[(&str, &str)], port: u16) -> (Subje
     let (bind, target) =
         if role == SubjectRole::Server { (Some(address), None) } else { (None, Some(address)) };
     let prepare = Prepare { role, op: Op::Points, factors, bind, target, seed: 7, variant: String::new() };
-    let Report::Ready { port } = host.ask(&SubjectOrder::Prepare(prepare)).await.unwrap() else {
+    let Report::Ready { port, .. } = host.ask(&SubjectOrder::Prepare(prepare)).await.unwrap() else {
         panic!("not ready")
     };
     (host, port)

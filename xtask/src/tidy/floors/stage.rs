@@ -6,13 +6,14 @@ pub(super) const STAGE: Floors = Floors {
     folder: "crates/stentor-stage/src/",
     module: &[],
     floors: &[
-        &["failure", "files", "text", "reporter", "devices"],
+        &["ccs_client", "failure", "files", "orders", "text", "reporter", "devices"],
         &["emulated", "client", "child_process", "keys", "policy", "limits", "postgres"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
         &["stage"],
         &["demo"],
         &["kill", "bench", "features"],
+        &["push_subject"],
     ],
     back: &[],
 };
@@ -51,7 +52,14 @@ pub(super) const STAGE_BENCH_FACES: Floors = Floors {
 pub(super) const STAGE_FEATURES: Floors = Floors {
     folder: "crates/stentor-stage/src/features/",
     module: &["features"],
-    floors: &[&["ccs", "event_device"], &["scene"], &["app_server"], &["trials"]],
+    floors: &[&["event_device"], &["scene"], &["app_server"], &["trials"]],
+    back: &[],
+};
+
+pub(super) const STAGE_PUSH_SUBJECT: Floors = Floors {
+    folder: "crates/stentor-stage/src/push_subject/",
+    module: &["push_subject"],
+    floors: &[&["gateway_api"], &["gateway_half", "app_server_half", "device_half"]],
     back: &[],
 };
 

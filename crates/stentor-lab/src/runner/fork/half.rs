@@ -6,7 +6,6 @@ use crate::subject::SubjectError;
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 /// A half that runs.
@@ -15,8 +14,17 @@ pub(super) struct RunningHalf {
     pub(super) began: Instant,
     pub(super) versions: BTreeMap<String, String>,
     pub(super) ready_ns: u64,
+    /// What it was told of those before it, and once it is ready, what those after it are told.
+    pub(super) known: KnownHalves,
+}
+
+/// What a half is told of those that were started before it.
+#[derive(Clone, Default)]
+pub(super) struct KnownHalves {
     /// Where the server listens.
     pub(super) port: u16,
+    /// What the gateway said of itself.
+    pub(super) facts: BTreeMap<String, String>,
 }
 
 impl RunningHalf {
@@ -27,12 +35,12 @@ impl RunningHalf {
         testbed: &dyn Testbed,
         role: SubjectRole,
     ) -> Result<Self, AttemptFailure> {
-        let address = SocketAddr::new(testbed.address(SubjectRole::Server), self.port);
-        let ready = self.host.ask(&SubjectOrder::Prepare(trial.prepare(role, address))).await;
+        let order = SubjectOrder::Prepare(trial.prepare(role, testbed, &self.known));
+        let ready = self.host.ask(&order).await;
         self.ready_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         match ready {
-            Ok(Report::Ready { port }) => {
-                self.port = port;
+            Ok(Report::Ready { port, facts }) => {
+                self.known = KnownHalves { port, facts };
                 Ok(self)
             }
             Ok(other) => {

@@ -38,7 +38,7 @@ impl ForkAttempt<'_> {
         server: &RunningHalf,
         record: &mut ForkRecord,
     ) -> Result<ForkOutput, AttemptFailure> {
-        let client = self.start(testbed, SubjectRole::Client, server.port).await?;
+        let client = self.start(testbed, SubjectRole::Client, server.known.clone()).await?;
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let errand = self.errand(interruption)?;
@@ -154,7 +154,7 @@ impl ForkAttempt<'_> {
         let mut cell = self.cell.clone();
         cell.settings.insert("sync".into(), "resume".into());
         let again = ForkAttempt { cell: &cell, ..*self };
-        let mut host = again.start(testbed, SubjectRole::Client, server.port).await?.host;
+        let mut host = again.start(testbed, SubjectRole::Client, server.known.clone()).await?.host;
         self.arm_all(&mut host, errand.pages).await?;
         let go = SubjectOrder::Go { t0_ns: monotonic_ns() };
         let report = host.ask_within(&go, self.settings.patience).await?;

@@ -97,7 +97,7 @@ async fn serve(
         seed: 1,
         variant: String::new(),
     };
-    let Report::Ready { port } = process.ask(&SubjectOrder::Prepare(prepare)).await? else {
+    let Report::Ready { port, .. } = process.ask(&SubjectOrder::Prepare(prepare)).await? else {
         anyhow::bail!("it did not get ready");
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -99,7 +99,7 @@ enum StudyName {
     /// A push framework with a pool of consumers, 13 tests
     #[value(name = "isikligil-2017")]
     Isikligil2017,
-    /// SOAP and REST (GCM and FCM come with the gateway): delay and overhead by payload
+    /// SOAP, REST, GCM and FCM: delay and overhead by payload
     #[value(name = "albertengo-2020")]
     Albertengo2020,
 }

@@ -22,7 +22,7 @@ use stentor_lab::subject::dialect::{DIALECTS, SubjectDialect};
 use stentor_lab::subject::reference::{Digest, Op};
 use stentor_lab::subject::sample::ClientSample;
 use stentor_lab::subject::server::{Behaviour, SubjectServer};
-use stentor_lab::subject::{Definition, SubjectError, speaker};
+use stentor_lab::subject::{Definition, PUSH_SERVICES, SubjectError, speaker};
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND_NS: f64 = 1e6;
@@ -112,8 +112,8 @@ struct CallArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  echo '{\"order\":\"hello\"}' | stentor lab subject speak rest+json")]
 struct SpeakArgs {
-    /// The dialect: transport and format
-    #[arg(value_parser = names())]
+    /// The dialect: transport and format; or a push service
+    #[arg(value_parser = PossibleValuesParser::new(spoken()))]
     dialect: String,
     /// How it behaves; the checks are tested with subjects that do not behave
     #[arg(long, value_enum, default_value = "honest")]
@@ -163,6 +163,11 @@ impl From<MannerName> for Behaviour {
 
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(DIALECTS.map(SubjectDialect::name))
+}
+
+/// Lists what a half can speak.
+fn spoken() -> impl Iterator<Item = &'static str> {
+    DIALECTS.map(SubjectDialect::name).into_iter().chain(PUSH_SERVICES)
 }
 
 fn factor(text: &str) -> Result<(String, String), String> {
@@ -293,6 +298,10 @@ impl SpeakArgs {
         crate::process::end_with_parent();
         if self.served {
             stentor_stage::faces::subject::speak(&self.dialect).await?;
+            std::process::exit(0);
+        }
+        if PUSH_SERVICES.contains(&self.dialect.as_str()) {
+            stentor_stage::push_subject::speak(&self.dialect).await?;
             std::process::exit(0);
         }
         let orders = tokio::io::BufReader::new(tokio::io::stdin());

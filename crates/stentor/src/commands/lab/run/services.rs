@@ -254,6 +254,7 @@ impl Services<'_> {
         let mut definitions = roster::ours(&speak);
         let served: Vec<String> = speak.iter().cloned().chain(["--served".to_owned()]).collect();
         definitions.extend(roster::served(&served));
+        definitions.extend(roster::pushed(&speak));
         let here = std::env::current_dir().ok();
         let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
         let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));

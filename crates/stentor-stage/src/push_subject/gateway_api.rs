@@ -1,0 +1,76 @@
+//! The gateway's HTTP side as its halves ask it, and what they have to know of it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, ensure};
+use reqwest::{Body, Certificate, Client, Method};
+use serde_json::Value;
+use stentor_lab::subject::setup::TLS_NAME;
+
+/// Facts of a gateway, by the names under which its other halves are told them.
+pub(super) const API_PORT: &str = "gateway_api_port";
+pub(super) const MCS_PORT: &str = "gateway_mcs_port";
+pub(super) const CCS_PORT: &str = "gateway_ccs_port";
+/// The app, and the keys with which devices register for it and its app server sends.
+pub(super) const APP: &str = "gateway_app";
+pub(super) const JOIN_KEY: &str = "gateway_join_key";
+pub(super) const SEND_KEY: &str = "gateway_send_key";
+
+type Factors = BTreeMap<String, String>;
+
+/// Returns what a half was told.
+pub(super) fn fact<'a>(factors: &'a Factors, name: &str) -> anyhow::Result<&'a str> {
+    factors.get(name).map(String::as_str).with_context(|| format!("nobody said what {name} is"))
+}
+
+/// Returns the address of one of the gateway's ports.
+pub(super) fn port_at(factors: &Factors, name: &str, address: IpAddr) -> anyhow::Result<SocketAddr> {
+    Ok(SocketAddr::new(address, fact(factors, name)?.parse()?))
+}
+
+/// A client of the gateway's HTTP side.
+pub(super) struct GatewayCaller {
+    http: Client,
+    url: String,
+}
+
+impl GatewayCaller {
+    /// Prepares it, with TLS where the cell wants that.
+    pub(super) fn at(address: SocketAddr, factors: &Factors) -> anyhow::Result<Self> {
+        let mut builder = Client::builder().no_proxy();
+        let mut url = format!("http://{address}");
+        if let Some(path) = factors.get("tls_certificate") {
+            let pem = std::fs::read(path).with_context(|| path.clone())?;
+            builder = builder.add_root_certificate(Certificate::from_pem(&pem)?).resolve(TLS_NAME, address);
+            url = format!("https://{TLS_NAME}:{}", address.port());
+        }
+        Ok(Self { http: builder.build()?, url })
+    }
+
+    /// Asks with a header for who asks; returns the status and the body.
+    pub(super) async fn ask(
+        &self,
+        (method, path): (Method, &str),
+        authorization: (&str, &str),
+        (kind, body): (&str, impl Into<Body>),
+    ) -> anyhow::Result<Vec<u8>> {
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = request.header(authorization.0, authorization.1).header("content-type", kind);
+        let answer = request.body(body).send().await?;
+        let (status, body) = (answer.status(), answer.bytes().await?);
+        ensure!(status.is_success(), "{path} answered {status} {}", String::from_utf8_lossy(&body));
+        Ok(body.to_vec())
+    }
+
+    /// Asks in JSON.
+    pub(super) async fn json(
+        &self,
+        what: (Method, &str),
+        authorization: (&str, &str),
+        body: &Value,
+    ) -> anyhow::Result<Value> {
+        let answer = self.ask(what, authorization, ("application/json", body.to_string())).await?;
+        if answer.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_slice(&answer)?) }
+    }
+}
