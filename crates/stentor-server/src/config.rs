@@ -60,7 +60,7 @@ pub struct Config {
     /// The ledger's engine.
     pub store: StoreConfig,
     /// The queue's engine.
-    pub queue: EngineConfig,
+    pub queue: QueueConfig,
     /// Connections of devices.
     pub gateway: GatewayConfig,
     /// What moves messages.
@@ -163,13 +163,13 @@ pub struct ApiConfig {
     pub docs: bool,
 }
 
-/// Which engine keeps something.
+/// Which engine keeps the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// A file in the data directory.
     Sqlite,
-    /// A PostgreSQL server, for the store alone.
+    /// A PostgreSQL server.
     Postgres,
     /// This process' memory, for trials and tests.
     Memory,
@@ -204,12 +204,31 @@ impl StoreConfig {
     }
 }
 
+/// Which engine carries chunk ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueEngine {
+    /// A file in the data directory.
+    Sqlite,
+    /// A table beside those of the store.
+    Postgres,
+    /// This process' memory.
+    Memory,
+}
+
 /// Settings of the queue.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EngineConfig {
+pub struct QueueConfig {
     /// Which engine.
-    pub engine: Engine,
+    pub engine: QueueEngine,
+}
+
+impl QueueConfig {
+    fn problems(self, store: Engine) -> Option<String> {
+        let has_no_database = self.engine == QueueEngine::Postgres && store != Engine::Postgres;
+        has_no_database.then(|| "queue.engine: postgres goes with store.engine = \"postgres\"".to_owned())
+    }
 }
 
 /// How the process ends.
@@ -278,9 +297,7 @@ impl Config {
         let mut problems = self.api.problems();
         problems.extend(self.secrets.problems());
         problems.extend(self.store.problems());
-        if self.queue.engine == Engine::Postgres {
-            problems.push("queue.engine: is sqlite or memory".to_owned());
-        }
+        problems.extend(self.queue.problems(self.store.engine));
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }

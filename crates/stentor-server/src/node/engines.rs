@@ -9,12 +9,12 @@ use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_gateway::Gateway;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
-use stentor_storage::postgres::{PostgresSettings, PostgresStore};
+use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 
 use super::AppError;
-use crate::config::{Config, Engine};
+use crate::config::{Config, Engine, QueueEngine};
 
 const STORE_FILE: &str = "stentor.db";
 const QUEUE_FILE: &str = "queue.db";
@@ -78,12 +78,16 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
 /// Opens the queue.
 fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
     match config.queue.engine {
-        Engine::Memory => Ok(Arc::new(MemoryQueue::new())),
-        Engine::Sqlite => {
+        QueueEngine::Memory => Ok(Arc::new(MemoryQueue::new())),
+        QueueEngine::Sqlite => {
             let opened = SqliteQueue::open(queue_file(&config.data_dir), SqliteSettings::queue());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
         }
-        Engine::Postgres => Err(engine("the queue", &"it is a file (sqlite) or memory")),
+        QueueEngine::Postgres => {
+            let address = config.store.address().map_err(|error| engine("the queue", &error))?;
+            let opened = PostgresQueue::open(&address, &PostgresSettings::default());
+            Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use stentor_core::ports::clock::Clock;
 use stentor_gateway::ccs::CcsPort;
 use stentor_server::app::{AppError, BuiltServer, Engines};
-use stentor_server::config::{Config, Engine};
+use stentor_server::config::{Config, Engine, QueueEngine};
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -48,7 +48,11 @@ pub(crate) fn config(folder: &std::path::Path, engine: Engine) -> Config {
     config.data_dir = folder.to_owned();
     config.api.listen = "127.0.0.1:0".parse().expect("an address");
     config.store.engine = engine;
-    config.queue.engine = engine;
+    config.queue.engine = match engine {
+        Engine::Sqlite => QueueEngine::Sqlite,
+        Engine::Postgres => QueueEngine::Postgres,
+        Engine::Memory => QueueEngine::Memory,
+    };
     // The emulators are on this machine.
     config.outbound.allow("loopback").expect("a network");
     config

@@ -11,6 +11,7 @@ mod device_ports;
 mod devices;
 mod faces;
 mod failures;
+mod foreign;
 mod fronts;
 mod gateway;
 mod idempotency;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::ToSql;
 use postgres::{Client, Error, Row, Statement};
 use stentor_core::ports::store::StoreError;
@@ -70,6 +71,12 @@ impl PostgresConnection {
     pub(super) fn batch(&self, sql: &str) -> Done<()> {
         let done = self.client.borrow_mut().batch_execute(sql);
         self.noted(done)
+    }
+
+    /// Waits so long for another session to tell something on a channel that is listened to; returns whether one did.
+    pub(super) fn next_notice(&self, wait: Duration) -> Done<bool> {
+        let told = self.client.borrow_mut().notifications().timeout_iter(wait).next();
+        self.noted(told).map(|notice| notice.is_some())
     }
 
     /// Returns how many rows were changed over it since it was opened.

@@ -1,7 +1,7 @@
-//! The Store port on PostgreSQL 15 and newer: the ledger of a team that has outgrown one file.
+//! The Store and Queue ports on PostgreSQL 15 and newer: the ledger of a team that has outgrown one file, and the transport of one
+//! that runs no other server.
 //!
-//! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own. A queue is
-//! not here: it stays the local file, which may be thrown away.
+//! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own.
 
 mod address;
 mod connection;
@@ -11,6 +11,7 @@ mod fault;
 mod migrations;
 mod portion;
 mod query;
+mod queue;
 mod readers;
 mod row;
 mod settings;
@@ -21,5 +22,6 @@ mod value;
 mod writer;
 
 pub use address::PostgresAddress;
+pub use queue::PostgresQueue;
 pub use settings::PostgresSettings;
 pub use store::{PostgresStore, sealed_under};

@@ -234,7 +234,7 @@ fn prepared(mut transactor: Transactor, vault: Vault) -> Result<Transactor, Stor
 }
 
 /// Does something on a thread of its own: the driver waits in a way that the threads of a runtime refuse.
-fn apart<T: Send + 'static>(
+pub(super) fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     let failed = |why: &str| StoreError::Unavailable(format!("the database cannot be opened: {why}"));

@@ -2,6 +2,7 @@
 
 mod memory;
 mod postgres;
+mod postgres_queue;
 mod postgres_server;
 mod postgres_tls;
 mod postgres_troubles;

@@ -1,11 +1,12 @@
-//! The store on PostgreSQL, judged by the suites.
+//! Store and queue on PostgreSQL, judged by the suites.
 
 use async_trait::async_trait;
+use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
-use stentor_storage::conformance::StoreHome;
-use stentor_storage::memory::MemoryStore;
-use stentor_storage::postgres::{PostgresSettings, PostgresStore};
-use stentor_storage::{model_suite, store_suite};
+use stentor_storage::conformance::{QueueHome, StoreHome};
+use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
+use stentor_storage::{model_suite, queue_suite, store_suite};
 
 use crate::postgres_server::{TestDatabase, server};
 
@@ -35,6 +36,25 @@ impl StoreHome for Home {
     }
 }
 
+#[async_trait]
+impl QueueHome for Home {
+    async fn open(&self) -> Box<dyn Queue> {
+        match self {
+            Self::Nothing(_) => Box::new(MemoryQueue::new()),
+            Self::Database(database) => {
+                let (address, settings) = (database.address(), PostgresSettings::default());
+                Box::new(PostgresQueue::open(&address, &settings).expect("opened"))
+            }
+        }
+    }
+
+    fn persists(&self) -> bool {
+        matches!(self, Self::Database(_))
+    }
+}
+
 store_suite!(store, Home::new);
+
+queue_suite!(queue, Home::new);
 
 model_suite!(model, Home::new, 12);

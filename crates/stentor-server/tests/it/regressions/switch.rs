@@ -2,19 +2,21 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use stentor_server::config::Engine;
+use stentor_server::config::QueueEngine;
 
+use crate::foreign::{ForeignServer, postgres};
 use crate::harness::{Reading, Server, Tenant, durable_server_with};
 
 const DEVICES: u64 = 250;
 
 #[tokio::test]
 async fn r20_a_backlog_outlives_every_change_of_the_queue_s_engine_and_is_sent_once() {
-    let mut server = start(None, Engine::Sqlite).await;
+    let others = Others { postgres: postgres() };
+    let mut server = start(None, QueueEngine::Sqlite, &others).await;
     let tenant = audience(&server).await;
     let mut campaigns = vec![send(&server, &tenant).await];
-    for engine in [Engine::Memory, Engine::Sqlite, Engine::Memory, Engine::Memory, Engine::Sqlite] {
-        server = start(Some(server), engine).await;
+    for engine in others.engines() {
+        server = start(Some(server), engine, &others).await;
         for campaign in &campaigns {
             let ledger = waiting(&server, &tenant, campaign).await;
             assert_eq!(ledger["attempts"], 0, "{engine:?}: {ledger}");
@@ -30,14 +32,31 @@ async fn r20_a_backlog_outlives_every_change_of_the_queue_s_engine_and_is_sent_o
     }
 }
 
+/// Servers of others that a queue may be in, as far as they are installed.
+struct Others {
+    postgres: Option<ForeignServer>,
+}
+
+impl Others {
+    /// Lists the engines in an order in which each follows each other kind, and itself.
+    fn engines(&self) -> Vec<QueueEngine> {
+        use QueueEngine::{Memory, Postgres, Sqlite};
+        let order = [Memory, Sqlite, Postgres, Memory, Memory, Postgres, Postgres, Sqlite];
+        order.into_iter().filter(|engine| *engine != Postgres || self.postgres.is_some()).collect()
+    }
+}
+
 /// Stops a server and starts it again on the same store, with a queue of this engine.
-async fn start(before: Option<Server>, engine: Engine) -> Server {
+async fn start(before: Option<Server>, engine: QueueEngine, others: &Others) -> Server {
     let folder = match before {
         Some(server) => server.stop().await,
         None => tempfile::tempdir().expect("a folder"),
     };
     durable_server_with(folder, |config| {
         config.queue.engine = engine;
+        if let Some(postgres) = &others.postgres {
+            config.store.url = postgres.url().to_owned().into();
+        }
         config.pipeline.chunk_max_devices = 50;
     })
     .await

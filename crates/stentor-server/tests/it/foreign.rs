@@ -1,0 +1,114 @@
+//! Servers of others that tests start for themselves: their files lie in a temporary directory, and they end with the value.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Where Debian puts PostgreSQL's programs of each major version.
+const POSTGRES_PROGRAMS: &str = "/usr/lib/postgresql";
+/// The user that PostgreSQL runs as where we are root: it refuses root.
+const POSTGRES_USER: &str = "postgres";
+const START: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A server that was started here.
+pub(crate) struct ForeignServer {
+    url: String,
+    child: Child,
+    _folder: TempDir,
+}
+
+impl ForeignServer {
+    /// Returns where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for ForeignServer {
+    fn drop(&mut self) {
+        // Asked first: what has children of its own ends them.
+        let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        let asked = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && asked.elapsed() < START {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts PostgreSQL with an empty database; `None` where it is not installed.
+pub(crate) fn postgres() -> Option<ForeignServer> {
+    let versions = std::fs::read_dir(POSTGRES_PROGRAMS).into_iter().flatten().flatten();
+    let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
+    let versions = versions.filter_map(|entry| version(entry.path()));
+    let newest = versions.filter(|(version, _)| *version >= 15).max();
+    let Some((_, programs)) = newest else { return missing("postgres", "no PostgreSQL 15 or newer") };
+    let programs = programs.join("bin");
+    let folder = tempfile::tempdir().expect("a folder");
+    let is_root = std::fs::metadata("/proc/self").expect("this process").uid() == 0;
+    if is_root {
+        let id = |flag| {
+            let told = Command::new("id").args([flag, POSTGRES_USER]).output().expect("id runs").stdout;
+            String::from_utf8_lossy(&told).trim().parse().ok()
+        };
+        chown(folder.path(), id("-u"), id("-g")).expect("the folder is the server's");
+    }
+    let data = folder.path().join("data");
+    let mut made = as_user(&programs.join("initdb"), is_root);
+    made.args([
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C.UTF-8",
+        "--no-sync",
+        "--username=postgres",
+        "-D",
+    ]);
+    assert!(made.arg(&data).stdout(Stdio::null()).status().expect("initdb runs").success());
+    let address = free_address();
+    let mut command = as_user(&programs.join("postgres"), is_root);
+    command.arg("-D").arg(data).arg("-k").arg(folder.path()).args(["-c", "fsync=off"]);
+    command.args(["-c", "listen_addresses=127.0.0.1", "-p", &address.port().to_string()]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let begun = Instant::now();
+    let is_ready = || {
+        let mut asked = Command::new(programs.join("pg_isready"));
+        asked.args(["-h", "127.0.0.1", "-p", &address.port().to_string()]).stdout(Stdio::null());
+        asked.status().expect("pg_isready runs").success()
+    };
+    while !is_ready() {
+        assert!(begun.elapsed() < START, "PostgreSQL does not answer");
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let url = format!("postgres://postgres@{address}/postgres?sslmode=disable");
+    Some(ForeignServer { url, child, _folder: folder })
+}
+
+fn as_user(program: &Path, is_root: bool) -> Command {
+    let mut command = if is_root { Command::new("setpriv") } else { Command::new(program) };
+    if is_root {
+        command.args(["--reuid", POSTGRES_USER, "--regid", POSTGRES_USER, "--clear-groups"]);
+        command.args(["--pdeathsig", "INT"]).arg(program);
+    }
+    command.current_dir("/");
+    command
+}
+
+/// Returns an address of this machine on which nobody listens now.
+fn free_address() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address")
+}
+
+/// Says that something is not installed, which is a failure where it is required.
+fn missing(name: &str, what: &str) -> Option<ForeignServer> {
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|one| one == name), "{what} is installed");
+    let _ = writeln!(std::io::stderr(), "skipped: {what} is installed");
+    None
+}

@@ -1,0 +1,173 @@
+//! The queue: tickets in an unlogged table beside the store's, which a crash of the server may empty, and which is filled again
+//! from the store.
+//!
+//! Each call is one statement, so that it needs no transaction of several turns. Whoever leases skips what another session is
+//! leasing at this moment. What is put in is told to all processes that listen.
+
+mod listener;
+mod statements;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::id::ChunkId;
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
+use stentor_core::ports::store::StoreError;
+use stentor_core::time::Timestamp;
+
+use super::address::PostgresAddress;
+use super::connection::ConnectionStanding;
+use super::engine::Connection;
+use super::fault::{Done, PostgresError};
+use super::readers::ReadThreads;
+use super::row::int;
+use super::settings::PostgresSettings;
+use super::transactor::Transactor;
+use listener::TicketListener;
+
+/// Connections over which the queue is asked; one more listens.
+const CONNECTIONS_MAX_COUNT: usize = 3;
+/// Tickets that one statement publishes: a campaign that is resumed may have any number.
+const AT_ONCE_MAX_COUNT: usize = 1_000;
+/// How often a statement is done that the server ended because of another one.
+const TRIES_MAX_COUNT: usize = 5;
+/// Longest wait before `changed` returns for no reason: what falls due by itself is told by nobody.
+const CHANGED_MAX: Duration = Duration::from_secs(1);
+
+/// A queue in one PostgreSQL database, which any number of processes may share.
+pub struct PostgresQueue {
+    threads: ReadThreads,
+    listener: Arc<TicketListener>,
+}
+
+impl PostgresQueue {
+    /// Opens the queue of a database, and makes its table where there is none.
+    pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
+        let patience = Duration::from_millis(settings.patience_ms.into());
+        let transactor = || Transactor::new(address.clone(), Arc::default(), patience, false);
+        let mut first = transactor();
+        let prepare = move || Ok(statements::prepare(first.connect()?)?);
+        super::store::apart(prepare)?;
+        let connections = (0..CONNECTIONS_MAX_COUNT).map(|_| transactor()).collect();
+        let threads = ReadThreads::start("stentor-queue", connections, settings.waiting_max_jobs)?;
+        Ok(Self { threads, listener: TicketListener::start(transactor())? })
+    }
+
+    async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        let done = self.threads.run(false, move |connection| insist(connection, &work)).await;
+        done.map_err(|error| QueueError::Unavailable(error.to_string()))
+    }
+}
+
+/// Does a statement again that collided with another, or whose table somebody has dropped.
+fn insist<T>(connection: &Connection, work: &impl Fn(&Connection) -> Done<T>) -> Done<T> {
+    for _ in 1..TRIES_MAX_COUNT {
+        connection.begin_watch();
+        match work(connection) {
+            Err(PostgresError::Engine(error)) if statements::is_missing(&error) => {
+                statements::prepare(connection)?;
+            }
+            Err(_) if connection.standing() == ConnectionStanding::Collided => {}
+            done => return done,
+        }
+    }
+    work(connection)
+}
+
+#[async_trait]
+impl Queue for PostgresQueue {
+    async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
+            let mut some = some.to_vec();
+            // In the order of everybody else, so that two who publish the same do not wait for each other.
+            some.sort_unstable_by_key(|ticket| ticket.chunk);
+            self.work(move |connection| statements::put(connection, &some)).await?;
+        }
+        if !tickets.is_empty() {
+            self.listener.wake();
+        }
+        Ok(())
+    }
+
+    async fn lease(
+        &self,
+        lane: Lane,
+        max: usize,
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<QueueLease>, QueueError> {
+        let until = now.plus(lease_for);
+        self.work(move |connection| statements::take(connection, lane, max, until, now)).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[QueueLease],
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<bool>, QueueError> {
+        let (asked, until) = (names(leases), now.plus(lease_for));
+        let names = asked.clone();
+        let held = self.work(move |connection| statements::extend(connection, &names, until, now)).await?;
+        let held: HashSet<_> = held.into_iter().collect();
+        Ok(asked.iter().map(|lease| held.contains(lease)).collect())
+    }
+
+    async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError> {
+        let names = names(&leases);
+        self.work(move |connection| statements::remove_leased(connection, &names)).await
+    }
+
+    async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError> {
+        let names = names(&leases);
+        self.work(move |connection| statements::give_back(connection, &names, due_at)).await?;
+        self.listener.wake();
+        Ok(())
+    }
+
+    async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
+        let mut chunks: Vec<_> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
+        chunks.sort_unstable();
+        self.work(move |connection| statements::remove(connection, &chunks)).await
+    }
+
+    async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
+        self.work(move |connection| statements::depths(connection, now)).await
+    }
+
+    async fn keeps(&self) -> Result<(), QueueError> {
+        self.work(statements::try_to_write).await
+    }
+
+    /// Its threads survive what panics in them, and open lost connections again.
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
+    async fn clear(&self) -> Result<(), QueueError> {
+        self.work(statements::clear).await
+    }
+
+    async fn changed(&self) {
+        // Running out of time is a reason to look, like any other.
+        let _ = tokio::time::timeout(CHANGED_MAX, self.listener.woken()).await;
+    }
+}
+
+impl std::fmt::Debug for PostgresQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PostgresQueue")
+    }
+}
+
+/// Lists what distinguishes leases: the chunk and the engine's own number.
+fn names(leases: &[QueueLease]) -> Vec<(i64, i64)> {
+    leases.iter().map(|lease| (int(lease.ticket.chunk.raw()), int(lease.token))).collect()
+}
