@@ -10,6 +10,7 @@ mod audit;
 mod devices;
 mod messages;
 mod pipeline;
+mod precondition;
 mod receipts;
 mod registry;
 mod schedules;
@@ -27,6 +28,7 @@ pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
     Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
 };
+pub use precondition::Precondition;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
@@ -41,6 +43,9 @@ pub enum StoreError {
     /// The thing is in a state that forbids it.
     #[error("conflict: {0}")]
     Conflict(String),
+    /// The thing is not as the precondition of its change says; nothing was changed.
+    #[error("the precondition does not hold")]
+    PreconditionFailed,
     /// A limit of the store is reached.
     #[error("limit reached: {0}")]
     LimitReached(String),

@@ -23,7 +23,7 @@ use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, Topi
 use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
 use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
-use super::{After, Before, Kept, Repeatable};
+use super::{After, Before, Conditional, Kept, Repeatable};
 
 macro_rules! by_its_schema {
     ($($record:ty)*) => {$(
@@ -49,6 +49,13 @@ impl<T: Described> Described for Repeatable<T> {
         let mut record = T::describe(shapes);
         record.fields.push(FieldShape::optional("idempotency_key", Shape::Text, about));
         record
+    }
+}
+
+/// A condition stands outside the record.
+impl<T: Described> Described for Conditional<T> {
+    fn describe(shapes: &mut Shapes) -> RecordShape {
+        T::describe(shapes)
     }
 }
 

@@ -23,6 +23,7 @@ mod repeat;
 pub mod schedules;
 pub mod services;
 pub mod shape;
+mod state_condition;
 pub mod status;
 pub mod streams;
 pub mod table;
@@ -32,6 +33,7 @@ pub mod users;
 pub mod webhooks;
 
 pub use caller::{Asking, Caller, Identity, Origin};
+
 pub use instant::Instant;
 pub use list::{After, Before, next_of};
 pub use operation::{Access, Facts, Operation, Serve};
@@ -39,3 +41,4 @@ pub use problem::{ErrorCode, Problem, ServiceResult};
 pub use refused::RefusedView;
 pub(crate) use repeat::hash;
 pub use repeat::{Kept, Repeat, Repeatable};
+pub use state_condition::{Conditional, StateCondition, StateTag, StateTags};

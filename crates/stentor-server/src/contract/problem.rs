@@ -251,6 +251,10 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(why) => Self::new(ErrorCode::Conflict, why),
+            StoreError::PreconditionFailed => {
+                Self::new(ErrorCode::PreconditionFailed, "it is not, or no longer, as the condition says")
+                    .with_hint("read it again: what is shown of it has the tag of its present state")
+            }
             StoreError::LimitReached(why) => Self::new(ErrorCode::LimitReached, why),
             StoreError::Unavailable(why) | StoreError::Unreadable(why) => {
                 tracing::warn!(%why, "the store refuses to write");

@@ -6,7 +6,8 @@ use stentor_core::id::{AppId, CampaignId, DeviceId, KeyId, MessageId, ScheduleId
 use stentor_core::name::{ExternalId, GroupName, ServiceName, TopicName};
 
 use super::ErrorCode::{
-    AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, QueueFull,
+    AddressRefused, Conflict, CredentialUnusable, IdempotencyKeyReused, LimitReached, PreconditionFailed,
+    QueueFull,
 };
 use super::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
 use super::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, NewKey};
@@ -32,7 +33,10 @@ use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, Topi
 use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
 use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
-use super::{Access, After, Before, Caller, ErrorCode, Facts, Identity, Kept, Operation, Origin, Repeatable};
+use super::{
+    Access, After, Before, Caller, Conditional, ErrorCode, Facts, Identity, Kept, Operation, Origin,
+    Repeatable,
+};
 
 const ROOT: Access = Access::Root;
 const ANY_KEY: Access = Access::AnyKey;
@@ -45,7 +49,11 @@ const NEVER: &[ErrorCode] = &[];
 /// What a subscription, a membership, a service or a service account may run into: more of them than one device, person or app may have.
 const MORE: &[ErrorCode] = &[LimitReached];
 /// What new facts about a device may run into: a token that another device holds, too many topics.
-const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached];
+const REPLACEMENT: &[ErrorCode] = &[Conflict, LimitReached, PreconditionFailed];
+/// What a change of a thing may run into that may have a condition.
+const GUARDED: &[ErrorCode] = &[PreconditionFailed];
+/// The same, where the state of things may forbid it too.
+const GUARDED_STATE: &[ErrorCode] = &[Conflict, PreconditionFailed];
 const STATE: &[ErrorCode] = &[Conflict];
 /// What a message may run into.
 const SENDING: &[ErrorCode] = &[Conflict, LimitReached, QueueFull, IdempotencyKeyReused];
@@ -141,7 +149,7 @@ operations! { ($)
     /// Shows an app.
     "apps.show_app" ShowApp: Identity { app: AppId; () } -> AppView, ANY_KEY, NEVER;
     /// Removes an app with all that belongs to it (root key).
-    "apps.delete_app" DeleteApp: Author { app: AppId; () } -> (), ROOT, NEVER;
+    "apps.delete_app" DeleteApp: Author { app: AppId; Conditional<()> } -> (), ROOT, GUARDED;
     /// Makes a key; its secret is shown this once.
     "apps.create_key" CreateKey: Author { app: AppId; KeyRequest } -> NewKey, ADMIN, NEVER;
     /// Lists an app's keys.
@@ -178,11 +186,11 @@ operations! { ($)
     /// Shows a device.
     "devices.show" ShowDevice: Caller { device: DeviceId; () } -> DeviceView, READ, NEVER;
     /// Replaces what is known of a device; a new token takes the place of the old.
-    "devices.replace" ReplaceDevice: Caller { device: DeviceId; DeviceRequest } -> DeviceView, REGISTER, REPLACEMENT;
+    "devices.replace" ReplaceDevice: Caller { device: DeviceId; Conditional<DeviceRequest> } -> DeviceView, REGISTER, REPLACEMENT;
     /// Changes some fields of a device.
-    "devices.change" ChangeDevice: Caller { device: DeviceId; DeviceChange } -> DeviceView, REGISTER, STATE;
+    "devices.change" ChangeDevice: Caller { device: DeviceId; Conditional<DeviceChange> } -> DeviceView, REGISTER, GUARDED_STATE;
     /// Removes a device with its subscriptions and memberships.
-    "devices.remove" RemoveDevice: Caller { device: DeviceId; () } -> (), REGISTER, NEVER;
+    "devices.remove" RemoveDevice: Caller { device: DeviceId; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Lists a device's topics.
     "devices.topics" ListDeviceTopics: Caller { device: DeviceId; () } -> DeviceTopics, READ, NEVER;
     /// Subscribes a device to a topic.
@@ -201,20 +209,20 @@ operations! { ($)
     /// Lists people by external id, without devices.
     "users.list" ListUsers: Caller { ; After } -> UserList, READ, NEVER;
     /// Makes a person known; harmless when known.
-    "users.put" PutUser: Caller { external_id: ExternalId; () } -> UserView, REGISTER, NEVER;
+    "users.put" PutUser: Caller { external_id: ExternalId; Conditional<()> } -> UserView, REGISTER, GUARDED;
     /// Shows a person with devices.
     "users.show" ShowUser: Caller { external_id: ExternalId; () } -> UserView, READ, NEVER;
     /// Forgets a person; the devices stay, without owner.
-    "users.remove" RemoveUser: Caller { external_id: ExternalId; () } -> (), REGISTER, NEVER;
+    "users.remove" RemoveUser: Caller { external_id: ExternalId; Conditional<()> } -> (), REGISTER, GUARDED;
 
     /// Lists groups by name.
     "groups.list" ListGroups: Caller { ; After } -> GroupList, READ, NEVER;
     /// Makes a group; harmless when it exists.
-    "groups.put" PutGroup: Caller { group: GroupName; () } -> GroupView, REGISTER, NEVER;
+    "groups.put" PutGroup: Caller { group: GroupName; Conditional<()> } -> GroupView, REGISTER, GUARDED;
     /// Shows a group.
     "groups.show" ShowGroup: Caller { group: GroupName; () } -> GroupView, READ, NEVER;
     /// Removes a group; its members stay.
-    "groups.remove" RemoveGroup: Caller { group: GroupName; () } -> (), REGISTER, NEVER;
+    "groups.remove" RemoveGroup: Caller { group: GroupName; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Lists a group's members.
     "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
     /// Adds members; unknown people are made known, unknown devices are counted.
@@ -227,7 +235,7 @@ operations! { ($)
     /// Shows a topic.
     "topics.show" ShowTopic: Caller { topic: TopicName; () } -> TopicView, READ, NEVER;
     /// Removes a topic with its subscriptions.
-    "topics.remove" RemoveTopic: Caller { topic: TopicName; () } -> (), REGISTER, NEVER;
+    "topics.remove" RemoveTopic: Caller { topic: TopicName; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Subscribes devices; the topic exists from then on.
     "topics.subscribe" Subscribe: Caller { topic: TopicName; SubscriptionRequest } -> SubscriptionChangeView, REGISTER, MORE;
     /// Makes up to 1,000 subscriptions of any devices to any topics, with a result for each in the same order: one that is
@@ -269,7 +277,7 @@ operations! { ($)
     /// Shows a schedule with its next five occurrences.
     "schedules.show" ShowSchedule: Caller { schedule: ScheduleId; () } -> ScheduleView, SEND, NEVER;
     /// Ends a schedule and removes it, also one that cannot be read; what it has sent stays.
-    "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; () } -> (), SEND, NEVER;
+    "schedules.remove" RemoveSchedule: AppAuthor { schedule: ScheduleId; Conditional<()> } -> (), SEND, GUARDED;
     /// Ends a schedule; what it has sent stays. One that cannot be read is deleted, and nothing of it can be shown.
     "schedules.cancel" CancelSchedule: AppAuthor { schedule: ScheduleId; () } -> Option<ScheduleView>, SEND, STATE;
     /// Holds a schedule; occurrences of that time are not made up for.

@@ -7,10 +7,11 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Change;
 
 use super::audit::{Author, Matter};
+use super::precondition::precondition;
 use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
-use crate::contract::Serve;
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, KeyView, NewKey};
 use crate::contract::table::{CreateApp, CreateKey, DeleteApp, DeleteKey, ListApps, ListKeys, ShowApp};
+use crate::contract::{Conditional, Serve};
 use crate::keys::new_secret;
 
 impl Serve<CreateApp> for Service {
@@ -44,10 +45,16 @@ impl Serve<ShowApp> for Service {
 }
 
 impl Serve<DeleteApp> for Service {
-    async fn serve(&self, (identity, from): (Identity, Origin), app: AppId, (): ()) -> ServiceResult<()> {
+    async fn serve(
+        &self,
+        (identity, from): (Identity, Origin),
+        app: AppId,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::AppDelete, app, app));
         self.permitted(&author, &matter, identity.allow::<DeleteApp>()).await?;
-        self.change(author, matter, Change::DeleteApp(app)).await?;
+        let change = Change::DeleteApp(app, precondition(condition, AppView::from));
+        self.change(author, matter, change).await?;
         self.keyring.forget_app(app);
         self.pipeline.cut_off(app, None);
         for provider in self.credentials.forget_app(app) {

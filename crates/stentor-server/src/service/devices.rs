@@ -8,6 +8,7 @@ use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::ports::store::{self, DeviceFilter};
 
 use super::calendar::known_zone;
+use super::precondition::precondition;
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::devices::{
     AttemptView, Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceView, History,
@@ -17,7 +18,7 @@ use crate::contract::table::{
     ChangeDevice, ListDeliveries, ListDevices, RegisterDevice, RemoveDevice, ReplaceDevice, ShowDevice,
     ShowHistory,
 };
-use crate::contract::{After, Before, Serve, next_of};
+use crate::contract::{After, Before, Conditional, Serve, next_of};
 
 impl DeviceRequest {
     /// Checks every field.
@@ -87,7 +88,12 @@ impl Serve<ListDevices> for Service {
 }
 
 impl Serve<ReplaceDevice> for Service {
-    async fn serve(&self, caller: Caller, id: DeviceId, request: DeviceRequest) -> ServiceResult<DeviceView> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        id: DeviceId,
+        Conditional { request, condition }: Conditional<DeviceRequest>,
+    ) -> ServiceResult<DeviceView> {
         caller.allow::<ReplaceDevice>()?;
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?.registration;
@@ -104,7 +110,9 @@ impl Serve<ReplaceDevice> for Service {
             time_zone: Some(registration.time_zone),
             tags: Some(registration.tags),
         };
-        let device = self.store.update_device(caller.app(), id, &patch, self.now()).await?;
+        let precondition = precondition(condition, DeviceView::from);
+        let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
+        let device = change.await?;
         for topic in &registration.topics {
             self.store.subscribe(caller.app(), topic, &[id]).await?;
         }
@@ -113,14 +121,21 @@ impl Serve<ReplaceDevice> for Service {
 }
 
 impl Serve<ChangeDevice> for Service {
-    async fn serve(&self, caller: Caller, id: DeviceId, change: DeviceChange) -> ServiceResult<DeviceView> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        id: DeviceId,
+        Conditional { request, condition }: Conditional<DeviceChange>,
+    ) -> ServiceResult<DeviceView> {
         caller.allow::<ChangeDevice>()?;
-        let patch = change.checked()?;
+        let patch = request.checked()?;
         if let Some(token) = &patch.token {
             let present = self.store.device(caller.app(), id).await?.registration;
             check_length(present.provider, token)?;
         }
-        let device = self.store.update_device(caller.app(), id, &patch, self.now()).await?;
+        let precondition = precondition(condition, DeviceView::from);
+        let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
+        let device = change.await?;
         if patch.token.is_some() {
             self.pipeline.cut_off(caller.app(), Some(id));
         }
@@ -129,9 +144,15 @@ impl Serve<ChangeDevice> for Service {
 }
 
 impl Serve<RemoveDevice> for Service {
-    async fn serve(&self, caller: Caller, id: DeviceId, (): ()) -> ServiceResult<()> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        id: DeviceId,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
         caller.allow::<RemoveDevice>()?;
-        self.store.remove_device(caller.app(), id).await?;
+        let precondition = precondition(condition, DeviceView::from);
+        self.store.remove_device_if(caller.app(), id, &precondition).await?;
         // A lost device must not go on reading what was sent to it.
         self.pipeline.cut_off(caller.app(), Some(id));
         Ok(())

@@ -4,6 +4,7 @@ use stentor_core::error::Invalid;
 use stentor_core::group::Member;
 use stentor_core::name::{ExternalId, GroupName};
 
+use super::precondition::precondition;
 use super::topics::check_count;
 use super::{Caller, Service, ServiceResult};
 use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
@@ -11,7 +12,7 @@ use crate::contract::table::{
     AddMembers, ListGroups, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup,
 };
 use crate::contract::topics::SubscriptionChangeView;
-use crate::contract::{After, Serve, next_of};
+use crate::contract::{After, Conditional, Serve, next_of};
 
 const USER_CURSOR: &str = "user:";
 const DEVICE_CURSOR: &str = "device:";
@@ -30,9 +31,15 @@ impl MembersRequest {
 }
 
 impl Serve<PutGroup> for Service {
-    async fn serve(&self, caller: Caller, group: GroupName, (): ()) -> ServiceResult<GroupView> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        group: GroupName,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<GroupView> {
         caller.allow::<PutGroup>()?;
-        Ok(self.store.put_group(caller.app(), &group, self.now()).await?.into())
+        let precondition = precondition(condition, GroupView::from);
+        Ok(self.store.put_group_if(caller.app(), &group, self.now(), &precondition).await?.into())
     }
 }
 
@@ -54,9 +61,17 @@ impl Serve<ListGroups> for Service {
 }
 
 impl Serve<RemoveGroup> for Service {
-    async fn serve(&self, caller: Caller, group: GroupName, (): ()) -> ServiceResult<()> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        group: GroupName,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
         caller.allow::<RemoveGroup>()?;
-        Ok(self.store.remove_group(caller.app(), &group).await?)
+        Ok(self
+            .store
+            .remove_group_if(caller.app(), &group, &precondition(condition, GroupView::from))
+            .await?)
     }
 }
 

@@ -14,6 +14,7 @@ mod groups;
 mod import;
 mod keyring;
 mod messages;
+mod precondition;
 mod registry;
 mod repeat;
 mod schedules;

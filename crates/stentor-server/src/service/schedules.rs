@@ -13,6 +13,7 @@ use stentor_core::time::Timestamp;
 
 use super::audit::{Author, Matter, unexpected};
 use super::calendar::instant;
+use super::precondition::precondition;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Origin, Problem, Service, ServiceResult};
 use crate::contract::messages::MessageRequest;
@@ -21,7 +22,7 @@ use crate::contract::table::{
     CancelSchedule, CreateSchedule, ListSchedules, PauseSchedule, RemoveSchedule, ResumeSchedule,
     ShowSchedule,
 };
-use crate::contract::{After, Kept, Operation, Repeatable, Serve, next_of};
+use crate::contract::{After, Conditional, Kept, Operation, Repeatable, Serve, next_of};
 use crate::pipeline::calendar;
 
 /// How many coming occurrences are shown.
@@ -78,15 +79,25 @@ impl Serve<ListSchedules> for Service {
 }
 
 impl Serve<RemoveSchedule> for Service {
-    async fn serve(&self, (caller, from): (Caller, Origin), id: ScheduleId, (): ()) -> ServiceResult<()> {
-        let author = Author::for_caller(caller, from.clone());
+    async fn serve(
+        &self,
+        (caller, from): (Caller, Origin),
+        id: ScheduleId,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
+        let author = Author::for_caller(caller, from);
         let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
         self.permitted(&author, &matter, caller.allow::<RemoveSchedule>()).await?;
-        if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
-            let change = Change::DeleteBrokenSchedule(caller.app(), id);
-            return self.change(author, matter, change).await.map(drop);
-        }
-        self.set_schedule::<RemoveSchedule>((caller, from), id, ScheduleState::Deleted).await.map(drop)
+        let change = match self.store.schedule(caller.app(), id).await {
+            // What cannot be read has no state that a condition could be asked of.
+            Err(StoreError::Damaged(_)) if condition.is_none() => {
+                Change::DeleteBrokenSchedule(caller.app(), id)
+            }
+            _ => Change::DeleteSchedule(caller.app(), id, precondition(condition, view)),
+        };
+        self.change(author, matter, change).await?;
+        self.pipeline.wake();
+        Ok(())
     }
 }
 
@@ -98,7 +109,7 @@ impl Serve<CancelSchedule> for Service {
         (): (),
     ) -> ServiceResult<Option<ScheduleView>> {
         if let Err(StoreError::Damaged(_)) = self.store.schedule(caller.app(), id).await {
-            return Serve::<RemoveSchedule>::serve(self, (caller, from), id, ()).await.map(|()| None);
+            return Serve::<RemoveSchedule>::serve(self, (caller, from), id, ().into()).await.map(|()| None);
         }
         self.set_schedule::<CancelSchedule>((caller, from), id, ScheduleState::Canceled).await.map(Some)
     }

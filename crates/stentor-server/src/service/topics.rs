@@ -4,6 +4,7 @@ use stentor_core::id::DeviceId;
 use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::name::TopicName;
 
+use super::precondition::precondition;
 use super::{Caller, Problem, Service, ServiceResult};
 use crate::contract::devices::DeviceTopics;
 use crate::contract::table::{
@@ -11,7 +12,7 @@ use crate::contract::table::{
     UnsubscribeDevice,
 };
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
-use crate::contract::{After, Serve, next_of};
+use crate::contract::{After, Conditional, Serve, next_of};
 
 impl Serve<ListTopics> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<TopicList> {
@@ -31,9 +32,17 @@ impl Serve<ShowTopic> for Service {
 }
 
 impl Serve<RemoveTopic> for Service {
-    async fn serve(&self, caller: Caller, topic: TopicName, (): ()) -> ServiceResult<()> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        topic: TopicName,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
         caller.allow::<RemoveTopic>()?;
-        Ok(self.store.remove_topic(caller.app(), &topic).await?)
+        Ok(self
+            .store
+            .remove_topic_if(caller.app(), &topic, &precondition(condition, TopicView::from))
+            .await?)
     }
 }
 

@@ -2,15 +2,22 @@
 
 use stentor_core::name::ExternalId;
 
+use super::precondition::precondition;
 use super::{Caller, Service, ServiceResult};
 use crate::contract::table::{ListUsers, PutUser, RemoveUser, ShowUser};
 use crate::contract::users::{UserList, UserView};
-use crate::contract::{After, Serve, next_of};
+use crate::contract::{After, Conditional, Serve, next_of};
 
 impl Serve<PutUser> for Service {
-    async fn serve(&self, caller: Caller, user: ExternalId, (): ()) -> ServiceResult<UserView> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        user: ExternalId,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<UserView> {
         caller.allow::<PutUser>()?;
-        Ok(self.store.put_user(caller.app(), &user, self.now()).await?.into())
+        let precondition = precondition(condition, UserView::from);
+        Ok(self.store.put_user_if(caller.app(), &user, self.now(), &precondition).await?.into())
     }
 }
 
@@ -32,8 +39,13 @@ impl Serve<ListUsers> for Service {
 }
 
 impl Serve<RemoveUser> for Service {
-    async fn serve(&self, caller: Caller, user: ExternalId, (): ()) -> ServiceResult<()> {
+    async fn serve(
+        &self,
+        caller: Caller,
+        user: ExternalId,
+        Conditional { condition, .. }: Conditional<()>,
+    ) -> ServiceResult<()> {
         caller.allow::<RemoveUser>()?;
-        Ok(self.store.remove_user(caller.app(), &user).await?)
+        Ok(self.store.remove_user_if(caller.app(), &user, &precondition(condition, UserView::from)).await?)
     }
 }

@@ -7,7 +7,9 @@ use stentor_core::campaign::{Campaign, CampaignAction};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
-use stentor_core::ports::store::{AuditStore, Change, Changed, Idempotent, IdempotentReply, StoreError};
+use stentor_core::ports::store::{
+    AuditStore, Change, Changed, Idempotent, IdempotentReply, Precondition, StoreError,
+};
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamWebhook;
@@ -22,7 +24,7 @@ pub trait PlainChanges: AuditStore {
     }
 
     async fn delete_app(&self, app: AppId) -> Done<()> {
-        self.change(Change::DeleteApp(app), None).await.map(drop)
+        self.change(Change::DeleteApp(app, Precondition::none()), None).await.map(drop)
     }
 
     async fn create_key(&self, key: &ApiKey) -> Done<()> {

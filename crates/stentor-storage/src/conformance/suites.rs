@@ -201,6 +201,13 @@ macro_rules! store_suite {
                     a_device_removed_before_its_turn_is_not_in_the_audience
                     a_producer_given_up_stops_its_campaign_at_its_provider_alone
                 }
+                preconditions {
+                    a_device_is_changed_and_removed_only_as_it_must_be
+                    of_changes_of_one_state_at_the_same_time_one_is_made
+                    people_and_groups_are_made_only_where_there_is_none_when_they_must_be_new
+                    people_groups_and_topics_are_removed_only_as_they_must_be
+                    apps_and_schedules_are_deleted_only_as_they_must_be_and_leave_no_entry_otherwise
+                }
                 prune {
                     a_campaign_that_ended_long_ago_is_forgotten
                     a_campaign_that_has_not_ended_is_never_forgotten

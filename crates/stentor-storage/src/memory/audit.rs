@@ -58,7 +58,10 @@ impl Tables {
     fn apply(&mut self, change: Change) -> Result<Changed, StoreError> {
         match change {
             Change::CreateApp(app) => self.create_app(&app)?,
-            Change::DeleteApp(app) => self.delete_app(app)?,
+            Change::DeleteApp(app, precondition) => {
+                precondition.check(|| self.app(app).map(|row| Some(row.app.clone())))?;
+                self.delete_app(app)?;
+            }
             Change::CreateKey(key) => self.create_key(&key)?,
             Change::DeleteKey(app, key) => self.delete_key(app, key)?,
             Change::CreateAccount(account) => self.create_account(&account)?,
@@ -73,6 +76,7 @@ impl Tables {
             Change::SetSchedule(app, id, state, next_due) => {
                 return Ok(Changed::Schedule(Box::new(self.set_schedule(app, id, state, next_due)?)));
             }
+            Change::DeleteSchedule(app, id, precondition) => self.delete_schedule(app, id, &precondition)?,
             Change::DeleteBrokenSchedule(app, id) => self.delete_broken_schedule(app, id)?,
             Change::Act(app, id, action, now) => {
                 let (campaign, tickets) = self.act(app, id, action, now)?;

@@ -5,7 +5,7 @@ use stentor_core::device::{Device, DeviceFacts, DevicePatch, ProviderKind, PushT
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
-use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Precondition, Registered, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
@@ -63,18 +63,30 @@ impl DeviceStore for MemoryStore {
         Ok(found.take(page.limit).cloned().collect())
     }
 
-    async fn update_device(
+    async fn update_device_if(
         &self,
         app: AppId,
         id: DeviceId,
         patch: &DevicePatch,
         now: Timestamp,
+        precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError> {
-        self.lock().app_mut(app)?.update_device(id, patch, now)
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        precondition.check(|| row.device(id).cloned().map(Some))?;
+        row.update_device(id, patch, now)
     }
 
-    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
-        self.lock().app_mut(app)?.remove_device(id)
+    async fn remove_device_if(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        precondition: &Precondition<Device>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        precondition.check(|| row.device(id).cloned().map(Some))?;
+        row.remove_device(id)
     }
 }
 

@@ -6,7 +6,7 @@ use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::limits::GROUPS_PER_MEMBER_MAX_COUNT;
 use stentor_core::name::GroupName;
-use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{GroupStore, Precondition, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::MemoryStore;
@@ -15,9 +15,17 @@ use super::topics::after_name;
 
 #[async_trait]
 impl GroupStore for MemoryStore {
-    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
+    async fn put_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        now: Timestamp,
+        precondition: &Precondition<Group>,
+    ) -> Result<Group, StoreError> {
         let mut state = self.lock();
         let row = state.app_mut(app)?;
+        let present = row.groups.get(group).map(|present| row.shown(group, present));
+        precondition.check(|| Ok::<_, StoreError>(present))?;
         let fresh = || GroupRow { created_at: now, members: BTreeSet::new() };
         row.groups.entry(group.clone()).or_insert_with(fresh);
         Ok(row.shown(group, row.group(group)?))
@@ -78,9 +86,16 @@ impl GroupStore for MemoryStore {
         self.lock().app_mut(app)?.remove_members(group, members)
     }
 
-    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
-        let removed = self.lock().app_mut(app)?.groups.remove(group);
-        removed.map(|_| ()).ok_or(StoreError::NotFound("group"))
+    async fn remove_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        precondition: &Precondition<Group>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        precondition.check(|| row.group(group).map(|present| Some(row.shown(group, present))))?;
+        row.groups.remove(group).map(drop).ok_or(StoreError::NotFound("group"))
     }
 }
 

@@ -1,7 +1,9 @@
 use async_trait::async_trait;
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ScheduleId};
-use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, ScheduleStore, StoreError};
+use stentor_core::ports::store::{
+    Idempotent, IdempotentReply, Occurrence, Page, Precondition, ScheduleStore, StoreError,
+};
 use stentor_core::schedule::{Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
@@ -76,6 +78,21 @@ pub(super) fn by_app<T>(sorted: Vec<T>, app: impl Fn(&T) -> AppId, limit: usize)
 impl Tables {
     pub(super) fn delete_broken_schedule(&mut self, app: AppId, id: ScheduleId) -> Result<(), StoreError> {
         let schedule = self.schedule_mut(app, id)?;
+        (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);
+        Ok(())
+    }
+
+    pub(super) fn delete_schedule(
+        &mut self,
+        app: AppId,
+        id: ScheduleId,
+        precondition: &Precondition<Schedule>,
+    ) -> Result<(), StoreError> {
+        let schedule = self.schedule_mut(app, id)?;
+        if schedule.state == ScheduleState::Deleted {
+            return Err(StoreError::NotFound("schedule"));
+        }
+        precondition.check(|| Ok::<_, StoreError>(Some(schedule.clone())))?;
         (schedule.state, schedule.next_due) = (ScheduleState::Deleted, None);
         Ok(())
     }

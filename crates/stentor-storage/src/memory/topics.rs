@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
-use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
+use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
 use super::MemoryStore;
@@ -43,14 +43,18 @@ impl TopicStore for MemoryStore {
     }
 
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError> {
-        let state = self.lock();
-        let devices = state.app(app)?.topics.get(topic).ok_or(StoreError::NotFound("topic"))?;
-        Ok(summary(topic, devices))
+        self.lock().app(app)?.topic(topic)
     }
 
-    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
+    async fn remove_topic_if(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        precondition: &Precondition<TopicSummary>,
+    ) -> Result<(), StoreError> {
         let mut state = self.lock();
         let row = state.app_mut(app)?;
+        precondition.check(|| row.topic(topic).map(Some))?;
         row.topics.remove(topic).ok_or(StoreError::NotFound("topic"))?;
         row.subscriptions.values_mut().for_each(|topics| _ = topics.remove(topic));
         Ok(())
@@ -78,6 +82,11 @@ fn summary(name: &TopicName, devices: &BTreeSet<DeviceId>) -> TopicSummary {
 }
 
 impl AppRow {
+    fn topic(&self, topic: &TopicName) -> Result<TopicSummary, StoreError> {
+        let devices = self.topics.get(topic).ok_or(StoreError::NotFound("topic"))?;
+        Ok(summary(topic, devices))
+    }
+
     /// Subscribes a known device; returns whether it was not before.
     pub(super) fn subscribe_one(&mut self, topic: &TopicName, device: DeviceId) -> bool {
         self.subscriptions.entry(device).or_default().insert(topic.clone());

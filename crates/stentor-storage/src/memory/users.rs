@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use stentor_core::group::Member;
 use stentor_core::id::AppId;
 use stentor_core::name::ExternalId;
-use stentor_core::ports::store::{StoreError, UserStore};
+use stentor_core::ports::store::{Precondition, StoreError, UserStore};
 use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
@@ -18,9 +18,16 @@ const DEVICES_SHOWN_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl UserStore for MemoryStore {
-    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
+    async fn put_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        now: Timestamp,
+        precondition: &Precondition<User>,
+    ) -> Result<User, StoreError> {
         let mut state = self.lock();
         let row = state.app_mut(app)?;
+        precondition.check(|| Ok::<_, StoreError>(row.user(user, DEVICES_SHOWN_MAX_COUNT).ok()))?;
         row.know_user(user, now);
         row.user(user, DEVICES_SHOWN_MAX_COUNT)
     }
@@ -41,8 +48,16 @@ impl UserStore for MemoryStore {
         names.take(limit).map(|(name, _)| row.user(name, 0)).collect()
     }
 
-    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
-        self.lock().app_mut(app)?.remove_user(user)
+    async fn remove_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        precondition: &Precondition<User>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let row = state.app_mut(app)?;
+        precondition.check(|| row.user(user, DEVICES_SHOWN_MAX_COUNT).map(Some))?;
+        row.remove_user(user)
     }
 }
 

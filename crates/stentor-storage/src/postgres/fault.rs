@@ -75,6 +75,14 @@ pub(super) const fn missing(what: &'static str) -> PostgresError {
     PostgresError::Store(StoreError::NotFound(what))
 }
 
+/// Returns what was looked for, or nothing where there is no such thing.
+pub(super) fn unless_missing<T>(done: Done<T>) -> Done<Option<T>> {
+    match done {
+        Err(PostgresError::Store(StoreError::NotFound(_))) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
 /// Says that the state of things forbids it.
 pub(super) fn conflict(why: impl Into<String>) -> PostgresError {
     PostgresError::Store(StoreError::Conflict(why.into()))

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::{Idempotent, IdempotentReply, Page, StoreError};
+use super::{Idempotent, IdempotentReply, Page, Precondition, StoreError};
 use crate::account::IssuedAccount;
 use crate::app::{ApiKey, App, Credential};
 use crate::audit::{AuditAction, AuditEntry, AuditNote};
@@ -13,12 +13,13 @@ use crate::time::Timestamp;
 use crate::upstream::UpstreamWebhook;
 
 /// A change that is audited: what an owner or the operator does to apps, keys, credentials, webhooks, schedules and campaigns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Change {
     /// Keeps a new app; a name may repeat, an id may not (Conflict).
     CreateApp(App),
-    /// Removes an app with all that belongs to it; campaigns that run are gone with it. What is much of it goes by and by.
-    DeleteApp(AppId),
+    /// Removes an app of which the precondition holds, with all that belongs to it; campaigns that run are gone with it. What is
+    /// much of it goes by and by.
+    DeleteApp(AppId, Precondition<App>),
     /// Keeps a new key.
     CreateKey(ApiKey),
     /// Removes a key of this app.
@@ -39,6 +40,8 @@ pub enum Change {
     CreateSchedule(Box<Schedule>, Option<IdempotentReply>),
     /// Sets state and next tick; Conflict when the schedule was canceled or finished before.
     SetSchedule(AppId, ScheduleId, ScheduleState, Option<Timestamp>),
+    /// Cancels a schedule of which the precondition holds, and deletes it.
+    DeleteSchedule(AppId, ScheduleId, Precondition<Schedule>),
     /// Cancels a schedule of which nothing else can be read, and deletes it.
     DeleteBrokenSchedule(AppId, ScheduleId),
     /// Does what the owner asks of a campaign. Canceling ends queued chunks at once, many in several transactions; resuming

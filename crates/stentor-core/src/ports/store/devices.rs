@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::{Page, StoreError};
+use super::{Page, Precondition, StoreError};
 use crate::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
@@ -98,10 +98,32 @@ pub trait DeviceStore: Send + Sync {
         id: DeviceId,
         patch: &DevicePatch,
         now: Timestamp,
+    ) -> Result<Device, StoreError> {
+        self.update_device_if(app, id, patch, now, &Precondition::none()).await
+    }
+
+    /// Changes one device of which a precondition holds.
+    async fn update_device_if(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        patch: &DevicePatch,
+        now: Timestamp,
+        precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError>;
 
     /// Removes one device with its subscriptions and memberships.
-    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError>;
+    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
+        self.remove_device_if(app, id, &Precondition::none()).await
+    }
+
+    /// Removes one device of which a precondition holds.
+    async fn remove_device_if(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        precondition: &Precondition<Device>,
+    ) -> Result<(), StoreError>;
 }
 
 /// Topics.
@@ -136,7 +158,17 @@ pub trait TopicStore: Send + Sync {
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError>;
 
     /// Removes a topic; its subscriptions go by and by.
-    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError>;
+    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
+        self.remove_topic_if(app, topic, &Precondition::none()).await
+    }
+
+    /// Removes a topic of which a precondition holds.
+    async fn remove_topic_if(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        precondition: &Precondition<TopicSummary>,
+    ) -> Result<(), StoreError>;
 
     /// Lists a device's topics by name.
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
@@ -146,7 +178,18 @@ pub trait TopicStore: Send + Sync {
 #[async_trait]
 pub trait UserStore: Send + Sync {
     /// Makes a person known; harmless when known. Registering a device with a user does the same by itself.
-    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError>;
+    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
+        self.put_user_if(app, user, now, &Precondition::none()).await
+    }
+
+    /// Makes a person known where a precondition holds of the person, or of nobody.
+    async fn put_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        now: Timestamp,
+        precondition: &Precondition<User>,
+    ) -> Result<User, StoreError>;
 
     /// Returns a person with at most 1,000 devices.
     async fn user(&self, app: AppId, user: &ExternalId) -> Result<User, StoreError>;
@@ -160,14 +203,35 @@ pub trait UserStore: Send + Sync {
     ) -> Result<Vec<User>, StoreError>;
 
     /// Forgets a person; the devices stay, without owner. What is much of it goes by and by.
-    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError>;
+    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
+        self.remove_user_if(app, user, &Precondition::none()).await
+    }
+
+    /// Forgets a person of whom a precondition holds.
+    async fn remove_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        precondition: &Precondition<User>,
+    ) -> Result<(), StoreError>;
 }
 
 /// Groups.
 #[async_trait]
 pub trait GroupStore: Send + Sync {
     /// Makes a group; harmless when it exists.
-    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError>;
+    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
+        self.put_group_if(app, group, now, &Precondition::none()).await
+    }
+
+    /// Makes a group where a precondition holds of the group, or of none.
+    async fn put_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        now: Timestamp,
+        precondition: &Precondition<Group>,
+    ) -> Result<Group, StoreError>;
 
     /// Returns a group.
     async fn group(&self, app: AppId, group: &GroupName) -> Result<Group, StoreError>;
@@ -209,5 +273,15 @@ pub trait GroupStore: Send + Sync {
     ) -> Result<SubscriptionChange, StoreError>;
 
     /// Removes a group. What is much of it goes by and by.
-    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError>;
+    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
+        self.remove_group_if(app, group, &Precondition::none()).await
+    }
+
+    /// Removes a group of which a precondition holds.
+    async fn remove_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        precondition: &Precondition<Group>,
+    ) -> Result<(), StoreError>;
 }

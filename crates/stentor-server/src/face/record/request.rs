@@ -22,7 +22,7 @@ use crate::contract::services::{ServiceQuery, ServiceRequest};
 use crate::contract::topics::SubscriptionRequest;
 use crate::contract::upstream::UpstreamIds;
 use crate::contract::webhooks::UpstreamWebhookRequest;
-use crate::contract::{After, Before, Problem, Repeat, Repeatable, ServiceResult};
+use crate::contract::{After, Before, Conditional, Problem, Repeat, Repeatable, ServiceResult};
 use crate::decode::decode_value;
 
 /// A request that a record holds.
@@ -76,6 +76,17 @@ macro_rules! repeatable {
 }
 
 repeatable! { MessageBatch MessageRequest ScheduleRequest }
+
+/// A condition stands outside the record, and most faces carry none.
+impl<T: FromRecord> FromRecord for Conditional<T> {
+    fn from_record(
+        record: Record,
+        key: Option<&IdempotencyKey>,
+        operation: &'static str,
+    ) -> ServiceResult<Self> {
+        Ok(T::from_record(record, key, operation)?.into())
+    }
+}
 
 impl FromRecord for CredentialRequest {
     fn from_record(

@@ -4,17 +4,11 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::format::{AcceptedFormat, BodyFormat};
-use crate::contract::{ErrorCode, Problem, ServiceResult, hash};
+use crate::contract::{ErrorCode, Problem, ServiceResult, StateCondition, StateTag, StateTags};
 use crate::face::http::coding::ContentCoding;
 
-/// Bytes of a hash that stand in a tag.
-const HASH_BYTES: usize = 16;
 /// Most tags in one header.
 const TAGS_MAX_COUNT: usize = 64;
-
-/// A hash of what is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StateTag(String);
 
 /// What must hold for a request to be served.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,23 +25,15 @@ enum Tags {
     Some(Vec<(bool, String)>),
 }
 
-impl StateTag {
-    /// Returns the tag of what is shown, written as JSON.
-    pub(super) fn of(json: &[u8]) -> Self {
-        let hash = hash([json]);
-        Self(hash.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Returns the tag of one form of it, without quotes.
-    fn form(&self, accepted: AcceptedFormat, coding: ContentCoding) -> String {
-        let format = match accepted.format {
-            BodyFormat::Json => "",
-            BodyFormat::Xml => "-xml",
-            BodyFormat::Protobuf => "-protobuf",
-        };
-        let coding = coding.word().map_or_else(String::new, |word| format!("-{word}"));
-        format!("{}{format}{coding}", self.0)
-    }
+/// Returns the tag of one form of a state, without quotes.
+fn form(state: &StateTag, accepted: AcceptedFormat, coding: ContentCoding) -> String {
+    let format = match accepted.format {
+        BodyFormat::Json => "",
+        BodyFormat::Xml => "-xml",
+        BodyFormat::Protobuf => "-protobuf",
+    };
+    let coding = coding.word().map_or_else(String::new, |word| format!("-{word}"));
+    format!("{}{format}{coding}", state.as_str())
 }
 
 /// Returns the header of a tag.
@@ -64,20 +50,13 @@ impl Conditions {
         Ok(Self { if_match, if_none_match })
     }
 
-    /// Returns whether there is none.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.if_match.is_none() && self.if_none_match.is_none()
-    }
-
-    /// Refuses a change of what is in this state, or of what does not exist, when a condition does not hold.
-    pub(super) fn check_change(&self, state: Option<&StateTag>) -> ServiceResult<()> {
-        if self.if_match.as_ref().is_some_and(|tags| !tags.hold(state, false)) {
-            return Err(failed("it is not, or no longer, what `If-Match` says"));
-        }
-        if self.if_none_match.as_ref().is_some_and(|tags| tags.hold(state, true)) {
-            return Err(failed("it is what `If-None-Match` says that it must not be"));
-        }
-        Ok(())
+    /// Returns what must hold of a thing for it to be changed, if anything must: any form of a state stands for it.
+    pub(super) fn of_change(&self) -> Option<StateCondition> {
+        let (one_of, none_of) = (&self.if_match, &self.if_none_match);
+        (one_of.is_some() || none_of.is_some()).then(|| StateCondition {
+            one_of: one_of.as_ref().map(|tags| tags.of_states(false)),
+            none_of: none_of.as_ref().map(|tags| tags.of_states(true)),
+        })
     }
 
     /// Returns the tag of what is read, and whether the caller has it already.
@@ -87,10 +66,10 @@ impl Conditions {
         accepted: AcceptedFormat,
         coding: ContentCoding,
     ) -> ServiceResult<(HeaderValue, bool)> {
-        if self.if_match.as_ref().is_some_and(|tags| !tags.hold(Some(state), false)) {
+        if self.if_match.as_ref().is_some_and(|tags| !tags.of_states(false).have(Some(state))) {
             return Err(failed("it is not, or no longer, what `If-Match` says"));
         }
-        let form = state.form(accepted, coding);
+        let form = form(state, accepted, coding);
         let is_known = match &self.if_none_match {
             None => false,
             Some(Tags::Any) => true,
@@ -101,15 +80,11 @@ impl Conditions {
 }
 
 impl Tags {
-    /// Returns whether one of them is a form of a state; a weak one counts only where that is enough.
-    fn hold(&self, state: Option<&StateTag>, with_weak: bool) -> bool {
-        let Some(StateTag(state)) = state else { return false };
-        match self {
-            Self::Any => true,
-            Self::Some(tags) => tags.iter().any(|(is_weak, tag)| {
-                (with_weak || !is_weak) && tag.split('-').next() == Some(state.as_str())
-            }),
-        }
+    /// Returns the states of which these are forms; a weak one counts only where that is enough.
+    fn of_states(&self, with_weak: bool) -> StateTags {
+        let Self::Some(tags) = self else { return StateTags::Any };
+        let counted = tags.iter().filter(|(is_weak, _)| with_weak || !is_weak);
+        StateTags::Some(counted.filter_map(|(_, tag)| tag.split('-').next()).map(str::to_owned).collect())
     }
 }
 
@@ -172,22 +147,19 @@ mod tests {
     #[test]
     fn a_change_goes_on_when_any_form_of_the_present_state_is_named_and_none_weakly() {
         let (now, before) = (StateTag::of(b"{}"), StateTag::of(b"[]"));
-        let told = |text: &str| conditions(header::IF_MATCH, text).check_change(Some(&now)).is_ok();
-        assert!(told(&format!("\"{}\"", now.0)));
-        assert!(told(&format!("\"a,b\", \"{}-xml-gzip\"", now.0)));
-        assert!(told("*"));
-        assert!(!told(&format!("W/\"{}\"", now.0)));
-        assert!(!told(&format!("\"{}\"", before.0)));
-        assert!(conditions(header::IF_MATCH, "*").check_change(None).is_err());
-    }
-
-    #[test]
-    fn what_must_not_be_there_is_refused_when_it_is() {
-        let now = StateTag::of(b"{}");
-        assert!(conditions(header::IF_NONE_MATCH, "*").check_change(None).is_ok());
-        assert!(conditions(header::IF_NONE_MATCH, "*").check_change(Some(&now)).is_err());
-        let weak = format!("W/\"{}\"", now.0);
-        assert!(conditions(header::IF_NONE_MATCH, &weak).check_change(Some(&now)).is_err());
+        let holds = |text: &str, state| {
+            let condition = conditions(header::IF_MATCH, text).of_change().expect("a condition");
+            condition.holds(state)
+        };
+        assert!(holds(&format!("\"{}\"", now.as_str()), Some(&now)));
+        assert!(holds(&format!("\"a,b\", \"{}-xml-gzip\"", now.as_str()), Some(&now)));
+        assert!(holds("*", Some(&now)));
+        assert!(!holds(&format!("W/\"{}\"", now.as_str()), Some(&now)));
+        assert!(!holds(&format!("\"{}\"", before.as_str()), Some(&now)));
+        assert!(!holds("*", None));
+        let weak = conditions(header::IF_NONE_MATCH, &format!("W/\"{}\"", now.as_str()));
+        assert!(!weak.of_change().expect("a condition").holds(Some(&now)));
+        assert_eq!(Conditions::default().of_change(), None);
     }
 
     #[test]
@@ -196,7 +168,7 @@ mod tests {
         let read = |text: &str, coding| {
             conditions(header::IF_NONE_MATCH, text).check_read(&state, JSON, coding).expect("readable").1
         };
-        let (plain, packed) = (format!("W/\"{}\"", state.0), format!("\"{}-gzip\"", state.0));
+        let (plain, packed) = (format!("W/\"{}\"", state.as_str()), format!("\"{}-gzip\"", state.as_str()));
         assert!(read(&plain, ContentCoding::Identity));
         assert!(!read(&plain, ContentCoding::Gzip));
         assert!(read(&packed, ContentCoding::Gzip));

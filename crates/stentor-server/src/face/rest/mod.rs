@@ -2,7 +2,6 @@
 
 mod asker;
 mod carried;
-mod condition;
 mod described;
 mod docs;
 mod error;

@@ -12,6 +12,7 @@ use utoipa::openapi::{
 };
 use utoipa::{IntoParams, ToSchema};
 
+use super::etag::not_comparable;
 use super::extract::{JsonBody, LargeBody, LargeText, QueryParams, RepeatableBody};
 use super::reply::ReplyHead;
 use crate::contract::accounts::{NewServiceAccount, ServiceAccountList, ServiceAccountRequest};
@@ -36,7 +37,7 @@ use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, Topic
 use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
-use crate::contract::{After, Before, Kept, Repeatable};
+use crate::contract::{After, Before, Conditional, Kept, Repeatable, ServiceResult, StateCondition};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
 use crate::face::record::{FromRecord, IntoRecord};
@@ -69,6 +70,13 @@ impl BodySize {
 pub(super) trait RequestRecord: FromRecord {
     /// How large the body is that holds it; none where it is no record in a body.
     const BODY: Option<BodySize>;
+    /// Whether it asks for a change that may have a condition.
+    const IS_CONDITIONAL: bool = false;
+
+    /// Adds the condition of a change, or refuses it where there is nothing that it could be asked of.
+    fn on_condition(self, _: StateCondition) -> ServiceResult<Self> {
+        Err(not_comparable())
+    }
 
     /// Reads it from a request for the named operation, with its body as JSON.
     fn read(
@@ -99,6 +107,23 @@ impl RequestRecord for () {
 
     fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
         operation
+    }
+}
+
+impl<T: RequestRecord + Send> RequestRecord for Conditional<T> {
+    const BODY: Option<BodySize> = T::BODY;
+    const IS_CONDITIONAL: bool = true;
+
+    fn on_condition(self, condition: StateCondition) -> ServiceResult<Self> {
+        Ok(Self { condition: Some(condition), ..self })
+    }
+
+    async fn read(request: Request, api: &Api, operation: &'static str) -> Result<Self, Refusal> {
+        Ok(T::read(request, api, operation).await?.into())
+    }
+
+    fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
+        T::describe(operation, schemas)
     }
 }
 

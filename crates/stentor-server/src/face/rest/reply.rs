@@ -5,10 +5,10 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 
 use super::carried;
-use super::etag::{Conditions, StateTag};
+use super::etag::Conditions;
 use super::format::{AcceptedFormat, BodyFormat};
 use super::row::Spoken;
-use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::contract::{ErrorCode, Problem, ServiceResult, StateTag};
 use crate::face::http::coding::ContentCoding;
 use crate::face::http::preferences::Preferences;
 use crate::face::record::IntoRecord as _;

@@ -10,7 +10,6 @@ use utoipa::openapi::{HttpMethod, ObjectBuilder, Required, Type};
 use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::asker::Asker;
-use super::condition::{Check, against, refused};
 use super::extract::PathParams;
 use super::format::BodyFormat;
 use super::records::{ReplyRecord, RequestRecord, Schemas};
@@ -46,14 +45,6 @@ pub(super) struct RowFacts {
     pub(super) is_read: bool,
     /// Whether the reply shows the state of what the path names, and has a tag.
     pub(super) has_tag: bool,
-    /// Compares what the path names with the conditions of a request that changes it.
-    pub(super) check: Check,
-}
-
-impl RowFacts {
-    const fn unconditional(done: StatusCode) -> Self {
-        Self { done, is_read: false, has_tag: false, check: refused }
-    }
 }
 
 macro_rules! methods {
@@ -63,7 +54,9 @@ macro_rules! methods {
         where
             Api: Serve<O>,
         {
-            row::<O>(HttpMethod::$method, path, RowFacts::unconditional(StatusCode::$status))
+            let has_tag = O::Request::IS_CONDITIONAL;
+            let facts = RowFacts { done: StatusCode::$status, is_read: false, has_tag };
+            row::<O>(HttpMethod::$method, path, facts)
         }
     )*};
 }
@@ -71,6 +64,8 @@ macro_rules! methods {
 methods! {
     /// Returns a row that puts what the path names.
     put = Put, OK;
+    /// Returns a row that changes a part of what the path names.
+    patch = Patch, OK;
     /// Returns a row that asks for something to be done.
     post = Post, OK;
     /// Returns a row that makes something new.
@@ -84,33 +79,7 @@ pub(super) fn get<O: Spoken>(path: &'static str) -> Row
 where
     Api: Serve<O>,
 {
-    let facts = RowFacts { is_read: true, has_tag: true, ..RowFacts::unconditional(StatusCode::OK) };
-    row::<O>(HttpMethod::Get, path, facts)
-}
-
-macro_rules! conditional {
-    ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
-        $(#[doc = $about])+
-        pub(super) fn $name<O, S>(path: &'static str) -> Row
-        where
-            O: Spoken,
-            S: Spoken<Request = ()>,
-            Api: Serve<O> + Serve<S>,
-        {
-            let has_tag = std::any::TypeId::of::<O::Reply>() == std::any::TypeId::of::<S::Reply>();
-            let facts = RowFacts { has_tag, check: against::<S>, ..RowFacts::unconditional(StatusCode::$status) };
-            row::<O>(HttpMethod::$method, path, facts)
-        }
-    )*};
-}
-
-conditional! {
-    /// Returns a row that puts what the path names, unless it is not as the request believes; the second operation shows it.
-    put_shown = Put, OK;
-    /// Returns a row that changes a part of what the path names, with conditions as for a row that puts.
-    patch_shown = Patch, OK;
-    /// Returns a row that removes what the path names, with conditions as for a row that puts.
-    delete_shown = Delete, NO_CONTENT;
+    row::<O>(HttpMethod::Get, path, RowFacts { done: StatusCode::OK, is_read: true, has_tag: true })
 }
 
 fn row<O: Spoken>(method: HttpMethod, path: &'static str, facts: RowFacts) -> Row
@@ -155,12 +124,10 @@ where
     let by = O::By::known(&mut parts, &api).await?;
     let terms = ReplyTerms::of(&parts.headers)?;
     let PathParams(subject) = PathParams::from_request_parts(&mut parts, &api).await?;
-    let head = (!row.is_read && !terms.conditions.is_empty()).then(|| parts.clone());
     let request = read::<O>(Request::from_parts(parts, body), &api).await?;
-    // Compared last, and held until the change is made: nobody else with a condition comes between.
-    let _turn = match head {
-        Some(mut head) => (row.check)(&api, &mut head, &terms.conditions).await?,
-        None => None,
+    let request = match terms.conditions.of_change() {
+        Some(condition) if !row.is_read => request.on_condition(condition)?,
+        _ => request,
     };
     let reply = Serve::<O>::serve(&api, by, subject, request).await;
     check_refusal(&O::FACTS, &reply);

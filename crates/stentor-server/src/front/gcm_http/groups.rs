@@ -135,7 +135,7 @@ impl Changing<'_> {
             Err(problem) => return Err(problem),
         }
         let devices = self.registered(tokens).await?;
-        Serve::<PutGroup>::serve(self.api, self.caller, self.group.clone(), ()).await?;
+        Serve::<PutGroup>::serve(self.api, self.caller, self.group.clone(), ().into()).await?;
         self.put(devices).await
     }
 
@@ -171,7 +171,7 @@ impl Changing<'_> {
             Serve::<RemoveMembers>::serve(self.api, self.caller, self.group.clone(), members).await?;
         }
         if self.require().await? == 0 {
-            Serve::<RemoveGroup>::serve(self.api, self.caller, self.group.clone(), ()).await?;
+            Serve::<RemoveGroup>::serve(self.api, self.caller, self.group.clone(), ().into()).await?;
         }
         Ok(())
     }

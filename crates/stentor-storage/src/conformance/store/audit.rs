@@ -8,7 +8,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, KeyId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
 use stentor_core::ports::store::{
-    AuditFilter, Change, Changed, Idempotent, NewAuditEntry, Page, Store, StoreError,
+    AuditFilter, Change, Changed, Idempotent, NewAuditEntry, Page, Precondition, Store, StoreError,
 };
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
@@ -39,7 +39,7 @@ pub async fn every_change_is_made_and_leaves_its_entry(store: &dyn Store) {
         (Change::Act(own, message.into(), CampaignAction::Pause, at(1)), AuditAction::CampaignPause),
         (Change::DeleteCredential(own, ProviderKind::Apns), AuditAction::CredentialDelete),
         (Change::DeleteKey(own, KEY), AuditAction::KeyDelete),
-        (Change::DeleteApp(AppId::from_raw(7)), AuditAction::AppDelete),
+        (Change::DeleteApp(AppId::from_raw(7), Precondition::none()), AuditAction::AppDelete),
     ];
     let mut actions = Vec::new();
     for (change, action) in steps {
@@ -68,7 +68,7 @@ pub async fn a_change_that_fails_leaves_no_entry(store: &dyn Store) {
     let nothing = CampaignId::from_raw(5);
     let changes = [
         Change::CreateApp(app(1)),
-        Change::DeleteApp(AppId::from_raw(99)),
+        Change::DeleteApp(AppId::from_raw(99), Precondition::none()),
         Change::CreateKey(key(scene.app, 70)),
         Change::DeleteKey(AppId::from_raw(99), KEY),
         Change::DeleteCredential(scene.app, ProviderKind::Fcm),
@@ -151,7 +151,10 @@ pub async fn an_apps_entries_stay_when_it_goes(store: &dyn Store) {
         .expect("made");
     let note = AuditNote { actor: Actor::Root, ..by_key(scene.app, AuditAction::AppDelete) };
     store
-        .change(Change::DeleteApp(scene.app), Some(NewAuditEntry { note, max_count: MANY }))
+        .change(
+            Change::DeleteApp(scene.app, Precondition::none()),
+            Some(NewAuditEntry { note, max_count: MANY }),
+        )
         .await
         .expect("made");
     let kept = all(store, AuditFilter { app: Some(scene.app), ..AuditFilter::default() }).await;
@@ -212,7 +215,8 @@ async fn scene_with_key(store: &dyn Store) -> Scene<'_> {
     scene
 }
 
-fn by_key(app: AppId, action: AuditAction) -> AuditNote {
+/// Notes what a key did in its app.
+pub(super) fn by_key(app: AppId, action: AuditAction) -> AuditNote {
     AuditNote {
         at: at(0),
         actor: Actor::Key(KEY),
@@ -237,7 +241,8 @@ fn key(app: AppId, id: u8) -> ApiKey {
     }
 }
 
-fn schedule(app: AppId, id: u64) -> Schedule {
+/// Makes a schedule of an app.
+pub(super) fn schedule(app: AppId, id: u64) -> Schedule {
     let time_zone = TimeZoneName::new("UTC").expect("a zone");
     let recurrence = Recurrence {
         cron: "0 9 * * *".to_owned(),

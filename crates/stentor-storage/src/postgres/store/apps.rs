@@ -16,9 +16,7 @@ use crate::postgres::row::{hash, int, maybe_number, number, text, time};
 #[async_trait]
 impl AppStore for PostgresStore {
     async fn app(&self, id: AppId) -> Result<App, StoreError> {
-        let sql = "SELECT id, name, created_at FROM apps WHERE id = $1";
-        self.look_up(move |connection| one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app")))
-            .await
+        self.look_up(move |connection| find(connection, id)).await
     }
 
     async fn apps(&self) -> Result<Vec<App>, StoreError> {
@@ -66,6 +64,12 @@ impl AppStore for PostgresStore {
     async fn last_id(&self) -> Result<u64, StoreError> {
         self.read(last_id).await
     }
+}
+
+/// Returns an app.
+pub(super) fn find(connection: &Connection, id: AppId) -> Done<App> {
+    let sql = "SELECT id, name, created_at FROM apps WHERE id = $1";
+    one(connection, sql, [int(id.raw())], app)?.ok_or(missing("app"))
 }
 
 /// Keeps an app.

@@ -81,7 +81,10 @@ impl AuditStore for PostgresStore {
 fn apply(connection: &Connection, change: Change) -> Done<Changed> {
     match change {
         Change::CreateApp(app) => apps::create_app(connection, &app)?,
-        Change::DeleteApp(app) => removal::app(connection, app)?,
+        Change::DeleteApp(app, precondition) => {
+            precondition.check(|| apps::find(connection, app).map(Some))?;
+            removal::app(connection, app)?;
+        }
         Change::CreateKey(key) => apps::create_key(connection, &key)?,
         Change::DeleteKey(app, key) => apps::delete_key(connection, app, key)?,
         Change::CreateAccount(account) => accounts::create(connection, &account)?,
@@ -97,6 +100,9 @@ fn apply(connection: &Connection, change: Change) -> Done<Changed> {
         Change::SetSchedule(app, id, state, next_due) => {
             let schedule = schedules::change(connection, (app, id), state, next_due)?;
             return Ok(Changed::Schedule(Box::new(schedule)));
+        }
+        Change::DeleteSchedule(app, id, precondition) => {
+            schedules::delete(connection, (app, id), &precondition)?;
         }
         Change::DeleteBrokenSchedule(app, id) => schedules::delete_broken(connection, app, id)?,
         Change::Act(app, id, action, now) => {

@@ -3,23 +3,30 @@ use async_trait::async_trait;
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::name::GroupName;
-use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{GroupStore, Precondition, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::leftovers::{Remains, RemainsKind};
 use super::{PostgresStore, app_providers, members};
 use crate::postgres::damage::readable;
-use crate::postgres::fault::{Done, missing};
+use crate::postgres::fault::{Done, missing, unless_missing};
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::{one, run};
 use crate::postgres::row::{int, number, text, time};
 
 #[async_trait]
 impl GroupStore for PostgresStore {
-    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
-        let group = group.clone();
+    async fn put_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        now: Timestamp,
+        precondition: &Precondition<Group>,
+    ) -> Result<Group, StoreError> {
+        let (group, precondition) = (group.clone(), precondition.clone());
         self.write_registry(move |connection| {
             app_providers::check_app(connection, app)?;
+            precondition.check(|| unless_missing(show(connection, app, &group)))?;
             let sql =
                 "INSERT INTO groups (app, name, created_at, member_count) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING";
             run(connection, sql, params![int(app.raw()), group.as_str(), now.as_millis()])?;
@@ -98,9 +105,15 @@ impl GroupStore for PostgresStore {
         change.await
     }
 
-    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
-        let group = group.clone();
+    async fn remove_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        precondition: &Precondition<Group>,
+    ) -> Result<(), StoreError> {
+        let (group, precondition) = (group.clone(), precondition.clone());
         self.write_registry(move |connection| {
+            precondition.check(|| show(connection, app, &group).map(Some))?;
             let no = find(connection, app, &group)?;
             run(connection, "DELETE FROM groups WHERE no = $1", [no])?;
             Remains::of(RemainsKind::Group, no).begin(connection, &WorkPortion::begin(connection))

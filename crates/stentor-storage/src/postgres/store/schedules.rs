@@ -2,7 +2,9 @@ use crate::postgres::engine::{Connection, Row, params};
 use async_trait::async_trait;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::Label;
-use stentor_core::ports::store::{Idempotent, IdempotentReply, Occurrence, Page, ScheduleStore, StoreError};
+use stentor_core::ports::store::{
+    Idempotent, IdempotentReply, Occurrence, Page, Precondition, ScheduleStore, StoreError,
+};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
@@ -160,6 +162,20 @@ pub(super) fn change(
     }
     set(connection, id, state, next_due)?;
     find(connection, app, id)
+}
+
+/// Cancels a schedule of which a precondition holds, and deletes it.
+pub(super) fn delete(
+    connection: &Connection,
+    (app, id): (AppId, ScheduleId),
+    precondition: &Precondition<Schedule>,
+) -> Done<()> {
+    let schedule = find(connection, app, id)?;
+    if schedule.state == ScheduleState::Deleted {
+        return Err(missing("schedule"));
+    }
+    precondition.check(|| Done::Ok(Some(schedule)))?;
+    set(connection, id, ScheduleState::Deleted, None)
 }
 
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.

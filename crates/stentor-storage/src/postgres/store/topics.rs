@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
-use stentor_core::ports::store::{StoreError, SubscriptionChange, TopicStore};
+use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
 use super::leftovers::{Remains, RemainsKind};
@@ -94,16 +94,18 @@ impl TopicStore for PostgresStore {
 
     async fn topic(&self, app: AppId, topic: &TopicName) -> Result<TopicSummary, StoreError> {
         let topic = topic.clone();
-        self.read(move |connection| {
-            let sql = "SELECT name, device_count FROM topics WHERE app = $1 AND name = $2";
-            one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
-        })
-        .await
+        self.read(move |connection| show(connection, app, &topic)).await
     }
 
-    async fn remove_topic(&self, app: AppId, topic: &TopicName) -> Result<(), StoreError> {
-        let topic = topic.clone();
+    async fn remove_topic_if(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        precondition: &Precondition<TopicSummary>,
+    ) -> Result<(), StoreError> {
+        let (topic, precondition) = (topic.clone(), precondition.clone());
         self.write_registry(move |connection| {
+            precondition.check(|| show(connection, app, &topic).map(Some))?;
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
             run(connection, "DELETE FROM topics WHERE no = $1", [no])?;
             Remains::of(RemainsKind::Topic, no).begin(connection, &WorkPortion::begin(connection))
@@ -120,6 +122,11 @@ impl TopicStore for PostgresStore {
         })
         .await
     }
+}
+
+fn show(connection: &Connection, app: AppId, topic: &TopicName) -> Done<TopicSummary> {
+    let sql = "SELECT name, device_count FROM topics WHERE app = $1 AND name = $2";
+    one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
 }
 
 /// Finds a topic's number.

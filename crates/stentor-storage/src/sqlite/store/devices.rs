@@ -8,7 +8,7 @@ use stentor_core::device::{
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Registered, StoreError};
+use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Precondition, Registered, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider, device_of};
@@ -103,19 +103,31 @@ impl DeviceStore for SqliteStore {
         Ok(found)
     }
 
-    async fn update_device(
+    async fn update_device_if(
         &self,
         app: AppId,
         id: DeviceId,
         patch: &DevicePatch,
         now: Timestamp,
+        precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError> {
-        let patch = patch.clone();
-        self.write(move |connection| update(connection, app, id, &patch, now)).await
+        let (patch, precondition) = (patch.clone(), precondition.clone());
+        self.write(move |connection| {
+            precondition.check(|| show(connection, app, id).map(Some))?;
+            update(connection, app, id, &patch, now)
+        })
+        .await
     }
 
-    async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {
+    async fn remove_device_if(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        precondition: &Precondition<Device>,
+    ) -> Result<(), StoreError> {
+        let precondition = precondition.clone();
         self.write(move |connection| {
+            precondition.check(|| show(connection, app, id).map(Some))?;
             let (fleet, key) = app_providers::require(connection, app, id)?;
             removal::device(connection, fleet, key)
         })

@@ -3,23 +3,30 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::group::{Group, Member};
 use stentor_core::id::AppId;
 use stentor_core::name::GroupName;
-use stentor_core::ports::store::{GroupStore, StoreError, SubscriptionChange};
+use stentor_core::ports::store::{GroupStore, Precondition, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
 use super::leftovers::{self, Leftover, LeftoverKind};
 use super::{SqliteStore, app_providers, members};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::fault::{Done, missing, unless_missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{int, number, text, time};
 
 #[async_trait]
 impl GroupStore for SqliteStore {
-    async fn put_group(&self, app: AppId, group: &GroupName, now: Timestamp) -> Result<Group, StoreError> {
-        let group = group.clone();
+    async fn put_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        now: Timestamp,
+        precondition: &Precondition<Group>,
+    ) -> Result<Group, StoreError> {
+        let (group, precondition) = (group.clone(), precondition.clone());
         self.write(move |connection| {
             app_providers::check_app(connection, app)?;
+            precondition.check(|| unless_missing(show(connection, app, &group)))?;
             let sql =
                 "INSERT OR IGNORE INTO groups (app, name, created_at, member_count) VALUES (?1, ?2, ?3, 0)";
             run(connection, sql, params![int(app.raw()), group.as_str(), now.as_millis()])?;
@@ -102,9 +109,15 @@ impl GroupStore for SqliteStore {
         Ok(change)
     }
 
-    async fn remove_group(&self, app: AppId, group: &GroupName) -> Result<(), StoreError> {
-        let group = group.clone();
+    async fn remove_group_if(
+        &self,
+        app: AppId,
+        group: &GroupName,
+        precondition: &Precondition<Group>,
+    ) -> Result<(), StoreError> {
+        let (group, precondition) = (group.clone(), precondition.clone());
         self.write(move |connection| {
+            precondition.check(|| show(connection, app, &group).map(Some))?;
             let no = find(connection, app, &group)?;
             run(connection, "DELETE FROM groups WHERE no = ?1", [no])?;
             Leftover::of(LeftoverKind::Group, no).begin(connection, &Portion::begin(connection))

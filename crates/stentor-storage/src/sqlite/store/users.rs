@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::ExternalId;
-use stentor_core::ports::store::{StoreError, UserStore};
+use stentor_core::ports::store::{Precondition, StoreError, UserStore};
 use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
@@ -10,7 +10,7 @@ use super::app_providers::{self, device_of};
 use super::leftovers::{Leftover, LeftoverKind};
 use super::{SqliteStore, members, owners};
 use crate::sqlite::damage::readable;
-use crate::sqlite::fault::{Done, missing};
+use crate::sqlite::fault::{Done, missing, unless_missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, limit, run};
 use crate::sqlite::row::{int, text, time};
@@ -20,10 +20,17 @@ const DEVICES_SHOWN_MAX_COUNT: usize = 1_000;
 
 #[async_trait]
 impl UserStore for SqliteStore {
-    async fn put_user(&self, app: AppId, user: &ExternalId, now: Timestamp) -> Result<User, StoreError> {
-        let user = user.clone();
+    async fn put_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        now: Timestamp,
+        precondition: &Precondition<User>,
+    ) -> Result<User, StoreError> {
+        let (user, precondition) = (user.clone(), precondition.clone());
         self.write(move |connection| {
             app_providers::check_app(connection, app)?;
+            precondition.check(|| unless_missing(show(connection, app, &user)))?;
             owners::ensure(connection, app, &user, now)?;
             show(connection, app, &user)
         })
@@ -54,9 +61,18 @@ impl UserStore for SqliteStore {
         .await
     }
 
-    async fn remove_user(&self, app: AppId, user: &ExternalId) -> Result<(), StoreError> {
-        let user = user.clone();
-        self.write(move |connection| remove(connection, app, &user)).await
+    async fn remove_user_if(
+        &self,
+        app: AppId,
+        user: &ExternalId,
+        precondition: &Precondition<User>,
+    ) -> Result<(), StoreError> {
+        let (user, precondition) = (user.clone(), precondition.clone());
+        self.write(move |connection| {
+            precondition.check(|| show(connection, app, &user).map(Some))?;
+            remove(connection, app, &user)
+        })
+        .await
     }
 }
 

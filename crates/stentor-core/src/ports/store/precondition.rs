@@ -1,0 +1,59 @@
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use super::StoreError;
+
+type Rule<T> = dyn Fn(Option<&T>) -> bool + Send + Sync;
+
+/// What must hold of a thing for it to be changed. It is asked inside the transaction of the change, about the thing as it is
+/// then, or about nothing where there is no such thing.
+pub struct Precondition<T>(Option<Arc<Rule<T>>>);
+
+impl<T> Precondition<T> {
+    /// Holds always.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Holds where a rule says so.
+    #[must_use]
+    pub fn new(rule: impl Fn(Option<&T>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(rule)))
+    }
+
+    /// Refuses a change when it does not hold of what is read; where nothing is asked, nothing is read.
+    pub fn check<E: From<StoreError>>(&self, read: impl FnOnce() -> Result<Option<T>, E>) -> Result<(), E> {
+        let Some(rule) = &self.0 else { return Ok(()) };
+        if rule(read()?.as_ref()) { Ok(()) } else { Err(StoreError::PreconditionFailed.into()) }
+    }
+}
+
+impl<T> Clone for Precondition<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Debug for Precondition<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Precondition" } else { "Precondition::none" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_asked_about_and_nothing_is_read_without_a_rule() {
+        let is_one = Precondition::new(|thing: Option<&u32>| thing == Some(&1));
+        let told = |thing| is_one.check(|| Ok::<_, StoreError>(thing));
+        assert_eq!(told(Some(1)), Ok(()));
+        assert_eq!(told(Some(2)), Err(StoreError::PreconditionFailed));
+        assert_eq!(told(None), Err(StoreError::PreconditionFailed));
+        let unread = || Err(StoreError::Unavailable("read".to_owned()));
+        assert_eq!(Precondition::<u32>::none().check(unread), Ok(()));
+        assert_eq!(is_one.check(unread), Err(StoreError::Unavailable("read".to_owned())));
+    }
+}

@@ -1,0 +1,19 @@
+//! Conditions of callers, as the store asks them inside the transaction of a change.
+
+use serde::Serialize;
+use stentor_core::ports::store::Precondition;
+
+use crate::contract::{StateCondition, StateTag};
+
+/// Asks a condition of what is shown of the thing that the store has.
+pub(super) fn precondition<T, V>(condition: Option<StateCondition>, show: fn(T) -> V) -> Precondition<T>
+where
+    T: Clone + 'static,
+    V: Serialize + 'static,
+{
+    let Some(condition) = condition else { return Precondition::none() };
+    Precondition::new(move |present: Option<&T>| {
+        let shown = present.map(|present| serde_json::to_vec(&show(present.clone()))).transpose();
+        shown.is_ok_and(|json| condition.holds(json.as_deref().map(StateTag::of).as_ref()))
+    })
+}
