@@ -42,11 +42,30 @@ pub struct LaneDepth {
     pub next_due: Option<Timestamp>,
 }
 
-/// A queue of chunk ids.
-///
-/// Within a lane, tickets are leased in order of due time, then of chunk id. Every call takes `now` from the caller.
+/// What an engine does beyond carrying tickets; whoever calls it makes up for what it does not, or does without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueAbilities {
+    /// No ticket is leased before it is due. To an engine without it only what is due is published and given back.
+    pub holds_back: bool,
+    /// Tickets of a lane are leased in order of due time, then of chunk id; otherwise about as they were published.
+    pub orders: bool,
+    /// Chunks are taken out without a lease; otherwise nobody asks for it, and their tickets are found void once leased.
+    pub withdraws: bool,
+}
+
+impl QueueAbilities {
+    /// Everything.
+    pub const ALL: Self = Self { holds_back: true, orders: true, withdraws: true };
+}
+
+/// A queue of chunk ids. Every call takes `now` from the caller.
 #[async_trait]
 pub trait Queue: Send + Sync {
+    /// Returns what it does of what not every engine can do.
+    fn abilities(&self) -> QueueAbilities {
+        QueueAbilities::ALL
+    }
+
     /// Puts tickets into their lanes. Publishing a chunk that is already there, leased or not, changes nothing.
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError>;
 
@@ -73,7 +92,7 @@ pub trait Queue: Send + Sync {
     /// Puts tickets of which nothing was sent back, due at `due_at`; a lease lost meanwhile is ignored.
     async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError>;
 
-    /// Takes chunks out without a lease, because their campaign has ended or holds.
+    /// Takes chunks out without a lease, because their campaign has ended or holds, if the engine can do that.
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError>;
 
     /// Returns how full each lane is that holds anything.
@@ -86,6 +105,11 @@ pub trait Queue: Send + Sync {
     /// Waits until the engine has lost a part without which it does nothing more before it is opened again, and returns what
     /// became of that part.
     async fn broken(&self) -> String;
+
+    /// Waits until the engine has noticed that it lost what it held, as far as it can: what waits is to be published again.
+    async fn emptied(&self) {
+        std::future::pending().await
+    }
 
     /// Throws everything away.
     async fn clear(&self) -> Result<(), QueueError>;

@@ -42,6 +42,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
         every(&shared, duty("pruning the audit trail", config.prune_interval_ms), prune_audit),
         every(&shared, duty("forgetting apps", config.prune_interval_ms), forget_apps),
         watch_depths(&shared),
+        make_up_for_losses(&shared),
         super::clock_step::watch(&shared),
     );
 }
@@ -103,7 +104,10 @@ async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
             return Ok(());
         }
         shared.wakeups.progress.notify_waiters();
-        shared.queue.withdraw(&swept.expired).await?;
+        // Where a queue cannot, their tickets are found void once they are leased.
+        if shared.queue.abilities().withdraws {
+            shared.queue.withdraw(&swept.expired).await?;
+        }
     }
 }
 
@@ -204,6 +208,14 @@ async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
     }
     shared.queue.extend(&tickets, shared.config.lease_for(), shared.now()).await?;
     Ok(())
+}
+
+/// Publishes again at once when the queue has noticed that it lost what it held.
+async fn make_up_for_losses(shared: &PipelineContext) {
+    while shared.stop.run_until_cancelled(shared.queue.emptied()).await.is_some() {
+        tracing::warn!("the queue has lost what it held: what waits is published again");
+        shared.wakeups.republish.notify_one();
+    }
 }
 
 /// Looks at the queue's depths when it has changed, and now and then: the less often the longer a look takes.

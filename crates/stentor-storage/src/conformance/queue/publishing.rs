@@ -24,8 +24,14 @@ pub async fn an_empty_queue_gives_nothing(queue: &dyn Queue) {
 pub async fn tickets_are_leased_by_due_time_then_by_chunk(queue: &dyn Queue) {
     publish(queue, &[ticket(4, 2), ticket(9, 1), ticket(3, 2), ticket(1, 3)]).await;
     publish(queue, &[ticket(2, 2)]).await;
-    assert_eq!(numbers(&take(queue, 3, 10).await), [9, 2, 3]);
-    assert_eq!(numbers(&take(queue, 3, 10).await), [4, 1]);
+    let (first, rest) = (numbers(&take(queue, 3, 10).await), numbers(&take(queue, 3, 10).await));
+    if queue.abilities().orders {
+        assert_eq!((first, rest), (vec![9, 2, 3], vec![4, 1]));
+    } else {
+        let mut all = [first, rest].concat();
+        all.sort_unstable();
+        assert_eq!(all, [1, 2, 3, 4, 9], "in whatever order it says");
+    }
 }
 
 pub async fn a_ticket_is_not_leased_before_it_is_due(queue: &dyn Queue) {
@@ -71,8 +77,12 @@ pub async fn withdrawn_chunks_are_gone_leased_or_not(queue: &dyn Queue) {
     let leases = take(queue, 1, 0).await;
     let gone = [1, 2, 404].map(ChunkId::from_raw);
     queue.withdraw(&gone).await.expect("withdrawn");
-    queue.nack(leases, at(0)).await.expect("ignored");
-    assert_eq!(numbers(&take(queue, 10, 1_000).await), [3]);
+    if queue.abilities().withdraws {
+        queue.nack(leases, at(0)).await.expect("ignored");
+        assert_eq!(numbers(&take(queue, 10, 1_000).await), [3]);
+    } else {
+        assert_eq!(numbers(&take(queue, 10, 0).await), [2, 3], "all stay until they are leased and acked");
+    }
 }
 
 pub async fn clearing_throws_everything_away(queue: &dyn Queue) {
@@ -98,6 +108,9 @@ pub async fn a_thousand_tickets_come_out_once_each(queue: &dyn Queue) {
         }
         seen.extend(numbers(&leases));
         queue.ack(leases).await.expect("acked");
+    }
+    if !queue.abilities().orders {
+        seen.sort_unstable();
     }
     assert_eq!(seen, (1..=1_000).collect::<Vec<_>>());
 }
