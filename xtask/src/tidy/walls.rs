@@ -108,6 +108,12 @@ const OWNED: &[Owned] = &[
         why: "SQL appears in storage only, each engine's library in its own folder",
     },
     Owned {
+        library: "async-nats",
+        by: &["stentor-storage"],
+        tests_of: &[],
+        why: "a queue's engine is a folder of storage, whatever server it is in",
+    },
+    Owned {
         library: "h2",
         by: &[],
         tests_of: &["stentor-http2", "stentor-emulators"],
