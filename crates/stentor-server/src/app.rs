@@ -74,7 +74,7 @@ impl BuiltServer {
     /// Builds a server that reads its time from the given clock.
     pub async fn build_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, AppError> {
         let lock = prepare_folder(&config.data_dir)?;
-        let engines = Engines::open(&config)?;
+        let engines = Engines::open(&config, &clock)?;
         Self::assemble(config, clock, engines, lock).await
     }
 

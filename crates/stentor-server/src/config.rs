@@ -20,6 +20,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::StoreError;
+use stentor_storage::nats::NatsAddress;
 use stentor_storage::postgres::PostgresAddress;
 
 pub use explain::{Explained, explain};
@@ -214,20 +215,51 @@ pub enum QueueEngine {
     Postgres,
     /// This process' memory.
     Memory,
+    /// A stream of NATS JetStream.
+    Nats,
 }
 
 /// Settings of the queue.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
     /// Which engine.
     pub engine: QueueEngine,
+    /// Where the NATS servers are; empty for other engines.
+    pub url: SecretString,
+    /// The stream's name at NATS.
+    pub stream: String,
+    /// NATS servers that keep each chunk.
+    pub replicas_count: usize,
 }
 
 impl QueueConfig {
-    fn problems(self, store: Engine) -> Option<String> {
-        let has_no_database = self.engine == QueueEngine::Postgres && store != Engine::Postgres;
-        has_no_database.then(|| "queue.engine: postgres goes with store.engine = \"postgres\"".to_owned())
+    /// Returns where the NATS servers are; the reason why not does not repeat it.
+    pub(crate) fn address(&self) -> Result<NatsAddress, StoreError> {
+        self.url.expose_secret().parse()
+    }
+
+    fn problems(&self, store: Engine) -> Vec<String> {
+        let is_given = !self.url.expose_secret().is_empty();
+        let mut problems = match (self.engine, is_given) {
+            (QueueEngine::Nats, false) => vec!["queue.url: says where the NATS servers are".to_owned()],
+            (QueueEngine::Nats, true) => {
+                self.address().err().map(|error| format!("queue.url: {error}")).into_iter().collect()
+            }
+            (_, true) => vec!["queue.url: goes with queue.engine = \"nats\"".to_owned()],
+            (QueueEngine::Postgres, _) if store != Engine::Postgres => {
+                vec!["queue.engine: postgres goes with store.engine = \"postgres\"".to_owned()]
+            }
+            _ => Vec::new(),
+        };
+        let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+        if self.stream.is_empty() || !self.stream.chars().all(is_word) {
+            problems.push("queue.stream: is a word of letters, digits, - and _".to_owned());
+        }
+        if !(1..=5).contains(&self.replicas_count) {
+            problems.push("queue.replicas_count: must be 1 to 5".to_owned());
+        }
+        problems
     }
 }
 

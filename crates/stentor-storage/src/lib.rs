@@ -5,7 +5,9 @@
 
 mod commit_queue;
 pub mod conformance;
+pub mod held;
 pub mod memory;
+pub mod nats;
 pub mod postgres;
 pub mod seal;
 pub mod sqlite;

@@ -9,7 +9,7 @@ use super::layers::{self, DEFAULT_LAYER};
 use super::{ConfigError, environment};
 
 /// Settings whose value is never shown.
-const SECRETS: &[&str] = &["api.root_key", "secrets.key", "store.url"];
+const SECRETS: &[&str] = &["api.root_key", "secrets.key", "store.url", "queue.url"];
 
 /// One setting, its value, and the layer that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

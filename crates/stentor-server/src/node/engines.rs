@@ -8,7 +8,9 @@ use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_gateway::Gateway;
+use stentor_storage::held::HeldQueue;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
+use stentor_storage::nats::{NatsQueue, NatsSettings};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
@@ -50,8 +52,8 @@ pub struct Engines {
 
 impl Engines {
     /// Opens what the configuration names.
-    pub(crate) fn open(config: &Config) -> Result<Self, AppError> {
-        Ok(Self { store: store(config)?, queue: queue(config)? })
+    pub(crate) fn open(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self, AppError> {
+        Ok(Self { store: store(config)?, queue: queue(config, clock)? })
     }
 }
 
@@ -76,7 +78,7 @@ fn store(config: &Config) -> Result<Arc<dyn Store>, AppError> {
 }
 
 /// Opens the queue.
-fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
+fn queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
     match config.queue.engine {
         QueueEngine::Memory => Ok(Arc::new(MemoryQueue::new())),
         QueueEngine::Sqlite => {
@@ -88,7 +90,21 @@ fn queue(config: &Config) -> Result<Arc<dyn Queue>, AppError> {
             let opened = PostgresQueue::open(&address, &PostgresSettings::default());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
         }
+        QueueEngine::Nats => Ok(nats_queue(config, clock)?),
     }
+}
+
+/// Uses a stream of NATS. It says of itself that it does not hold back what is not due, so that this process does.
+fn nats_queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
+    let address = config.queue.address().map_err(|error| engine("the queue", &error))?;
+    let settings = NatsSettings {
+        stream: config.queue.stream.clone(),
+        replicas_count: config.queue.replicas_count,
+        ack_wait: config.pipeline.lease_for(),
+        ..NatsSettings::default()
+    };
+    tracing::info!(queue = %address.shown(), stream = settings.stream, "the queue is a stream of NATS JetStream");
+    Ok(Arc::new(HeldQueue::over(NatsQueue::new(address, settings), clock.clone())))
 }
 
 fn engine(what: &'static str, cause: &dyn std::fmt::Display) -> AppError {

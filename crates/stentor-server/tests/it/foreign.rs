@@ -1,7 +1,7 @@
 //! Servers of others that tests start for themselves: their files lie in a temporary directory, and they end with the value.
 
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -111,4 +111,29 @@ fn missing(name: &str, what: &str) -> Option<ForeignServer> {
     assert!(!required.split(',').any(|one| one == name), "{what} is installed");
     let _ = writeln!(std::io::stderr(), "skipped: {what} is installed");
     None
+}
+
+/// Starts nats-server with JetStream; `None` where `lab/brokers/install` was not run.
+pub(crate) fn nats() -> Option<ForeignServer> {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("brokers").join("nats-server");
+    if !program.exists() {
+        return missing("nats", "no nats-server (lab/brokers/install)");
+    }
+    let (folder, address) = (tempfile::tempdir().expect("a folder"), free_address());
+    let mut command = Command::new(program);
+    command.args([
+        "--addr",
+        "127.0.0.1",
+        "--port",
+        &address.port().to_string(),
+        "--jetstream",
+        "--store_dir",
+    ]);
+    let child = command.arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let (child, begun) = (child.expect("it starts"), Instant::now());
+    while TcpStream::connect(address).is_err() {
+        assert!(begun.elapsed() < START, "nats-server does not answer");
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Some(ForeignServer { url: format!("nats://{address}"), child, _folder: folder })
 }

@@ -1,6 +1,8 @@
 //! Engines, judged by the suites of the ports.
 
 mod memory;
+mod nats;
+mod nats_server;
 mod postgres;
 mod postgres_queue;
 mod postgres_server;

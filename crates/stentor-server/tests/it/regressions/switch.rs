@@ -4,14 +4,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_server::config::QueueEngine;
 
-use crate::foreign::{ForeignServer, postgres};
+use crate::foreign::{ForeignServer, nats, postgres};
 use crate::harness::{Reading, Server, Tenant, durable_server_with};
 
 const DEVICES: u64 = 250;
 
 #[tokio::test]
 async fn r20_a_backlog_outlives_every_change_of_the_queue_s_engine_and_is_sent_once() {
-    let others = Others { postgres: postgres() };
+    let others = Others { postgres: postgres(), nats: nats() };
     let mut server = start(None, QueueEngine::Sqlite, &others).await;
     let tenant = audience(&server).await;
     let mut campaigns = vec![send(&server, &tenant).await];
@@ -35,14 +35,23 @@ async fn r20_a_backlog_outlives_every_change_of_the_queue_s_engine_and_is_sent_o
 /// Servers of others that a queue may be in, as far as they are installed.
 struct Others {
     postgres: Option<ForeignServer>,
+    nats: Option<ForeignServer>,
 }
 
 impl Others {
     /// Lists the engines in an order in which each follows each other kind, and itself.
     fn engines(&self) -> Vec<QueueEngine> {
-        use QueueEngine::{Memory, Postgres, Sqlite};
-        let order = [Memory, Sqlite, Postgres, Memory, Memory, Postgres, Postgres, Sqlite];
-        order.into_iter().filter(|engine| *engine != Postgres || self.postgres.is_some()).collect()
+        use QueueEngine::{Memory, Nats, Postgres, Sqlite};
+        let order = [
+            Memory, Sqlite, Postgres, Memory, Memory, Nats, Postgres, Nats, Sqlite, Nats, Nats, Memory,
+            Postgres, Postgres, Sqlite,
+        ];
+        let is_here = |engine: &QueueEngine| match engine {
+            Postgres => self.postgres.is_some(),
+            Nats => self.nats.is_some(),
+            Memory | Sqlite => true,
+        };
+        order.into_iter().filter(is_here).collect()
     }
 }
 
@@ -56,6 +65,9 @@ async fn start(before: Option<Server>, engine: QueueEngine, others: &Others) -> 
         config.queue.engine = engine;
         if let Some(postgres) = &others.postgres {
             config.store.url = postgres.url().to_owned().into();
+        }
+        if let Some(nats) = &others.nats {
+            config.queue.url = nats.url().to_owned().into();
         }
         config.pipeline.chunk_max_devices = 50;
     })

@@ -1,0 +1,257 @@
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{Info, PullConsumer};
+use async_nats::{Message, Subject};
+use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::id::ChunkId;
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueAbilities, QueueError, QueueLease};
+use stentor_core::time::Timestamp;
+use tokio::sync::OnceCell;
+
+use super::address::{NatsAddress, unavailable};
+use super::leases::LeasedTickets;
+use super::settings::NatsSettings;
+use super::stream::{DONE, GIVEN_BACK, StreamNews, TicketStream, due_at};
+use super::subject::chunk_of;
+
+/// Tickets that are published at once: a campaign that is resumed may have any number.
+const AT_ONCE_MAX_COUNT: usize = 500;
+/// Longest wait before `changed` returns for no reason: what a process loses by its end is told by nobody.
+const CHANGED_MAX: Duration = Duration::from_secs(1);
+/// Longest wait for a ticket that was put in just now: somebody else may have it.
+const FRESH: Duration = Duration::from_millis(100);
+/// For how long a ticket that was kept shows that others are kept, too.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// A queue in a stream of NATS JetStream, which any number of processes may share.
+pub struct NatsQueue {
+    address: NatsAddress,
+    settings: NatsSettings,
+    stream: OnceCell<TicketStream>,
+    leased: Mutex<LeasedTickets>,
+    /// Lanes in which something was put here since they were last leased from.
+    fresh: Mutex<HashSet<Lane>>,
+    news: Arc<StreamNews>,
+    kept_at: Mutex<Option<Instant>>,
+}
+
+impl NatsQueue {
+    /// Uses the stream of some servers. They are connected to with the first call, and each call fails until they are there.
+    #[must_use]
+    pub fn new(address: NatsAddress, settings: NatsSettings) -> Self {
+        Self {
+            address,
+            settings,
+            stream: OnceCell::new(),
+            leased: Mutex::default(),
+            fresh: Mutex::default(),
+            news: Arc::default(),
+            kept_at: Mutex::default(),
+        }
+    }
+
+    async fn stream(&self) -> Result<&TicketStream, QueueError> {
+        let open = || TicketStream::open(&self.address, self.settings.clone(), self.news.clone());
+        self.stream.get_or_try_init(open).await
+    }
+
+    fn leased(&self) -> MutexGuard<'_, LeasedTickets> {
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, HashSet<Lane>> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.kept_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what the server gives of a lane, once more when somebody has deleted its consumer.
+    async fn pull(&self, stream: &TicketStream, lane: Lane, max: usize) -> Result<Vec<Message>, QueueError> {
+        let is_fresh = self.fresh().remove(&lane);
+        if let Ok(pulled) = pull(&stream.consumer(lane).await?, max, is_fresh).await {
+            return Ok(pulled);
+        }
+        stream.forget(lane);
+        pull(&stream.consumer(lane).await?, max, is_fresh).await
+    }
+
+    /// Notes what the server gave; what it gives again of what is held here is not given out.
+    fn note(&self, lane: Lane, message: &Message, until: Timestamp) -> Option<QueueLease> {
+        let reply = message.reply.clone()?;
+        let due_at = due_at(&message.payload).unwrap_or_default();
+        self.leased().note(Ticket { chunk: chunk_of(&message.subject)?, lane, due_at }, reply, until)
+    }
+}
+
+/// Takes what a consumer has now. It learns of a ticket a moment after the server has acknowledged it: what is fresh is waited for.
+async fn pull(consumer: &PullConsumer, max: usize, is_fresh: bool) -> Result<Vec<Message>, QueueError> {
+    let pulled = pull_now(consumer, max).await?;
+    if !pulled.is_empty() || !is_fresh {
+        return Ok(pulled);
+    }
+    let one = consumer.batch().max_messages(1).expires(FRESH).messages();
+    let one = one.await.map_err(|error| unavailable(&error))?;
+    let one: Result<Vec<_>, _> = one.map_ok(|message| message.message).try_collect().await;
+    let mut pulled = one.map_err(|error| unavailable(&error))?;
+    if !pulled.is_empty() && max > 1 {
+        pulled.extend(pull_now(consumer, max - 1).await?);
+    }
+    Ok(pulled)
+}
+
+async fn pull_now(consumer: &PullConsumer, max: usize) -> Result<Vec<Message>, QueueError> {
+    let batch = consumer.fetch().max_messages(max).messages().await.map_err(|error| unavailable(&error))?;
+    let pulled: Result<Vec<_>, _> = batch.map_ok(|message| message.message).try_collect().await;
+    pulled.map_err(|error| unavailable(&error))
+}
+
+/// Returns a lane's depth by what its consumer counts, the leases that have run out here and the first ticket nobody was given.
+fn depth(
+    lane: Lane,
+    info: &Info,
+    lapsed: Option<(u64, Timestamp)>,
+    next: Option<Timestamp>,
+) -> Option<LaneDepth> {
+    let unacked = info.num_ack_pending as u64;
+    let (lapsed, first) = lapsed.map_or((0, None), |(count, first)| (count.min(unacked), Some(first)));
+    let ready = info.num_pending + lapsed;
+    let oldest_due = first.into_iter().chain(next).min();
+    let depth = LaneDepth { lane, ready, delayed: 0, leased: unacked - lapsed, oldest_due, next_due: None };
+    (ready + unacked > 0).then_some(depth)
+}
+
+#[async_trait]
+impl Queue for NatsQueue {
+    fn abilities(&self) -> QueueAbilities {
+        QueueAbilities { holds_back: false, orders: false, withdraws: false }
+    }
+
+    async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        let stream = self.stream().await?;
+        for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
+            stream.publish(some).await?;
+            self.fresh().extend(some.iter().map(|ticket| ticket.lane));
+        }
+        if !tickets.is_empty() {
+            *self.kept_at() = Some(Instant::now());
+            self.news.wake();
+            stream.tell().await;
+        }
+        Ok(())
+    }
+
+    async fn lease(
+        &self,
+        lane: Lane,
+        max: usize,
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<QueueLease>, QueueError> {
+        let stream = self.stream().await?;
+        let lapsed = self.leased().end_lapsed(lane, now);
+        stream.say(lapsed, GIVEN_BACK).await;
+        let until = now.plus(lease_for);
+        let pulled = self.pull(stream, lane, max).await?;
+        let mut leases: Vec<_> =
+            pulled.iter().filter_map(|message| self.note(lane, message, until)).collect();
+        leases.sort_unstable_by_key(|lease| (lease.ticket.due_at, lease.ticket.chunk));
+        Ok(leases)
+    }
+
+    async fn extend(
+        &self,
+        leases: &[QueueLease],
+        lease_for: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<bool>, QueueError> {
+        let until = now.plus(lease_for);
+        let replies: Vec<Option<Subject>> = {
+            let mut leased = self.leased();
+            leases.iter().map(|lease| leased.extend(lease, until, now)).collect()
+        };
+        let held = replies.iter().map(Option::is_some).collect();
+        self.stream().await?.prolong(replies.into_iter().flatten().collect()).await;
+        Ok(held)
+    }
+
+    async fn ack(&self, leases: Vec<QueueLease>) -> Result<(), QueueError> {
+        let ended = self.leased().end(&leases);
+        // Heard before it is published again, which would otherwise change nothing.
+        self.stream().await?.say(ended, DONE).await;
+        Ok(())
+    }
+
+    async fn nack(&self, leases: Vec<QueueLease>, _due_at: Timestamp) -> Result<(), QueueError> {
+        let ended = self.leased().end(&leases);
+        let stream = self.stream().await?;
+        stream.say(ended, GIVEN_BACK).await;
+        self.news.wake();
+        stream.tell().await;
+        Ok(())
+    }
+
+    async fn withdraw(&self, _chunks: &[ChunkId]) -> Result<(), QueueError> {
+        Ok(())
+    }
+
+    /// Of what other processes have leased it is not known which leases have run out: all count as leased until the server gives
+    /// them to another.
+    async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
+        let stream = self.stream().await?;
+        let held = self.leased().tokens();
+        let lanes = stream.lanes().await?;
+        let is_out = |lane| lanes.iter().any(|(known, info)| *known == lane && info.num_ack_pending > 0);
+        if self.leased().forget_lost(&held, is_out) > 0 {
+            self.news.emptied.notify_one();
+        }
+        let lapsed = self.leased().lapsed(now);
+        let mut depths = Vec::new();
+        for (lane, info) in lanes {
+            let next = if info.num_pending > 0 { stream.first_due(lane, &info).await } else { None };
+            depths.extend(depth(lane, &info, lapsed.get(&lane).copied(), next));
+        }
+        depths.sort_unstable_by_key(|depth| depth.lane);
+        Ok(depths)
+    }
+
+    async fn keeps(&self) -> Result<(), QueueError> {
+        if self.kept_at().is_some_and(|at| at.elapsed() < KEPT) {
+            return Ok(());
+        }
+        self.stream().await?.try_to_write().await?;
+        *self.kept_at() = Some(Instant::now());
+        Ok(())
+    }
+
+    /// It has no part that ends: a connection that is lost is opened again.
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
+    /// It is noticed by a stream that is gone, and by leases of which the server does not know.
+    async fn emptied(&self) {
+        self.news.emptied.notified().await;
+    }
+
+    async fn clear(&self) -> Result<(), QueueError> {
+        self.leased().clear();
+        self.stream().await?.purge().await
+    }
+
+    async fn changed(&self) {
+        // Running out of time is a reason to look, like any other.
+        let _ = tokio::time::timeout(CHANGED_MAX, self.news.changes.notified()).await;
+    }
+}
+
+impl std::fmt::Debug for NatsQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NatsQueue").field(&self.address).finish()
+    }
+}

@@ -1,0 +1,25 @@
+use std::time::Duration;
+
+/// How a stream of tickets is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsSettings {
+    /// The stream's name, which all its subjects begin with; each installation has its own.
+    pub stream: String,
+    /// Servers that keep each ticket.
+    pub replicas_count: usize,
+    /// After this long without a word the server gives a leased ticket to another.
+    pub ack_wait: Duration,
+    /// How long a reply is waited for.
+    pub reply_timeout: Duration,
+}
+
+impl Default for NatsSettings {
+    fn default() -> Self {
+        Self {
+            stream: "stentor".to_owned(),
+            replicas_count: 1,
+            ack_wait: Duration::from_secs(60),
+            reply_timeout: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The stream of tickets: made where there is none, and again when somebody has deleted it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_nats::jetstream::Context;
+use async_nats::jetstream::consumer::{AckPolicy, Info, PullConsumer, pull};
+use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishError};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stream};
+use async_nats::{Client, Subject};
+use futures_util::future::join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::ports::queue::QueueError;
+use stentor_core::time::Timestamp;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::address::{NatsAddress, unavailable};
+use super::settings::NatsSettings;
+use super::subject::{Subjects, consumer, lane_of};
+
+/// Lanes that one stream can have: an app has two at each push service.
+const LANES_MAX_COUNT: i32 = 100_000;
+/// Word for the server about a ticket: it is worked on, or it goes back.
+pub(super) const WORKED_ON: &str = "+WPI";
+pub(super) const GIVEN_BACK: &str = "-NAK";
+/// And that it is done.
+pub(super) const DONE: &str = "+ACK";
+/// The server's words for a ticket of which it has one already.
+const IS_THERE: &str = "maximum messages per subject exceeded";
+
+/// What a stream tells those who wait.
+#[derive(Default)]
+pub(super) struct StreamNews {
+    /// Something was put in, here or by another process.
+    pub(super) changes: Notify,
+    /// What was in it is lost.
+    pub(super) emptied: Notify,
+}
+
+/// A connection with its stream.
+pub(super) struct TicketStream {
+    client: Client,
+    subjects: Subjects,
+    context: Context,
+    settings: NatsSettings,
+    consumers: Mutex<HashMap<Lane, PullConsumer>>,
+    news: Arc<StreamNews>,
+    listening: JoinHandle<()>,
+}
+
+/// A ticket to be published, with the id by which the server knows its repetition.
+struct Publication {
+    subject: String,
+    id: String,
+    due_at_ms: i64,
+}
+
+impl TicketStream {
+    /// Connects and makes the stream where there is none.
+    pub(super) async fn open(
+        address: &NatsAddress,
+        settings: NatsSettings,
+        news: Arc<StreamNews>,
+    ) -> Result<Self, QueueError> {
+        let client = address.connect(settings.reply_timeout).await?;
+        let context = ContextBuilder::new().timeout(settings.reply_timeout).build(client.clone());
+        let subjects = Subjects::new(settings.stream.clone());
+        let mut told = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
+        let heard = news.clone();
+        let listening = tokio::spawn(async move {
+            while told.next().await.is_some() {
+                heard.wake();
+            }
+        });
+        let consumers = Mutex::default();
+        let stream = Self { client, subjects, context, settings, consumers, news, listening };
+        stream.make().await?;
+        Ok(stream)
+    }
+
+    /// Makes the stream again where somebody has deleted it, and tells of that.
+    async fn make_again(&self) -> Result<(), QueueError> {
+        if self.make().await?.cached_info().state.last_sequence == 0 {
+            self.news.emptied.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Makes the stream where there is none.
+    async fn make(&self) -> Result<Stream, QueueError> {
+        self.consumers().clear();
+        let config = Config {
+            name: self.subjects.stream().to_owned(),
+            subjects: self.subjects.all(),
+            description: Some("chunks that wait to be sent; may be emptied at any time".to_owned()),
+            retention: RetentionPolicy::WorkQueue,
+            // One message a subject, and the first one stays.
+            discard: DiscardPolicy::New,
+            discard_new_per_subject: true,
+            max_messages_per_subject: 1,
+            max_messages: -1,
+            // Each lane is one; the server's own bound is 1,000.
+            max_consumers: LANES_MAX_COUNT,
+            max_bytes: -1,
+            num_replicas: self.settings.replicas_count,
+            ..Config::default()
+        };
+        self.context.get_or_create_stream(config).await.map_err(|error| unavailable(&error))
+    }
+
+    /// Does something with the stream, once more when somebody has deleted it.
+    async fn with<T, E, W>(&self, work: impl Fn(Stream<()>) -> W) -> Result<T, QueueError>
+    where
+        W: Future<Output = Result<T, E>>,
+        E: std::fmt::Display,
+    {
+        let stream = || self.context.get_stream_no_info(self.subjects.stream());
+        let handle = stream().await.map_err(|error| unavailable(&error))?;
+        if let Ok(done) = work(handle).await {
+            return Ok(done);
+        }
+        self.make_again().await?;
+        let handle = stream().await.map_err(|error| unavailable(&error))?;
+        work(handle).await.map_err(|error| unavailable(&error))
+    }
+
+    /// Puts tickets in, leaving those that are there as they are.
+    pub(super) async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        for lane in lanes(tickets) {
+            self.consumer(lane).await?;
+        }
+        let publications = tickets.iter().map(|ticket| Publication {
+            subject: self.subjects.ticket(ticket.lane, ticket.chunk),
+            id: format!("{}-{}", ticket.chunk.raw(), self.client.new_inbox()),
+            due_at_ms: ticket.due_at.as_millis(),
+        });
+        let publications: Vec<_> = publications.collect();
+        let failed = self.try_to_publish(&publications).await;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        // The stream may have been deleted, or a reply lost: the ids tell the server what it has already.
+        self.make_again().await?;
+        let again: Vec<_> = failed.into_iter().map(|(publication, _)| publication).collect();
+        let failed = self.try_to_publish(&again).await;
+        failed.first().map_or(Ok(()), |(_, why)| Err(unavailable(why)))
+    }
+
+    /// Publishes all at once; returns what was not kept.
+    async fn try_to_publish(&self, publications: &[Publication]) -> Vec<(Publication, String)> {
+        let mut sent = Vec::with_capacity(publications.len());
+        for one in publications {
+            // One after the other, so that they stand in this order.
+            sent.push(self.send(one).await);
+        }
+        let replies = join_all(sent.into_iter().map(async |sent| sent?.await)).await;
+        let replies = publications.iter().zip(replies);
+        let failed = replies.filter_map(|(one, reply)| Some((one, refusal(&reply.err()?)?)));
+        failed.map(|(one, why)| (one.again(), why)).collect()
+    }
+
+    async fn send(&self, one: &Publication) -> Result<PublishAckFuture, PublishError> {
+        let message = PublishMessage::build().payload(one.due_at_ms.to_string().into()).message_id(&one.id);
+        self.context.send_publish(one.subject.clone(), message).await
+    }
+
+    /// Writes something of no meaning, and removes it.
+    pub(super) async fn try_to_write(&self) -> Result<(), QueueError> {
+        let trial = || async { self.context.publish(self.subjects.trial(), Vec::new().into()).await?.await };
+        let kept = trial().await.err().and_then(|error| refusal(&error));
+        if let Some(why) = kept {
+            self.make_again().await?;
+            trial().await.map_err(|_| unavailable(&why))?;
+        }
+        let trial = self.subjects.trial();
+        let purge = |stream: Stream<()>| {
+            let trial = trial.clone();
+            async move { stream.purge().filter(trial).await }
+        };
+        self.with(purge).await.map(drop)
+    }
+
+    /// Removes all tickets.
+    pub(super) async fn purge(&self) -> Result<(), QueueError> {
+        self.with(|stream| async move { stream.purge().await }).await.map(drop)
+    }
+
+    /// Lists what the server knows of the lanes, and forgets consumers that it does not have.
+    pub(super) async fn lanes(&self) -> Result<Vec<(Lane, Info)>, QueueError> {
+        let list = |stream: Stream<()>| async move { stream.consumers().try_collect::<Vec<Info>>().await };
+        let infos = self.with(list).await?;
+        let lanes: Vec<_> = infos.into_iter().filter_map(|info| Some((lane_of(&info.name)?, info))).collect();
+        self.consumers().retain(|lane, _| lanes.iter().any(|(known, _)| known == lane));
+        Ok(lanes)
+    }
+
+    /// Returns the due time of a lane's first ticket that nobody was given.
+    pub(super) async fn first_due(&self, lane: Lane, info: &Info) -> Option<Timestamp> {
+        let stream = self.context.get_stream_no_info(self.subjects.stream()).await.ok()?;
+        let next = info.delivered.stream_sequence + 1;
+        let message = stream.get_first_raw_message_by_subject(self.subjects.lane(lane), next).await.ok()?;
+        due_at(&message.payload)
+    }
+
+    /// Tells all processes that something was put in.
+    pub(super) async fn tell(&self) {
+        // Who does not hear of it looks by himself now and then.
+        let _ = self.client.publish(self.subjects.wake(), Vec::new().into()).await;
+    }
+
+    /// Returns the consumer of a lane, which is made where there is none.
+    pub(super) async fn consumer(&self, lane: Lane) -> Result<PullConsumer, QueueError> {
+        if let Some(known) = self.consumers().get(&lane) {
+            return Ok(known.clone());
+        }
+        let config = pull::Config {
+            durable_name: Some(consumer(lane)),
+            filter_subject: self.subjects.lane(lane),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.settings.ack_wait,
+            max_ack_pending: -1,
+            ..pull::Config::default()
+        };
+        let make = |stream: Stream<()>| {
+            let config = config.clone();
+            async move { stream.create_consumer(config).await }
+        };
+        let made = self.with(make).await?;
+        self.consumers().insert(lane, made.clone());
+        Ok(made)
+    }
+
+    /// Forgets a lane's consumer, which is looked for again.
+    pub(super) fn forget(&self, lane: Lane) {
+        self.consumers().remove(&lane);
+    }
+
+    /// Says something about tickets and waits until the server has heard it; what it does not know any more is no failure.
+    pub(super) async fn say(&self, replies: Vec<Subject>, word: &'static str) {
+        let said = replies.into_iter().map(|reply| self.client.request(reply, word.into()));
+        join_all(said).await;
+    }
+
+    /// Says about tickets that they are worked on, without waiting.
+    pub(super) async fn prolong(&self, replies: Vec<Subject>) {
+        for reply in replies {
+            let _ = self.client.publish(reply, WORKED_ON.into()).await;
+        }
+    }
+
+    fn consumers(&self) -> MutexGuard<'_, HashMap<Lane, PullConsumer>> {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TicketStream {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Publication {
+    fn again(&self) -> Self {
+        Self { subject: self.subject.clone(), id: self.id.clone(), due_at_ms: self.due_at_ms }
+    }
+}
+
+impl StreamNews {
+    /// Wakes all who wait for a change, and the next who comes when nobody does.
+    pub(super) fn wake(&self) {
+        self.changes.notify_waiters();
+        self.changes.notify_one();
+    }
+}
+
+/// Returns why a ticket was not kept; that the server has it is none.
+fn refusal(error: &PublishError) -> Option<String> {
+    let mut words = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        words = format!("{words}: {source}");
+    }
+    (!words.contains(IS_THERE)).then_some(words)
+}
+
+/// Reads a due time.
+pub(super) fn due_at(payload: &[u8]) -> Option<Timestamp> {
+    std::str::from_utf8(payload).ok()?.parse().ok().map(Timestamp::from_millis)
+}
+
+fn lanes(tickets: &[Ticket]) -> Vec<Lane> {
+    let mut lanes: Vec<_> = tickets.iter().map(|ticket| ticket.lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes
+}
