@@ -66,9 +66,10 @@ fn mosquitto_config(address: SocketAddr, _folder: &Path, connections: usize) -> 
     )
 }
 
+/// JetStream gives each device with QoS 1 a consumer, of which a stream has 1,000 by default.
 fn nats_config(address: SocketAddr, folder: &Path, connections: usize) -> String {
     format!(
-        "server_name: bench\nlisten: \"127.0.0.1:-1\"\nmax_connections: {}\njetstream {{ store_dir: \"{}\" }}\nmqtt {{ listen: \"{address}\" }}\n",
+        "server_name: bench\nlisten: \"127.0.0.1:-1\"\nmax_connections: {}\njetstream {{ store_dir: \"{}\", limits {{ default_max_consumers: -1 }} }}\nmqtt {{ listen: \"{address}\" }}\n",
         connections + 100,
         folder.display()
     )
