@@ -2,6 +2,7 @@
 //! with the stage. The system's server is not used.
 
 use anyhow::{Context, bail, ensure};
+use procfs::process::{Process, all_processes};
 use std::ffi::OsString;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,17 @@ impl PrivatePostgres {
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         let url = format!("postgres://postgres@/postgres?host={}", self.folder.path().display());
         vec![("STENTOR__STORE__ENGINE", "postgres".into()), ("STENTOR__STORE__URL", url.into())]
+    }
+
+    /// Returns how much processor time all its processes have used so far, those that have ended among them.
+    pub fn cpu_seconds(&self) -> f64 {
+        let server = self.server.id().cast_signed();
+        let of_server = Process::new(server).and_then(|process| process.stat());
+        let ended =
+            of_server.map_or(0, |stat| stat.utime + stat.stime + (stat.cutime + stat.cstime).cast_unsigned());
+        let stats = all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok());
+        let alive: u64 = stats.filter(|stat| stat.ppid == server).map(|stat| stat.utime + stat.stime).sum();
+        (ended + alive) as f64 / procfs::ticks_per_second() as f64
     }
 
     fn until_ready(&self) -> anyhow::Result<()> {

@@ -4,11 +4,11 @@ use crate::client::{ApiClient, segment};
 use crate::devices::{DevicePopulation, Half};
 use crate::emulated::elapsed_text;
 use crate::emulator::Emulators;
+use crate::engines::{EngineServers, StageQueue, StageStore};
 use crate::failure::CommandFailure;
 use crate::keys::Keys;
 use crate::limits;
 use crate::policy::AnswerPolicy;
-use crate::postgres::PrivatePostgres;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
 use crate::text::cell;
@@ -37,16 +37,8 @@ pub struct StageOptions {
     pub trouble: Option<Trouble>,
     /// Where the server keeps everything.
     pub store: StageStore,
-}
-
-/// Where the server of a stage keeps everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StageStore {
-    /// In its file.
-    #[default]
-    File,
-    /// In a PostgreSQL server of the stage's own.
-    Postgres,
+    /// Where it has the chunks that wait.
+    pub queue: StageQueue,
 }
 
 /// Who answers for the push services.
@@ -98,6 +90,7 @@ impl StageOptions {
             latency_ms: None,
             trouble: None,
             store: StageStore::File,
+            queue: StageQueue::File,
         }
     }
 
@@ -129,8 +122,8 @@ pub struct Stage {
     // The server is first, so that it is ended before those it talks to.
     /// The server.
     pub server: Server,
-    /// Ends after the server that uses it.
-    _database: Option<PrivatePostgres>,
+    /// End after the server that uses them.
+    pub engines: EngineServers,
     /// Both push services.
     pub emulators: Emulators,
     /// A client that acts for the app.
@@ -204,16 +197,13 @@ impl Stage {
         let injector =
             TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
         let settings = options.trouble.map(|_| troubles::settings(options.devices));
-        let database = match options.store {
-            StageStore::File => None,
-            StageStore::Postgres => Some(PrivatePostgres::start()?),
-        };
+        let engines = EngineServers::start(options.store, &options.queue)?;
         let mut environment = injector.environment();
-        environment.extend(database.iter().flat_map(PrivatePostgres::environment));
+        environment.extend(engines.environment(&options.queue));
         let server = Server::start_with(path, settings, environment).await?;
         let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, _database: database, emulators, client, keys, injector, directory })
+        Ok(Self { server, engines, emulators, client, keys, injector, directory })
     }
 
     /// Where everything lies.

@@ -1,8 +1,8 @@
 //! One campaign through sinks, from the 202 to the settled ledger.
 
 use crate::demo::{self, DemoOptions, DemoReport};
+use crate::engines::{StageQueue, StageStore};
 use crate::reporter::Reporter;
-use crate::stage::StageStore;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct PipelineOptions {
     pub rounds: u32,
     /// Where the server keeps everything; each round in PostgreSQL has one with the file beside it.
     pub store: StageStore,
+    /// Where it has the chunks that wait; beside PostgreSQL it is the file.
+    pub queue: StageQueue,
     /// Where everything of the only round is kept.
     pub keep: Option<PathBuf>,
 }
@@ -26,13 +28,15 @@ pub struct PipelineOptions {
 /// What was measured: the rounds in their order.
 pub struct PipelineReport {
     latency_ms: Option<f64>,
+    store: StageStore,
+    queue: StageQueue,
     rounds: Vec<DemoReport>,
     /// The same on the server's file, where the rounds are on another store.
     beside: Vec<DemoReport>,
 }
 
 /// What is sampled of every round.
-const SAMPLED: [&str; 8] = [
+const SAMPLED: [&str; 10] = [
     "pushes_per_second",
     "wall_seconds",
     "server_cpu_seconds",
@@ -41,20 +45,25 @@ const SAMPLED: [&str; 8] = [
     "import_seconds",
     "import_cpu_seconds",
     "import_peak_rss_bytes",
+    "postgres_cpu_seconds",
+    "nats_cpu_seconds",
 ];
 
 /// Measures.
 pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<PipelineReport> {
-    let demo = |store, keep| DemoOptions::through_sinks(options.devices, options.latency_ms, keep, store);
+    let demo = |engines, keep| DemoOptions::through_sinks(options.devices, options.latency_ms, keep, engines);
+    let files = (StageStore::File, StageQueue::File);
+    let engines = (options.store, options.queue.clone());
     let (mut rounds, mut beside) = (Vec::new(), Vec::new());
     for round in 1..=options.rounds {
-        if options.store != StageStore::File {
-            beside.push(demo::run(&demo(StageStore::File, None), reporter).await?);
+        if engines != files {
+            beside.push(demo::run(&demo(files.clone(), None), reporter).await?);
         }
-        rounds.push(demo::run(&demo(options.store, options.keep.clone()), reporter).await?);
+        rounds.push(demo::run(&demo(engines.clone(), options.keep.clone()), reporter).await?);
         reporter.line(&format!("round {round} of {}", options.rounds));
     }
-    Ok(PipelineReport { latency_ms: options.latency_ms, rounds, beside })
+    let (store, queue) = engines;
+    Ok(PipelineReport { latency_ms: options.latency_ms, store, queue, rounds, beside })
 }
 
 impl PipelineReport {
@@ -81,6 +90,8 @@ impl PipelineReport {
             object["beside_sqlite"] = self.beside(&rounds);
         }
         object["latency_ms"] = json!(self.latency_ms);
+        object["store"] = self.store.word().into();
+        object["queue"] = self.queue.word().into();
         object["ok"] = self.holds().into();
         object
     }

@@ -4,6 +4,7 @@ use super::kills::{KillSchedule, KillTarget, Kills};
 use super::options::{DemoOptions, SECONDS_PER_KILL};
 use crate::devices::Half;
 use crate::emulated::elapsed_text;
+use crate::engines::EngineSeconds;
 use crate::ledger::CampaignLedger;
 use crate::reporter::{Phase, Reporter};
 use crate::stage::Stage;
@@ -32,6 +33,8 @@ pub struct CampaignResult {
     pub wall_seconds: f64,
     /// What the server's processes used in that time.
     pub cpu_seconds: f64,
+    /// What the servers behind its store and queue used in that time.
+    pub engine_seconds: EngineSeconds,
     /// The most memory that the server had resident until then.
     pub peak_rss_bytes: u64,
     /// What was killed, stopped and troubled, and how often.
@@ -56,7 +59,7 @@ pub(super) async fn run(
     reporter: &dyn Reporter,
 ) -> anyhow::Result<CampaignResult> {
     let devices = options.stage.devices;
-    let before = stage.server.usage();
+    let (before, engines_before) = (stage.server.usage(), stage.engines.used());
     let reply = stage.client.post("/v1/messages", &message()).await?;
     let accepted_at = Instant::now();
     let mut running = RunningCampaign {
@@ -76,6 +79,7 @@ pub(super) async fn run(
     running.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
     let usage = running.stage.server.usage();
+    let engine_seconds = running.stage.engines.used().since(engines_before);
     running.acceptance.check_kept(&running.stage.client, running.give_up_after).await;
     let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
     let peak_rss_bytes = usage.peak_rss_bytes;
@@ -88,6 +92,7 @@ pub(super) async fn run(
         always_balanced,
         wall_seconds,
         cpu_seconds,
+        engine_seconds,
         peak_rss_bytes,
         done,
         acceptance,

@@ -2,8 +2,9 @@
 
 use super::kills::Kills;
 use crate::devices::DevicePopulation;
+use crate::engines::{StageQueue, StageStore};
 use crate::policy::AnswerPolicy;
-use crate::stage::{PushServices, StageOptions, StageStore};
+use crate::stage::{PushServices, StageOptions};
 use crate::troubles::{self, Trouble};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,9 +41,9 @@ impl DemoOptions {
         devices: u64,
         latency_ms: Option<f64>,
         keep: Option<PathBuf>,
-        store: StageStore,
+        (store, queue): (StageStore, StageQueue),
     ) -> Self {
-        let stage = StageOptions { latency_ms, keep, store, ..StageOptions::with_sinks(devices) };
+        let stage = StageOptions { latency_ms, keep, store, queue, ..StageOptions::with_sinks(devices) };
         Self::new(stage, Kills::default(), Duration::from_secs(60))
     }
 

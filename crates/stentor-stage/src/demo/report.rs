@@ -14,7 +14,7 @@ use stentor_lab::emulation::NOT_TIMED;
 use stentor_server::pipeline::PipelineConfig;
 
 /// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
-const TIMED: [&str; 9] = [
+const TIMED: [&str; 11] = [
     "wall_seconds",
     "pushes_per_second",
     "import_seconds",
@@ -24,6 +24,8 @@ const TIMED: [&str; 9] = [
     "campaign_peak_rss_bytes",
     "import_cpu_seconds",
     "import_peak_rss_bytes",
+    "postgres_cpu_seconds",
+    "nats_cpu_seconds",
 ];
 
 /// What was found, before it is judged.
@@ -189,6 +191,8 @@ impl DemoReport {
             "server_peak_rss_bytes": self.usage.peak_rss_bytes,
             "campaign_peak_rss_bytes": self.run.peak_rss_bytes,
             "import_cpu_seconds": self.import.usage.map(|usage| rounded(usage.cpu_seconds)),
+            "postgres_cpu_seconds": self.run.engine_seconds.postgres.map(rounded),
+            "nats_cpu_seconds": self.run.engine_seconds.nats.map(rounded),
             "import_peak_rss_bytes": self.import.usage.map(|usage| usage.peak_rss_bytes),
             "asked": comparison.asked,
             "limits": self.limits,

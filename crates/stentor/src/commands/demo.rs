@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use stentor_stage::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions, Kills};
 use stentor_stage::devices::MAX_DEVICES;
+use stentor_stage::engines::{StageQueue, StageStore};
 use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::reporter::Reporter;
-use stentor_stage::stage::{PushServices, StageOptions, StageStore};
+use stentor_stage::stage::{PushServices, StageOptions};
 
 /// How often an emulator is killed where the server is not.
 const EMULATOR_KILLS: u32 = 3;
@@ -70,6 +71,10 @@ pub(crate) struct DemoArgs {
     /// Where the server keeps everything: in its file, or in a PostgreSQL server that is started for the demo
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite, conflicts_with = "gateway")]
     store: StoreName,
+    /// Where it has the chunks that wait: sqlite, memory, postgres (with --store postgres), nats (a server that is started for the
+    /// demo) or the URL of a nats-server
+    #[arg(long, default_value = "sqlite", value_name = "QUEUE", conflicts_with = "gateway")]
+    queue: StageQueue,
     /// Use sinks instead of emulators; a sink answers every push with success, and only counts
     #[arg(long, conflicts_with = "policy")]
     sinks: bool,
@@ -164,6 +169,7 @@ impl DemoArgs {
             latency_ms: self.latency_ms,
             trouble: None,
             store: self.store.into(),
+            queue: self.queue,
         };
         let kills = Kills { server: self.kills, emulators, ..Kills::default() };
         DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds))

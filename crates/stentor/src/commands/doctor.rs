@@ -32,13 +32,17 @@ pub(crate) struct DoctorArgs {
     /// The server's configuration file; it may name the file of the key that seals credentials
     #[arg(long, value_name = "FILE", env = "STENTOR_CONFIG")]
     config: Option<PathBuf>,
+    /// Where a nats-server tells of itself (its http port), to see whether it keeps what it acknowledges
+    #[arg(long, value_name = "URL")]
+    nats_monitor: Option<String>,
 }
 
 impl DoctorArgs {
     /// Runs every check and reports.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
-        let findings = checks::all(&self.connection, self.config.as_deref(), depth).await;
+        let mut findings = checks::all(&self.connection, self.config.as_deref(), depth).await;
+        findings.extend(checks::transport(self.config.as_deref(), self.nats_monitor.as_deref()).await);
         let broken = findings.iter().any(|finding| finding.health == FindingHealth::Broken);
         let list: Vec<Value> = findings.iter().map(ServerFinding::object).collect();
         output.result(&json!({"ok": !broken, "checks": list}), || describe(&findings))?;

@@ -26,6 +26,7 @@ mod lab;
 mod link;
 mod logs;
 mod messages;
+mod nats;
 mod packaging;
 mod probe;
 mod process;

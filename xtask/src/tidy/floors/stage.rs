@@ -8,6 +8,8 @@ pub(super) const STAGE: Floors = Floors {
     floors: &[
         &["ccs_client", "failure", "files", "orders", "text", "reporter", "devices"],
         &["emulated", "client", "child_process", "keys", "policy", "limits", "postgres"],
+        &["nats"],
+        &["engines"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
         &["stage"],

@@ -6,6 +6,7 @@ use super::super::options::SECONDS_PER_KILL;
 use super::{GatewayDemoOptions, GatewayStage};
 use crate::client::ApiClient;
 use crate::emulated::elapsed_text;
+use crate::engines::EngineSeconds;
 use crate::failure::{Exit, judge};
 use crate::ledger::CampaignLedger;
 use crate::mqtt_devices::MqttDevices;
@@ -63,6 +64,7 @@ pub(super) async fn run(
         always_balanced,
         wall_seconds,
         cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
+        engine_seconds: EngineSeconds::default(),
         peak_rss_bytes: usage.peak_rss_bytes,
         done: Kills { server: kills, ..Kills::default() },
         acceptance: AcceptanceCheck::default(),

@@ -2,6 +2,7 @@
 
 mod files;
 mod sealing;
+mod transport;
 
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stentor_server::app::Depth;
+
+pub(super) use transport::look as transport;
 
 /// No clock that is right shows an earlier second than this (2026-11-01).
 const EARLIEST_S: u64 = 1_793_491_200;

@@ -7,6 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_stage::bench::pipeline::{self, PipelineOptions};
+use stentor_stage::engines::StageQueue;
 
 /// Send one campaign to sinks, which accept every push, and measure the server
 #[derive(Debug, Args)]
@@ -16,6 +17,8 @@ Examples:
   stentor lab bench pipeline --devices 10000000 --rounds 1
   stentor lab bench pipeline --latency-ms 50 --json
   stentor lab bench pipeline --store postgres --devices 100000 --json
+  stentor lab bench pipeline --store postgres --queue postgres --devices 100000
+  stentor lab bench pipeline --queue nats --devices 100000
 
 The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
 questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
@@ -31,9 +34,14 @@ pub(crate) struct PipelineArgs {
     /// How many rounds, each with a new server and an empty store
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Where the server keeps everything; with postgres each round has one with sqlite beside it, and the result their ratios
+    /// Where the server keeps everything; where this or the queue is not sqlite, each round has one with both beside it, and the
+    /// result their ratios
     #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
     store: StoreName,
+    /// Where it has the chunks that wait: sqlite, memory, postgres (with --store postgres), nats (a server of its own) or the URL of
+    /// a nats-server
+    #[arg(long, default_value = "sqlite", value_name = "QUEUE")]
+    queue: StageQueue,
     /// Keep all files of a single round in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -42,8 +50,8 @@ pub(crate) struct PipelineArgs {
 impl PipelineArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { devices, latency_ms, rounds, store, keep } = self;
-        let options = PipelineOptions { devices, latency_ms, rounds, store: store.into(), keep };
+        let Self { devices, latency_ms, rounds, store, queue, keep } = self;
+        let options = PipelineOptions { devices, latency_ms, rounds, store: store.into(), queue, keep };
         let report = pipeline::run(&options, &on_the_terminal()).await?;
         output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;
         Ok(super::exit(report.holds()))

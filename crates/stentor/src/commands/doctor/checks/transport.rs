@@ -1,0 +1,78 @@
+//! The servers that carry chunk ids, when they are not ours.
+
+use super::{FindingHealth, ServerFinding};
+use crate::client::ApiClient;
+use serde_json::Value;
+use std::path::Path;
+use stentor_server::config::QueueEngine;
+
+const SUBJECT: &str = "NATS";
+/// Where a nats-server tells how its JetStream is configured.
+const JETSTREAM: &str = "/jsz";
+const NANOSECONDS_PER_SECOND: f64 = 1e9;
+const ADVICE: &str = "set `sync_interval: always` in the block `jetstream` of each nats-server: without it a server acknowledges what it \
+                      has not yet written to its disk, and a power cut or a kernel's crash loses it. No message is lost by that, \
+                      because the store has it: what the stream has lost waits until it is published again, for \
+                      pipeline.republish_interval_ms at most";
+
+/// Looks whether JetStream keeps what it acknowledges, where the queue is there. It does not say so to its clients, but at its
+/// http port.
+pub(in crate::commands::doctor) async fn look(
+    config: Option<&Path>,
+    monitor: Option<&str>,
+) -> Option<ServerFinding> {
+    let config = crate::commands::config::load(config).ok()?;
+    if config.queue.engine != QueueEngine::Nats {
+        return None;
+    }
+    let Some(monitor) = monitor else {
+        let detail =
+            "a server does not tell its clients whether it syncs what it acknowledges (sync_interval)";
+        let advice =
+            format!("give --nats-monitor http://HOST:8222, its http port, to have it asked; or {ADVICE}");
+        return Some(ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, detail, advice));
+    };
+    Some(match ask(monitor).await {
+        Ok(told) => judge(&told),
+        Err(error) => {
+            let detail = format!("{monitor} cannot be asked: {error:#}");
+            ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, detail, ADVICE)
+        }
+    })
+}
+
+async fn ask(monitor: &str) -> anyhow::Result<Value> {
+    let (status, told) = ApiClient::new(monitor, None, None)?.probe(JETSTREAM).await?;
+    anyhow::ensure!(status.is_success(), "it replies {status}");
+    Ok(told)
+}
+
+fn judge(told: &Value) -> ServerFinding {
+    let config = &told["config"];
+    if config["sync_always"] == true {
+        return ServerFinding::good(SUBJECT, "JetStream syncs what it acknowledges");
+    }
+    let detail = match config["sync_interval"].as_f64() {
+        Some(nanoseconds) => {
+            format!("JetStream syncs only every {:.0} s", nanoseconds / NANOSECONDS_PER_SECOND)
+        }
+        None => "that server has no JetStream".to_owned(),
+    };
+    ServerFinding::bad(SUBJECT, FindingHealth::Doubtful, detail, ADVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_server_that_syncs_now_and_then_is_warned_of_and_one_that_always_does_is_fine() {
+        let told = |config: Value| judge(&json!({"config": config}));
+        assert_eq!(told(json!({"sync_interval": 1, "sync_always": true})).health, FindingHealth::Good);
+        let seldom = told(json!({"sync_interval": 120_000_000_000_u64}));
+        assert_eq!(seldom.health, FindingHealth::Doubtful);
+        assert_eq!(seldom.detail, "JetStream syncs only every 120 s");
+        assert_eq!(judge(&json!({"disabled": true})).health, FindingHealth::Doubtful);
+    }
+}

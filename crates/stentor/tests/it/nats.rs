@@ -1,0 +1,116 @@
+//! A real nats-server that loses what it holds while a campaign runs: everything arrives once all the same.
+
+use crate::process::stentor;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const START: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Tickets that were put in before the stream is emptied, and again before it is deleted.
+const EMPTIED_AT: u64 = 12;
+const DELETED_AT: u64 = 24;
+
+/// A server with JetStream; it ends with the value.
+pub(crate) struct NatsServer {
+    pub(crate) address: SocketAddr,
+    child: Child,
+    _folder: TempDir,
+}
+
+/// Starts one; `None` where `lab/brokers/install` was not run.
+pub(crate) fn server() -> Option<NatsServer> {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("brokers").join("nats-server");
+    if !program.exists() {
+        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|word| word == "nats"), "no nats-server: run lab/brokers/install");
+        let _ = writeln!(std::io::stderr(), "skipped: no nats-server (lab/brokers/install)");
+        return None;
+    }
+    let folder = TempDir::new().unwrap();
+    let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let mut command = Command::new(program);
+    command.args([
+        "--addr",
+        "127.0.0.1",
+        "--port",
+        &address.port().to_string(),
+        "--jetstream",
+        "--store_dir",
+    ]);
+    let child = command.arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        assert!(begun.elapsed() < START, "nats-server does not answer");
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Some(NatsServer { address, child, _folder: folder })
+}
+
+impl NatsServer {
+    /// Asks JetStream something of the stream `stentor`.
+    fn ask(&self, what: &str) -> Value {
+        let mut connection = TcpStream::connect(self.address).unwrap();
+        let subject = format!("$JS.API.STREAM.{what}.stentor");
+        let asked =
+            format!("CONNECT {{\"verbose\":false}}\r\nSUB reply 1\r\nPUB {subject} reply 0\r\n\r\nPING\r\n");
+        connection.write_all(asked.as_bytes()).unwrap();
+        let mut lines = BufReader::new(connection);
+        loop {
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            if let Some(size) = line.strip_prefix("MSG reply 1 ") {
+                let mut reply = vec![0; size.trim().parse().unwrap()];
+                lines.read_exact(&mut reply).unwrap();
+                return serde_json::from_slice(&reply).unwrap();
+            }
+        }
+    }
+
+    /// Waits until so many tickets have been put in since the stream was made, and some of them are there.
+    fn wait_for(&self, tickets: u64) {
+        let asked = Instant::now();
+        loop {
+            let state = self.ask("INFO")["state"].clone();
+            if state["last_seq"].as_u64() >= Some(tickets) && state["messages"].as_u64() > Some(1) {
+                return;
+            }
+            assert!(asked.elapsed() < PATIENCE, "{state}");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_stream_that_is_emptied_and_deleted_in_mid_campaign_loses_and_repeats_nothing() {
+    let Some(nats) = server() else { return };
+    let url = format!("nats://{}", nats.address);
+    let mut command =
+        stentor(&["demo", "--devices", "60000", "--sinks", "--latency-ms", "300", "--queue", &url, "--json"]);
+    let demo = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    nats.wait_for(EMPTIED_AT);
+    let emptied = nats.ask("PURGE");
+    assert!(emptied["purged"].as_u64() > Some(0), "nothing was lost: {emptied}");
+    nats.wait_for(DELETED_AT);
+    let deleted = nats.ask("DELETE");
+    assert_eq!(deleted["success"], true, "{deleted}");
+    let output = demo.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(&told).unwrap();
+    let counts = ["accepted", "lost", "stuck", "duplicates"].map(|field| report[field].as_u64());
+    assert_eq!(counts, [Some(60_000), Some(0), Some(0), Some(0)], "{report}");
+    assert_eq!(report["ledger_balanced"], true);
+}
