@@ -104,3 +104,24 @@ fn explain_tells_each_value_and_where_it_comes_from_but_no_secret() {
         ("[redacted]", "default")
     );
 }
+
+#[test]
+fn a_queue_says_where_it_is_and_postgres_goes_with_the_store() {
+    let problem = |text: &str| match load_with(Some(file(text).path()), []) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let nats = "[queue]\nengine = \"nats\"\n";
+    assert_eq!(problem(&format!("{nats}url = \"nats://a.example\"\n")), "");
+    assert!(problem(nats).contains("queue.url: says where"), "{}", problem(nats));
+    for (text, part) in [
+        ("[queue]\nurl = \"nats://a.example\"\n", "queue.url: goes with"),
+        ("[queue]\nengine = \"postgres\"\n", "queue.engine: postgres goes with"),
+        ("[queue]\nstream = \"a.b\"\n", "queue.stream: is a word"),
+        ("[queue]\nreplicas_count = 0\n", "queue.replicas_count"),
+        ("[queue]\nengine = \"nats\"\nurl = \"http://secret@a\"\n", "it begins with nats://"),
+    ] {
+        let told = problem(text);
+        assert!(told.contains(part) && !told.contains("secret"), "{text}: {told}");
+    }
+}
