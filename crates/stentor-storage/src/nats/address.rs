@@ -66,13 +66,17 @@ impl FromStr for NatsAddress {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let scheme = SCHEMES.iter().find(|scheme| base.starts_with(**scheme));
         let scheme = scheme.ok_or_else(|| refused("it begins with nats:// or tls://"))?;
-        let parsed: Result<Vec<ServerAddr>, _> = base[scheme.len()..]
-            .split(',')
-            .map(|server| format!("{scheme}{}", server.trim_start_matches(scheme)).parse())
-            .collect();
-        let servers = parsed.map_err(|_| refused("it is no list of servers"))?;
-        let user = servers.iter().find_map(|server| {
-            Some((server.username()?.to_owned(), server.password().unwrap_or_default().to_owned()))
+        let (mut servers, mut user) = (Vec::new(), None);
+        for server in base[scheme.len()..].split(',') {
+            let server = server.strip_prefix(scheme).unwrap_or(server);
+            // Who asks is told apart: the client logs the addresses of servers.
+            let (who, host) = server.rsplit_once('@').map_or((None, server), |(who, host)| (Some(who), host));
+            servers.push(format!("{scheme}{host}").parse().map_err(|_| refused("it is no list of servers"))?);
+            user = user.or(who);
+        }
+        let user = user.map(|who| {
+            let (name, password) = who.split_once(':').unwrap_or((who, ""));
+            (name.to_owned(), password.to_owned())
         });
         let is_encrypted = *scheme == "tls://";
         let mut address = Self { servers, user, credentials: None, roots: None, is_encrypted };
@@ -118,6 +122,7 @@ mod tests {
         let address: NatsAddress = "nats://me:secret@a.example,b.example:4333".parse().expect("fine");
         assert_eq!(format!("{address:?}"), "NatsAddress(\"nats://a.example:4222,b.example:4333\")");
         assert_eq!(address.user, Some(("me".to_owned(), "secret".to_owned())));
+        assert!(!format!("{:?}", address.servers).contains("secret"), "the client logs these");
         let token: NatsAddress = "tls://token@a.example?sslrootcert=/ca.pem".parse().expect("fine");
         assert!(token.is_encrypted && token.roots.is_some());
         for wrong in ["http://a", "nats://a?password_file=/nowhere/at/all", "nats://a?color=red"] {

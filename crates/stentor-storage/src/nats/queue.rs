@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ pub struct NatsQueue {
     /// Lanes in which something was put here since they were last leased from.
     fresh: Mutex<HashSet<Lane>>,
     news: Arc<StreamNews>,
+    /// Tickets could not be put in.
+    has_missed: AtomicBool,
     kept_at: Mutex<Option<Instant>>,
 }
 
@@ -50,6 +53,7 @@ impl NatsQueue {
             leased: Mutex::default(),
             fresh: Mutex::default(),
             news: Arc::default(),
+            has_missed: AtomicBool::new(false),
             kept_at: Mutex::default(),
         }
     }
@@ -57,6 +61,21 @@ impl NatsQueue {
     async fn stream(&self) -> Result<&TicketStream, QueueError> {
         let open = || TicketStream::open(&self.address, self.settings.clone(), self.news.clone());
         self.stream.get_or_try_init(open).await
+    }
+
+    /// Puts tickets in, and tells those who wait.
+    async fn put(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+        let stream = self.stream().await?;
+        for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
+            stream.publish(some).await?;
+            self.fresh().extend(some.iter().map(|ticket| ticket.lane));
+        }
+        if !tickets.is_empty() {
+            *self.kept_at() = Some(Instant::now());
+            self.news.wake();
+            stream.tell().await;
+        }
+        Ok(())
     }
 
     fn leased(&self) -> MutexGuard<'_, LeasedTickets> {
@@ -133,17 +152,11 @@ impl Queue for NatsQueue {
     }
 
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
-        let stream = self.stream().await?;
-        for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
-            stream.publish(some).await?;
-            self.fresh().extend(some.iter().map(|ticket| ticket.lane));
+        let put = self.put(tickets).await;
+        if put.is_err() {
+            self.has_missed.store(true, Ordering::Relaxed);
         }
-        if !tickets.is_empty() {
-            *self.kept_at() = Some(Instant::now());
-            self.news.wake();
-            stream.tell().await;
-        }
-        Ok(())
+        put
     }
 
     async fn lease(
@@ -210,6 +223,10 @@ impl Queue for NatsQueue {
         if self.leased().forget_lost(&held, is_out) > 0 {
             self.news.emptied.notify_one();
         }
+        // It takes tickets again, and those that it did not take are missing.
+        if self.has_missed.swap(false, Ordering::Relaxed) {
+            self.news.emptied.notify_one();
+        }
         let lapsed = self.leased().lapsed(now);
         let mut depths = Vec::new();
         for (lane, info) in lanes {
@@ -234,7 +251,7 @@ impl Queue for NatsQueue {
         std::future::pending().await
     }
 
-    /// It is noticed by a stream that is gone, and by leases of which the server does not know.
+    /// It is noticed by a stream that is gone, by leases of which the server does not know, and by its return after it took nothing.
     async fn emptied(&self) {
         self.news.emptied.notified().await;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::{AckPolicy, Info, PullConsumer, pull};
@@ -23,6 +24,8 @@ use super::subject::{Subjects, consumer, lane_of};
 
 /// Lanes that one stream can have: an app has two at each push service.
 const LANES_MAX_COUNT: i32 = 100_000;
+/// A lane that nobody asked for this long is forgotten by the server, lest those of removed apps stay; it is made again when it is needed.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Word for the server about a ticket: it is worked on, or it goes back.
 pub(super) const WORKED_ON: &str = "+WPI";
 pub(super) const GIVEN_BACK: &str = "-NAK";
@@ -222,6 +225,7 @@ impl TicketStream {
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.settings.ack_wait,
             max_ack_pending: -1,
+            inactive_threshold: FORGOTTEN_AFTER,
             ..pull::Config::default()
         };
         let make = |stream: Stream<()>| {

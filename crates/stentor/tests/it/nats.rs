@@ -1,10 +1,11 @@
 //! A real nats-server that loses what it holds while a campaign runs: everything arrives once all the same.
 
 use crate::process::stentor;
+use crate::server::Server;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -12,19 +13,21 @@ use tempfile::TempDir;
 const START: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Shorter than the time after which all that waits is published again in any case.
+const SOON: Duration = Duration::from_secs(20);
 /// Tickets that were put in before the stream is emptied, and again before it is deleted.
 const EMPTIED_AT: u64 = 12;
 const DELETED_AT: u64 = 24;
 
 /// A server with JetStream; it ends with the value.
-pub(crate) struct NatsServer {
-    pub(crate) address: SocketAddr,
+struct NatsServer {
+    address: SocketAddr,
     child: Child,
     _folder: TempDir,
 }
 
-/// Starts one; `None` where `lab/brokers/install` was not run.
-pub(crate) fn server() -> Option<NatsServer> {
+/// Returns its program; `None` where `lab/brokers/install` was not run.
+fn program() -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("brokers").join("nats-server");
     if !program.exists() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
@@ -32,8 +35,17 @@ pub(crate) fn server() -> Option<NatsServer> {
         let _ = writeln!(std::io::stderr(), "skipped: no nats-server (lab/brokers/install)");
         return None;
     }
+    Some(program)
+}
+
+/// Returns an address of this machine on which nobody listens now.
+fn free_address() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+}
+
+/// Starts one at an address.
+fn start(program: &Path, address: SocketAddr) -> NatsServer {
     let folder = TempDir::new().unwrap();
-    let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let mut command = Command::new(program);
     command.args([
         "--addr",
@@ -49,7 +61,7 @@ pub(crate) fn server() -> Option<NatsServer> {
         assert!(begun.elapsed() < START, "nats-server does not answer");
         std::thread::sleep(LOOK_EVERY);
     }
-    Some(NatsServer { address, child, _folder: folder })
+    NatsServer { address, child, _folder: folder }
 }
 
 impl NatsServer {
@@ -95,7 +107,8 @@ impl Drop for NatsServer {
 
 #[test]
 fn a_stream_that_is_emptied_and_deleted_in_mid_campaign_loses_and_repeats_nothing() {
-    let Some(nats) = server() else { return };
+    let Some(program) = program() else { return };
+    let nats = start(&program, free_address());
     let url = format!("nats://{}", nats.address);
     let mut command =
         stentor(&["demo", "--devices", "60000", "--sinks", "--latency-ms", "300", "--queue", &url, "--json"]);
@@ -113,4 +126,28 @@ fn a_stream_that_is_emptied_and_deleted_in_mid_campaign_loses_and_repeats_nothin
     let counts = ["accepted", "lost", "stuck", "duplicates"].map(|field| report[field].as_u64());
     assert_eq!(counts, [Some(60_000), Some(0), Some(0), Some(0)], "{report}");
     assert_eq!(report["ledger_balanced"], true);
+}
+
+#[test]
+fn what_is_accepted_while_nats_is_away_is_sent_soon_after_it_is_there() {
+    let Some(program) = program() else { return };
+    let (directory, address) = (TempDir::new().unwrap(), free_address());
+    let settings = format!("[queue]\nengine = \"nats\"\nurl = \"nats://{address}\"\n");
+    let server = Server::start_with(directory.path(), &settings);
+    server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    server.ok(&["device", "register", "--platform", "android", "--provider", "null", "--token", "one"]);
+    let sent = server.ok(&["message", "send", "--everyone", "--body", "kept"]);
+    let campaign = sent["campaign"].as_str().unwrap();
+    let look = || server.ok(&["campaign", "progress", "--once", campaign]);
+    let asked = Instant::now();
+    while look()["totals"]["queued"] != 1 {
+        assert!(asked.elapsed() < PATIENCE, "{}", look());
+    }
+    let _nats = start(&program, address);
+    let there = Instant::now();
+    while look()["totals"]["accepted"] != 1 {
+        assert!(there.elapsed() < SOON, "{}: {}", look(), server.process.log());
+    }
+    assert_eq!((&look()["attempts"], &look()["balanced"]), (&Value::from(1), &Value::from(true)));
 }
