@@ -4,6 +4,7 @@ mod memory;
 mod nats;
 mod nats_queue;
 mod nats_server;
+mod nats_tls;
 mod postgres;
 mod postgres_queue;
 mod postgres_server;

@@ -28,7 +28,7 @@ pub(crate) struct NatsServer {
 /// When `STENTOR_TEST_REQUIRE` names `nats` and there is none.
 pub(crate) fn server() -> Option<&'static NatsServer> {
     static SERVER: OnceLock<Option<NatsServer>> = OnceLock::new();
-    let server = SERVER.get_or_init(|| program().map(|program| NatsServer::start(&program)));
+    let server = SERVER.get_or_init(|| NatsServer::start("", &[]));
     if server.is_none() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
         assert!(!required.split(',').any(|one| one == "nats"), "no nats-server: run lab/brokers/install");
@@ -43,14 +43,17 @@ fn program() -> Option<PathBuf> {
 }
 
 impl NatsServer {
-    fn start(program: &Path) -> Self {
+    /// Starts one with files and arguments of its own, if its program is installed.
+    pub(crate) fn start(name: &str, arguments: &[String]) -> Option<Self> {
+        let program = program()?;
         remove_of_others();
-        let folder = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id())).join(format!("js{name}"));
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
         drop(listener);
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(program).args(["--addr", "127.0.0.1"]);
+        command.args(["--pdeathsig", "KILL"]).arg(program).args(["--addr", "127.0.0.1"]).args(arguments);
         command.args(["--port", &address.port().to_string(), "--jetstream", "--store_dir"]).arg(&folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // What is started ends with the thread that starts it: this one lives as long as the process.
@@ -63,7 +66,12 @@ impl NatsServer {
             assert!(begun.elapsed() < START, "the server does not answer");
             std::thread::sleep(LOOK_EVERY);
         }
-        Self { address }
+        Some(Self { address })
+    }
+
+    /// Returns the port on which it listens.
+    pub(crate) const fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Returns the settings of a stream that nobody else uses.
