@@ -3,10 +3,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::consumer::pull::Batch;
 use async_nats::jetstream::consumer::{Info, PullConsumer};
 use async_nats::{Message, Subject};
 use async_trait::async_trait;
-use futures_util::TryStreamExt as _;
+use futures_util::StreamExt as _;
 use stentor_core::chunk::{Lane, Ticket};
 use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueAbilities, QueueError, QueueLease};
@@ -93,11 +94,12 @@ impl NatsQueue {
     /// Takes what the server gives of a lane, once more when somebody has deleted its consumer.
     async fn pull(&self, stream: &TicketStream, lane: Lane, max: usize) -> Result<Vec<Message>, QueueError> {
         let is_fresh = self.fresh().remove(&lane);
-        if let Ok(pulled) = pull(&stream.consumer(lane).await?, max, is_fresh).await {
+        let wait = self.settings.reply_timeout;
+        if let Ok(pulled) = pull(&stream.consumer(lane).await?, max, is_fresh, wait).await {
             return Ok(pulled);
         }
         stream.forget(lane);
-        pull(&stream.consumer(lane).await?, max, is_fresh).await
+        pull(&stream.consumer(lane).await?, max, is_fresh, wait).await
     }
 
     /// Notes what the server gave; what it gives again of what is held here is not given out.
@@ -109,25 +111,41 @@ impl NatsQueue {
 }
 
 /// Takes what a consumer has now. It learns of a ticket a moment after the server has acknowledged it: what is fresh is waited for.
-async fn pull(consumer: &PullConsumer, max: usize, is_fresh: bool) -> Result<Vec<Message>, QueueError> {
-    let pulled = pull_now(consumer, max).await?;
+async fn pull(
+    consumer: &PullConsumer,
+    max: usize,
+    is_fresh: bool,
+    wait: Duration,
+) -> Result<Vec<Message>, QueueError> {
+    let pulled = pull_now(consumer, max, wait).await?;
     if !pulled.is_empty() || !is_fresh {
         return Ok(pulled);
     }
     let one = consumer.batch().max_messages(1).expires(FRESH).messages();
-    let one = one.await.map_err(|error| unavailable(&error))?;
-    let one: Result<Vec<_>, _> = one.map_ok(|message| message.message).try_collect().await;
-    let mut pulled = one.map_err(|error| unavailable(&error))?;
+    let mut pulled = collect(one.await.map_err(|error| unavailable(&error))?, wait).await?;
     if !pulled.is_empty() && max > 1 {
-        pulled.extend(pull_now(consumer, max - 1).await?);
+        pulled.extend(pull_now(consumer, max - 1, wait).await?);
     }
     Ok(pulled)
 }
 
-async fn pull_now(consumer: &PullConsumer, max: usize) -> Result<Vec<Message>, QueueError> {
-    let batch = consumer.fetch().max_messages(max).messages().await.map_err(|error| unavailable(&error))?;
-    let pulled: Result<Vec<_>, _> = batch.map_ok(|message| message.message).try_collect().await;
-    pulled.map_err(|error| unavailable(&error))
+async fn pull_now(consumer: &PullConsumer, max: usize, wait: Duration) -> Result<Vec<Message>, QueueError> {
+    let batch = consumer.fetch().max_messages(max).messages();
+    collect(batch.await.map_err(|error| unavailable(&error))?, wait).await
+}
+
+/// Takes what comes. A server that is killed says no more that nothing comes.
+async fn collect(mut batch: Batch, wait: Duration) -> Result<Vec<Message>, QueueError> {
+    let mut pulled = Vec::new();
+    let why = loop {
+        match tokio::time::timeout(wait, batch.next()).await {
+            Ok(Some(Ok(message))) => pulled.push(message.message),
+            Ok(Some(Err(error))) => break error.to_string(),
+            Ok(None) => return Ok(pulled),
+            Err(_) => break "there is no reply".to_owned(),
+        }
+    };
+    if pulled.is_empty() { Err(unavailable(&why)) } else { Ok(pulled) }
 }
 
 /// Returns a lane's depth by what its consumer counts, the leases that have run out here and the first ticket nobody was given.

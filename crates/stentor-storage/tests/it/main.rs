@@ -2,6 +2,7 @@
 
 mod memory;
 mod nats;
+mod nats_cluster;
 mod nats_queue;
 mod nats_server;
 mod nats_tls;

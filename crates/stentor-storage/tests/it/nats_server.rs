@@ -4,11 +4,12 @@
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use stentor_storage::nats::{NatsAddress, NatsQueue, NatsSettings};
 
 const START: Duration = Duration::from_secs(60);
@@ -19,6 +20,7 @@ const FOLDER: &str = "stentor-nats-";
 /// A running server.
 pub(crate) struct NatsServer {
     address: SocketAddr,
+    process: Pid,
 }
 
 /// Returns the server of this process, which is started at the first call; `None` where its program is not installed.
@@ -57,8 +59,11 @@ impl NatsServer {
         command.args(["--port", &address.port().to_string(), "--jetstream", "--store_dir"]).arg(&folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // What is started ends with the thread that starts it: this one lives as long as the process.
+        let (told, process) = std::sync::mpsc::channel();
         let life = move || {
-            let _ = command.spawn().as_mut().map(Child::wait);
+            let mut child = command.spawn().expect("it starts");
+            let _ = told.send(Pid::from_child(&child));
+            let _ = child.wait();
         };
         std::thread::Builder::new().name("nats".to_owned()).spawn(life).expect("a thread");
         let begun = Instant::now();
@@ -66,7 +71,12 @@ impl NatsServer {
             assert!(begun.elapsed() < START, "the server does not answer");
             std::thread::sleep(LOOK_EVERY);
         }
-        Some(Self { address })
+        Some(Self { address, process: process.recv().expect("started") })
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(&self) {
+        kill_process(self.process, Signal::KILL).expect("it runs");
     }
 
     /// Returns the port on which it listens.
