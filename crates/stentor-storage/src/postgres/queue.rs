@@ -9,6 +9,7 @@ mod statements;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
+use tokio::sync::Notify;
 
 use super::address::PostgresAddress;
 use super::connection::ConnectionStanding;
@@ -41,6 +43,11 @@ const CHANGED_MAX: Duration = Duration::from_secs(1);
 pub struct PostgresQueue {
     threads: ReadThreads,
     listener: Arc<TicketListener>,
+    /// The largest number of a lease that it was given.
+    last_token: AtomicU64,
+    /// Tickets could not be put in.
+    has_missed: AtomicBool,
+    emptied: Notify,
 }
 
 impl PostgresQueue {
@@ -53,7 +60,24 @@ impl PostgresQueue {
         super::store::apart(prepare)?;
         let connections = (0..CONNECTIONS_MAX_COUNT).map(|_| transactor()).collect();
         let threads = ReadThreads::start("stentor-queue", connections, settings.waiting_max_jobs)?;
-        Ok(Self { threads, listener: TicketListener::start(transactor())? })
+        Ok(Self {
+            threads,
+            listener: TicketListener::start(transactor())?,
+            last_token: AtomicU64::new(0),
+            has_missed: AtomicBool::new(false),
+            emptied: Notify::new(),
+        })
+    }
+
+    /// Tells that something is missing: after a crash the server has an empty table and counts from the beginning.
+    fn notice(&self, last: u64) {
+        let began_anew = self.last_token.load(Ordering::Relaxed) > last;
+        if began_anew {
+            self.last_token.store(last, Ordering::Relaxed);
+        }
+        if self.has_missed.swap(false, Ordering::Relaxed) || began_anew {
+            self.emptied.notify_one();
+        }
     }
 
     async fn work<T, F>(&self, work: F) -> Result<T, QueueError>
@@ -88,7 +112,8 @@ impl Queue for PostgresQueue {
             let mut some = some.to_vec();
             // In the order of everybody else, so that two who publish the same do not wait for each other.
             some.sort_unstable_by_key(|ticket| ticket.chunk);
-            self.work(move |connection| statements::put(connection, &some)).await?;
+            let put = self.work(move |connection| statements::put(connection, &some)).await;
+            put.inspect_err(|_| self.has_missed.store(true, Ordering::Relaxed))?;
         }
         if !tickets.is_empty() {
             self.listener.wake();
@@ -104,7 +129,10 @@ impl Queue for PostgresQueue {
         now: Timestamp,
     ) -> Result<Vec<QueueLease>, QueueError> {
         let until = now.plus(lease_for);
-        self.work(move |connection| statements::take(connection, lane, max, until, now)).await
+        let leases = self.work(move |connection| statements::take(connection, lane, max, until, now)).await?;
+        let last = leases.iter().map(|lease| lease.token).max();
+        self.last_token.fetch_max(last.unwrap_or_default(), Ordering::Relaxed);
+        Ok(leases)
     }
 
     async fn extend(
@@ -139,7 +167,12 @@ impl Queue for PostgresQueue {
     }
 
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
-        self.work(move |connection| statements::depths(connection, now)).await
+        let look = move |connection: &Connection| {
+            Ok((statements::depths(connection, now)?, statements::last_token(connection)?))
+        };
+        let (depths, last) = self.work(look).await?;
+        self.notice(last);
+        Ok(depths)
     }
 
     async fn keeps(&self) -> Result<(), QueueError> {
@@ -149,6 +182,11 @@ impl Queue for PostgresQueue {
     /// Its threads survive what panics in them, and open lost connections again.
     async fn broken(&self) -> String {
         std::future::pending().await
+    }
+
+    /// It is noticed by numbers of leases that begin anew, and by the server's return after it took nothing.
+    async fn emptied(&self) {
+        self.emptied.notified().await;
     }
 
     async fn clear(&self) -> Result<(), QueueError> {

@@ -67,13 +67,15 @@ async fn who_waits_hears_of_what_another_process_puts_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_whose_table_is_dropped_makes_it_again() {
+async fn a_queue_whose_table_is_dropped_makes_it_again_and_says_so() {
     let Some(server) = server() else { return };
     let database = server.database();
     let queue = open(&database);
     queue.publish(&tickets(1..=3)).await.expect("published");
+    assert_eq!(queue.lease(LANE, 7, MINUTE, at(1)).await.expect("asked").len(), 3);
     database.command("DROP TABLE queue_tickets; DROP SEQUENCE queue_leases");
     assert_eq!(queue.depths(at(1)).await.expect("told"), []);
+    tokio::time::timeout(MINUTE, queue.emptied()).await.expect("noticed");
     queue.publish(&tickets(2..=2)).await.expect("published");
     assert_eq!(drain(&queue).await, [2]);
 }

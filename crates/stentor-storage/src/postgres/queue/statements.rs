@@ -10,7 +10,7 @@ use stentor_core::time::Timestamp;
 
 use super::super::engine::{Connection, Row, Value, params};
 use super::super::fault::Done;
-use super::super::query::{all, exists, limit, run};
+use super::super::query::{all, exists, limit, one, run};
 use super::super::row::{code, int, maybe_time, number, time};
 
 /// Where it is told that tickets were put in.
@@ -172,6 +172,12 @@ pub(super) fn depths(connection: &Connection, now: Timestamp) -> Done<Vec<LaneDe
 /// Writes something of no meaning: the number of a lease that nobody gets.
 pub(super) fn try_to_write(connection: &Connection) -> Done<()> {
     exists(connection, "SELECT nextval('queue_leases')", ()).map(drop)
+}
+
+/// Returns the last number of a lease that anybody was given.
+pub(super) fn last_token(connection: &Connection) -> Done<u64> {
+    let last = one(connection, "SELECT last_value FROM queue_leases", (), |row| number(row, 0))?;
+    Ok(last.unwrap_or_default())
 }
 
 pub(super) fn clear(connection: &Connection) -> Done<()> {
