@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use stentor_core::app::{Scope, Scopes};
 use stentor_core::id::{AppId, KeyId};
 
+use super::table::SendMessage;
 use super::{Access, ErrorCode, Operation, Problem, ServiceResult};
 
 /// Whose key it is.
@@ -32,11 +33,22 @@ pub struct Origin {
     pub request_id: String,
 }
 
+/// Who speaks for an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallerKind {
+    /// The operator.
+    Root,
+    /// A key of the app.
+    Key(KeyId),
+    /// The gateway, for whoever sends to a device of the app without a key of it.
+    Gateway,
+}
+
 /// An identity that speaks for one app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     app: AppId,
-    key: Option<KeyId>,
+    kind: CallerKind,
     scopes: Scopes,
 }
 
@@ -93,9 +105,9 @@ impl Identity {
     /// Speaks for the app that a path names: the operator for any, a key only for its own.
     pub fn on(&self, app: AppId) -> ServiceResult<Caller> {
         match self {
-            Self::Root => Ok(Caller { app, key: None, scopes: Scopes::of(&[Scope::Admin]) }),
+            Self::Root => Ok(Caller { app, kind: CallerKind::Root, scopes: Scopes::of(&[Scope::Admin]) }),
             Self::Key { id, app: own, scopes } if *own == app => {
-                Ok(Caller { app, key: Some(*id), scopes: *scopes })
+                Ok(Caller { app, kind: CallerKind::Key(*id), scopes: *scopes })
             }
             Self::Key { .. } => Err(Problem::new(ErrorCode::NotFound, "there is no such app for this key")),
         }
@@ -103,24 +115,35 @@ impl Identity {
 }
 
 impl Caller {
+    /// Speaks for an app whose devices somebody sends to by Web Push, for whom the gateway answers: it may send messages, and
+    /// nothing else.
+    pub(crate) fn of_gateway(app: AppId) -> Self {
+        Self { app, kind: CallerKind::Gateway, scopes: Scopes::of(&[]) }
+    }
+
     /// Returns the app.
     #[must_use]
     pub const fn app(&self) -> AppId {
         self.app
     }
 
-    /// Returns the key; `None` for the operator's.
+    /// Returns the key of the app that asks; `None` where none does.
     #[must_use]
     pub const fn key(&self) -> Option<KeyId> {
-        self.key
+        match self.kind {
+            CallerKind::Key(key) => Some(key),
+            CallerKind::Root | CallerKind::Gateway => None,
+        }
     }
 
     /// Refuses a key that may not ask for an operation.
     pub fn allow<O: Operation>(&self) -> ServiceResult<()> {
-        match O::FACTS.access {
-            Access::Scopes(scopes) => self.require_any(scopes),
-            Access::AnyKey => Ok(()),
-            Access::Root => self.key.map_or(Ok(()), |_| Err(root_only())),
+        match (self.kind, O::FACTS.access) {
+            (CallerKind::Gateway, _) if O::FACTS == SendMessage::FACTS => Ok(()),
+            (CallerKind::Gateway, _) => Err(Problem::new(ErrorCode::Forbidden, "the gateway may only send")),
+            (_, Access::Scopes(scopes)) => self.require_any(scopes),
+            (_, Access::AnyKey) | (CallerKind::Root, Access::Root) => Ok(()),
+            (CallerKind::Key(_), Access::Root) => Err(root_only()),
         }
     }
 
@@ -145,5 +168,28 @@ const fn scope_word(scope: Scope) -> &'static str {
         Scope::Register => "`register`",
         Scope::Admin => "`admin`",
         Scope::Join => "`join`",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::table::{CancelCampaign, ListAudit, ListMembers, ShowApp};
+
+    #[test]
+    fn the_gateway_may_send_messages_and_do_nothing_else() {
+        let gateway = Caller::of_gateway(AppId::from_raw(1));
+        assert_eq!(gateway.allow::<SendMessage>(), Ok(()));
+        let refused = [
+            gateway.allow::<CancelCampaign>(),
+            gateway.allow::<ListMembers>(),
+            gateway.allow::<ShowApp>(),
+            gateway.allow::<ListAudit>(),
+            gateway.require_any(&[Scope::Send, Scope::Join]),
+        ];
+        for told in refused {
+            assert_eq!(told.map_err(|problem| problem.code), Err(ErrorCode::Forbidden));
+        }
+        assert_eq!(gateway.key(), None);
     }
 }

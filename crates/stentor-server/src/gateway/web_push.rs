@@ -19,7 +19,7 @@ use super::push_routes::{PushRoutes, refusal_of, refused, text};
 use super::receipt::{self, PushFate};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::table::SendMessage;
-use crate::contract::{Identity, Repeatable, Serve};
+use crate::contract::{Caller, Repeatable, Serve};
 use crate::face::http::auth::take_place;
 
 /// Where subscriptions are; a capability follows.
@@ -168,8 +168,7 @@ impl PushRoutes {
             send_at: None,
             exact: false,
         };
-        let refused = |problem| refusal_of(&problem);
-        let caller = Identity::Root.on(identity.app).map_err(refused)?;
+        let caller = Caller::of_gateway(identity.app);
         let asked = Repeatable { request, repeat: None };
         let sent = Serve::<SendMessage>::serve(self.parts.api.service(), caller, (), asked).await;
         match sent.map_err(|problem| refusal_of(&problem))? {
