@@ -18,12 +18,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::arrival_limiter::ArrivalRate;
 use crate::clock::SystemClock;
 use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
-use crate::gateway::{self, GatewayListeners, GatewayRates};
+use crate::gateway::{self, GatewayListeners};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{
     Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
@@ -56,7 +57,7 @@ pub struct BuiltServer {
     api: Api,
     gateway: Gateway,
     devices: GatewayListeners,
-    rates: GatewayRates,
+    check_ins: ArrivalRate,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     upstream: UpstreamWorkers,
@@ -104,7 +105,7 @@ impl BuiltServer {
                 .await?;
         devices.tell(&config.gateway, &config.data_dir)?;
         let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
-        let rates = GatewayRates::of(&config.gateway);
+        let check_ins = config.gateway.check_ins();
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
         let gateway = Gateway::start(own);
@@ -145,7 +146,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
-            rates,
+            check_ins,
             pipeline,
             reloads,
             upstream,
@@ -209,7 +210,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
-            rates,
+            check_ins,
             pipeline,
             reloads,
             upstream,
@@ -225,7 +226,7 @@ impl BuiltServer {
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            serve((listener, socket, devices), (api, gateway.clone(), rates, is_encrypted), stop.clone()),
+            serve((listener, socket, devices), (api, gateway.clone(), check_ins, is_encrypted), stop.clone()),
         );
         tokio::pin!(server);
         tokio::select! {
@@ -280,13 +281,14 @@ fn key_files(cause: std::io::Error) -> AppError {
 /// Serves all faces until `stop`.
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway, rates, is_encrypted): (Api, Gateway, GatewayRates, bool),
+    (api, gateway, check_ins, is_encrypted): (Api, Gateway, ArrivalRate, bool),
     stop: CancellationToken,
 ) {
     let broker = Arc::clone(api.service().upstream_broker());
     let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
-    let router =
-        front::router(&api).merge(gateway::router(&api, &gateway, rates, is_encrypted)).merge(api.router());
+    let router = front::router(&api)
+        .merge(gateway::router(&api, &gateway, check_ins, is_encrypted))
+        .merge(api.router());
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
@@ -325,6 +327,7 @@ async fn open_service(
         import_batch_max_lines: config.api.import_batch_max_lines,
         schedules_max_count: config.api.schedules_max_count,
         audit_max_count: config.api.audit_max_count,
+        joins: config.gateway.joins(),
         start_spread: config.pipeline.start_spread(),
     };
     let (store, clock, ids) =

@@ -29,6 +29,7 @@ pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
 pub use upstream::UpstreamConfig;
 
+use crate::arrival_limiter::ArrivalRate;
 use crate::pipeline::config::PipelineConfig;
 
 /// The commented default file, the first layer.
@@ -333,6 +334,24 @@ impl Config {
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }
+    }
+}
+
+impl GatewayConfig {
+    /// Returns how fast devices of one app may register themselves.
+    pub(crate) const fn joins(&self) -> ArrivalRate {
+        ArrivalRate {
+            burst_max_count: self.registrations_burst_max_count,
+            per_second_max_count: self.registrations_per_second_max_count,
+        }
+    }
+
+    /// Returns how fast one address may check in: that takes no key.
+    pub(crate) const fn check_ins(&self) -> ArrivalRate {
+        ArrivalRate {
+            burst_max_count: self.check_ins_per_address_burst_max_count,
+            per_second_max_count: self.check_ins_per_address_per_second_max_count,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod arrival_limiter;
 pub mod clock;
 pub mod config;
 pub mod contract;

@@ -5,7 +5,6 @@ use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
-use stentor_core::app::Scope;
 use stentor_core::device::Platform;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
@@ -14,7 +13,7 @@ use stentor_gateway::{DeviceCredentials, DeviceDetails};
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;
-use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::contract::{Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::http::auth::{Heard, heard};
 use crate::face::http::body;
@@ -60,11 +59,7 @@ pub(super) async fn register(
 ) -> Result<(StatusCode, Json<JoinedView>), Refusal> {
     let (parts, body) = request.into_parts();
     let Heard { caller, .. } = heard(&parts, &own.api, None).await?;
-    caller.require_any(&[Scope::Join, Scope::Register])?;
-    own.join_limiter
-        .take(caller.app())
-        .map_err(|_| Problem::new(ErrorCode::RateLimited, "too many devices of this app register at once"))?;
-    own.api.service().open_gateway(caller, origin_of(&parts, &own.api)).await?;
+    own.api.service().admit_device(caller, origin_of(&parts, &own.api)).await?;
     let bytes = body::read(Request::from_parts(parts, body), &own.api, own.api.body_max_bytes()).await?;
     let JoinRequest { platform, user, locale, time_zone, tags, topics } = decode(&bytes)?;
     let platform = platform.unwrap_or(Platform::Linux);

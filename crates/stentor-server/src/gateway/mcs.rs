@@ -12,7 +12,7 @@ use axum::routing::{patch, post};
 use stentor_gateway::Gateway;
 use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
 
-use super::arrival_limiter::{ArrivalLimiter, ArrivalRate};
+use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
 use crate::face::Api;
 use crate::face::http::origin::origin_of;
 use crate::listen::SourceNetwork;

@@ -3,7 +3,6 @@
 //! What a device may do it proves with its token and secret; no key of the app is in it. Registering takes a key whose scope is
 //! `join` or more.
 
-mod arrival_limiter;
 mod autopush;
 mod device_login;
 mod devices;
@@ -23,15 +22,12 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post, put};
-use stentor_core::id::AppId;
 use stentor_gateway::Gateway;
 
-use crate::config::GatewayConfig;
+use crate::arrival_limiter::ArrivalRate;
 use crate::face::Api;
 use crate::face::http::middleware;
 use crate::face::http::refusal::WriteRefusal;
-use arrival_limiter::ArrivalLimiter;
-pub(crate) use arrival_limiter::ArrivalRate;
 pub(crate) use listeners::GatewayListeners;
 use push_routes::{PushParts, PushRoutes};
 use registrar::KeyRegistrar;
@@ -41,7 +37,6 @@ use registrar::KeyRegistrar;
 pub(crate) struct GatewayApi {
     pub(crate) api: Api,
     pub(crate) gateway: Gateway,
-    join_limiter: Arc<ArrivalLimiter<AppId>>,
 }
 
 impl FromRef<GatewayApi> for Api {
@@ -50,42 +45,12 @@ impl FromRef<GatewayApi> for Api {
     }
 }
 
-/// How fast the gateway takes what costs it something before anybody has proved who he is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GatewayRates {
-    /// Registrations of one app.
-    pub(crate) registrations: ArrivalRate,
-    /// Check-ins of one address.
-    pub(crate) check_ins: ArrivalRate,
-}
-
-impl GatewayRates {
-    /// Reads them from the settings.
-    pub(crate) const fn of(config: &GatewayConfig) -> Self {
-        let registrations = ArrivalRate {
-            burst_max_count: config.registrations_burst_max_count,
-            per_second_max_count: config.registrations_per_second_max_count,
-        };
-        let check_ins = ArrivalRate {
-            burst_max_count: config.check_ins_per_address_burst_max_count,
-            per_second_max_count: config.check_ins_per_address_per_second_max_count,
-        };
-        Self { registrations, check_ins }
-    }
-}
-
-/// Builds all routes of the gateway; `is_encrypted` says whether the server itself speaks TLS.
-pub(crate) fn router(api: &Api, gateway: &Gateway, rates: GatewayRates, is_encrypted: bool) -> Router {
-    let join_limiter = Arc::new(ArrivalLimiter::new(rates.registrations));
-    let state = GatewayApi { api: api.clone(), gateway: gateway.clone(), join_limiter: join_limiter.clone() };
+/// Builds all routes of the gateway; `check_ins` is how fast one address may check in, `is_encrypted` says whether the server itself speaks TLS.
+pub(crate) fn router(api: &Api, gateway: &Gateway, check_ins: ArrivalRate, is_encrypted: bool) -> Router {
+    let state = GatewayApi { api: api.clone(), gateway: gateway.clone() };
     let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url: None, is_encrypted };
-    let registrar = Arc::new(KeyRegistrar::new(api.clone(), gateway, join_limiter));
-    device_routes(api, state).merge(push_router(push)).merge(mcs::router(
-        api,
-        gateway,
-        registrar,
-        rates.check_ins,
-    ))
+    let registrar = Arc::new(KeyRegistrar::new(api.clone(), gateway));
+    device_routes(api, state).merge(push_router(push)).merge(mcs::router(api, gateway, registrar, check_ins))
 }
 
 /// Builds the routes of Web Push and of autopush's WebSocket.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stentor_core::app::Scope;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::Gateway;
@@ -11,8 +10,7 @@ use stentor_gateway::autopush::OpenApps;
 use stentor_gateway::mcs::McsRegistrar;
 use stentor_gateway::web_push::VapidKey;
 
-use super::arrival_limiter::ArrivalLimiter;
-use crate::contract::{ErrorCode, Origin, ServiceResult};
+use crate::contract::{ErrorCode, Origin, Problem, ServiceResult};
 use crate::face::Api;
 
 /// Decides by API keys with the scope `join`, and by what an app's gateway credential says.
@@ -20,20 +18,18 @@ pub(super) struct KeyRegistrar {
     api: Api,
     gateway: Gateway,
     open_apps: OpenApps,
-    limiter: Arc<ArrivalLimiter<AppId>>,
 }
 
 impl KeyRegistrar {
-    pub(super) fn new(api: Api, gateway: &Gateway, limiter: Arc<ArrivalLimiter<AppId>>) -> Self {
+    pub(super) fn new(api: Api, gateway: &Gateway) -> Self {
         let open_apps = OpenApps::new(Arc::clone(gateway.store()));
-        Self { api, gateway: gateway.clone(), open_apps, limiter }
+        Self { api, gateway: gateway.clone(), open_apps }
     }
 
     async fn allow(&self, app: AppId, key: &str) -> ServiceResult<()> {
         let service = self.api.service();
         let caller = service.identify(key).await?.on(app)?;
-        caller.require_any(&[Scope::Join, Scope::Register])?;
-        service.open_gateway(caller, Origin::default()).await
+        service.admit_device(caller, Origin::default()).await
     }
 }
 
@@ -49,10 +45,11 @@ impl McsRegistrar for KeyRegistrar {
                 }
                 Err(_) => false,
             },
-            None => self.open_apps.is_open(app).await?,
+            None => self.open_apps.is_open(app).await? && self.api.service().count_join(app).is_ok(),
         };
-        Ok(allowed && self.limiter.take(app).is_ok())
+        Ok(allowed)
     }
+
     /// Chromium registers a page for the key of who sends to it: the app that has named the key is meant, where it is open.
     async fn app_of_server_key(&self, key: &str) -> Result<Option<AppId>, StoreError> {
         let Some(key) = VapidKey::read(key) else { return Ok(None) };
@@ -62,8 +59,8 @@ impl McsRegistrar for KeyRegistrar {
         if !self.open_apps.is_open(app).await? {
             return Ok(None);
         }
-        let too_many = |_| StoreError::LimitReached("too many devices of the app register".to_owned());
-        self.limiter.take(app).map_err(too_many)?;
+        let too_many = |problem: Problem| StoreError::LimitReached(problem.detail.into_owned());
+        self.api.service().count_join(app).map_err(too_many)?;
         Ok(Some(app))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
-use stentor_core::app::Credential;
+use stentor_core::app::{Credential, Scope};
 use stentor_core::audit::AuditAction;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
@@ -122,8 +122,21 @@ impl Serve<DeleteCredential> for Service {
 }
 
 impl Service {
+    /// Lets a device register itself with a key that may do that, unless too many of the app do so at once.
+    pub(crate) async fn admit_device(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
+        caller.require_any(&[Scope::Join, Scope::Register])?;
+        self.count_join(caller.app())?;
+        self.open_gateway(caller, origin).await
+    }
+
+    /// Counts a device that registers itself; refuses one that comes too soon after others of the app.
+    pub(crate) fn count_join(&self, app: AppId) -> ServiceResult<()> {
+        let too_many = "too many devices of this app register at once";
+        self.joins.take(app).map_err(|_| Problem::new(ErrorCode::RateLimited, too_many))
+    }
+
     /// Lets an app send through the gateway, as soon as its first device registers: nothing of the app is needed for that.
-    pub(crate) async fn open_gateway(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
+    async fn open_gateway(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         let (app, provider) = (caller.app(), ProviderKind::Gateway);
         if self.credentials.of_app(app).contains(&provider) {
             return Ok(());

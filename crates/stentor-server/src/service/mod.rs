@@ -38,6 +38,7 @@ use stentor_core::time::Timestamp;
 use stentor_gateway::UpstreamBroker;
 use tokio::sync::Notify;
 
+use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{AcceptGuard, Backlog, Crowded};
 use crate::shares::Shares;
@@ -110,6 +111,8 @@ pub struct ServiceLimits {
     pub schedules_max_count: usize,
     /// Most entries of the audit trail of one kind in one app.
     pub audit_max_count: u64,
+    /// How fast devices of one app register themselves.
+    pub joins: ArrivalRate,
     /// By how much audiences for later may start after a full minute.
     pub start_spread: Duration,
 }
@@ -122,6 +125,7 @@ impl Default for ServiceLimits {
             import_batch_max_lines: 16_384,
             schedules_max_count: 10_000,
             audit_max_count: 10_000,
+            joins: ArrivalRate { burst_max_count: 1_000, per_second_max_count: 100 },
             start_spread: Duration::ZERO,
         }
     }
@@ -184,6 +188,7 @@ pub struct Service {
     webhooks_changed: Notify,
     imports: Arc<Shares>,
     making: schedules::Making,
+    joins: ArrivalLimiter<AppId>,
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
@@ -196,6 +201,7 @@ impl Service {
         let credentials = credentials::Kinds::of(&store.credentials().await?);
         keyring.learn(store.as_ref()).await?;
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
+        let joins = ArrivalLimiter::new(limits.joins);
         let broker = UpstreamBroker::new(store.clone(), clock.clone());
         let (making, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
@@ -211,6 +217,7 @@ impl Service {
             webhooks_changed,
             imports,
             making,
+            joins,
             refusals,
             counters,
             broker,

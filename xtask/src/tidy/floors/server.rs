@@ -6,7 +6,7 @@ pub(super) const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "dns_sd", "words", "shares"],
+        &["private", "clock", "dns_sd", "words", "shares", "arrival_limiter"],
         &["contract"],
         &["keys", "decode", "listen"],
         &["pipeline"],

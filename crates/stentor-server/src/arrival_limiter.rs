@@ -10,11 +10,11 @@ const KEYS_MAX_COUNT: usize = 65_536;
 
 /// So many at once, and so many a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ArrivalRate {
+pub struct ArrivalRate {
     /// At once, at most.
-    pub(crate) burst_max_count: u32,
+    pub burst_max_count: u32,
     /// A second, lastingly.
-    pub(crate) per_second_max_count: u32,
+    pub per_second_max_count: u32,
 }
 
 /// What is left for a key, at the moment when it was counted last.
@@ -26,18 +26,18 @@ struct ArrivalAllowance {
 
 /// Counts by key what happens.
 #[derive(Debug)]
-pub(super) struct ArrivalLimiter<K> {
+pub(crate) struct ArrivalLimiter<K> {
     rate: ArrivalRate,
     allowances: Mutex<HashMap<K, ArrivalAllowance>>,
 }
 
 impl<K: Hash + Eq> ArrivalLimiter<K> {
-    pub(super) fn new(rate: ArrivalRate) -> Self {
+    pub(crate) fn new(rate: ArrivalRate) -> Self {
         Self { rate, allowances: Mutex::default() }
     }
 
     /// Counts one more; when that is too many, returns how long to wait.
-    pub(super) fn take(&self, key: K) -> Result<(), Duration> {
+    pub(crate) fn take(&self, key: K) -> Result<(), Duration> {
         self.take_at(key, Instant::now())
     }
 
