@@ -42,6 +42,8 @@ pub(super) enum TokenStanding {
     Retired,
     /// A device holds it.
     Held(Box<Device>),
+    /// A device of the gateway held it before; it has another one now.
+    Replaced(Box<Device>),
 }
 
 /// The platform and the adapter of a token that nobody has registered.
@@ -59,12 +61,29 @@ pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: P
 const CHECKED_ID: &str = "fake_message_id";
 
 impl TokenStanding {
+    /// Returns the token that is to be used in place of this one, if another is.
+    pub(super) fn canonical(&self) -> Option<String> {
+        match self {
+            Self::Replaced(device) => Some(device.registration.token.expose().to_owned()),
+            Self::Invalid | Self::Unknown(_) | Self::Retired | Self::Held(_) => None,
+        }
+    }
+
+    /// Returns whether no device has registered with the token: it may be one that a device had before.
+    const fn is_unregistered(&self) -> bool {
+        match self {
+            Self::Unknown(_) => true,
+            Self::Held(device) => !device.listed,
+            Self::Invalid | Self::Retired | Self::Replaced(_) => false,
+        }
+    }
+
     /// Returns the target that reaches it; `None` for what cannot be reached.
     pub(super) fn target(self, usual: Usual) -> Option<TargetRequest> {
         let (platform, provider, token) = match self {
             Self::Invalid | Self::Retired => return None,
             Self::Unknown(token) => (usual.platform, usual.provider, token),
-            Self::Held(device) => {
+            Self::Held(device) | Self::Replaced(device) => {
                 let known = device.registration;
                 (known.platform, known.provider, known.token)
             }
@@ -88,7 +107,30 @@ impl Sender<'_> {
                 Some(device) => TokenStanding::Held(Box::new(device)),
             },
         };
-        Ok(read.into_iter().map(standing).collect())
+        let mut standings: Vec<_> = read.iter().cloned().map(standing).collect();
+        self.find_successors(&read, &mut standings).await?;
+        Ok(standings)
+    }
+
+    /// Finds the devices that have replaced a token by another one.
+    async fn find_successors(
+        &self,
+        tokens: &[Option<PushToken>],
+        standings: &mut [TokenStanding],
+    ) -> ServiceResult<()> {
+        let mut open: Vec<_> = standings.iter_mut().zip(tokens).collect();
+        open.retain(|(standing, token)| standing.is_unregistered() && token.is_some());
+        let asked: Vec<_> = open.iter().filter_map(|(_, token)| (*token).clone()).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let found = self.api.service().successors(self.caller, &asked).await?;
+        for ((standing, _), device) in open.into_iter().zip(found) {
+            if let Some(device) = device {
+                *standing = TokenStanding::Replaced(Box::new(device));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the device of a token, which is registered when it is not known, is retired, or only a message has named it;
@@ -100,6 +142,7 @@ impl Sender<'_> {
     ) -> ServiceResult<Option<DeviceId>> {
         let usual = match standing {
             TokenStanding::Invalid => return Ok(None),
+            TokenStanding::Replaced(device) => return Ok(Some(device.id)),
             TokenStanding::Held(device) if device.listed => return Ok(Some(device.id)),
             TokenStanding::Held(device) => {
                 Usual { platform: device.registration.platform, provider: device.registration.provider }

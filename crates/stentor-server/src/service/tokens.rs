@@ -24,6 +24,32 @@ impl Service {
         Ok(found)
     }
 
+    /// Finds the devices of the gateway that once had these tokens and have others now.
+    pub(crate) async fn successors(
+        &self,
+        caller: Caller,
+        tokens: &[PushToken],
+    ) -> ServiceResult<Vec<Option<Device>>> {
+        caller.allow::<SendMessage>()?;
+        let texts: Vec<String> = tokens.iter().map(|token| token.expose().to_owned()).collect();
+        let mut found = Vec::with_capacity(tokens.len());
+        for device in self.store.replaced_tokens(caller.app(), &texts).await? {
+            found.push(match device {
+                Some(device) => self.open_device(caller, device).await?,
+                None => None,
+            });
+        }
+        Ok(found)
+    }
+
+    async fn open_device(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<Device>> {
+        match self.store.device(caller.app(), device).await {
+            Ok(device) => Ok(Some(device).filter(|device| device.retired.is_none())),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Returns the token of a device; `None` when it is gone.
     pub(crate) async fn token_of(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<String>> {
         caller.allow::<ShowDevice>()?;

@@ -137,7 +137,7 @@ impl<'a> Subscriber<'a> {
         match self.standing().await? {
             TokenStanding::Invalid | TokenStanding::Retired => Err(RpcStatus::not_found().into()),
             TokenStanding::Unknown(_) => Ok(None),
-            TokenStanding::Held(device) => Ok(Some(device.id)),
+            TokenStanding::Held(device) | TokenStanding::Replaced(device) => Ok(Some(device.id)),
         }
     }
 

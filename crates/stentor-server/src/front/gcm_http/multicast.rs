@@ -39,7 +39,8 @@ async fn to_tokens(
     draft: &MessageRequest,
 ) -> ServiceResult<SendReply> {
     let standings = sender.standings(tokens).await?;
-    let known: Vec<_> = standings.iter().map(unreachable).collect();
+    let known: Vec<_> =
+        standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
     let targets = standings.into_iter().map(|standing| standing.target(USUAL)).collect();
     let sent = sender.send_each(0, targets, draft).await?;
     refuse_when_the_server_kept_nothing(&sent)?;
@@ -60,16 +61,20 @@ fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> 
 const fn unreachable(standing: &TokenStanding) -> GcmError {
     match standing {
         TokenStanding::Retired => GcmError::NotRegistered,
-        TokenStanding::Invalid | TokenStanding::Unknown(_) | TokenStanding::Held(_) => {
-            GcmError::InvalidRegistration
-        }
+        TokenStanding::Invalid
+        | TokenStanding::Unknown(_)
+        | TokenStanding::Held(_)
+        | TokenStanding::Replaced(_) => GcmError::InvalidRegistration,
     }
 }
 
-fn result(known: GcmError, sent: Option<ServiceResult<Sent>>) -> ServiceResult<TokenResult> {
+fn result(
+    (known, registration_id): (GcmError, Option<String>),
+    sent: Option<ServiceResult<Sent>>,
+) -> ServiceResult<TokenResult> {
     match sent {
         None => Ok(failed(known)),
-        Some(Ok(sent)) => Ok(TokenResult::Sent { message_id: id_text(&sent) }),
+        Some(Ok(sent)) => Ok(TokenResult::Sent { message_id: id_text(&sent), registration_id }),
         Some(Err(problem)) => GcmError::of(&problem).map(failed).ok_or(problem),
     }
 }

@@ -27,7 +27,10 @@ pub(super) async fn send(sender: &Sender<'_>, form: &[u8]) -> ServiceResult<Stri
 
 fn line(result: &TokenResult) -> String {
     match result {
-        TokenResult::Sent { message_id } => format!("id={message_id}\n"),
+        TokenResult::Sent { message_id, registration_id: None } => format!("id={message_id}\n"),
+        TokenResult::Sent { message_id, registration_id: Some(token) } => {
+            format!("id={message_id}\nregistration_id={token}\n")
+        }
         TokenResult::Failed { error } => format!("Error={error}\n"),
     }
 }

@@ -60,7 +60,12 @@ pub(super) enum SendReply {
 #[serde(untagged)]
 pub(super) enum TokenResult {
     /// It is on disk.
-    Sent { message_id: String },
+    Sent {
+        message_id: String,
+        /// The canonical id: the token that is to be used from now on, where it is another one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        registration_id: Option<String>,
+    },
     /// It will not be sent.
     Failed { error: &'static str },
 }
@@ -124,16 +129,19 @@ pub(super) fn id_number(sent: &Sent) -> u64 {
 pub(super) fn of_tokens(results: Vec<TokenResult>) -> SendReply {
     let mut hasher = blake3::Hasher::new();
     let sent = results.iter().filter_map(|result| match result {
-        TokenResult::Sent { message_id } => Some(message_id),
+        TokenResult::Sent { message_id, .. } => Some(message_id),
         TokenResult::Failed { .. } => None,
     });
     let success = sent.inspect(|id| _ = hasher.update(id.as_bytes())).count();
+    let is_canonical =
+        |result: &&TokenResult| matches!(result, TokenResult::Sent { registration_id: Some(_), .. });
+    let canonical_ids = results.iter().filter(is_canonical).count();
     let first = hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default();
     SendReply::Tokens {
         multicast_id: u64::from_le_bytes(first) & NUMBER_MAX,
         success,
         failure: results.len() - success,
-        canonical_ids: 0,
+        canonical_ids,
         results,
     }
 }

@@ -144,7 +144,7 @@ const fn unreachable(standing: &TokenStanding, notification: &GorushNotification
         (TokenStanding::Retired, true) => "Unregistered",
         (TokenStanding::Invalid, false) => "The registration token is not a valid FCM registration token",
         (TokenStanding::Retired, false) => "Requested entity was not found.",
-        (TokenStanding::Unknown(_) | TokenStanding::Held(_), _) => "",
+        (TokenStanding::Unknown(_) | TokenStanding::Held(_) | TokenStanding::Replaced(_), _) => "",
     }
 }
 

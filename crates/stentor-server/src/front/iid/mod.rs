@@ -95,7 +95,7 @@ async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>,
         TokenStanding::Invalid => BatchMember::Malformed,
         TokenStanding::Unknown(_) => BatchMember::Absent,
         TokenStanding::Retired => BatchMember::Dead,
-        TokenStanding::Held(device) => BatchMember::Device(device.id),
+        TokenStanding::Held(device) | TokenStanding::Replaced(device) => BatchMember::Device(device.id),
     };
     let standings = sender.standings(&batch.registration_tokens).await?;
     let members: Vec<_> = standings.into_iter().map(member).collect();
@@ -120,7 +120,9 @@ async fn info(
     let (parts, _) = request.into_parts();
     let Heard { caller, .. } = asking(&parts, &api).await?;
     let sender = Sender { api: &api, caller, repeat: None, receipt: None };
-    let Some(TokenStanding::Held(device)) = sender.standings(&[token]).await?.pop() else {
+    let Some(TokenStanding::Held(device) | TokenStanding::Replaced(device)) =
+        sender.standings(&[token]).await?.pop()
+    else {
         return Err(Problem::not_found("token").into());
     };
     let mut shown = json!({"authorizedEntity": caller.app(), "platform": platform(&device)});

@@ -234,3 +234,32 @@ async fn refusals_have_the_statuses_of_the_documents() {
     assert_eq!(with(key.clone(), &json!({"registration_ids": "one"})).await, 400);
     assert_eq!(with(key, &json!([])).await, 400);
 }
+
+#[tokio::test]
+async fn a_token_that_its_device_has_replaced_reaches_it_and_the_sender_is_told_the_new_one() {
+    let scene = Scene::new().await;
+    let key = scene.server.key(&scene.tenant.id, &["join"]).await;
+    let join = scene.server.with_key(&key, Method::POST, "/gateway/v1/devices").json(&json!({}));
+    let former = join.read().await.body;
+    let ask = |device: &Value, method, path: &str| {
+        let text = |name: &str| device[name].as_str().expect("a text").to_owned();
+        scene.server.open(method, path).basic_auth(text("token"), Some(text("secret")))
+    };
+    let present = ask(&former, Method::POST, "/gateway/v1/device/token").read().await.body;
+    // The first login with the new token makes it the device's.
+    assert_eq!(ask(&present, Method::GET, "/gateway/v1/device").read().await.status, 200);
+    let body = json!({"registration_ids": [former["token"], present["token"], "one"], "data": {"k": "v"}});
+    let read = scene.send(body).await;
+    assert_eq!(errors(&read), [None, None, None]);
+    assert_eq!(read.body["canonical_ids"], 1);
+    assert_eq!(read.body["results"][0]["registration_id"], present["token"]);
+    assert!(read.body["results"][1]["registration_id"].is_null());
+    let form = format!("registration_id={}&data.k=v", former["token"].as_str().expect("a token"));
+    let plain = scene.plain(&form).await.body;
+    let lines: Vec<_> = plain.as_str().expect("text").lines().map(ToOwned::to_owned).collect();
+    let canonical = format!("registration_id={}", present["token"].as_str().expect("a token"));
+    assert!(lines[0].starts_with("id=msg_") && lines[1] == canonical, "{lines:?}");
+    scene.settled().await;
+    let got = ask(&present, Method::GET, "/gateway/v1/messages?wait_seconds=20").read().await;
+    assert_eq!(got.body["messages"].as_array().map(Vec::len), Some(3), "{got:?}");
+}
