@@ -252,6 +252,8 @@ macro_rules! store_suite {
                     a_webhook_is_replaced_and_removed_and_goes_with_its_app
                     a_program_has_its_channels_and_only_so_many
                     a_token_that_was_replaced_leads_to_its_device
+                    what_the_gateway_keeps_of_a_device_goes_with_it
+                    what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app
                     an_offered_token_is_the_devices_once_it_is_taken_and_not_before
                     an_offer_counts_no_more_when_the_device_has_another_token_or_is_gone
                 }

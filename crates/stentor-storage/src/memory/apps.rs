@@ -111,7 +111,9 @@ impl Tables {
     }
 
     pub(super) fn delete_app(&mut self, id: AppId) -> Result<(), StoreError> {
-        self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
+        let app = self.apps.remove(&id).ok_or(StoreError::NotFound("app"))?;
+        app.devices.keys().for_each(|device| self.forget_device(id, *device));
+        self.upstream.retain(|_, row| row.message.app != id);
         self.keys.retain(|_, key| key.app != Some(id));
         self.accounts.retain(|_, account| account.app != id);
         self.campaigns.retain(|_, row| row.campaign.app != id);

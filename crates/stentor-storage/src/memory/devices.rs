@@ -86,7 +86,9 @@ impl DeviceStore for MemoryStore {
         let mut state = self.lock();
         let row = state.app_mut(app)?;
         precondition.check(|| row.device(id).cloned().map(Some))?;
-        row.remove_device(id)
+        row.remove_device(id)?;
+        state.forget_device(app, id);
+        Ok(())
     }
 }
 

@@ -184,6 +184,15 @@ impl UpstreamStore for MemoryStore {
 }
 
 impl Tables {
+    /// Forgets what the gateway kept of a removed device, but not what it has sent.
+    pub(super) fn forget_device(&mut self, app: AppId, device: DeviceId) {
+        self.channels.values_mut().for_each(|own| own.retain(|_, channel| channel.device != device));
+        self.offered_tokens.remove(&device);
+        if let Some(row) = self.apps.get_mut(&app) {
+            row.replaced_tokens.retain(|_, of| *of != device);
+        }
+    }
+
     fn take_offered_token(&mut self, app: AppId, token: &PushToken, now: Timestamp) -> Option<DeviceId> {
         let mut offers = self.offered_tokens.iter();
         let device = *offers.find(|(_, (of, offered, _))| (*of, offered) == (app, token))?.0;

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_store_upstream_webhooks.sql"),
     include_str!("migrations/0003_store_upstream_receipts.sql"),
+    include_str!("migrations/0004_store_device_traces.sql"),
 ];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program.

@@ -14,6 +14,7 @@ mod collapse;
 mod condition;
 mod contents;
 mod credentials;
+mod device_traces;
 mod devices;
 mod expand;
 mod groups;

@@ -46,6 +46,7 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0016_store_offered_tokens.sql")),
     Migration::sql(include_str!("migrations/0017_store_upstream_webhooks.sql")),
     Migration::sql(include_str!("migrations/0018_store_upstream_receipts.sql")),
+    Migration::sql(include_str!("migrations/0019_store_device_traces.sql")),
 ];
 
 /// The steps of the queue's file.

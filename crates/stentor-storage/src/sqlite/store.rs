@@ -13,6 +13,7 @@ mod codes;
 mod collapse;
 mod condition;
 mod contents;
+mod device_traces;
 mod devices;
 mod expand;
 mod groups;

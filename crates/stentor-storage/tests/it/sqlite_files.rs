@@ -78,9 +78,9 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 18);
+    assert_eq!(version(&folder.path("stentor.db")), 19);
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 18);
+    assert_eq!(version(&folder.path("stentor.db")), 19);
 }
 
 #[tokio::test]

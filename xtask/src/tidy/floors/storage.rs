@@ -8,7 +8,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     floors: &[
         &["books", "codes", "lost", "message_rows", "owners", "pace", "sequences", "tags", "vault"],
         &["app_providers", "campaigns", "receipt_rows", "turns"],
-        &["chunks", "maintenance", "prefetch", "producers", "stretch"],
+        &["chunks", "device_traces", "maintenance", "prefetch", "producers", "stretch"],
         &["collapse", "history", "leftovers"],
         &["accounts", "members", "tokens", "topics", "webhooks"],
         &["registrar", "removal"],

@@ -159,6 +159,43 @@ pub async fn an_offer_counts_no_more_when_the_device_has_another_token_or_is_gon
     assert_eq!(offered, Err(StoreError::NotFound("device")));
 }
 
+pub async fn what_the_gateway_keeps_of_a_device_goes_with_it(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.devices(ProviderKind::Gateway, 2).await;
+    let channel = |device: DeviceId| Channel { name: format!("of {device}"), app: scene.app, device };
+    let mut former = Vec::new();
+    for (device, text) in devices.iter().zip(["one", "two"]) {
+        store.put_channel("agent", &channel(*device)).await.expect("kept");
+        former.push(token_of(&scene, *device).await.expose().to_owned());
+        store.offer_token(scene.app, *device, &push_token(text), at(1)).await.expect("offered");
+        store.take_offered_token(scene.app, &push_token(text), at(2)).await.expect("taken");
+    }
+    let told = message(scene.app, devices[0].raw(), 500, "m");
+    store.keep_upstream(vec![told.clone()]).await.expect("kept");
+    store.remove_device(scene.app, devices[0]).await.expect("removed");
+    assert_eq!(store.channels("agent").await, Ok(vec![channel(devices[1])]));
+    assert_eq!(store.replaced_tokens(scene.app, &former).await, Ok(vec![None, Some(devices[1])]));
+    let waiting = store.waiting_upstream(scene.app, first(10), at(3)).await;
+    assert_eq!(waiting, Ok(vec![told]), "what it has sent is promised to the app");
+}
+
+pub async fn what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app(store: &dyn Store) {
+    let (gone, stays) = (Scene::in_app(store, 1).await, Scene::in_app(store, 2).await);
+    let mut kept = Vec::new();
+    for scene in [&gone, &stays] {
+        let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+        let channel = Channel { name: format!("of {device}"), app: scene.app, device };
+        store.put_channel("agent", &channel).await.expect("kept");
+        let told = message(scene.app, device.raw(), 500 + scene.app.raw(), "m");
+        store.keep_upstream(vec![told.clone()]).await.expect("kept");
+        kept.push((channel, told));
+    }
+    store.delete_app(gone.app).await.expect("deleted");
+    assert_eq!(store.channels("agent").await, Ok(vec![kept[1].0.clone()]));
+    assert_eq!(store.waiting_upstream(gone.app, first(10), at(1)).await, Ok(Vec::new()));
+    assert_eq!(store.waiting_upstream(stays.app, first(10), at(1)).await, Ok(vec![kept[1].1.clone()]));
+}
+
 fn to(token: PushToken) -> TokenTarget {
     TokenTarget { platform: Platform::Linux, provider: ProviderKind::Gateway, token }
 }

@@ -5,7 +5,7 @@ use stentor_core::id::AppId;
 
 use super::app_providers::{self, Fleet};
 use super::leftovers::{self, Remains, RemainsKind};
-use super::{members, sequences, tags, topics};
+use super::{device_traces, members, sequences, tags, topics};
 use crate::postgres::fault::{Done, found, missing};
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::{one, run};
@@ -32,8 +32,7 @@ pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()
     tags::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
-    let device = int(app_providers::device_of(key).raw());
-    run(connection, "DELETE FROM offered_tokens WHERE device = $1", [device])?;
+    device_traces::forget(connection, fleet.provider, &[key])?;
     run(connection, "DELETE FROM devices WHERE key = $1", [key])?;
     app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }

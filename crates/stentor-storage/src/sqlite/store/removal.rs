@@ -6,7 +6,7 @@ use stentor_core::id::AppId;
 
 use super::app_providers::{self, AppProvider};
 use super::leftovers::{self, Leftover, LeftoverKind};
-use super::{members, sequences, tags, tokens, topics};
+use super::{device_traces, members, sequences, tags, tokens, topics};
 use crate::sqlite::fault::{Done, found, missing};
 use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{one, run};
@@ -39,8 +39,7 @@ pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     tags::change_tags(connection, fleet.app, key, traces.tags.as_deref(), None)?;
     topics::drop_device(connection, key)?;
     members::remove_device(connection, key)?;
-    let device = int(app_providers::device_of(key).raw());
-    run(connection, "DELETE FROM offered_tokens WHERE device = ?1", [device])?;
+    device_traces::forget(connection, fleet.provider, key)?;
     run(connection, "DELETE FROM devices WHERE key = ?1", [key])?;
     app_providers::count_active(connection, fleet.no, -i64::from(traces.active))
 }

@@ -70,6 +70,7 @@ CREATE TABLE channels (
     device INTEGER NOT NULL,
     PRIMARY KEY (agent, name)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX channels_by_device ON channels (device);
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     message INTEGER NOT NULL,
@@ -249,6 +250,7 @@ CREATE TABLE replaced_tokens (
     replaced_at INTEGER NOT NULL,
     PRIMARY KEY (app, token)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX replaced_tokens_by_device ON replaced_tokens (device);
 CREATE TABLE replies (
     app INTEGER NOT NULL,
     key TEXT NOT NULL,

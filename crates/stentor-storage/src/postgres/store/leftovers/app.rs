@@ -8,6 +8,7 @@ use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::{all, limit, one, run};
 use crate::postgres::store::app_providers::{self, Fleet};
+use crate::postgres::store::device_traces;
 use crate::postgres::store::maintenance;
 
 /// LedgerConnection that a campaign loses at once.
@@ -81,6 +82,7 @@ fn fleet(connection: &Connection, fleet: Fleet, portion: &WorkPortion<'_>) -> Do
         let some = [first, last, limit(AT_ONCE_MAX_COUNT)];
         let keys: Vec<i64> = all(connection, next, some, |row| row.get(0))?;
         let is_last = keys.len() < AT_ONCE_MAX_COUNT;
+        device_traces::forget_with_messages(connection, fleet.provider, &keys)?;
         for sql in [
             "DELETE FROM subscriptions WHERE key = ANY($1)",
             "DELETE FROM group_devices WHERE key = ANY($1)",

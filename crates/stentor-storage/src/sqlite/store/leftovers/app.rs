@@ -11,7 +11,7 @@ use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, one, run};
 use crate::sqlite::row::number;
 use crate::sqlite::store::app_providers::AppProvider;
-use crate::sqlite::store::{maintenance, tokens};
+use crate::sqlite::store::{device_traces, maintenance, tokens};
 
 /// Rows that a campaign loses at once.
 const OF_CAMPAIGN_MAX_COUNT: usize = 64;
@@ -89,6 +89,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
             if portion.is_over() {
                 return Ok(false);
             }
+            device_traces::forget_with_messages(connection, fleet, key)?;
             remove_device(connection, key, hash)?;
         }
     }
