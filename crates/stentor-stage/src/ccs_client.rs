@@ -16,7 +16,7 @@ const PAYLOAD_END: &str = "</gcm>";
 const READ_BYTES: usize = 16 << 10;
 
 /// An app server that has logged in.
-pub(crate) struct CcsAppServer<S> {
+pub struct CcsAppServer<S> {
     stream: S,
     said: Vec<u8>,
     buffer: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct CcsAppServer<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
     /// Logs in over a connection as an app, under one of the service's names.
-    pub(crate) async fn log_in(stream: S, domain: &str, app: &str, key: &str) -> anyhow::Result<Self> {
+    pub async fn log_in(stream: S, domain: &str, app: &str, key: &str) -> anyhow::Result<Self> {
         let mut server = Self { stream, said: Vec::new(), buffer: vec![0; READ_BYTES] };
         let head = format!(
             "<stream:stream to='{domain}' xmlns='jabber:client' \
@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
     }
 
     /// Writes a payload.
-    pub(crate) async fn say(&mut self, payload: &Value) -> anyhow::Result<()> {
+    pub async fn say(&mut self, payload: &Value) -> anyhow::Result<()> {
         self.write(&stanza(payload)).await
     }
 
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
     }
 
     /// Waits some seconds for what the service says next in JSON.
-    pub(crate) async fn hear(&mut self) -> anyhow::Result<Value> {
+    pub async fn hear(&mut self) -> anyhow::Result<Value> {
         let text = timeout(PATIENCE, self.next()).await.context("CCS said nothing more in 20 seconds")??;
         read(&text)
     }

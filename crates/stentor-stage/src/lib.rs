@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
-pub(crate) mod ccs_client;
+pub mod ccs_client;
 pub mod child_process;
 pub mod client;
 pub mod demo;

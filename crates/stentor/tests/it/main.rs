@@ -30,6 +30,7 @@ mod nats;
 mod packaging;
 mod probe;
 mod process;
+mod receipt_kill;
 mod regressions;
 mod repeats;
 mod rest;

@@ -102,7 +102,7 @@ async fn a_silent_device_is_asked_whether_it_is_there_and_then_cut_off() {
     assert!(answer.ends_with(&[4, 0]), "a close after a ping that nobody answered: {answer:?}");
 }
 
-fn login_bytes(program: &Program) -> Vec<u8> {
+pub(super) fn login_bytes(program: &Program) -> Vec<u8> {
     let request = stentor_wire::mcs::McsLoginRequest {
         user: program.android_id.to_string(),
         auth_token: program.security_token.to_string(),

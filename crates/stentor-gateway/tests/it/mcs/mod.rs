@@ -8,4 +8,5 @@ mod push_service;
 mod delivery;
 mod login;
 mod registration;
+mod sockets;
 mod upstream;
