@@ -2,6 +2,9 @@
 
 use crate::process::Process;
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use stentor_gateway::client::{McsClient, McsClientEvent, McsClientLogin};
 use stentor_wire::mcs::{McsCheckinReply, McsData};
@@ -26,11 +29,15 @@ struct Device {
 
 impl Scene {
     fn open(policy: &Value) -> Self {
+        Self::listening(policy, &["--plaintext"])
+    }
+
+    fn listening(policy: &Value, how: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let config = directory.path().join("fcm.json");
         std::fs::write(&config, json!({"auth": {"required": false}, "policy": policy}).to_string()).unwrap();
-        let base = ["emulate", "fcm", "--plaintext", "--devices", "127.0.0.1:0"];
-        let arguments = [&base[..], &["--config", config.to_str().unwrap()]].concat();
+        let base = ["emulate", "fcm", "--devices", "127.0.0.1:0", "--config", config.to_str().unwrap()];
+        let arguments = [&base[..], how].concat();
         let emulator = Process::start(&arguments, &directory.path().join("emulator.log"));
         Self { emulator, http: reqwest::Client::new(), _directory: directory }
     }
@@ -75,6 +82,93 @@ impl Device {
         self.connection.acknowledge(&[data.persistent_id.clone().unwrap()]).await.unwrap();
         *data
     }
+}
+
+/// Set where the names that clients have built in lead to this machine; holds the file that is written at the story's end.
+const INSIDE: &str = "STENTOR_EMULATED_DEVICES_INSIDE";
+const PROJECT: &str = "judged-project";
+
+/// An unmodified firebase-admin of an app server, where `tests/judges/install` puts it.
+fn firebase_admin() -> Option<PathBuf> {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("python");
+    let pins = std::fs::read(home.join("pins")).ok();
+    let current = pins.is_some() && pins == std::fs::read(judges().join("requirements.txt")).ok();
+    current.then(|| home.join("bin/python"))
+}
+
+fn judges() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients/python")
+}
+
+fn service_account() -> String {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    json!({"type": "service_account", "project_id": PROJECT, "private_key_id": "k1", "client_id": "1",
+        "private_key": key.serialize_pem(), "client_email": format!("a@{PROJECT}.iam.gserviceaccount.com"),
+        "token_uri": "https://oauth2.googleapis.com/token"})
+    .to_string()
+}
+
+fn done(command: &mut Command) -> bool {
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Runs a test once more where firebase-admin reaches this machine under Google's names; returns whether it was judged.
+fn judged_elsewhere(name: &str) -> bool {
+    let is_root = rustix::process::getuid().is_root();
+    if !is_root
+        || firebase_admin().is_none()
+        || !done(Command::new("unshare").args(["--net", "--mount", "true"]))
+    {
+        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|word| word.trim() == "judges"), "firebase-admin cannot judge here");
+        let _ = writeln!(std::io::stderr(), "skipped: {name}: root, namespaces, and tests/judges/install");
+        return false;
+    }
+    let folder = TempDir::new().unwrap();
+    let marker = folder.path().join("told");
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount"]).arg(std::env::current_exe().unwrap());
+    assert!(done(command.args(["--exact", name, "--nocapture"]).env(INSIDE, &marker)));
+    marker.exists()
+}
+
+#[test]
+fn what_firebase_admin_sends_arrives_at_a_device_over_mcs() {
+    let name = "emulated_devices::what_firebase_admin_sends_arrives_at_a_device_over_mcs";
+    let Some(marker) = std::env::var_os(INSIDE) else {
+        let is_skipped = firebase_admin().is_none() || !rustix::process::getuid().is_root();
+        assert!(judged_elsewhere(name) || is_skipped, "no test has this name, so nothing was judged");
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let hosts = folder.path().join("hosts");
+    std::fs::write(&hosts, "127.0.0.1 localhost fcm.googleapis.com oauth2.googleapis.com\n").unwrap();
+    assert!(done(Command::new("ip").args(["link", "set", "lo", "up"])));
+    assert!(done(Command::new("mount").arg("--bind").arg(&hosts).arg("/etc/hosts")));
+    tokio::runtime::Runtime::new().unwrap().block_on(story(folder.path()));
+    std::fs::write(marker, "told").unwrap();
+}
+
+async fn story(folder: &Path) {
+    let scene =
+        Scene::listening(&json!({}), &["--listen", "127.0.0.1:443", "--ca-dir", folder.to_str().unwrap()]);
+    let mut device = scene.device().await;
+    let account = folder.join("service-account.json");
+    std::fs::write(&account, service_account()).unwrap();
+    let mut sender = tokio::process::Command::new(firebase_admin().unwrap());
+    sender.arg(judges().join("firebase_device.py")).arg(&account).arg(&device.token);
+    for variable in ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"] {
+        sender.env(variable, folder.join("ca.pem"));
+    }
+    for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        sender.env_remove(proxy);
+    }
+    let sent = timeout(PATIENCE, sender.output()).await.unwrap().unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&sent.stdout), String::from_utf8_lossy(&sent.stderr));
+    assert!(told.starts_with(&format!("projects/{PROJECT}/messages/")), "{told}{errors}");
+    let data = device.next().await;
+    let shown = ["gcm.notification.title", "gcm.notification.body"].map(|key| value(&data, key));
+    assert_eq!((value(&data, "n"), shown), ("1", ["Hello", "from firebase-admin"]));
 }
 
 fn value<'a>(data: &'a McsData, key: &str) -> &'a str {
