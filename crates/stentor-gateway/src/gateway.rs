@@ -190,7 +190,7 @@ impl Gateway {
     /// unconfirmed.
     #[must_use]
     pub fn open(&self, identity: DeviceIdentity, protocol: DeviceProtocol, window: usize) -> DeviceSession {
-        self.open_woken_by(identity, protocol, window, Arc::new(Notify::new()))
+        self.open_session(SessionState::new(identity, protocol, window, None))
     }
 
     /// Opens a session that wakes its connection through `wake`, which several sessions of one connection may share.
@@ -202,8 +202,11 @@ impl Gateway {
         window: usize,
         wake: Arc<Notify>,
     ) -> DeviceSession {
-        let state = Arc::new(SessionState::new(identity, protocol, window, wake));
-        DeviceSession::open(state, Arc::clone(&self.state))
+        self.open_session(SessionState::new(identity, protocol, window, Some(wake)))
+    }
+
+    fn open_session(&self, state: SessionState) -> DeviceSession {
+        DeviceSession::open(Arc::new(state), Arc::clone(&self.state))
     }
 
     /// Returns whether a device is connected to this process.

@@ -1,6 +1,7 @@
 //! Messages whose campaigns are paused: their devices get them when these go on.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stentor_core::id::{AppId, MessageId};
@@ -9,7 +10,11 @@ use crate::limits::HELD_MAX_COUNT;
 
 /// The messages that were held back since the process began; of those before it the ledger tells.
 #[derive(Debug, Default)]
-pub(crate) struct HeldMessages(Mutex<BTreeSet<(MessageId, AppId)>>);
+pub(crate) struct HeldMessages {
+    held: Mutex<BTreeSet<(MessageId, AppId)>>,
+    /// How many there are: with every message that is given to a device they are looked for, and mostly there is none.
+    count: AtomicUsize,
+}
 
 impl HeldMessages {
     /// Holds a message of an app back; one of another app is not touched, whoever names it. Of too many the oldest is forgotten: nothing new of it comes.
@@ -19,19 +24,22 @@ impl HeldMessages {
         if held.len() > HELD_MAX_COUNT {
             held.pop_first();
         }
+        self.count.store(held.len(), Ordering::SeqCst);
     }
 
     /// Lets a message go.
     pub(crate) fn release(&self, app: AppId, message: MessageId) {
-        self.lock().remove(&(message, app));
+        let mut held = self.lock();
+        held.remove(&(message, app));
+        self.count.store(held.len(), Ordering::SeqCst);
     }
 
     /// Returns whether a message is held back.
     pub(crate) fn has(&self, app: AppId, message: MessageId) -> bool {
-        self.lock().contains(&(message, app))
+        self.count.load(Ordering::SeqCst) > 0 && self.lock().contains(&(message, app))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<(MessageId, AppId)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,8 @@
 //! A device that is connected, as its protocol sees it.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use stentor_core::id::MessageId;
 use stentor_core::outcome::Reason;
@@ -46,36 +48,51 @@ impl DeviceSession {
     /// It may be cut off at any moment and called again: nothing is lost by that.
     pub async fn next(&self) -> Result<News, Closed> {
         loop {
-            // Made before the step: what comes after it wakes this.
-            let woken = self.state.wake().notified();
-            if let Some(news) = self.try_next().await? {
+            let step = poll_fn(|context| self.poll_step(context)).await;
+            if let Some(news) = self.follow(step).await? {
                 return Ok(news);
             }
-            woken.await;
         }
+    }
+
+    /// Waits for what is to be done next: of the steps that this returns, [`DeviceSession::follow`] makes news.
+    pub(crate) fn poll_step(&self, context: &Context<'_>) -> Poll<SessionStep> {
+        self.state.poll_step(self.gateway.clock.now(), context)
     }
 
     /// Returns what there is for the device now, looking at the ledger where need be. For a connection that serves several devices
     /// with one wake-up.
     pub async fn try_next(&self) -> Result<Option<News>, Closed> {
         loop {
-            match self.state.step(self.gateway.clock.now()) {
-                SessionStep::Give(deliveries) => {
-                    self.gateway.counts.note_deliveries(deliveries.len());
-                    return Ok(Some(News::Messages(deliveries)));
-                }
-                SessionStep::End(closed) => return Err(closed),
-                SessionStep::Wait => return Ok(None),
-                SessionStep::LookUp => {
-                    // Apart, so that whoever only waits does not hold the memory of a look-up.
-                    let looking_up =
-                        Box::pin(LookingUp::begin(&self.state, &self.gateway.held).run(&self.gateway));
-                    if let Some(deleted) = looking_up.await {
-                        return Ok(Some(News::Deleted(deleted)));
-                    }
-                }
+            let step = self.state.step(self.gateway.clock.now());
+            if matches!(step, SessionStep::Wait) {
+                return Ok(None);
+            }
+            if let Some(news) = self.follow(step).await? {
+                return Ok(Some(news));
             }
         }
+    }
+
+    /// Does a step, looking at the ledger where need be; returns what there is for the device then, if anything.
+    pub(crate) async fn follow(&self, step: SessionStep) -> Result<Option<News>, Closed> {
+        match step {
+            SessionStep::Give(deliveries) => Ok(Some(News::Messages(self.counted(deliveries)))),
+            SessionStep::End(closed) => Err(closed),
+            SessionStep::Wait => Ok(None),
+            SessionStep::LookUp => {
+                // Apart, so that whoever only waits does not hold the memory of a look-up.
+                let looking_up =
+                    Box::pin(LookingUp::begin(&self.state, &self.gateway.held).run(&self.gateway));
+                Ok(looking_up.await.map(News::Deleted))
+            }
+        }
+    }
+
+    /// Counts what the connection is given.
+    pub(crate) fn counted(&self, deliveries: Vec<PendingMessage>) -> Vec<PendingMessage> {
+        self.gateway.counts.note_deliveries(deliveries.len());
+        deliveries
     }
 
     /// Notes what the device confirms, by the ids of messages. What it was never given, or has confirmed before, changes nothing.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use stentor_core::id::{ChunkId, MessageId};
 use stentor_core::ports::store::{Receipt, ReceiptKind};
@@ -65,6 +66,8 @@ struct SessionInner {
     flight: Vec<Flight>,
     look_up: LookUp,
     closed: Option<Closed>,
+    /// Who waits for the next step.
+    waker: Option<Waker>,
 }
 
 /// One connected device. Its memory is bounded by its window.
@@ -73,7 +76,8 @@ pub(crate) struct SessionState {
     identity: DeviceIdentity,
     protocol: DeviceProtocol,
     window: usize,
-    wake: Arc<Notify>,
+    /// What several sessions of one connection wake.
+    shared_wake: Option<Arc<Notify>>,
     state: Mutex<SessionInner>,
 }
 
@@ -82,15 +86,16 @@ impl SessionState {
         identity: DeviceIdentity,
         protocol: DeviceProtocol,
         window: usize,
-        wake: Arc<Notify>,
+        shared_wake: Option<Arc<Notify>>,
     ) -> Self {
         let state = SessionInner {
             queue: VecDeque::new(),
             flight: Vec::new(),
             look_up: LookUp::Needed,
             closed: None,
+            waker: None,
         };
-        Self { identity, protocol, window: window.max(1), wake, state: Mutex::new(state) }
+        Self { identity, protocol, window: window.max(1), shared_wake, state: Mutex::new(state) }
     }
 
     pub(crate) const fn identity(&self) -> DeviceIdentity {
@@ -103,10 +108,6 @@ impl SessionState {
 
     pub(crate) const fn window(&self) -> usize {
         self.window
-    }
-
-    pub(crate) const fn wake(&self) -> &Arc<Notify> {
-        &self.wake
     }
 
     /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory. What is held back is
@@ -129,8 +130,7 @@ impl SessionState {
             }
             LookUp::Done => state.queue.push_back(delivery.clone()),
         }
-        drop(state);
-        self.wake.notify_one();
+        self.wake(state);
     }
 
     /// Makes it look at the ledger again.
@@ -140,33 +140,24 @@ impl SessionState {
             LookUp::Running { .. } => LookUp::Running { again: true },
             LookUp::Needed | LookUp::Done => LookUp::Needed,
         };
-        drop(state);
-        self.wake.notify_one();
+        self.wake(state);
     }
 
     /// Returns what is to be done next. What it gives counts as given from then on.
     pub(crate) fn step(&self, now: Timestamp) -> SessionStep {
+        self.lock().step(now, self.window)
+    }
+
+    /// Returns what is to be done next, as [`SessionState::step`] does; where that is nothing, whatever comes wakes `context`.
+    pub(crate) fn poll_step(&self, now: Timestamp, context: &Context<'_>) -> Poll<SessionStep> {
         let mut state = self.lock();
-        if let Some(closed) = state.closed {
-            return SessionStep::End(closed);
+        match state.step(now, self.window) {
+            SessionStep::Wait => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            step => Poll::Ready(step),
         }
-        let deliveries: Vec<PendingMessage> = state.queue.drain(..).filter(|one| is_live(one, now)).collect();
-        if !deliveries.is_empty() {
-            let flight = |one: &PendingMessage| Flight {
-                message: one.message.id,
-                chunk: one.chunk,
-                wanted: sender_receipts::wanted(&one.message),
-                is_confirmed: false,
-            };
-            state.flight.extend(deliveries.iter().map(flight));
-            return SessionStep::Give(deliveries);
-        }
-        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
-        if state.look_up == LookUp::Needed && state.flight.len() < self.window {
-            state.look_up = LookUp::Running { again: false };
-            return SessionStep::LookUp;
-        }
-        SessionStep::Wait
     }
 
     /// Takes back what the device was to be given next and is held back now.
@@ -225,10 +216,12 @@ impl SessionState {
             flight.is_confirmed && receipts.iter().any(|receipt| receipt.chunk == flight.chunk)
         };
         state.flight.retain(|flight| !is_written(flight));
-        let needs_look = state.look_up == LookUp::Needed;
-        drop(state);
-        if needs_look {
-            self.wake.notify_one();
+        if state.flight.is_empty() {
+            // A session that is idle holds no room for more.
+            state.flight = Vec::new();
+        }
+        if state.look_up == LookUp::Needed {
+            self.wake(state);
         }
     }
 
@@ -239,8 +232,22 @@ impl SessionState {
 
     /// Ends it; the first reason counts.
     pub(crate) fn close(&self, why: Closed) {
-        self.lock().closed.get_or_insert(why);
-        self.wake.notify_one();
+        let mut state = self.lock();
+        state.closed.get_or_insert(why);
+        self.wake(state);
+    }
+
+    /// Wakes whoever waits for the next step.
+    fn wake(&self, mut state: MutexGuard<'_, SessionInner>) {
+        let waker = state.waker.take();
+        // Let go first: whoever is woken looks at the state.
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        if let Some(shared_wake) = &self.shared_wake {
+            shared_wake.notify_one();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionInner> {
@@ -249,6 +256,31 @@ impl SessionState {
 }
 
 impl SessionInner {
+    fn step(&mut self, now: Timestamp, window: usize) -> SessionStep {
+        if let Some(closed) = self.closed {
+            return SessionStep::End(closed);
+        }
+        // Taken as a whole: a session that is idle holds no room for more.
+        let queue = std::mem::take(&mut self.queue);
+        let deliveries: Vec<PendingMessage> = queue.into_iter().filter(|one| is_live(one, now)).collect();
+        if !deliveries.is_empty() {
+            let flight = |one: &PendingMessage| Flight {
+                message: one.message.id,
+                chunk: one.chunk,
+                wanted: sender_receipts::wanted(&one.message),
+                is_confirmed: false,
+            };
+            self.flight.extend(deliveries.iter().map(flight));
+            return SessionStep::Give(deliveries);
+        }
+        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
+        if self.look_up == LookUp::Needed && self.flight.len() < window {
+            self.look_up = LookUp::Running { again: false };
+            return SessionStep::LookUp;
+        }
+        SessionStep::Wait
+    }
+
     fn has(&self, message: MessageId) -> bool {
         self.flight.iter().any(|flight| flight.message == message)
             || self.queue.iter().any(|delivery| delivery.message.id == message)

@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -177,14 +178,23 @@ impl Listener {
         async move {
             let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
             let Some(tls) = tls else { return protocol.serve_connection(stream, accepted).await };
-            let greeted = tokio::select! {
-                greeted = timeout(timeouts.header, tls.accept(stream)) => greeted,
-                () = accepted.place.replaced() => return,
-            };
-            if let Ok(Ok(stream)) = greeted {
+            // Apart: the task of a connection is as large as the largest thing that it may hold, and there are many of them.
+            if let Some(stream) = Box::pin(greet(tls, stream, &accepted)).await {
                 protocol.serve_connection(stream, accepted).await;
             }
         }
+    }
+}
+
+/// Does the handshake of TLS; nothing when it fails, takes too long, or another needs the place.
+async fn greet(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    accepted: &Accepted,
+) -> Option<Box<TlsStream<TcpStream>>> {
+    tokio::select! {
+        greeted = timeout(accepted.timeouts.header, tls.accept(stream)) => greeted.ok()?.ok().map(Box::new),
+        () = accepted.place.replaced() => None,
     }
 }
 

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stentor_core::device::ProviderKind;
 use stentor_core::message::{Message, Notification, Priority};
@@ -55,16 +56,26 @@ struct MqttMessageRecord<'a> {
     sent_at: i64,
 }
 
+/// Returns the topic on which a message comes.
+pub(super) fn topic_of(message: &Message) -> Cow<'static, str> {
+    match &message.spec.target {
+        Target::Topic(name) => format!("{TOPIC_PREFIX}{}", name.as_str()).into(),
+        _ => DEVICE_TOPIC.into(),
+    }
+}
+
+/// Returns the life that is left of a message, in seconds; `None` for what has no end.
+pub(super) fn expiry_seconds_of(message: &Message, now: Timestamp) -> Option<u32> {
+    u32::try_from(message.remaining_ttl(now).as_seconds()).ok()
+}
+
 /// Writes a message as it is given to a device, sealed where that has keys.
 pub(super) fn delivery_of(
     message: &Message,
     now: Timestamp,
     keys: Option<&PushKeys>,
 ) -> Result<MqttDelivery, SealingError> {
-    let topic = match &message.spec.target {
-        Target::Topic(name) => format!("{TOPIC_PREFIX}{}", name.as_str()),
-        _ => DEVICE_TOPIC.to_owned(),
-    };
+    let topic = topic_of(message).into_owned();
     let (payload, kind) = match keys {
         Some(keys) => {
             let SealedMessage { body, by } = SealedMessage::of(message, || clear_payload(message).0, keys)?;
@@ -72,7 +83,7 @@ pub(super) fn delivery_of(
         }
         None => clear_payload(message),
     };
-    let expiry_seconds = u32::try_from(message.remaining_ttl(now).as_seconds()).ok();
+    let expiry_seconds = expiry_seconds_of(message, now);
     let message_id = Some(message.id.to_string());
     Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id, is_retained: false })
 }

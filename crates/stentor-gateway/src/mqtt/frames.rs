@@ -13,6 +13,8 @@ use super::request::{MqttRequest, MqttVersion};
 const CONNECT: u8 = 1;
 const PUBLISH: u8 = 3;
 const PUBACK: u8 = 4;
+/// How a PUBACK begins that says nothing but the number: most of what devices send.
+const SHORT_PUBACK: [u8; 2] = [PUBACK << 4, 2];
 const SUBSCRIBE: u8 = 8;
 const UNSUBSCRIBE: u8 = 10;
 const PINGREQ: u8 = 12;
@@ -26,13 +28,15 @@ pub(super) struct MqttReader {
     version: Option<MqttVersion>,
     input: Vec<u8>,
     read_bytes: usize,
+    /// Whether the builder has a part of a packet.
+    is_within: bool,
 }
 
 impl MqttReader {
     /// Starts before the first packet, which may have so many bytes.
     pub(super) fn new(packet_max_bytes: u32) -> Self {
         let builder = PacketBuilder::with_maximum_packet_size(packet_max_bytes);
-        Self { builder, version: None, input: Vec::new(), read_bytes: 0 }
+        Self { builder, version: None, input: Vec::new(), read_bytes: 0, is_within: false }
     }
 
     /// Sets how many bytes the packets from the next one on may have.
@@ -53,9 +57,15 @@ impl MqttReader {
     /// Returns the next request; `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
         while let Some(rest) = self.input.get(self.read_bytes..).filter(|rest| !rest.is_empty()) {
+            if let Some(packet_id) = self.version.and_then(|_| short_puback(rest)).filter(|_| !self.is_within)
+            {
+                self.read_bytes += SHORT_PUBACK.len() + size_of_val(&packet_id);
+                return Ok(Some(MqttRequest::Puback(packet_id)));
+            }
             let mut cursor = Cursor::new(rest);
             let built = self.builder.feed(&mut cursor);
             self.read_bytes += usize::try_from(cursor.position()).unwrap_or(usize::MAX);
+            self.is_within = matches!(built, PacketBuildResult::Incomplete);
             match built {
                 PacketBuildResult::Complete(packet) => return self.read(&packet).map(Some),
                 PacketBuildResult::Error(error) => return Err(MqttFault::unreadable(error)),
@@ -82,6 +92,12 @@ impl MqttReader {
         };
         read.map_err(MqttFault::unreadable)
     }
+}
+
+/// Returns the number in a PUBACK that says nothing else; `None` for everything else, which the library reads.
+fn short_puback(bytes: &[u8]) -> Option<u16> {
+    let (number, _) = bytes.strip_prefix(&SHORT_PUBACK)?.split_first_chunk::<2>()?;
+    Some(u16::from_be_bytes(*number)).filter(|number| *number > 0)
 }
 
 /// Checks the reserved bits of the first byte, which the library leaves to its user (2.2.2 of MQTT 3.1.1, 2.1.3 of MQTT 5).

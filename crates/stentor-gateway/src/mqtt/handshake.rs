@@ -30,7 +30,8 @@ pub(super) struct MqttEntrance {
     pub(super) client_id: String,
     pub(super) is_kept: bool,
     pub(super) is_resumed: bool,
-    pub(super) will: Option<MqttWill>,
+    /// Apart: few have one.
+    pub(super) will: Option<Box<MqttWill>>,
     pub(super) window: usize,
     pub(super) packet_max_bytes: u32,
     /// After so much silence the device counts as gone.
@@ -124,7 +125,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         client_id,
         is_kept: connect.is_kept,
         is_resumed,
-        will: connect.will,
+        will: connect.will.map(Box::new),
         window: usize::from(connect.receive_max_count.min(limits.window_max_count)),
         packet_max_bytes: connect.packet_max_bytes,
         silence_max,

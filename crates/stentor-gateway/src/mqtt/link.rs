@@ -1,8 +1,9 @@
 //! The bytes of a connection.
 
 use std::future::poll_fn;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Duration;
@@ -23,6 +24,13 @@ pub(super) struct MqttLink<S> {
     write_timeout: Duration,
 }
 
+/// How much found room at once.
+enum WrittenNow {
+    Whole,
+    /// So many bytes, or all of them and the connection holds some back.
+    Part(usize),
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
     pub(super) fn new(stream: S, limits: &MqttLimits, stopping: CancellationToken) -> Self {
         let reader = MqttReader::new(limits.login_packet_max_bytes);
@@ -32,23 +40,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
 
     /// Waits for bytes and hands them to the reader. It may be cut off: what came is in the reader.
     pub(super) async fn fill(&mut self) -> Result<(), MqttEnd> {
-        let (stream, reader) = (&mut self.stream, &mut self.reader);
-        let count = poll_fn(|context| {
-            // On the stack, between two polls there is no buffer.
-            let mut space = [0_u8; READ_BYTES];
-            let mut space = ReadBuf::new(&mut space);
-            match Pin::new(&mut *stream).poll_read(context, &mut space) {
-                Poll::Ready(Ok(())) => {
-                    reader.take(space.filled());
-                    Poll::Ready(Ok(space.filled().len()))
-                }
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending => Poll::Pending,
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
+    /// Waits for bytes and hands them to the reader.
+    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), MqttEnd>> {
+        // On the stack: between two polls there is no buffer. Most polls bring little or nothing, so that it is not zeroed.
+        let mut space = [MaybeUninit::<u8>::uninit(); READ_BYTES];
+        let mut space = ReadBuf::uninit(&mut space);
+        match Pin::new(&mut self.stream).poll_read(context, &mut space) {
+            Poll::Ready(Ok(())) if !space.filled().is_empty() => {
+                self.reader.take(space.filled());
+                Poll::Ready(Ok(()))
             }
-        });
-        match count.await {
-            Ok(0) | Err(_) => Err(MqttEnd::Gone),
-            Ok(_) => Ok(()),
+            Poll::Ready(_) => Poll::Ready(Err(MqttEnd::Gone)),
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -62,15 +68,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
         }
     }
 
-    /// Writes what was gathered. Whoever takes nothing for too long is cut off.
+    /// Writes what was gathered.
     pub(super) async fn flush(&mut self) -> Result<(), MqttEnd> {
         if self.writer.waiting_bytes() == 0 {
             return Ok(());
         }
         let bytes = self.writer.take();
+        // Most of what is written finds room at once, and needs neither a timer nor memory of its own.
+        match poll_fn(|context| Poll::Ready(self.write_now(context, &bytes))).await? {
+            WrittenNow::Whole => Ok(()),
+            WrittenNow::Part(count) => Box::pin(self.write_rest(&bytes[count..])).await,
+        }
+    }
+
+    /// Writes what finds room at once.
+    fn write_now(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Result<WrittenNow, MqttEnd> {
+        let mut stream = Pin::new(&mut self.stream);
+        match stream.as_mut().poll_write(context, bytes) {
+            Poll::Ready(Ok(count)) if count == bytes.len() => match stream.poll_flush(context) {
+                Poll::Ready(Ok(())) => Ok(WrittenNow::Whole),
+                Poll::Ready(Err(_)) => Err(MqttEnd::Gone),
+                Poll::Pending => Ok(WrittenNow::Part(count)),
+            },
+            Poll::Ready(Ok(0) | Err(_)) => Err(MqttEnd::Gone),
+            Poll::Ready(Ok(count)) => Ok(WrittenNow::Part(count)),
+            Poll::Pending => Ok(WrittenNow::Part(0)),
+        }
+    }
+
+    /// Waits until all is written. Whoever takes nothing for too long is cut off.
+    async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), MqttEnd> {
         let stream = &mut self.stream;
         let writing = async {
-            stream.write_all(&bytes).await?;
+            stream.write_all(bytes).await?;
             stream.flush().await
         };
         tokio::select! {

@@ -4,6 +4,7 @@
 //! no more. Topics of MQTT are three rooms: `messages/device` and `topics/NAME` lead to the device, `upstream/...` from it.
 
 mod content;
+mod encoded_deliveries;
 mod fault;
 mod frames;
 pub mod fuzzing;
@@ -43,6 +44,8 @@ pub async fn serve<S>(
     let entrance = Box::pin(handshake::enter(&gateway, &mut link, &limits)).await;
     if let Some(entrance) = entrance {
         admitted.cancel();
+        // As long as the connection lasts nobody asks for it again.
+        drop(admitted);
         MqttSession::new(&gateway, link, &limits, entrance).run().await;
     }
 }

@@ -3,32 +3,47 @@
 mod answers;
 mod deliveries;
 
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Duration, Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::fault::{MqttEnd, MqttFault};
 use super::handshake::MqttEntrance;
 use super::limits::{MqttLimits, WRITE_BYTES};
 use super::link::MqttLink;
-use super::request::MqttWill;
+use super::request::{MqttRequest, MqttWill};
 use super::session_record;
 use super::subscriptions::MqttSubscriptions;
 use super::upstream::draft_of;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::session::{DeviceSession, News};
-use crate::session_state::Closed;
+use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
 use crate::web_push::PushKeys;
+
+/// What a connection waits for.
+enum MqttEvent {
+    /// Bytes of the device.
+    Filled,
+    /// Something to be done for it.
+    Step(SessionStep),
+}
 
 /// One connection from its login to its end.
 pub(super) struct MqttSession<'a, S> {
     gateway: &'a Gateway,
     link: Box<MqttLink<S>>,
-    stopping: CancellationToken,
+    /// Made once: what it waits on is shared by all sessions.
+    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Ends when the device has been silent for too long, or was heard meanwhile.
+    silence: Pin<Box<Sleep>>,
     limits: &'a MqttLimits,
     entrance: Box<MqttEntrance>,
     session: DeviceSession,
@@ -48,16 +63,18 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
         link: Box<MqttLink<S>>,
         limits: &'a MqttLimits,
         entrance: Box<MqttEntrance>,
-    ) -> Self {
+    ) -> Box<Self> {
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
         let window = if entrance.is_resumed { entrance.window } else { 1 };
         let session = gateway.open(entrance.identity, DeviceProtocol::Mqtt, window);
         let subscriptions = MqttSubscriptions::new(entrance.is_resumed);
-        let stopping = link.stopping.clone();
-        Self {
+        let stopping = Box::pin(link.stopping.clone().cancelled_owned());
+        let silence = Box::pin(tokio::time::sleep(entrance.silence_max));
+        Box::new(Self {
             gateway,
             link,
             stopping,
+            silence,
             limits,
             entrance,
             session,
@@ -66,11 +83,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
             flight: Vec::new(),
             last_packet_id: 0,
             heard_at: Instant::now(),
-        }
+        })
     }
 
     /// Serves it to its end.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self: Box<Self>) {
         let end = match Box::pin(self.read_keys()).await {
             Ok(()) => loop {
                 if let Err(end) = self.turn().await {
@@ -91,31 +108,73 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
 
     /// Answers all that has come, then waits for the next thing.
     async fn turn(&mut self) -> Result<(), MqttEnd> {
-        while let Some(request) = self.link.reader.next()? {
-            self.heard_at = Instant::now();
+        while let Some(request) = self.next_request()? {
             Box::pin(self.answer(request)).await?;
             if self.link.writer.waiting_bytes() >= WRITE_BYTES {
-                Box::pin(self.link.flush()).await?;
+                self.link.flush().await?;
             }
         }
-        if self.link.writer.waiting_bytes() > 0 {
-            Box::pin(self.link.flush()).await?;
+        self.link.flush().await?;
+        match poll_fn(|context| self.poll_event(context)).await? {
+            MqttEvent::Filled => Ok(()),
+            MqttEvent::Step(SessionStep::Give(messages)) if self.subscriptions.is_open() => {
+                let messages = self.session.counted(messages);
+                self.give(messages).await
+            }
+            MqttEvent::Step(step) => Box::pin(self.follow(step)).await,
         }
-        let silent_at = self.heard_at + self.entrance.silence_max;
-        // Each of these may be cut off by another: what has come is in the reader, and what waits for the device in the ledger.
-        let news = tokio::select! {
-            filled = self.link.fill() => return filled,
-            news = self.session.next() => news.map_err(MqttEnd::Closed)?,
-            () = tokio::time::sleep_until(silent_at) => return Err(MqttEnd::Silent),
-            () = self.stopping.cancelled() => return Err(MqttEnd::Closed(Closed::Stopping)),
+    }
+
+    /// Takes acknowledgements up to the next request of another kind, and confirms at once what they are of.
+    fn next_request(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
+        let mut acknowledged = Vec::new();
+        let request = loop {
+            match self.link.reader.next() {
+                Ok(Some(MqttRequest::Puback(packet_id))) => acknowledged.push(packet_id),
+                request => break request,
+            }
         };
-        if !self.subscriptions.is_open() {
-            // It stays in the ledger, and is looked up when the device wants it.
-            return Ok(());
+        if !acknowledged.is_empty() || matches!(request, Ok(Some(_))) {
+            self.heard_at = Instant::now();
         }
-        match news {
-            News::Messages(messages) => Box::pin(self.give(messages)).await,
-            News::Deleted(count) => Box::pin(self.tell_deleted(count)).await,
+        let acknowledged: Vec<MessageId> =
+            acknowledged.into_iter().filter_map(|packet_id| self.acknowledged(packet_id)).collect();
+        if !acknowledged.is_empty() {
+            self.session.confirm(&acknowledged);
+        }
+        request
+    }
+
+    /// Waits for the next thing. What the device says does not keep back what comes to it: of that there is a window, and then it is
+    /// the turn of the other.
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<MqttEvent, MqttEnd>> {
+        if let Poll::Ready(step) = self.session.poll_step(context) {
+            return Poll::Ready(Ok(MqttEvent::Step(step)));
+        }
+        if let Poll::Ready(filled) = self.link.poll_fill(context) {
+            return Poll::Ready(filled.map(|()| MqttEvent::Filled));
+        }
+        if self.stopping.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(MqttEnd::Closed(Closed::Stopping)));
+        }
+        while self.silence.as_mut().poll(context).is_ready() {
+            let silent_at = self.heard_at + self.entrance.silence_max;
+            if silent_at <= Instant::now() {
+                return Poll::Ready(Err(MqttEnd::Silent));
+            }
+            self.silence.as_mut().reset(silent_at);
+        }
+        Poll::Pending
+    }
+
+    /// Does a step that is rare, or of a device that wants nothing yet.
+    async fn follow(&mut self, step: SessionStep) -> Result<(), MqttEnd> {
+        match self.session.follow(step).await.map_err(MqttEnd::Closed)? {
+            // It stays in the ledger, and is looked up when the device wants it.
+            Some(_) if !self.subscriptions.is_open() => Ok(()),
+            Some(News::Messages(messages)) => self.give(messages).await,
+            Some(News::Deleted(count)) => self.tell_deleted(count).await,
+            None => Ok(()),
         }
     }
 
@@ -126,8 +185,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
         self.read_keys().await
     }
 
-    async fn finish(self, end: MqttEnd) {
-        let Self { gateway, mut link, stopping, limits, entrance, session, .. } = self;
+    async fn finish(self: Box<Self>, end: MqttEnd) {
+        let Self { gateway, mut link, limits, entrance, session, .. } = *self;
+        let stopping = link.stopping.clone();
         drop(session);
         if let Some(fault) = end.fault() {
             link.writer.leave(fault);

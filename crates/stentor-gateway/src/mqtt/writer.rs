@@ -35,6 +35,37 @@ pub(super) struct MqttWriter {
     bytes: Vec<u8>,
 }
 
+/// A PUBLISH as it is written, but for its packet identifier.
+#[derive(Debug)]
+pub(super) struct EncodedDelivery {
+    bytes: Vec<u8>,
+    /// Where the packet identifier is, with QoS 1.
+    packet_id_at: Option<usize>,
+}
+
+impl EncodedDelivery {
+    /// Writes a delivery; `None` when that cannot be.
+    pub(super) fn encode(version: MqttVersion, delivery: &MqttDelivery, is_numbered: bool) -> Option<Self> {
+        let placeholder = is_numbered.then_some(1);
+        let written = match version {
+            MqttVersion::V3 => publish_v3(delivery, placeholder),
+            MqttVersion::V5 => publish_v5(delivery, placeholder),
+        };
+        match written {
+            Ok(bytes) => {
+                // Behind the fixed header, whose length ends with the first byte below 128, and the topic with its length.
+                let topic_at = 2 + bytes.iter().skip(1).take_while(|byte| **byte >= 0x80).count();
+                let packet_id_at = is_numbered.then(|| topic_at + 2 + delivery.topic.len());
+                Some(Self { bytes, packet_id_at })
+            }
+            Err(error) => {
+                tracing::error!(%error, "a message could not be written as MQTT");
+                None
+            }
+        }
+    }
+}
+
 /// Takes a packet that was built, or notes why it could not be.
 macro_rules! put {
     ($writer:expr, $packet:expr) => {
@@ -102,25 +133,26 @@ impl MqttWriter {
         put!(self, packet.return_code(ConnectReturnCode::UnacceptableProtocolVersion));
     }
 
-    /// Writes a delivery; with a `packet_id` it is of QoS 1. Returns false, and writes nothing, when it is larger than the device
-    /// takes.
+    /// Returns the version in which it writes.
+    pub(super) const fn version(&self) -> MqttVersion {
+        self.version
+    }
+
+    /// Writes a delivery, with this packet identifier where it has one. Returns false, and writes nothing, when it is larger than the
+    /// device takes.
     pub(super) fn publish(
         &mut self,
-        delivery: &MqttDelivery,
+        delivery: &EncodedDelivery,
         packet_id: Option<u16>,
         packet_max_bytes: u32,
     ) -> bool {
-        let written = match self.version {
-            MqttVersion::V3 => publish_v3(delivery, packet_id),
-            MqttVersion::V5 => publish_v5(delivery, packet_id),
-        };
-        match written {
-            Ok(bytes) if bytes.len() <= packet_max_bytes as usize => self.bytes.extend_from_slice(&bytes),
-            Ok(_) => return false,
-            Err(error) => {
-                tracing::error!(%error, "a message could not be written as MQTT");
-                return false;
-            }
+        if delivery.bytes.len() > packet_max_bytes as usize {
+            return false;
+        }
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&delivery.bytes);
+        if let Some((at, packet_id)) = delivery.packet_id_at.zip(packet_id) {
+            self.bytes[begin + at..begin + at + 2].copy_from_slice(&packet_id.to_be_bytes());
         }
         true
     }

@@ -123,15 +123,20 @@ impl DeviceConnections {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { gateway, app_servers, protocol } = self;
+        // Each in memory of its own: a connection would otherwise be as large as one of the largest protocol.
         match protocol {
-            PortProtocol::Mcs => mcs::serve(gateway, stream, stopping, admitted, McsLimits::default()).await,
+            PortProtocol::Mcs => {
+                let serving = mcs::serve(gateway, stream, stopping, admitted, McsLimits::default());
+                Box::pin(serving).await;
+            }
             PortProtocol::Mqtt => {
-                mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default()).await
+                let serving = mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default());
+                Box::pin(serving).await;
             }
             PortProtocol::Ccs => {
                 // An app server is one of few, and has its place from the beginning.
                 admitted.cancel();
-                ccs::serve(app_servers, stream, stopping).await;
+                Box::pin(ccs::serve(app_servers, stream, stopping)).await;
             }
         }
     }
@@ -151,6 +156,7 @@ impl ConnectionProtocol for DeviceConnections {
             () = accepted.place.replaced() => return,
             () = admitted.cancelled() => {}
         }
+        drop(admitted);
         // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
         let _at_work = accepted.place.begin();
         serving.await;

@@ -23,7 +23,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         match request {
             MqttRequest::Connect(_) => return Err(MqttFault::protocol("a CONNECT comes once").into()),
             MqttRequest::Publish(publish) => self.keep(publish.checked()?).await?,
-            MqttRequest::Puback(packet_id) => self.acknowledged(packet_id),
+            // These are taken before, many at once.
+            MqttRequest::Puback(_) => {}
             MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await?,
             MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
             MqttRequest::Ping => self.link.writer.pong(),

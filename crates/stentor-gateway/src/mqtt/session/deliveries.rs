@@ -5,9 +5,11 @@ use stentor_core::id::MessageId;
 use stentor_core::outcome::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::super::content::{MqttDelivery, deletion_of, delivery_of};
+use super::super::content::{MqttDelivery, deletion_of, delivery_of, topic_of};
+use super::super::encoded_deliveries::with_encoded;
 use super::super::fault::{MqttEnd, MqttFault};
 use super::super::limits::WRITE_BYTES;
+use super::super::writer::EncodedDelivery;
 use super::MqttSession;
 use crate::delivery::PendingMessage;
 
@@ -29,11 +31,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         one: &PendingMessage,
         unacknowledged: &mut Vec<MessageId>,
     ) -> Result<(), MqttEnd> {
-        let (id, now) = (one.message.id, self.gateway.clock().now());
-        let delivery = delivery_of(&one.message, now, self.keys.as_ref()).map_err(|_| unsealed())?;
-        let is_acknowledged = self.subscriptions.qos(&delivery.topic) > 0;
+        let id = one.message.id;
+        let is_acknowledged = self.subscriptions.qos(&topic_of(&one.message)) > 0;
         let packet_id = is_acknowledged.then(|| self.new_packet_id());
-        if !self.link.writer.publish(&delivery, packet_id, self.entrance.packet_max_bytes) {
+        if !self.write_message(one, packet_id)? {
             // It would never fit: the device has said so (3.1.2.11.4 of MQTT 5).
             self.session.give_up(&[id], Reason::PayloadTooLarge);
             return Ok(());
@@ -45,11 +46,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
         Ok(())
     }
 
+    /// Gathers a message for the device; false when it is larger than the device takes. What is sealed is this device's alone, what
+    /// is not is the same for many.
+    fn write_message(&mut self, one: &PendingMessage, packet_id: Option<u16>) -> Result<bool, MqttEnd> {
+        let (now, most) = (self.gateway.clock().now(), self.entrance.packet_max_bytes);
+        let (writer, is_numbered) = (&mut self.link.writer, packet_id.is_some());
+        let version = writer.version();
+        let Some(keys) = &self.keys else {
+            let write = |encoded: &EncodedDelivery| writer.publish(encoded, packet_id, most);
+            return Ok(with_encoded(&one.message, version, is_numbered, now, write).unwrap_or(false));
+        };
+        let delivery = delivery_of(&one.message, now, Some(keys)).map_err(|_| unsealed())?;
+        let encoded = EncodedDelivery::encode(version, &delivery, is_numbered);
+        Ok(encoded.is_some_and(|encoded| writer.publish(&encoded, packet_id, most)))
+    }
+
     /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
     async fn hand_over(&mut self, unacknowledged: &mut Vec<MessageId>) -> Result<(), MqttEnd> {
         self.link.flush().await?;
-        self.session.confirm(unacknowledged);
-        unacknowledged.clear();
+        if !unacknowledged.is_empty() {
+            self.session.confirm(unacknowledged);
+            unacknowledged.clear();
+        }
         Ok(())
     }
 
@@ -61,18 +79,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
 
     /// Writes what has no place in the ledger, with QoS 0; what does not fit is left out.
     pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery) {
-        let _is_written = self.link.writer.publish(delivery, None, self.entrance.packet_max_bytes);
+        let encoded = EncodedDelivery::encode(self.link.writer.version(), delivery, false);
+        if let Some(encoded) = encoded {
+            let _is_written = self.link.writer.publish(&encoded, None, self.entrance.packet_max_bytes);
+        }
     }
 
-    /// Notes that the device has got a delivery. With any reason code: it may not be sent again (4.3.2 of MQTT 5).
-    pub(super) fn acknowledged(&mut self, packet_id: u16) {
-        if let Some(place) = self.flight.iter().position(|(known, _)| *known == packet_id) {
-            let (_, message) = self.flight.swap_remove(place);
-            self.session.confirm(&[message]);
-        }
+    /// Returns which delivery the device has got, if it was given one with this number. With any reason code: it may not be sent
+    /// again (4.3.2 of MQTT 5).
+    pub(super) fn acknowledged(&mut self, packet_id: u16) -> Option<MessageId> {
+        let place = self.flight.iter().position(|(known, _)| *known == packet_id)?;
+        let (_, message) = self.flight.swap_remove(place);
         if self.flight.is_empty() {
             self.flight = Vec::new();
         }
+        Some(message)
     }
 
     fn new_packet_id(&mut self) -> u16 {

@@ -11,6 +11,12 @@ fn written(version: MqttVersion, write: impl FnOnce(&mut MqttWriter)) -> Vec<u8>
     writer.take()
 }
 
+/// Writes the delivery of these tests, of QoS 1 with a packet identifier.
+fn publish(writer: &mut MqttWriter, packet_id: Option<u16>, packet_max_bytes: u32) -> bool {
+    let encoded = EncodedDelivery::encode(writer.version(), &delivery(), packet_id.is_some());
+    writer.publish(&encoded.expect("it can be written"), packet_id, packet_max_bytes)
+}
+
 fn delivery() -> MqttDelivery {
     MqttDelivery {
         topic: "t".to_owned(),
@@ -38,9 +44,9 @@ fn an_admission_says_what_is_and_what_is_not() {
 
 #[test]
 fn a_delivery_is_a_publish_with_its_properties() {
-    let numbered = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), Some(7), 1_000));
+    let numbered = |writer: &mut MqttWriter| assert!(publish(writer, Some(7), 1_000));
     assert_eq!(written(MqttVersion::V3, numbered), b"\x32\x07\0\x01t\0\x07{}");
-    let plain = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), None, 1_000));
+    let plain = |writer: &mut MqttWriter| assert!(publish(writer, None, 1_000));
     assert_eq!(written(MqttVersion::V3, plain), b"\x30\x05\0\x01t{}");
     let mut golden = b"\x32\x38\0\x01t\0\x07\x30\x03\0\x18application/octet-stream".to_vec();
     golden.extend(b"\x02\0\0\0\x3C\x26\0\x0Amessage_id\0\x01m{}");
@@ -51,13 +57,31 @@ fn a_delivery_is_a_publish_with_its_properties() {
 }
 
 #[test]
+fn one_encoded_delivery_is_written_with_the_packet_identifier_of_each_device() {
+    for (version, payload_bytes) in
+        [(MqttVersion::V3, 2), (MqttVersion::V5, 2), (MqttVersion::V3, 300), (MqttVersion::V5, 20_000)]
+    {
+        let delivery = MqttDelivery { payload: vec![b'x'; payload_bytes], ..delivery() };
+        let encoded = EncodedDelivery::encode(version, &delivery, true).expect("it can be written");
+        let own = |packet_id| match version {
+            MqttVersion::V3 => publish_v3(&delivery, Some(packet_id)),
+            MqttVersion::V5 => publish_v5(&delivery, Some(packet_id)),
+        };
+        for packet_id in [1, 0x1234, u16::MAX] {
+            let shared =
+                written(version, |writer| assert!(writer.publish(&encoded, Some(packet_id), 65_536)));
+            assert_eq!(shared, own(packet_id).expect("it can be written"), "{version:?}, {payload_bytes}");
+        }
+    }
+}
+
+#[test]
 fn a_delivery_that_is_too_large_is_not_written() {
-    let length =
-        written(MqttVersion::V5, |writer| assert!(writer.publish(&delivery(), None, u32::MAX))).len();
+    let length = written(MqttVersion::V5, |writer| assert!(publish(writer, None, u32::MAX))).len();
     let limit = u32::try_from(length).expect("fits");
-    let exact = |writer: &mut MqttWriter| assert!(writer.publish(&delivery(), None, limit));
+    let exact = |writer: &mut MqttWriter| assert!(publish(writer, None, limit));
     assert_eq!(written(MqttVersion::V5, exact).len(), length);
-    let beyond = |writer: &mut MqttWriter| assert!(!writer.publish(&delivery(), None, limit - 1));
+    let beyond = |writer: &mut MqttWriter| assert!(!publish(writer, None, limit - 1));
     assert!(written(MqttVersion::V5, beyond).is_empty());
 }
 
