@@ -33,6 +33,13 @@ impl AcceptedMessages {
         }
     }
 
+    /// Keeps a message that was settled just now: devices that come back will ask for it.
+    pub(crate) fn note(&self, message: &Arc<Message>) {
+        if !self.lock().contains_key(&message.id) {
+            self.keep(Arc::clone(message));
+        }
+    }
+
     fn keep(&self, message: Arc<Message>) -> Arc<Message> {
         let mut known = self.lock();
         if known.len() >= CONTENTS_MAX_COUNT {

@@ -7,6 +7,7 @@ use stentor_core::message::Message;
 use stentor_core::ports::settled::SettledChunk;
 use tokio::sync::mpsc;
 
+use crate::accepted_messages::AcceptedMessages;
 use crate::held_messages::HeldMessages;
 use crate::registry::SessionRegistry;
 
@@ -23,9 +24,11 @@ pub struct PendingMessage {
 pub(crate) async fn run(
     registry: Arc<SessionRegistry>,
     held: Arc<HeldMessages>,
+    messages: Arc<AcceptedMessages>,
     mut settled: mpsc::Receiver<SettledChunk>,
 ) {
     while let Some(chunk) = settled.recv().await {
+        messages.note(&chunk.message);
         give(&registry, &held, &chunk);
         // A campaign's chunks come one after the other: the sessions must have their turn between them.
         tokio::task::yield_now().await;

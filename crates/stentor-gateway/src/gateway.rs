@@ -57,7 +57,7 @@ pub(crate) struct GatewayState {
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
     key: GatewayKey,
-    messages: AcceptedMessages,
+    messages: Arc<AcceptedMessages>,
     settled: mpsc::Sender<SettledChunk>,
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
@@ -78,7 +78,8 @@ impl Gateway {
         let (registry, counts) = (Arc::new(SessionRegistry::default()), Arc::new(GatewayCounts::default()));
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let held = Arc::new(HeldMessages::default());
-        let giving = delivery::run(Arc::clone(&registry), Arc::clone(&held), inbox);
+        let messages = Arc::new(AcceptedMessages::default());
+        let giving = delivery::run(Arc::clone(&registry), Arc::clone(&held), Arc::clone(&messages), inbox);
         let giving = AbortOnDropHandle::new(tokio::spawn(giving));
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let (receipts, writer) = Receipts::start(ReceiptWriter {
@@ -89,7 +90,6 @@ impl Gateway {
             counts: Arc::clone(&counts),
         });
         let tasks = Arc::new(Mutex::new(vec![giving, writer]));
-        let messages = AcceptedMessages::default();
         let mcs_agents = McsAgentRegistry::default();
         let state = GatewayState {
             store,
