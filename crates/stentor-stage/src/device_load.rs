@@ -4,7 +4,6 @@
 pub mod arrivals;
 mod connection;
 pub mod orders;
-pub mod packets;
 mod poll_loop;
 pub mod process;
 mod transport;

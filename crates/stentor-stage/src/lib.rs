@@ -22,6 +22,7 @@ pub mod kill;
 pub mod ledger;
 pub mod limits;
 pub mod mqtt_devices;
+pub mod mqtt_packets;
 pub mod nats;
 pub(crate) mod orders;
 pub mod policy;

@@ -1,7 +1,6 @@
 //! Devices of the gateway that are connected over MQTT, and what each of them got as it saw it.
 
 mod device;
-mod packets;
 mod places;
 mod records;
 mod registration;

@@ -2,8 +2,8 @@
 
 use super::arrivals::Arrivals;
 use super::orders::DeviceLogin;
-use super::packets::{self, HeardPacket};
 use super::transport::DeviceTransport;
+use crate::mqtt_packets::{self as packets, HeardPacket};
 use std::io;
 
 /// How far a connection is.

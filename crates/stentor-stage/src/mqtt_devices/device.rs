@@ -1,9 +1,9 @@
 //! One device: it connects, gets its messages, confirms each after a while, and comes back when its connection is lost.
 
-use super::packets::{self, ServerPacket};
 use super::places::ConnectionPlaces;
 use super::records::DeviceRecords;
 use super::registration::RegisteredDevice;
+use crate::mqtt_packets::{self as packets, HeardPacket};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::Deserialize;
@@ -29,6 +29,8 @@ const PLACE_LOOK: Duration = Duration::from_secs(1);
 const DEVICES_PER_ADDRESS: usize = 4_000;
 /// What is read at once; it lies on the stack, so that an idle device holds no buffer.
 const READ_BYTES: usize = 2_048;
+/// All messages of the device.
+const MAILBOX: &str = "messages/#";
 
 /// What all devices share.
 pub(super) struct MqttDeviceParts {
@@ -57,6 +59,13 @@ struct MqttConnection {
     seen: HashSet<String>,
     /// What is to be confirmed, and when.
     due: VecDeque<(Instant, u16)>,
+}
+
+/// What a device has to know of what the server says.
+enum ServerPacket {
+    Admitted,
+    Message { packet_id: Option<u16>, payload: Vec<u8> },
+    Other,
 }
 
 /// The part of a message's content that says which one it is.
@@ -111,7 +120,8 @@ impl MqttDevice {
         socket.bind((IpAddr::V4(Ipv4Addr::new(127, 0, 1, host)), 0).into())?;
         let mut stream = socket.connect(self.shared.server).await?;
         let RegisteredDevice { id, token, secret } = &self.registered;
-        stream.write_all(&packets::login(id, token, secret)).await?;
+        let login = [packets::connect(id, token, secret), packets::subscribe(MAILBOX)].concat();
+        stream.write_all(&login).await?;
         Ok(stream)
     }
 
@@ -152,7 +162,7 @@ impl MqttDevice {
                 () = sleep_until(at) => {
                     connection.due.pop_front();
                     self.shared.records.note_confirmed(self.number);
-                    connection.stream.write_all(&packets::acknowledgement(packet_id)).await
+                    connection.stream.write_all(&packets::confirm(packet_id)).await
                 }
             };
         }
@@ -166,7 +176,7 @@ impl MqttDevice {
                 if !self.shared.places.is_to_leave() {
                     return Ok(());
                 }
-                connection.stream.write_all(&packets::farewell()).await?;
+                connection.stream.write_all(&packets::disconnect()).await?;
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
         }
@@ -187,11 +197,26 @@ impl MqttConnection {
     }
 
     fn packet(&mut self) -> Result<Option<ServerPacket>, &'static str> {
-        let packet = packets::take(&mut self.read);
+        let heard = packets::read(&self.read, 0).map_err(|_| "what came is no packet of MQTT")?;
+        let Some((heard, end)) = heard else { return Ok(None) };
+        let packet = match heard {
+            HeardPacket::LoginAnswer(0) => ServerPacket::Admitted,
+            HeardPacket::LoginAnswer(_) => return Err("the login was refused"),
+            HeardPacket::SubscriptionAnswer { is_granted: false } => {
+                return Err("the subscription was refused");
+            }
+            HeardPacket::Message { packet_id, payload } => {
+                ServerPacket::Message { packet_id, payload: self.read[payload].to_vec() }
+            }
+            HeardPacket::SubscriptionAnswer { .. } | HeardPacket::Confirmation(_) | HeardPacket::Other => {
+                ServerPacket::Other
+            }
+        };
+        self.read.drain(..end);
         if self.read.is_empty() {
             self.read = Vec::new();
         }
-        packet
+        Ok(Some(packet))
     }
 
     /// Waits for bytes; it may be cut off.

@@ -7,7 +7,7 @@ pub(super) const STAGE: Floors = Floors {
     module: &[],
     floors: &[
         &["ccs_client", "failure", "files", "orders", "text", "reporter", "devices"],
-        &["emulated", "client", "child_process", "keys", "policy", "limits", "postgres"],
+        &["emulated", "client", "child_process", "keys", "policy", "limits", "mqtt_packets", "postgres"],
         &["nats"],
         &["engines"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],

@@ -1,8 +1,8 @@
 //! How a message for all devices is given to what is measured.
 
 use crate::client::{ApiClient, segment};
-use crate::device_load::packets::{self, HeardPacket};
 use crate::failure::CommandFailure;
+use crate::mqtt_packets::{self as packets, HeardPacket};
 use crate::text::cell;
 use serde_json::{Value, json};
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! The packets of MQTT 3.1.1 (OASIS standard, 2 and 3) that such a device and a publisher need.
+//! The packets of MQTT 3.1.1 (OASIS standard, 2 and 3) that devices of the stage and a publisher need: a reading of its own, for it
+//! judges the server's.
 
 use std::ops::Range;
 
@@ -8,11 +9,13 @@ const PUBLISH: u8 = 0x30;
 const PUBACK: u8 = 0x40;
 const SUBSCRIBE: u8 = 0x82;
 const SUBACK: u8 = 0x90;
+const DISCONNECT: u8 = 0xE0;
 const QOS_1: u8 = 0x02;
 const QOS_BITS: u8 = 0x06;
 /// Clean session, with a user name and a password.
 const CONNECT_FLAGS: u8 = 0b1100_0010;
-/// No keep alive: what is measured is a connection on which nothing happens.
+/// No keep alive: what is measured is a connection on which nothing happens, and on one machine a server that is killed ends its
+/// connections by itself.
 const KEEP_ALIVE: [u8; 2] = [0, 0];
 /// What a SUBACK says of a filter that is refused.
 const SUBSCRIPTION_REFUSED: u8 = 0x80;
@@ -123,6 +126,11 @@ pub fn publish(topic: &str, payload: &[u8], packet_id: u16) -> Vec<u8> {
 pub const fn confirm(packet_id: u16) -> [u8; 4] {
     let [high, low] = packet_id.to_be_bytes();
     [PUBACK, 2, high, low]
+}
+
+/// Writes the farewell.
+pub const fn disconnect() -> [u8; 2] {
+    [DISCONNECT, 0]
 }
 
 fn text(text: &str) -> Vec<u8> {
