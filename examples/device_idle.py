@@ -105,10 +105,14 @@ class Server:
         command = [stentor, "serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", str(config), "--json"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self.process.stdout is not None
-        self.url = json.loads(self.process.stdout.readline())["url"]
-        self.port = int(self.url.rsplit(":", 1)[1])
-        self.app = self.run("app", "create", "idle")["id"]
-        self.key = self.run("app", "key", "create", "--name", "devices", "--scope", "join")["secret"]
+        try:
+            self.url = json.loads(self.process.stdout.readline())["url"]
+            self.port = int(self.url.rsplit(":", 1)[1])
+            self.app = self.run("app", "create", "idle")["id"]
+            self.key = self.run("app", "key", "create", "--name", "devices", "--scope", "join")["secret"]
+        except BaseException:
+            end(self.process)
+            raise
 
     def run(self, *arguments: str) -> Any:
         """Runs a command of ours."""
@@ -145,8 +149,12 @@ def stream(server: Server, relay: Relay) -> Tuple[Callable[[], None], Optional[s
     url = f"http://127.0.0.1:{relay.port}"
     command = [server.stentor, "device", "run", "--server", url, "--key", server.key, "--folder", folder, "--no-desktop"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    # The registration is the first request of the connection that the stream takes over.
-    wait_until(lambda: has_stream(server), "the stream")
+    try:
+        # The registration is the first request of the connection that the stream takes over.
+        wait_until(lambda: has_stream(server), "the stream")
+    except BaseException:
+        end(process)
+        raise
 
     def heartbeat() -> None:
         before = relay.counts(0).down_bytes
@@ -301,8 +309,7 @@ def measured(server: Server, protocol: Protocol, heartbeats: int) -> Dict[str, A
         memory = resident(process.pid) if process else None
     finally:
         if process:
-            process.kill()
-            process.wait()
+            end(process)
     return row(protocol, heartbeats, gone, memory)
 
 
@@ -334,6 +341,12 @@ def resident(process: int) -> Dict[str, int]:
     return {name: int(fields[name].split()[0]) * 1_024 for name in ("VmRSS", "RssAnon", "RssFile")}
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process of ours."""
+    process.kill()
+    process.wait()
+
+
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     """Waits until something holds."""
     until = time.monotonic() + seconds
@@ -357,8 +370,7 @@ def main() -> None:
             chosen = [one for one in PROTOCOLS if options.only in (None, one.name)]
             rows = [measured(server, one, options.heartbeats) for one in chosen]
         finally:
-            server.process.kill()
-            server.process.wait()
+            end(server.process)
     if options.json:
         print(json.dumps({"rows": rows, "kernel": os.uname().release, "header_bytes": HEADER_BYTES}))
         return

@@ -30,7 +30,7 @@ fn the_python_library_for_devices_and_what_uses_it_are_typed() {
     mypy.args(["-m", "mypy", "--strict", "--cache-dir"]).arg(directory.path().join("cache"));
     mypy.arg(library.join("src/stentor_device"));
     mypy.arg(library.join("tests/story.py")).arg(library.join("tests/parts.py")).arg(example);
-    mypy.arg(client("../examples/device_idle.py"));
+    mypy.arg(client("../examples/device_idle.py")).arg(client("../examples/device_mailbox.py"));
     ran(mypy.env("MYPYPATH", library.join("src")));
 }
 
@@ -75,6 +75,21 @@ fn what_an_idle_device_costs_can_be_measured() {
         assert!((3..=5).contains(&sum("segments")), "{row}");
         assert_eq!(sum("wire_bytes"), sum("payload_bytes") + 52 * sum("segments"), "{row}");
     }
+}
+
+#[test]
+fn what_devices_cost_that_are_away_can_be_measured() {
+    if !is_installed("python3") {
+        return;
+    }
+    let mut measuring = python();
+    measuring.arg(client("../examples/device_mailbox.py")).args(["--stentor", env!("CARGO_BIN_EXE_stentor")]);
+    let told = ran(measuring.args(["--devices", "3000", "--messages", "100", "--json"]));
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let campaign = &told["campaign"];
+    assert_eq!(campaign["rows_by_table"]["chunks"], 3, "a row for a thousand devices: {campaign}");
+    assert!(campaign["rows"].as_u64().unwrap() <= 8, "{campaign}");
+    assert_eq!(told["return"]["messages"], 100, "{told}");
 }
 
 /// Runs the example of a page as a device that gets one message with both parts.
