@@ -58,7 +58,7 @@ impl Served {
         let mut config = Config::embedded()?;
         config.data_dir = room.folder().join("data");
         config.store.engine = Engine::Memory;
-        config.queue.engine = Engine::Memory;
+        config.queue.engine = stentor_server::config::QueueEngine::Memory;
         config.outbound.allow("loopback").map_err(|invalid| anyhow::anyhow!("{invalid:?}"))?;
         change(&mut config);
         let data = config.data_dir.clone();

@@ -39,7 +39,7 @@ impl GatewayServer {
     ) -> anyhow::Result<Self> {
         let mut config = Config::embedded()?;
         config.data_dir = room.folder().join("data");
-        config.queue.engine = Engine::Memory;
+        config.queue.engine = stentor_server::config::QueueEngine::Memory;
         config.api.listen = ([127, 0, 0, 1], 0).into();
         change(&mut config);
         let data = config.data_dir.clone();

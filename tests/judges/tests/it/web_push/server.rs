@@ -36,7 +36,7 @@ impl PushServer {
         let mut config = Config::embedded()?;
         config.data_dir = room.folder().join("data");
         config.store.engine = Engine::Memory;
-        config.queue.engine = Engine::Memory;
+        config.queue.engine = stentor_server::config::QueueEngine::Memory;
         config.api.listen = ([127, 0, 0, 1], 0).into();
         let mut http = reqwest::Client::builder().no_proxy();
         if let Some(files) = files {
