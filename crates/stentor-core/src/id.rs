@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use crate::time::Timestamp;
 
@@ -12,6 +12,10 @@ const DIGITS: usize = 13;
 const RAW_MAX: u64 = i64::MAX as u64;
 /// Low bits that count ids within one millisecond.
 const COUNTER_BITS: u32 = 20;
+/// The lowest bits, which are a node's own where several give out numbers.
+const PLACE_MASK: u64 = 0xff;
+/// Says that there is one node.
+const NO_PLACE: u16 = u16::MAX;
 
 /// A text that is not an id of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,28 +156,47 @@ pub const fn instant_of(number: u64) -> Timestamp {
     Timestamp::from_millis((number >> COUNTER_BITS).cast_signed())
 }
 
+/// Returns the number that is given out at `now` after `last`: by the only node, or by the one whose numbers end in a place.
+#[must_use]
+pub const fn next_number(last: u64, now: Timestamp, place: Option<u8>) -> u64 {
+    let (next, floor) = (last + 1, first_number_at(now));
+    let least = if next > floor { next } else { floor };
+    let Some(place) = place else { return least };
+    let own = (least & !PLACE_MASK) | place as u64;
+    if own < least { own + PLACE_MASK + 1 } else { own }
+}
+
 /// Gives out numbers that never repeat and never go back, even when the clock does.
 ///
-/// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future.
+/// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future. Of several
+/// nodes each counts in the upper of these, and the lowest eight are its own.
 #[derive(Debug)]
 pub struct IdSource {
     last: AtomicU64,
+    /// What the numbers end in, or [`NO_PLACE`].
+    place: AtomicU16,
 }
 
 impl IdSource {
     /// Starts after the largest number already in use.
     #[must_use]
     pub const fn after(last: u64) -> Self {
-        Self { last: AtomicU64::new(last) }
+        Self { last: AtomicU64::new(last), place: AtomicU16::new(NO_PLACE) }
+    }
+
+    /// Goes on after a number, with those that end in a place.
+    pub fn go_on(&self, last: u64, place: Option<u8>) {
+        self.place.store(place.map_or(NO_PLACE, u16::from), Ordering::Relaxed);
+        self.last.fetch_max(last, Ordering::Relaxed);
     }
 
     /// Returns the next number at `now`.
     pub fn next(&self, now: Timestamp) -> u64 {
-        let floor = first_number_at(now);
-        let step = |last: u64| Some((last + 1).max(floor));
+        let place = u8::try_from(self.place.load(Ordering::Relaxed)).ok();
+        let step = |last: u64| Some(next_number(last, now, place));
         let previous = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         let (Ok(last) | Err(last)) = previous;
-        (last + 1).max(floor)
+        next_number(last, now, place)
     }
 }
 
@@ -193,6 +216,19 @@ mod tests {
         fn text_order_is_number_order(a in 0..=RAW_MAX, b in 0..=RAW_MAX) {
             let (x, y) = (DeviceId::from_raw(a), DeviceId::from_raw(b));
             prop_assert_eq!(x.cmp(&y), x.to_string().cmp(&y.to_string()));
+        }
+
+        #[test]
+        fn numbers_of_two_nodes_never_meet_and_each_grows(
+            places in (any::<u8>(), any::<u8>()), at in 0..i64::from(u32::MAX), last in 0..RAW_MAX / 2,
+        ) {
+            let (one, other) = (IdSource::after(last), IdSource::after(last));
+            one.go_on(last, Some(places.0));
+            other.go_on(last, Some(places.1));
+            let now = Timestamp::from_millis(at);
+            let (mine, theirs): (Vec<_>, Vec<_>) = (0..20).map(|_| (one.next(now), other.next(now))).unzip();
+            prop_assert!(mine.is_sorted_by(|a, b| a < b) && mine[0] > last);
+            prop_assert!(places.0 == places.1 || !mine.iter().any(|id| theirs.contains(id)));
         }
 
         #[test]

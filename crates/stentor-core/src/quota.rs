@@ -120,6 +120,15 @@ impl Bucket {
         Ok(())
     }
 
+    /// Takes what there is for a class, up to `most`, and returns how many; none where that is less than `least`. A full bucket gives all that
+    /// is asked for and owes the rest: what it cannot hold until it is asked again would be lost.
+    pub fn draw(&mut self, class: TrafficClass, (least, most): (u64, u64), now: Timestamp) -> u64 {
+        let there = u64::try_from(self.tokens(class, now)).unwrap_or_default().min(most);
+        let counts = [most, there, least].into_iter().filter(|count| *count > 0 && *count >= least);
+        let mut taken = counts.filter(|count| self.take(class, *count, now).is_ok());
+        taken.next().unwrap_or_default()
+    }
+
     /// Corrects a request that was granted to what was really used: more becomes a debt, less is given back.
     pub fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
         if used >= taken {

@@ -228,6 +228,11 @@ impl Gateway {
         self.state.registry.of_app(app).iter().for_each(|session| session.look_again());
     }
 
+    /// Lets everybody who is connected look into the ledger: something may be there that nobody told of.
+    pub fn look_again(&self) {
+        self.state.registry.all().iter().for_each(|session| session.look_again());
+    }
+
     /// Ends the session of a device that may connect no more.
     pub fn cut_off(&self, device: DeviceId) {
         if let Some(session) = self.state.registry.get(device) {

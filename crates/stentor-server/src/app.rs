@@ -1,5 +1,7 @@
 //! Puts everything together: build, run, drain.
 
+mod listening;
+mod membership;
 mod reload;
 
 use std::future::Future;
@@ -9,9 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret, SecretString};
-use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::Store;
+use stentor_core::ports::store::{Newcomer, StoreError};
 use stentor_gateway::ccs::{CcsPort, CcsServer};
 use stentor_gateway::{Gateway, GatewayKey, GatewayParts, UpstreamBroker};
 use tokio::sync::mpsc;
@@ -26,20 +27,19 @@ use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
 use crate::gateway::{self, GatewayListeners};
 use crate::keys::{Pepper, ServiceKey, root_key};
-use crate::listen::{
-    Certificate, ConnectionTimeouts, Connections, Http, Listener, ListenerState, SocketCounts,
-};
+use crate::listen::{Http, Listener, ListenerState, SocketCounts};
 pub use crate::node::{
     AppError, BackupFile, BackupManifest, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE,
     Sealing, back_up, check_backup, inspect, queue_file, restore, rotate, store_file,
 };
-use crate::node::{Dependencies, PipelineHandle, prepare_folder};
-use crate::pipeline::Failure;
-use crate::private;
+use crate::node::{Dependencies, PipelineHandle, node_number, prepare_folder};
+use crate::pipeline::{Failure, NodeRole, NodeRoles};
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
 use crate::upstream::UpstreamWorkers;
+use listening::{open_listener, open_others, tell_addresses};
+use membership::{NodeIdentity, NodeTie};
 use reload::Reloads;
 
 /// Most ledgers, and most states of health, that are watched at once: each is read once a second.
@@ -47,6 +47,9 @@ const WATCHES_MAX_COUNT: usize = 256;
 
 /// What the key of the gateway is made for: it comes from the pepper, so that one file holds all that must not be lost.
 const GATEWAY_PURPOSE: &str = "secrets of the gateway's devices";
+
+/// What the hash is made for by which nodes know that they hash keys alike.
+const NODES_PURPOSE: &str = "nodes of one installation";
 
 /// A server that is built and not yet serving.
 pub struct BuiltServer {
@@ -61,6 +64,8 @@ pub struct BuiltServer {
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     upstream: UpstreamWorkers,
+    roles: NodeRoles,
+    tie: NodeTie,
     drain_timeout: Duration,
     /// Held while the server lives, so that no second one touches the same files.
     _lock: std::fs::File,
@@ -99,12 +104,10 @@ impl BuiltServer {
         let service_key = ServiceKey::of(&config.data_dir).map_err(key_files)?;
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
-        let socket = open_socket(&config.api, certificate.as_ref(), listener.connections()).await?;
-        let devices =
-            GatewayListeners::bind(&config.gateway, &config.api, certificate.as_ref(), timeouts(&config.api))
-                .await?;
-        devices.tell(&config.gateway, &config.data_dir)?;
-        let ids = Arc::new(IdSource::after(last_id(store.as_ref()).await?));
+        let (socket, devices) = open_others(&config, certificate.as_ref(), listener.connections()).await?;
+        let newcomer = newcomer(&config)?;
+        let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), newcomer).await;
+        let (identity, ids, last_event) = joined.map_err(of_store)?;
         let check_ins = config.gateway.check_ins();
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
@@ -115,9 +118,12 @@ impl BuiltServer {
             clock: clock.clone(),
             ids,
             gateway: gateway.clone(),
+            standing: identity.standing.clone(),
         };
         let pipeline = Arc::new(PipelineHandle::start(&dependencies, &config).await?);
-        let service = Arc::new(open_service(&config, &dependencies, keyring, pipeline.clone()).await?);
+        let service = Arc::new(
+            open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
+        );
         let (address, socket_address) = tell_addresses(&listener, socket.as_ref(), &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
@@ -128,7 +134,9 @@ impl BuiltServer {
             clock: clock.clone(),
             check_interval: parts_of.tls_check_interval(),
         };
-        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream);
+        let upstream = UpstreamWorkers::new(service.clone(), &config.upstream, identity.standing.clone());
+        let tie = NodeTie::new(identity, last_event, (&dependencies, pipeline.clone(), service.clone()));
+        let roles = config.roles.clone();
         let limits = request_limits(&parts_of);
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
         let connections = listener.connections().clone();
@@ -150,6 +158,8 @@ impl BuiltServer {
             pipeline,
             reloads,
             upstream,
+            roles,
+            tie,
             drain_timeout,
             _lock: lock,
         })
@@ -214,6 +224,8 @@ impl BuiltServer {
             pipeline,
             reloads,
             upstream,
+            roles,
+            tie,
             drain_timeout,
             _lock,
             ..
@@ -223,10 +235,17 @@ impl BuiltServer {
         let broker = Arc::clone(api.service().upstream_broker());
         let arrivals = AbortOnDropHandle::new(tokio::spawn(broker.follow(gateway.upstream_arrivals())));
         let upstream = AbortOnDropHandle::new(tokio::spawn(upstream.run(stop.clone())));
+        let tie = Arc::new(tie);
+        let held = tie.clone().spawn();
         let server = pipeline.watched(
             "listener",
             stop.clone(),
-            serve((listener, socket, devices), (api, gateway.clone(), check_ins, is_encrypted), stop.clone()),
+            serve(
+                (listener, socket, devices),
+                (api, gateway.clone(), check_ins, is_encrypted),
+                roles,
+                stop.clone(),
+            ),
         );
         tokio::pin!(server);
         tokio::select! {
@@ -251,10 +270,12 @@ impl BuiltServer {
             tracing::warn!("not all receipts of devices are written; what they confirm comes again");
         }
         gateway.close().await;
-        for task in [arrivals, upstream] {
+        tie.part().await;
+        for task in [arrivals, upstream, held] {
             task.abort();
             let _it_was_aborted = task.await;
         }
+        drop(tie);
         tracing::info!("stopped");
         match pipeline.failures().into_iter().next() {
             Some(Failure { part, cause }) => Err(AppError::Part { part, cause }),
@@ -282,13 +303,18 @@ fn key_files(cause: std::io::Error) -> AppError {
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
     (api, gateway, check_ins, is_encrypted): (Api, Gateway, ArrivalRate, bool),
+    roles: NodeRoles,
     stop: CancellationToken,
 ) {
     let broker = Arc::clone(api.service().upstream_broker());
     let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
-    let router = front::router(&api)
-        .merge(gateway::router(&api, &gateway, check_ins, is_encrypted))
-        .merge(api.router());
+    let mut router = match roles.has(NodeRole::Api) {
+        true => front::router(&api).merge(api.router()),
+        false => api.bare_router(),
+    };
+    if roles.has(NodeRole::Gateway) {
+        router = router.merge(gateway::router(&api, &gateway, check_ins, is_encrypted));
+    }
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
@@ -307,18 +333,22 @@ fn keyring(config: &Config) -> Result<Keyring, AppError> {
     Ok(Keyring::new(pepper, root.expose_secret()))
 }
 
-async fn last_id(store: &dyn Store) -> Result<u64, AppError> {
-    let wrap = |cause: stentor_core::ports::store::StoreError| AppError::Engine {
-        what: "the store",
-        cause: cause.to_string(),
-    };
-    store.last_id().await.map_err(wrap)
+fn of_store(cause: StoreError) -> AppError {
+    AppError::Engine { what: "the store", cause: cause.to_string() }
+}
+
+/// Returns what this server is known by among those of its store, and how long a node may be silent.
+fn newcomer(config: &Config) -> Result<(Newcomer, Duration), AppError> {
+    let node = node_number(&config.data_dir).map_err(key_files)?;
+    let secrets_hash = Pepper::of(&config.data_dir).map_err(key_files)?.hash(NODES_PURPOSE);
+    let fires = config.roles.has(NodeRole::Scheduler);
+    Ok((Newcomer { node, secrets_hash, fires }, config.node.silence_max()))
 }
 
 async fn open_service(
     config: &Config,
     dependencies: &Dependencies,
-    keyring: Keyring,
+    (keyring, is_shared): (Keyring, bool),
     pipeline: Arc<PipelineHandle>,
 ) -> Result<Service, AppError> {
     let limits = ServiceLimits {
@@ -334,7 +364,8 @@ async fn open_service(
         (dependencies.store.clone(), dependencies.clock.clone(), dependencies.ids.clone());
     let outbound = config.outbound.policy();
     let webhook_policy = config.upstream.webhook_policy(&config.outbound);
-    let parts = ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy };
+    let parts =
+        ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy, is_shared };
     let service = Service::open(parts).await;
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
@@ -382,80 +413,4 @@ fn parts(
         socket,
         socket_port: None,
     }
-}
-
-async fn open_listener(config: &ApiConfig) -> Result<(Listener, Option<Arc<Certificate>>), AppError> {
-    let certificate = match config.tls_files() {
-        Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
-        None => None,
-    };
-    let tls = certificate.as_ref().map(Certificate::config).transpose().map_err(AppError::Tls)?;
-    let address = config.listen;
-    let connections =
-        Connections::new(config.connections_max_count, config.connections_per_address_max_count);
-    let listener = Listener::bind(address, tls, connections, timeouts(config)).await;
-    let listener = listener.map_err(|cause| AppError::Listen { setting: "api.listen", address, cause })?;
-    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
-        tracing::warn!(
-            %address,
-            "the API is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file, \
-             or let only a proxy with TLS reach it"
-        );
-    }
-    Ok((listener, certificate))
-}
-
-/// Binds the raw socket, when it has an address; its connections are counted with the others.
-async fn open_socket(
-    config: &ApiConfig,
-    certificate: Option<&Arc<Certificate>>,
-    connections: &Arc<Connections>,
-) -> Result<Option<Listener>, AppError> {
-    let Some(address) = config.socket_listen else { return Ok(None) };
-    let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
-    let listener = Listener::bind(address, tls, connections.clone(), timeouts(config)).await;
-    let setting = "api.socket_listen";
-    let listener = listener.map_err(|cause| AppError::Listen { setting, address, cause })?;
-    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
-        tracing::warn!(
-            %address,
-            "the raw socket is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file"
-        );
-    }
-    Ok(Some(listener))
-}
-
-const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
-    ConnectionTimeouts {
-        header: Duration::from_secs(config.header_timeout_seconds),
-        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
-    }
-}
-
-/// Writes addresses that the system chose where scripts find them, whole or not at all.
-fn tell_addresses(
-    listener: &Listener,
-    socket: Option<&Listener>,
-    config: &Config,
-) -> Result<(SocketAddr, Option<SocketAddr>), AppError> {
-    let folder = &config.data_dir;
-    let address = tell_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
-    let wanted = config.api.socket_listen.zip(socket);
-    let socket = wanted.map(|(wanted, socket)| {
-        tell_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
-    });
-    Ok((address, socket.transpose()?))
-}
-
-fn tell_address(
-    listener: &Listener,
-    (setting, address): (&'static str, SocketAddr),
-    file: &Path,
-) -> Result<SocketAddr, AppError> {
-    let bound = listener.local_addr().map_err(|cause| AppError::Listen { setting, address, cause })?;
-    if address.port() == 0 {
-        let written = private::write(file, format!("{bound}\n").as_bytes());
-        written.map_err(|cause| AppError::File { what: file.display().to_string(), cause })?;
-    }
-    Ok(bound)
 }

@@ -30,6 +30,7 @@ pub use sender::SenderConfig;
 pub use upstream::UpstreamConfig;
 
 use crate::arrival_limiter::ArrivalRate;
+use crate::pipeline::NodeRoles;
 use crate::pipeline::config::PipelineConfig;
 
 /// The commented default file, the first layer.
@@ -55,6 +56,10 @@ impl ConfigError {
 pub struct Config {
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// What this server does; nothing named for everything.
+    pub roles: NodeRoles,
+    /// How it stands among the servers that use the same store.
+    pub node: NodeConfig,
     /// The key that seals credentials.
     pub secrets: SecretsConfig,
     /// The REST face.
@@ -77,6 +82,22 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// What is logged.
     pub log: LogConfig,
+}
+
+/// Settings of a server among others.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// A server that gives no sign of life for so long is taken for dead.
+    pub silence_max_ms: u64,
+}
+
+impl NodeConfig {
+    /// Returns the span.
+    #[must_use]
+    pub const fn silence_max(&self) -> Duration {
+        Duration::from_millis(self.silence_max_ms)
+    }
 }
 
 /// Settings of the gateway's own ports.
@@ -326,11 +347,25 @@ impl Config {
         load_with(None, [])
     }
 
+    /// Refuses roles where no other server can have the rest of them.
+    pub fn check_roles(&self) -> Result<(), &'static str> {
+        let may_be_some = self.store.engine == Engine::Postgres || self.roles.are_all();
+        if may_be_some {
+            Ok(())
+        } else {
+            Err("go with store.engine = \"postgres\", which several servers share")
+        }
+    }
+
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
         problems.extend(self.secrets.problems());
         problems.extend(self.store.problems());
         problems.extend(self.queue.problems(self.store.engine));
+        if self.node.silence_max_ms < 1_000 {
+            problems.push("node.silence_max_ms: must be at least 1000".to_owned());
+        }
+        problems.extend(self.check_roles().err().map(|problem| format!("roles: {problem}")));
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }

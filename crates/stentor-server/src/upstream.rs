@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::UpstreamConfig;
 use crate::contract::ServiceResult;
+use crate::pipeline::NodeStanding;
 use crate::service::Service;
 use command::OperatorCommand;
 use handover::{Handover, HandoverTarget};
@@ -47,11 +48,12 @@ pub(crate) struct UpstreamWorkers {
     policy: RetryPolicy,
     places: Arc<Semaphore>,
     running: HashMap<AppId, RunningWorker>,
+    standing: Arc<NodeStanding>,
 }
 
 impl UpstreamWorkers {
     /// Takes what an operator has set.
-    pub(crate) fn new(service: Arc<Service>, config: &UpstreamConfig) -> Self {
+    pub(crate) fn new(service: Arc<Service>, config: &UpstreamConfig, standing: Arc<NodeStanding>) -> Self {
         let policy = RetryPolicy {
             base: Duration::from_millis(config.retry_base_ms),
             max_attempts: config.attempts_max_count,
@@ -61,7 +63,7 @@ impl UpstreamWorkers {
         let command = OperatorCommand::new(&config.command, timeout);
         let outbound = Outbound::new(service.webhook_policy().clone());
         let (places, running) = (Arc::new(Semaphore::new(CALLS_MAX_COUNT)), HashMap::new());
-        Self { service, command, outbound, timeout, policy, places, running }
+        Self { service, command, outbound, timeout, policy, places, running, standing }
     }
 
     /// Works until `stop`; what is under way then is handed over again after the next start.
@@ -80,6 +82,11 @@ impl UpstreamWorkers {
 
     /// Starts a worker where one is missing, and ends those of apps and webhooks that are gone or others.
     async fn look(&mut self) -> ServiceResult<()> {
+        // Of several nodes one does it, lest each message be handed over by all of them.
+        if !self.standing.is_first() {
+            self.running.clear();
+            return Ok(());
+        }
         let webhooks = self.service.webhooks().await?;
         let mut wanted: HashMap<AppId, Option<UpstreamWebhook>> = HashMap::new();
         if self.command.is_some() {

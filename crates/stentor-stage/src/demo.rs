@@ -41,6 +41,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
         elapsed_text(" in ", compared.elapsed()),
         thousands(comparison.asked)
     ));
+    stage.others.stop();
     let usage = stage.server.stop();
     let import = ImportCost { seconds: import_seconds, usage: import_usage };
     let limits = stage.server.limits()?;

@@ -24,6 +24,7 @@ pub mod limits;
 pub mod mqtt_devices;
 pub mod mqtt_packets;
 pub mod nats;
+pub mod node_group;
 pub(crate) mod orders;
 pub mod policy;
 pub mod postgres;

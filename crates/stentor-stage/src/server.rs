@@ -137,6 +137,13 @@ impl Server {
         self.launch().await
     }
 
+    /// Kills it (kill -9) and leaves it dead.
+    pub fn kill(&mut self) {
+        if let Some(child) = self.child.take() {
+            self.remember(child.kill());
+        }
+    }
+
     /// Asks it to end, starts it again, and returns what it used, as soon as its credentials have their access tokens and
     /// connections; from then on only the new process is looked at.
     pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {

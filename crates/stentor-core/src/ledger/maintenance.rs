@@ -7,7 +7,7 @@ use super::lease::queue_again;
 use super::life::Ending;
 use super::quarantine::{with_each, write_off};
 use super::rows::{Forsaken, LedgerRows};
-use crate::chunk::ChunkState;
+use crate::chunk::{ChunkState, Ticket};
 use crate::delivery::DeliveryState;
 use crate::id::ChunkId;
 use crate::outcome::Reason;
@@ -39,6 +39,20 @@ pub fn recover<R: LedgerRows>(rows: &mut R, instance: u64, now: Timestamp) -> Re
     })?;
     let released: Vec<u64> = released.into_iter().flatten().collect();
     Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
+}
+
+/// Releases chunks that nodes had leased which are dead; returns the tickets of those that may be published beside it.
+pub fn release_dead<R: LedgerRows>(
+    rows: &mut R,
+    ids: &[ChunkId],
+    now: Timestamp,
+) -> Result<(Recovery, Vec<Ticket>), R::Error> {
+    let released = with_each(rows, (ids, ChunkState::Leased), now, |ledger, chunk| {
+        Ok((queue_again(ledger, chunk, now, true)?, chunk.count as u64))
+    })?;
+    let deliveries = released.iter().map(|(_, count)| count).sum();
+    let recovery = Recovery { chunks: released.len() as u64, deliveries };
+    Ok((recovery, released.into_iter().filter_map(|(ticket, _)| ticket).collect()))
 }
 
 /// Releases leases that ran out, and ends what is too late, these included. Campaigns past their ttl, or canceled, that have

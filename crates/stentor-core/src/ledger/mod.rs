@@ -26,7 +26,7 @@ pub use collapse::{Precedence, may_replace};
 pub use control::{act, end_or_quarantine, end_some_at, give_up_producer, stop_at, wind_up};
 pub use lease::{FIRST_EPOCH, LeaseDecision, decide_lease, lease, queue_again, release};
 pub use life::{Ending, Finish, Standing, decide, ending, finish};
-pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, sweep};
+pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, release_dead, sweep};
 pub use quarantine::{take_away, with_each};
 pub use receipts::receive;
 pub use rows::{Chunk, Contents, Damaged, Forsaken, LedgerRows, NewChunk};

@@ -9,6 +9,7 @@ mod apps;
 mod audit;
 mod devices;
 mod messages;
+mod nodes;
 mod pipeline;
 mod precondition;
 mod receipts;
@@ -24,6 +25,7 @@ pub use devices::{
 pub use messages::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
 };
+pub use nodes::{Heartbeat, Membership, Newcomer, NodeEvent, NodeNews, NodeStore, QuotaClaim};
 pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
     Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,
@@ -80,6 +82,7 @@ pub trait Store:
     + PipelineStore
     + ReceiptStore
     + UpstreamStore
+    + NodeStore
 {
 }
 
@@ -96,5 +99,6 @@ impl<T> Store for T where
         + PipelineStore
         + ReceiptStore
         + UpstreamStore
+        + NodeStore
 {
 }

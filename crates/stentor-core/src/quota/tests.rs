@@ -61,6 +61,31 @@ fn most_in_a_window(granted: &[(i64, u64)]) -> u64 {
     granted.iter().map(|(start, _)| from(*start)).max().unwrap_or_default()
 }
 
+#[test]
+fn several_who_draw_from_one_bucket_get_all_of_its_quota_and_no_more() {
+    let quota = Quota { per_minute: 6_000, ramp: Duration::ZERO, urgent_share_percent: 20 };
+    let at = Timestamp::from_millis;
+    let (mut level, mut drawn) = (Bucket::new(quota, at(0)).level(), 0);
+    for tick in 1..=240 {
+        // Two nodes, each once a second, out of step.
+        let now = at(tick * 500 + tick % 3);
+        let mut bucket = Bucket::resume(quota, level, now);
+        drawn += bucket.draw(TrafficClass::Bulk, (10, 100), now);
+        level = bucket.level();
+    }
+    assert!((11_000..=12_100).contains(&drawn), "{drawn} in two minutes");
+}
+
+#[test]
+fn who_needs_more_than_a_full_bucket_holds_gets_it_and_the_debt_is_paid_off() {
+    let quota = Quota { per_minute: 60, ramp: Duration::ZERO, urgent_share_percent: 20 };
+    let at = Timestamp::from_millis;
+    let mut bucket = Bucket::new(quota, at(0));
+    assert_eq!(bucket.draw(TrafficClass::Bulk, (50, 50), at(0)), 50);
+    assert_eq!(bucket.draw(TrafficClass::Bulk, (50, 50), at(30_000)), 0);
+    assert_eq!(bucket.draw(TrafficClass::Bulk, (50, 50), at(60_000)), 50);
+}
+
 proptest! {
     #[test]
     fn no_minute_holds_more_than_the_quota_and_the_stated_burst(

@@ -67,6 +67,11 @@ impl Api {
             .with_state(self.clone())
     }
 
+    /// Builds the routes of a node that serves no API: whether it lives and is ready, its version and its metrics.
+    pub(crate) fn bare_router(&self) -> Router {
+        super::rest::health_router().merge(nowhere()).with_state(self.clone())
+    }
+
     /// Returns what speaks to connections of the raw socket.
     pub(crate) fn socket(&self) -> SocketFace {
         SocketFace::new(self.clone())

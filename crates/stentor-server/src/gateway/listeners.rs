@@ -55,6 +55,7 @@ impl PortProtocol {
 }
 
 /// Listeners that are bound and not yet serving.
+#[derive(Default)]
 pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener)>);
 
 impl GatewayListeners {

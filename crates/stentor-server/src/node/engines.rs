@@ -17,6 +17,7 @@ use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 
 use super::AppError;
 use crate::config::{Config, Engine, QueueEngine};
+use crate::pipeline::NodeStanding;
 
 const STORE_FILE: &str = "stentor.db";
 const QUEUE_FILE: &str = "queue.db";
@@ -28,6 +29,7 @@ pub(crate) struct Dependencies {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
     pub(crate) gateway: Gateway,
+    pub(crate) standing: Arc<NodeStanding>,
 }
 
 /// Names the store's file in a data directory, for `inspect`.

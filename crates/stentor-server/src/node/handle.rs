@@ -5,18 +5,23 @@ use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, DeviceId, MessageId};
+use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::outcome::Reason;
+use stentor_core::ports::store::NodeEvent;
+use stentor_core::time::Timestamp;
 use stentor_gateway::{Gateway, GatewayStats};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::AppError;
 use super::engines::Dependencies;
 use super::threads::Threads;
-use crate::config::Config;
+use crate::config::{Config, QueueEngine};
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{AcceptGuard, Backlog, Crowded, Deps, Failure, Pipeline, PipelineStats, Supervisor};
+use crate::pipeline::{
+    AcceptGuard, Backlog, Crowded, Deps, Failure, NodeStanding, Pipeline, PipelineStats, Supervisor,
+};
 use crate::providers::Adapters;
 use crate::service::{PipelinePort, Resting};
 
@@ -24,6 +29,8 @@ use crate::service::{PipelinePort, Resting};
 const WAITING_MAX_COUNT: usize = 16_384;
 /// Most batches that are published in one go.
 const TOGETHER_MAX_COUNT: usize = 1_024;
+/// What waits to be told to other nodes.
+const TOLD_MAX_COUNT: usize = 1_024;
 /// File in the data directory that holds what quotas have left.
 const LEVELS_FILE: &str = "quotas";
 /// What a pipeline may need after its deadline to write what it knows.
@@ -31,13 +38,15 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The running pipeline.
 pub struct PipelineHandle {
-    instance: u64,
+    standing: Arc<NodeStanding>,
     pipeline: Mutex<Option<Arc<Pipeline>>>,
     tickets: mpsc::Sender<Vec<Ticket>>,
     publisher: Mutex<Option<JoinHandle<()>>>,
     watch: Arc<Supervisor>,
     backlog: Arc<Backlog>,
     gateway: Gateway,
+    tell: mpsc::Sender<NodeEvent>,
+    told: AsyncMutex<mpsc::Receiver<NodeEvent>>,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
 }
@@ -45,9 +54,9 @@ pub struct PipelineHandle {
 impl PipelineHandle {
     /// Recovers what a crash left and starts to move.
     pub(crate) async fn start(dependencies: &Dependencies, config: &Config) -> Result<Self, AppError> {
-        let instance = dependencies.ids.next(dependencies.clock.now());
         let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
         let threads = Threads::start().map_err(wrap)?;
+        let (tell, told) = mpsc::channel(TOLD_MAX_COUNT);
         let deps = Deps {
             store: dependencies.store.clone(),
             queue: dependencies.queue.clone(),
@@ -58,7 +67,10 @@ impl PipelineHandle {
                     .at_home_on(threads.handle()),
             ),
             bulk: threads.handle(),
-            instance,
+            standing: dependencies.standing.clone(),
+            roles: config.roles.clone(),
+            shares_queue: matches!(config.queue.engine, QueueEngine::Postgres | QueueEngine::Nats),
+            told: Some(tell.clone()),
             levels: Some(config.data_dir.join(LEVELS_FILE)),
             settled_feed: Some(Arc::new(dependencies.gateway.clone())),
         };
@@ -72,21 +84,23 @@ impl PipelineHandle {
         let publisher = tokio::spawn(async move { watched.passing("publisher", work).await });
         let publisher = Mutex::new(Some(publisher));
         Ok(Self {
-            instance,
+            standing: dependencies.standing.clone(),
             pipeline: Mutex::new(Some(pipeline)),
             tickets,
             publisher,
             watch,
             backlog,
             gateway: dependencies.gateway.clone(),
+            tell,
+            told: AsyncMutex::new(told),
             _threads: threads,
         })
     }
 
     /// Returns the number of this start.
     #[must_use]
-    pub const fn instance(&self) -> u64 {
-        self.instance
+    pub fn instance(&self) -> u64 {
+        self.standing.instance()
     }
 
     /// Makes a picture of what it is doing.
@@ -128,6 +142,46 @@ impl PipelineHandle {
         let Some(pipeline) = self.pipeline() else { return };
         if let Err(error) = pipeline.reload().await {
             tracing::warn!(%error, "the pipeline could not look at the credentials again");
+        }
+    }
+
+    /// Waits for what other nodes must know of.
+    pub(crate) async fn told(&self) -> Option<NodeEvent> {
+        self.told.lock().await.recv().await
+    }
+
+    /// Publishes what dead nodes had leased.
+    pub(crate) async fn publish_released(&self, tickets: Vec<Ticket>) {
+        if let Some(pipeline) = self.pipeline().filter(|_| !tickets.is_empty()) {
+            pipeline.publish_released(&tickets).await;
+        }
+    }
+
+    /// Publishes chunks that other nodes made after one.
+    pub(crate) async fn look_for_chunks(&self, after: ChunkId) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.look_for_chunks(after).await;
+        }
+    }
+
+    /// Publishes all chunks again before it is time.
+    pub(crate) fn look_for_all_chunks(&self) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.look_for_all_chunks();
+        }
+    }
+
+    /// Looks for what other nodes have accepted, if it is due; `has_producers` says whether an audience is expanded anywhere.
+    pub(crate) async fn look_for_work(&self, has_producers: bool) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.look_for_work(has_producers).await;
+        }
+    }
+
+    /// Parks a lane because its push service told another node so.
+    pub(crate) fn park(&self, key: (AppId, ProviderKind), until: Timestamp, reason: Reason) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.park(key, until, reason);
         }
     }
 
@@ -177,6 +231,8 @@ impl PipelinePort for PipelineHandle {
             Some(device) => self.gateway.cut_off(device),
             None => self.gateway.cut_off_app(app),
         }
+        // A session that no other node hears of ends when its device is looked up.
+        let _ = self.tell.try_send(NodeEvent::CutOff(app, device));
     }
 
     fn changed(&self, app: AppId, provider: ProviderKind) {

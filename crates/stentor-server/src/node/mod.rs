@@ -3,6 +3,7 @@
 mod backup;
 mod engines;
 mod handle;
+mod identity;
 mod sealing;
 mod threads;
 
@@ -14,6 +15,7 @@ pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
 pub(crate) use engines::Dependencies;
 pub use engines::{Depth, Engines, Inspection, inspect, queue_file, store_file};
 pub use handle::PipelineHandle;
+pub(crate) use identity::node_number;
 pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.

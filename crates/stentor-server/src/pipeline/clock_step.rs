@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use stentor_core::chunk::Ticket;
+use stentor_core::id::ChunkId;
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -59,8 +60,11 @@ async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), D
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
     shared.providers.clock_went_back(back, now);
+    if !shared.publishes() {
+        return Ok(());
+    }
     shared.queue.clear().await?;
-    publish_queued(shared, |ticket| Some(brought_forward(ticket, back, now))).await?;
+    publish_queued(shared, ChunkId::from_raw(0), |ticket| Some(brought_forward(ticket, back, now))).await?;
     shared.due_index.wake_all();
     Ok(())
 }

@@ -84,7 +84,8 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
     let is_open = !source.is_probe && shared.providers.state(key, shared.now()) != BreakerState::Closed;
-    if is_open || shared.stop.is_cancelled() {
+    // What was leased before others took this node for dead is theirs by now.
+    if is_open || shared.stop.is_cancelled() || !shared.standing.may_act() {
         let (id, epoch) = (job.chunk.id, job.chunk.epoch);
         return hand_over(shared, job, |over| SettlerWork::Release(id, epoch, shared.now(), over)).await;
     }

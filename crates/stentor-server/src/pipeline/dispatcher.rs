@@ -129,6 +129,9 @@ impl ChunkDispatcher {
 
     /// Leases and hands out what fits; returns whether there was anything.
     async fn serve(&mut self) -> bool {
+        if !self.shared.standing.may_act() {
+            return false;
+        }
         let now = self.shared.now();
         self.measure();
         let lanes = self.open_lanes(now).await;
@@ -271,6 +274,7 @@ impl ChunkDispatcher {
             match self.shared.providers.take(key, lane.class, now) {
                 Ok(grant) => grants.push(grant),
                 Err(until) => {
+                    self.shared.wakeups.quotas.notify_one();
                     if grants.is_empty() {
                         self.shared.providers.note_wait(key, until, now);
                         self.put_off(lane, now, until);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stentor_core::chunk::TrafficClass;
+use stentor_core::id::ChunkId;
 use stentor_core::ports::store::Swept;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -91,8 +92,14 @@ async fn notified(early: Option<&Notify>) {
 /// Publishes queued chunks: what the queue has already stays as it is. Of a lane that rests nothing is needed but a probe, so
 /// that its chunks are published again when it is open.
 async fn republish(shared: &PipelineContext) -> Result<(), DutyError> {
+    if !shared.publishes() {
+        return Ok(());
+    }
     let resting = shared.resting_lanes();
-    publish_queued(shared, |ticket| Some(ticket).filter(|ticket| !resting.contains(&ticket.lane))).await
+    publish_queued(shared, ChunkId::from_raw(0), |ticket| {
+        Some(ticket).filter(|ticket| !resting.contains(&ticket.lane))
+    })
+    .await
 }
 
 /// Ends what is past its ttl and takes back leases that ran out.

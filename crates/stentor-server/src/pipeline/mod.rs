@@ -21,9 +21,12 @@ mod janitor;
 mod leap;
 mod lease_table;
 mod load;
+mod node_standing;
 mod producer;
 mod provider_table;
+mod quota_draws;
 mod republishing;
+mod roles;
 mod scheduler;
 pub mod settle;
 mod settler;
@@ -44,20 +47,24 @@ use std::time::Duration;
 
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{AppId, IdSource, instant_of};
+use stentor_core::id::{AppId, ChunkId, IdSource, instant_of};
+use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{Recovery, Store, StoreError};
+use stentor_core::ports::store::{NodeEvent, Recovery, Store, StoreError};
 use stentor_core::time::Timestamp;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use admission::Crowded;
 pub use backlog::{AcceptGuard, Backlog};
 pub use config::PipelineConfig;
+pub use node_standing::NodeStanding;
 pub use provider_table::ProviderFactory;
+pub use roles::{NodeRole, NodeRoles};
 pub use stats::PipelineStats;
 pub use supervisor::Failure;
 
@@ -83,8 +90,14 @@ pub struct Deps {
     pub factory: Arc<dyn ProviderFactory>,
     /// Where audiences are moved; with all the rest when `None`.
     pub bulk: Option<Handle>,
-    /// This start of the server; never that of an earlier one.
-    pub instance: u64,
+    /// Under which number this start of the server leases, never that of an earlier one, and whether it may.
+    pub standing: Arc<NodeStanding>,
+    /// What it does.
+    pub roles: NodeRoles,
+    /// Whether the queue is one that other nodes use as well.
+    pub shares_queue: bool,
+    /// Where it tells what other nodes must know of.
+    pub told: Option<mpsc::Sender<NodeEvent>>,
     /// The file in which quotas survive a restart; `None` to begin them anew.
     pub levels: Option<PathBuf>,
     /// Brings what was settled to devices that are connected to us.
@@ -114,12 +127,13 @@ impl Pipeline {
         let known =
             Some(instant_of(deps.store.last_id().await?)).filter(|known| *known > Timestamp::default());
         let known = known.unwrap_or_else(|| deps.clock.now());
-        let recovery = deps.store.recover(deps.instance, deps.clock.now()).await?;
+        let recovery = deps.store.recover(deps.standing.instance(), deps.clock.now()).await?;
         if recovery.chunks > 0 {
             let Recovery { chunks, deliveries } = recovery;
             tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
         }
         // Tickets that a dead process had leased would wait for their lease to run out: all are published anew.
+        // Where others use the queue too, they lose nothing: what they are at is leased in the store.
         if let Err(error) = deps.queue.clear().await {
             tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
         }
@@ -157,16 +171,32 @@ impl Pipeline {
 
     /// Starts what ends when the drain begins.
     fn start_movers(&mut self) {
+        let roles = self.shared.roles.clone();
+        if roles.has(NodeRole::Consumer) {
+            self.start_consumers();
+        }
+        if roles.has(NodeRole::Producer) {
+            self.start_mover("producers", TrafficClass::Bulk, producer::run(self.shared.clone()));
+        }
+        if roles.has(NodeRole::Scheduler) {
+            self.start_mover("starter", TrafficClass::Urgent, starter::run(self.shared.clone()));
+            self.start_mover("scheduler", TrafficClass::Urgent, scheduler::run(self.shared.clone()));
+        }
+        self.start_mover("janitor", TrafficClass::Urgent, janitor::run(self.shared.clone()));
+    }
+
+    /// Starts what sends, and gets its credentials ready.
+    fn start_consumers(&mut self) {
         for kind in ProviderKind::ALL {
             for class in TrafficClass::ALL {
                 let work = dispatcher::run(self.shared.clone(), *kind, *class);
                 self.start_mover(format!("dispatcher of {kind}"), *class, work);
             }
         }
-        self.start_mover("producers", TrafficClass::Bulk, producer::run(self.shared.clone()));
-        self.start_mover("starter", TrafficClass::Urgent, starter::run(self.shared.clone()));
-        self.start_mover("scheduler", TrafficClass::Urgent, scheduler::run(self.shared.clone()));
-        self.start_mover("janitor", TrafficClass::Urgent, janitor::run(self.shared.clone()));
+        if self.shared.standing.is_shared() {
+            self.start_mover("quotas", TrafficClass::Urgent, quota_draws::run(self.shared.clone()));
+        }
+        self.shared.getting_ready.store(true, Ordering::Relaxed);
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.tasks().movers.spawn(async move {
             let work = shared.providers.get_ready(shared.config.ready_max_credentials, shared.now());
@@ -229,6 +259,52 @@ impl Pipeline {
     pub fn wake(&self) {
         self.shared.wakeups.scheduler.notify_one();
         self.shared.wakeups.producers.notify_one();
+    }
+
+    /// Publishes chunks that other nodes made after one.
+    pub(crate) async fn look_for_chunks(&self, after: ChunkId) {
+        if self.shared.shares_queue || !self.shared.roles.has(NodeRole::Consumer) {
+            return;
+        }
+        if let Err(error) = republishing::publish_queued(&self.shared, after, Some).await {
+            tracing::warn!(%error, "chunks of other servers could not be published; the janitor will publish again");
+        }
+    }
+
+    /// Publishes what dead nodes had leased, whose tickets they may hold still.
+    pub(crate) async fn publish_released(&self, tickets: &[Ticket]) {
+        let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
+        if let Err(error) = self.shared.queue.withdraw(&chunks).await {
+            tracing::warn!(%error, "tickets of dead servers stay until their leases run out");
+        }
+        self.shared.publish(tickets).await;
+    }
+
+    /// Publishes all chunks again before it is time.
+    pub(crate) fn look_for_all_chunks(&self) {
+        self.shared.wakeups.republish.notify_one();
+    }
+
+    /// Looks for what other nodes have accepted, if it is due; `has_producers` says whether an audience is expanded anywhere.
+    pub(crate) async fn look_for_work(&self, has_producers: bool) {
+        if has_producers {
+            self.shared.wakeups.producers.notify_one();
+        }
+        if !self.shared.roles.has(NodeRole::Scheduler) {
+            return;
+        }
+        match self.shared.store.next_due().await {
+            Ok(next) if next.is_some_and(|next| next <= self.shared.now()) => {
+                self.shared.wakeups.scheduler.notify_one();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "what is due cannot be looked for"),
+        }
+    }
+
+    /// Parks a lane because its push service told another node so.
+    pub(crate) fn park(&self, key: (AppId, ProviderKind), until: Timestamp, reason: Reason) {
+        self.shared.providers.park_as_told(key, until, reason, self.shared.now());
     }
 
     /// Returns what is accepted and not begun.

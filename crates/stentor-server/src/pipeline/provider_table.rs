@@ -2,6 +2,7 @@
 
 mod circuit_breaker;
 mod levels;
+mod quota_share;
 mod rate_limiter;
 
 use std::collections::{HashMap, HashSet};
@@ -16,8 +17,9 @@ use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::{Provider, ProviderStats};
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
 use stentor_core::time::Timestamp;
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -85,6 +87,8 @@ pub(crate) struct ProviderTable {
     limiter_rules: RateLimiterRules,
     entries: Mutex<HashMap<Key, ProviderEntry>>,
     levels: Mutex<Levels>,
+    /// Where it tells other nodes what a push service asked for.
+    told: Option<mpsc::Sender<NodeEvent>>,
     closing: TaskTracker,
 }
 
@@ -111,9 +115,10 @@ impl ProviderTable {
         rules: BreakerRules,
         limiter_rules: RateLimiterRules,
         levels: Levels,
+        told: Option<mpsc::Sender<NodeEvent>>,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
-        Self { store, factory, rules, limiter_rules, entries, levels, closing }
+        Self { store, factory, rules, limiter_rules, entries, levels, told, closing }
     }
 
     /// Returns what may pass at `now`.
@@ -239,6 +244,22 @@ impl ProviderTable {
         }
     }
 
+    /// Returns what is missing of quotas that all nodes share.
+    pub(crate) fn claims(&self) -> Vec<QuotaClaim> {
+        let entries = self.lock();
+        let limited = entries.iter().filter_map(|(key, entry)| Some((key, entry.rate_limiter.as_ref()?)));
+        limited.flat_map(|(key, rate_limiter)| rate_limiter.claims(*key)).collect()
+    }
+
+    /// Adds what the store gave for a claim.
+    pub(crate) fn add(&self, claim: &QuotaClaim, count: u64, now: Timestamp) {
+        let mut entries = self.lock();
+        let limited = entries.get_mut(&(claim.app, claim.provider));
+        if let Some(rate_limiter) = limited.and_then(|entry| entry.rate_limiter.as_mut()) {
+            rate_limiter.add(claim.class, count, now);
+        }
+    }
+
     /// Lets one chunk pass an open breaker; over when the probe is dropped. `None` when another has it.
     pub(crate) fn probe(self: &Arc<Self>, key: Key, now: Timestamp) -> Option<Probe> {
         let mut entries = self.lock();
@@ -278,9 +299,31 @@ impl ProviderTable {
         let before = breaker.parking().cloned();
         breaker.judge(verdict, now, &self.rules);
         match (before, breaker.parking()) {
-            (None, Some(parking)) => tell(key, parking),
+            (None, Some(parking)) => {
+                tell(key, parking);
+                self.tell_others(key, parking);
+            }
             (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane served again"),
             _ => {}
+        }
+    }
+
+    /// Tells the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
+    fn tell_others(&self, (app, provider): Key, parking: &Parking) {
+        if let (Some(told), Some(until)) = (&self.told, parking.until) {
+            // Where too much waits to be told they hear it from the push service.
+            let _ = told.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
+        }
+    }
+
+    /// Parks a lane because its push service told another node so.
+    pub(crate) fn park_as_told(&self, key: Key, until: Timestamp, reason: Reason, now: Timestamp) {
+        let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
+        let mut entries = self.lock();
+        let breaker = &mut entries.entry(key).or_default().breaker;
+        if until > now && breaker.parking().is_none() {
+            tell(key, &parking);
+            breaker.park(parking, now);
         }
     }
 

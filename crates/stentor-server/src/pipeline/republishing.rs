@@ -19,12 +19,12 @@ pub(super) enum DutyError {
     Queue(#[from] QueueError),
 }
 
-/// Publishes every queued chunk under a ticket made of its own, if one is.
+/// Publishes every queued chunk after one under a ticket made of its own, if one is.
 pub(super) async fn publish_queued(
     shared: &PipelineContext,
+    mut after: ChunkId,
     change: impl Fn(Ticket) -> Option<Ticket>,
 ) -> Result<(), DutyError> {
-    let mut after = ChunkId::from_raw(0);
     loop {
         let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
         let Some(last) = tickets.last() else { return Ok(()) };

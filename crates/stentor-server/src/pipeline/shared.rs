@@ -25,7 +25,9 @@ use super::config::PipelineConfig;
 use super::due_index::DueIndex;
 use super::leap::Leap;
 use super::lease_table::LeaseTable;
+use super::node_standing::NodeStanding;
 use super::provider_table::{BreakerRules, Key, Levels, ProviderTable, RateLimiterRules};
+use super::roles::{NodeRole, NodeRoles};
 use super::settler_inbox::Settlers;
 use super::stats::DispatchMeter;
 use super::store_latency::StoreLatency;
@@ -40,7 +42,9 @@ pub(crate) struct PipelineContext {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
-    pub(crate) instance: u64,
+    pub(crate) standing: Arc<NodeStanding>,
+    pub(crate) roles: NodeRoles,
+    pub(crate) shares_queue: bool,
     pub(crate) config: PipelineConfig,
     pub(crate) providers: Arc<ProviderTable>,
     pub(crate) due_index: DueIndex,
@@ -83,6 +87,8 @@ pub(crate) struct Wakeups {
     pub(crate) producers: Notify,
     /// Something was settled.
     pub(crate) progress: Notify,
+    /// A lane waits for its share of a quota.
+    pub(crate) quotas: Notify,
     /// The queue refused tickets.
     pub(crate) republish: Notify,
 }
@@ -104,6 +110,7 @@ impl PipelineContext {
             ramp: Duration::from_millis(config.quota_ramp_ms),
             urgent_share_percent: config.urgent_share_percent,
             chunk_max_devices: config.chunk_max_devices as u64,
+            is_shared: deps.standing.is_shared(),
         };
         let levels = Levels::open(deps.levels.as_deref());
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
@@ -115,12 +122,15 @@ impl PipelineContext {
                 rules,
                 limiter_rules,
                 levels,
+                deps.told,
             )),
             store: deps.store,
             queue: deps.queue,
             clock: deps.clock,
             ids: deps.ids,
-            instance: deps.instance,
+            standing: deps.standing,
+            roles: deps.roles,
+            shares_queue: deps.shares_queue,
             due_index: DueIndex::new(),
             budget: NodeBudget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
             lease_table: Arc::default(),
@@ -135,7 +145,7 @@ impl PipelineContext {
             depths: Mutex::default(),
             admission: AdmissionControl::new(config.max_queued_chunks, config.parked_max_chunks()),
             producers: AtomicUsize::new(0),
-            getting_ready: AtomicBool::new(true),
+            getting_ready: AtomicBool::new(false),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
             set_aside: AtomicU64::new(0),
@@ -158,7 +168,12 @@ impl PipelineContext {
     /// Returns the terms under which chunks are leased now.
     pub(crate) fn lease(&self, class: TrafficClass) -> LeaseTerms {
         let now = self.now();
-        LeaseTerms { instance: self.instance, until: now.plus(self.config.lease_for()), now, class }
+        LeaseTerms {
+            instance: self.standing.instance(),
+            until: now.plus(self.config.lease_for()),
+            now,
+            class,
+        }
     }
 
     /// Returns a provider kind's counters.
@@ -168,7 +183,8 @@ impl PipelineContext {
 
     /// Publishes tickets and wakes who serves them; what the queue refuses now is published again later.
     pub(crate) async fn publish(&self, tickets: &[Ticket]) {
-        if tickets.is_empty() {
+        // Who sends finds them in the store; a queue of this node's own would keep them for nobody.
+        if tickets.is_empty() || !self.publishes() {
             return;
         }
         if let Err(error) = self.queue.publish(tickets).await {
@@ -176,6 +192,11 @@ impl PipelineContext {
             self.wakeups.republish.notify_one();
         }
         self.due_index.note(tickets);
+    }
+
+    /// Returns whether tickets that it publishes are taken off again, here or elsewhere.
+    pub(crate) fn publishes(&self) -> bool {
+        self.shares_queue || self.roles.has(NodeRole::Consumer)
     }
 
     /// Publishes what waits again of chunks that were paused when they should have been leased: a campaign that was resumed

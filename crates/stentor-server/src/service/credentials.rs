@@ -1,7 +1,7 @@
 //! Credentials of apps at push services: checked when put, never shown again.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use serde_json::Value;
 use stentor_core::app::{Credential, Scope};
@@ -34,36 +34,73 @@ pub struct Resting {
 
 /// Which app has credentials for which providers, in memory: every message asks.
 #[derive(Debug, Default)]
-pub(super) struct Kinds(RwLock<BTreeMap<AppId, Vec<ProviderKind>>>);
+pub(super) struct Kinds(RwLock<KnownKinds>);
+
+#[derive(Debug, Default)]
+struct KnownKinds {
+    by_app: BTreeMap<AppId, Vec<ProviderKind>>,
+    /// Counts what was put and removed here.
+    changes: u64,
+}
 
 impl Kinds {
     pub(super) fn of(credentials: &[Credential]) -> Self {
         let kinds = Self::default();
-        credentials.iter().for_each(|credential| kinds.add(credential.app, credential.provider));
+        kinds.replace(credentials, 0);
         kinds
     }
 
     pub(super) fn of_app(&self, app: AppId) -> Vec<ProviderKind> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&app).cloned().unwrap_or_default()
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.by_app.get(&app).cloned().unwrap_or_default()
     }
 
     pub(super) fn forget_app(&self, app: AppId) -> Vec<ProviderKind> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&app).unwrap_or_default()
+        let mut known = self.write();
+        known.changes += 1;
+        known.by_app.remove(&app).unwrap_or_default()
+    }
+
+    fn changes(&self) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).changes
+    }
+
+    /// Knows these and no others, unless something was changed here since so many changes.
+    fn replace(&self, credentials: &[Credential], changes: u64) -> bool {
+        let mut known = self.write();
+        if known.changes != changes {
+            return false;
+        }
+        known.by_app.clear();
+        credentials.iter().for_each(|one| known.add(one.app, one.provider));
+        true
     }
 
     fn add(&self, app: AppId, provider: ProviderKind) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let kinds = all.entry(app).or_default();
-        if !kinds.contains(&provider) {
-            kinds.push(provider);
-            kinds.sort_unstable();
-        }
+        let mut known = self.write();
+        known.changes += 1;
+        known.add(app, provider);
     }
 
     fn remove(&self, app: AppId, provider: ProviderKind) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kinds) = all.get_mut(&app) {
+        let mut known = self.write();
+        known.changes += 1;
+        if let Some(kinds) = known.by_app.get_mut(&app) {
             kinds.retain(|kind| *kind != provider);
+        }
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, KnownKinds> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KnownKinds {
+    fn add(&mut self, app: AppId, provider: ProviderKind) {
+        let kinds = self.by_app.entry(app).or_default();
+        if !kinds.contains(&provider) {
+            kinds.push(provider);
+            kinds.sort_unstable();
         }
     }
 }
@@ -178,11 +215,14 @@ impl Service {
 
     /// Looks at all credentials again, as after SIGHUP.
     pub async fn reload_credentials(&self) -> ServiceResult<usize> {
-        let credentials = self.store.credentials().await?;
-        for credential in &credentials {
-            self.credentials.add(credential.app, credential.provider);
+        loop {
+            let before = self.credentials.changes();
+            let credentials = self.store.credentials().await?;
+            // What was put or removed here meanwhile is newer than what was read.
+            if self.credentials.replace(&credentials, before) {
+                return Ok(credentials.len());
+            }
         }
-        Ok(credentials.len())
     }
 }
 

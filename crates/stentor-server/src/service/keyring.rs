@@ -112,6 +112,13 @@ impl Keyring {
         known.accounts.retain(|_, identity| identity.app() != Some(gone));
     }
 
+    /// Forgets all that was looked up.
+    pub(super) fn forget_all(&self) {
+        let mut known = self.write();
+        known.removals += 1;
+        known.clear();
+    }
+
     /// Forgets an account that was removed.
     pub(super) fn forget_account(&self, account: KeyId) {
         let mut known = self.write();
@@ -188,11 +195,15 @@ impl Keyring {
 }
 
 impl Known {
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.accounts.clear();
+        self.apps.clear();
+    }
+
     fn make_room(&mut self) {
         if self.keys.len() + self.accounts.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
-            self.keys.clear();
-            self.accounts.clear();
-            self.apps.clear();
+            self.clear();
         }
     }
 }

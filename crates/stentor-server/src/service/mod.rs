@@ -172,6 +172,8 @@ pub struct ServiceParts {
     pub outbound: OutboundPolicy,
     /// Where it may post what devices send.
     pub webhook_policy: OutboundPolicy,
+    /// Whether other servers may change what is in the store.
+    pub is_shared: bool,
 }
 
 /// All services of one server.
@@ -197,9 +199,22 @@ pub struct Service {
 impl Service {
     /// Reads what must be known in memory (which keys there are, which app has which credential) and is ready.
     pub async fn open(parts: ServiceParts) -> ServiceResult<Self> {
-        let ServiceParts { store, clock, ids, pipeline, keyring, limits, outbound, webhook_policy } = parts;
+        let ServiceParts {
+            store,
+            clock,
+            ids,
+            pipeline,
+            keyring,
+            limits,
+            outbound,
+            webhook_policy,
+            is_shared,
+        } = parts;
         let credentials = credentials::Kinds::of(&store.credentials().await?);
-        keyring.learn(store.as_ref()).await?;
+        // Where others make keys, one that is not known here may exist all the same.
+        if !is_shared {
+            keyring.learn(store.as_ref()).await?;
+        }
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let joins = ArrivalLimiter::new(limits.joins);
         let broker = UpstreamBroker::new(store.clone(), clock.clone());
@@ -228,6 +243,11 @@ impl Service {
     #[must_use]
     pub const fn counters(&self) -> &ServiceCounters {
         &self.counters
+    }
+
+    /// Forgets what is remembered of keys and accounts: another server may have removed some.
+    pub(crate) fn forget_keys(&self) {
+        self.keyring.forget_all();
     }
 
     /// Returns the time by the server's clock.

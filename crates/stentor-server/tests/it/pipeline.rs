@@ -31,7 +31,7 @@ use stentor_core::ports::store::{Idempotent, NewMessage, Store};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_server::pipeline::stats::DispatchStats;
-use stentor_server::pipeline::{Deps, Pipeline, PipelineConfig, ProviderFactory};
+use stentor_server::pipeline::{Deps, NodeRoles, NodeStanding, Pipeline, PipelineConfig, ProviderFactory};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::memory::MemoryStore;
 use stub::Stub;
@@ -140,7 +140,10 @@ impl House {
             ids: self.ids.clone(),
             factory: Arc::new(factory),
             bulk: None,
-            instance: self.instance,
+            standing: NodeStanding::alone(self.instance),
+            roles: NodeRoles::default(),
+            told: None,
+            shares_queue: false,
             levels: Some(self.folder.path().join("quotas")),
             settled_feed: None,
         };

@@ -91,7 +91,7 @@ impl DemoReport {
         let (trouble, run) = (options.stage.trouble, &findings.run);
         let (planned, done) = (options.kills, run.done);
         let facts = ProofFacts {
-            kills: [planned.server, done.server],
+            kills: [planned.crashes(), done.crashes()],
             // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
             emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
             troubles: [planned.troubles, done.troubles],
@@ -147,6 +147,10 @@ impl DemoReport {
     /// The report as one object; without times where the processor is emulated.
     pub fn object(&self) -> Value {
         let mut object = self.whole_object();
+        let done = self.run.done;
+        object["faults"] = done.all().into();
+        object["node_kills"] = done.nodes.into();
+        object["node_pauses"] = done.pauses.into();
         if !emulated::is_timed() {
             TIMED.iter().for_each(|field| object[field] = Value::Null);
             object["not_timed"] = NOT_TIMED.into();

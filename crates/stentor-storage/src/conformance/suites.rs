@@ -224,6 +224,11 @@ macro_rules! store_suite {
                     what_waits_outlives_the_time_for_which_campaigns_are_kept
                     what_is_paused_waits_and_says_so_also_when_all_of_it_was_accepted
                 }
+                nodes {
+                    who_joins_gets_a_number_above_all_that_are_in_use
+                    what_a_node_had_leased_is_released_when_it_starts_again
+                    a_node_hears_nothing_of_what_it_did_itself
+                }
                 registry {
                     a_service_is_found_by_name_and_by_kind
                     a_service_published_again_keeps_its_first_time_and_lives_on

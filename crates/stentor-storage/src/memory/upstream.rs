@@ -4,12 +4,15 @@ use async_trait::async_trait;
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::MemoryStore;
 use super::state::{Tables, UpstreamRow};
+
+/// Memory has one server.
+impl NodeStore for MemoryStore {}
 
 #[async_trait]
 impl UpstreamStore for MemoryStore {

@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0002_store_upstream_webhooks.sql"),
     include_str!("migrations/0003_store_upstream_receipts.sql"),
     include_str!("migrations/0004_store_device_traces.sql"),
+    include_str!("migrations/0005_store_nodes.sql"),
 ];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program.

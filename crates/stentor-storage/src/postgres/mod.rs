@@ -1,7 +1,8 @@
 //! The Store and Queue ports on PostgreSQL 15 and newer: the ledger of a team that has outgrown one file, and the transport of one
 //! that runs no other server.
 //!
-//! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own.
+//! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own. Several
+//! servers may use one database; who of them is alive is told by the database's clock.
 
 mod address;
 mod connection;

@@ -54,7 +54,7 @@ impl PostgresQueue {
     /// Opens the queue of a database, and makes its table where there is none.
     pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
         let patience = Duration::from_millis(settings.patience_ms.into());
-        let transactor = || Transactor::new(address.clone(), Arc::default(), patience, false);
+        let transactor = || Transactor::new(address.clone(), Arc::default(), patience);
         let mut first = transactor();
         let prepare = move || Ok(statements::prepare(first.connect()?)?);
         super::store::apart(prepare)?;

@@ -13,9 +13,6 @@ pub struct PostgresSettings {
     pub waiting_max_jobs: usize,
     /// How long a job waits for a server that is gone before its caller is told.
     pub patience_ms: u32,
-    /// Whether a second process that opens the database is refused. The pipeline releases at its start what others have
-    /// leased, so that a server is alone.
-    pub is_alone: bool,
 }
 
 impl Default for PostgresSettings {
@@ -27,7 +24,6 @@ impl Default for PostgresSettings {
             group_commit_max_ms: 20,
             waiting_max_jobs: 1_024,
             patience_ms: 10_000,
-            is_alone: true,
         }
     }
 }

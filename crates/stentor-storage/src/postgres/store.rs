@@ -25,10 +25,13 @@ mod maintenance;
 mod members;
 mod message_rows;
 mod messages;
+mod node_events;
+mod nodes;
 mod offered_tokens;
 mod owners;
 mod pipeline;
 mod producers;
+mod quotas;
 mod receipt_rows;
 mod receipts;
 mod register;
@@ -69,6 +72,7 @@ use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
 use crate::vault::Vault;
 use message_rows::MessageMemory;
+use nodes::OwnInstance;
 
 /// How long to wait for a server that is only looked at.
 const SEALED_PATIENCE: Duration = Duration::from_secs(5);
@@ -92,12 +96,14 @@ struct StoreParts {
     messages: Arc<MessageMemory>,
     vault: Vault,
     damage: Arc<DamageLog>,
+    /// Which of the nodes this is.
+    own: OwnInstance,
 }
 
 impl PostgresStore {
-    /// Opens the database and brings its schema up to date; it must exist, be kept in UTF-8, and be this program's alone.
+    /// Opens the database and brings its schema up to date; it must exist and be kept in UTF-8. Others may use it as well.
     ///
-    /// Refuses (Conflict) a database that another process uses, that a newer program wrote, or that holds sealed credentials.
+    /// Refuses (Conflict) a database that a newer program wrote, or that holds sealed credentials.
     /// Credentials are kept as they are given: for tests and measurements.
     pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
         Self::open_over(address, settings, Vault::new(None))
@@ -120,12 +126,12 @@ impl PostgresStore {
     ) -> Result<Self, StoreError> {
         let damage: Arc<DamageLog> = Arc::default();
         let patience = Duration::from_millis(settings.patience_ms.into());
-        let transactor = |is_alone| Transactor::new(address.clone(), Arc::clone(&damage), patience, is_alone);
-        let several = |count: usize| (0..count.max(1)).map(|_| transactor(false)).collect::<Vec<_>>();
-        let ledger = prepared(transactor(settings.is_alone), vault.clone())?;
+        let transactor = || Transactor::new(address.clone(), Arc::clone(&damage), patience);
+        let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
+        let ledger = prepared(transactor(), vault.clone())?;
         let inner = StoreParts {
-            acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(false), settings)?,
-            registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(false), settings)?,
+            acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(), settings)?,
+            registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(), settings)?,
             ledger: WriteThread::start("stentor-ledger", Reach::Ledger, ledger, settings)?,
             readers: ReadThreads::start(
                 "stentor-read",
@@ -140,6 +146,7 @@ impl PostgresStore {
             messages: Arc::default(),
             vault,
             damage,
+            own: OwnInstance::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -219,7 +226,7 @@ impl PostgresStore {
 
 /// Counts the credentials of a database under each key; one that holds no store has none. Writes nothing.
 pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
-    let mut transactor = Transactor::new(address.clone(), Arc::default(), SEALED_PATIENCE, false);
+    let mut transactor = Transactor::new(address.clone(), Arc::default(), SEALED_PATIENCE);
     apart(move || Ok(credentials::sealed_under(transactor.connect()?)?))
 }
 

@@ -9,15 +9,11 @@ use stentor_core::ports::store::StoreError;
 use super::address::PostgresAddress;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
 use super::damage::DamageLog;
-use super::fault::{Done, PostgresError, conflict, unavailable};
+use super::fault::{Done, PostgresError, unavailable};
 use super::query::{exists, one};
 
 /// The first number of our advisory locks in a database.
 const LOCKS: i64 = 0x5354_4E54;
-/// Held for as long as a process uses the database.
-const PROCESS_LOCK: i64 = 0;
-/// How long a process waits for the one before it to be noticed as gone.
-const TAKEOVER: Duration = Duration::from_secs(5);
 /// How long to wait before anything is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -55,19 +51,12 @@ pub(super) struct Transactor {
     damage: Arc<DamageLog>,
     connection: Option<Connection>,
     patience: Duration,
-    /// Whether its connection shows that this process alone uses the database.
-    holds_process: bool,
 }
 
 impl Transactor {
     /// Starts without a connection.
-    pub(super) const fn new(
-        address: PostgresAddress,
-        damage: Arc<DamageLog>,
-        patience: Duration,
-        holds_process: bool,
-    ) -> Self {
-        Self { address, damage, connection: None, patience, holds_process }
+    pub(super) const fn new(address: PostgresAddress, damage: Arc<DamageLog>, patience: Duration) -> Self {
+        Self { address, damage, connection: None, patience }
     }
 
     /// Does something in one transaction, over and over until it is kept or refused: the work may be done several times.
@@ -123,9 +112,6 @@ impl Transactor {
         if self.connection.as_ref().is_none_or(|one| one.standing() == ConnectionStanding::Lost) {
             self.connection = None;
             let connection = Connection::open(&self.address, Arc::clone(&self.damage), self.patience)?;
-            if self.holds_process {
-                take_process(&connection)?;
-            }
             self.connection = Some(connection);
         }
         self.connection.as_ref().ok_or_else(|| unavailable("there is no connection"))
@@ -204,19 +190,4 @@ fn begin(connection: &Connection, reach: Reach) -> Done<String> {
 /// Waits until nobody else holds it; it is held until the transaction ends, however often it is asked for.
 pub(super) fn hold(connection: &Connection, reach: Reach) -> Done<()> {
     exists(connection, "SELECT pg_advisory_xact_lock($1, $2)", [LOCKS, reach.code()]).map(drop)
-}
-
-/// Refuses a database that another process uses.
-fn take_process(connection: &Connection) -> Done<()> {
-    let until = Instant::now() + TAKEOVER;
-    loop {
-        let sql = "SELECT pg_try_advisory_lock($1, $2)";
-        if one(connection, sql, [LOCKS, PROCESS_LOCK], |row| row.get(0))? == Some(true) {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(conflict("another process uses this database"));
-        }
-        std::thread::sleep(PAUSE);
-    }
 }

@@ -245,6 +245,8 @@ fn remove_of_others() {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix("stentor-postgres-"));
+        // The stage's folders have names of letters, and go with it.
+        let process = process.filter(|process| process.bytes().all(|byte| byte.is_ascii_digit()));
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }

@@ -20,11 +20,6 @@ use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore
 
 use crate::postgres_server::server;
 
-/// Two may use one database here.
-fn shared() -> PostgresSettings {
-    PostgresSettings { is_alone: false, ..PostgresSettings::default() }
-}
-
 /// How often a campaign starts while devices are registered.
 const STARTS_COUNT: u64 = 100;
 
@@ -32,7 +27,7 @@ const STARTS_COUNT: u64 = 100;
 async fn no_device_below_the_bound_is_missing_when_another_store_registers_meanwhile() {
     let Some(server) = server() else { return };
     let database = server.database();
-    let open = || PostgresStore::open(&database.address(), &shared()).expect("opened");
+    let open = || PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("opened");
     let (one, other) = (open(), open());
     let scene = Scene::new(&one).await;
     scene.fcm(1).await;
@@ -68,17 +63,6 @@ async fn no_device_below_the_bound_is_missing_when_another_store_registers_meanw
     }
     stop.store(1, Ordering::Relaxed);
     assert!(registering.await.expect("no panic") >= largest && largest > 1, "the two never met");
-}
-
-#[tokio::test]
-async fn a_database_that_another_process_uses_is_refused() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let first = PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("opened");
-    let second = PostgresStore::open(&database.address(), &PostgresSettings::default());
-    assert!(matches!(second, Err(StoreError::Conflict(why)) if why.contains("another process")));
-    drop(first);
-    PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("it is free again");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod claims;
 mod clock;
+mod cluster;
 mod compare;
 mod doctor;
 mod energy;
@@ -35,6 +36,7 @@ enum LabCommand {
     Bench(bench::BenchArgs),
     Run(run::RunArgs),
     Kill(kill::KillArgs),
+    Cluster(cluster::ClusterArgs),
     Claims(claims::ClaimsArgs),
     Probe(probe::ProbeArgs),
     Features(features::FeaturesArgs),
@@ -60,6 +62,7 @@ impl LabArgs {
             LabCommand::Bench(bench) => bench.run(output).await,
             LabCommand::Run(run) => run.run(output).await,
             LabCommand::Kill(kill) => kill.run(output).await,
+            LabCommand::Cluster(cluster) => cluster.run(output).await,
             LabCommand::Claims(claims) => claims.run(output),
             LabCommand::Probe(probe) => probe.run(output).await,
             LabCommand::Features(features) => features.run(output).await,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use stentor_server::app;
 use stentor_server::config::{Config, ConfigError};
 use stentor_server::dns_sd::Announcement;
+use stentor_server::pipeline::{NodeRole, NodeRoles};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Run the server; it needs no configuration to start
@@ -21,6 +22,7 @@ Examples:
   stentor serve --data-dir /var/lib/stentor --listen 0.0.0.0:8686
   stentor serve --socket-listen 127.0.0.1:8687     # the raw socket too
   stentor serve --announce                         # so that stentor discover finds it
+  stentor serve --role consumer,producer           # one of several servers of a PostgreSQL database
   stentor serve --allow-network loopback           # for emulators on this machine
 
 SIGTERM and SIGINT finish the requests in flight and stop the server. SIGHUP reloads the credentials and the certificate.")]
@@ -38,6 +40,10 @@ pub(crate) struct ServeArgs {
     /// the data directory
     #[arg(long, value_name = "ADDRESS")]
     socket_listen: Option<SocketAddr>,
+    /// What this server does, where several share a PostgreSQL database: api, scheduler, producer, consumer, gateway; all of it
+    /// when none is named
+    #[arg(long = "role", value_name = "ROLE", value_delimiter = ',')]
+    roles: Vec<NodeRole>,
     /// Allow credentials to use addresses in this network: one like 10.1.0.0/16, `loopback` or `private`; adds to
     /// outbound.allowed_networks, and may be repeated
     #[arg(long, value_name = "NETWORK")]
@@ -95,6 +101,10 @@ impl ServeArgs {
         }
         if self.socket_listen.is_some() {
             config.api.socket_listen = self.socket_listen;
+        }
+        if !self.roles.is_empty() {
+            config.roles = NodeRoles::of(self.roles.clone());
+            config.check_roles().map_err(|problem| CommandFailure::usage(format!("--role: {problem}")))?;
         }
         for network in &self.allow_network {
             let wrong = |error: ConfigError| CommandFailure::usage(format!("--allow-network: {error}"));

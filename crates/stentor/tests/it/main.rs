@@ -27,6 +27,7 @@ mod link;
 mod logs;
 mod messages;
 mod nats;
+mod nodes;
 mod packaging;
 mod probe;
 mod process;

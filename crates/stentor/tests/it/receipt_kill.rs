@@ -93,7 +93,7 @@ async fn a_receipt_for_a_sender_survives_a_kill_before_the_ledger_has_the_delive
     drop(file);
 
     scene.server = Server::start_with(scene.directory.path(), SETTINGS);
-    assert_eq!(scene.waiting().await, [message.clone()], "the ledger knows of no delivery yet");
+    assert_eq!(scene.waiting().await, std::slice::from_ref(&message), "the ledger knows of no delivery yet");
     assert!(scene.confirm(&message).send().await.unwrap().status().is_success());
     let mut sender = scene.app_server().await;
     let receipt = sender.hear().await.unwrap();

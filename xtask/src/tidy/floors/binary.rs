@@ -54,6 +54,7 @@ pub(super) const BINARY_LAB: Floors = Floors {
         &[
             "bench",
             "clock",
+            "cluster",
             "doctor",
             "energy",
             "features",

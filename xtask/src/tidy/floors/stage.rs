@@ -12,6 +12,7 @@ pub(super) const STAGE: Floors = Floors {
         &["engines"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
+        &["node_group"],
         &["stage"],
         &["demo"],
         &["kill", "bench", "features"],

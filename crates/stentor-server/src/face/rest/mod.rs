@@ -53,6 +53,12 @@ pub fn carries(operation: &str) -> bool {
     openapi::addresses().contains_key(operation)
 }
 
+/// Builds the routes that are asked without a key.
+pub(super) fn health_router() -> Router<Api> {
+    let (routes, write): (Router<Api>, WriteRefusal) = (health::routes().into(), error::write);
+    routes.layer(from_fn_with_state(write, middleware::outer))
+}
+
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
     let rows = table::limited().into_iter().chain(table::upstream());

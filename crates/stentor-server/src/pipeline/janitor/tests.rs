@@ -16,7 +16,7 @@ use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 
 use super::*;
-use crate::pipeline::{Deps, PipelineConfig, settler_inbox};
+use crate::pipeline::{Deps, NodeRoles, NodeStanding, PipelineConfig, settler_inbox};
 
 struct JumpingClock(AtomicI64);
 
@@ -35,7 +35,10 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
         ids: Arc::new(IdSource::after(0)),
         factory: Arc::new(nobody),
         bulk: None,
-        instance: 1,
+        standing: NodeStanding::alone(1),
+        roles: NodeRoles::default(),
+        told: None,
+        shares_queue: false,
         levels: None,
         settled_feed: None,
     };

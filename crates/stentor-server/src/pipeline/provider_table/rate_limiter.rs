@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::AppId;
+use stentor_core::ports::store::QuotaClaim;
 use stentor_core::quota::{Bucket, Level, Quota};
 use stentor_core::time::Timestamp;
 
 use super::levels::Slot;
+use super::quota_share::QuotaShare;
 use super::{Key, ProviderTable};
 use crate::pipeline::stats::QuotaStats;
 
@@ -21,6 +23,8 @@ pub(crate) struct RateLimiterRules {
     pub(crate) urgent_share_percent: u8,
     /// What a chunk of an audience may hold.
     pub(crate) chunk_max_devices: u64,
+    /// Whether other nodes send with the same credentials.
+    pub(crate) is_shared: bool,
 }
 
 impl RateLimiterRules {
@@ -37,6 +41,10 @@ impl RateLimiterRules {
         if let Some(mut rate_limiter) = old {
             rate_limiter.bucket.set_quota(quota, now);
             return Some(rate_limiter);
+        }
+        if self.is_shared {
+            let share = Some(QuotaShare::default());
+            return Some(RateLimiter { share, ..RateLimiter::new(Bucket::new(quota, now), None) });
         }
         let (slot, level) = kept();
         let bucket = match level {
@@ -56,12 +64,14 @@ pub(crate) struct RateLimiter {
     urgent_guess: u64,
     waits_until: Timestamp,
     waited: Duration,
+    /// What this node has of it, where all nodes draw from it in the store; its own bucket holds nothing then.
+    share: Option<QuotaShare>,
 }
 
 impl RateLimiter {
     const fn new(bucket: Bucket, slot: Option<Slot>) -> Self {
         let waits_until = Timestamp::from_millis(0);
-        Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO }
+        Self { bucket, slot, urgent_guess: 1, waits_until, waited: Duration::ZERO, share: None }
     }
 
     /// Takes the tokens of one chunk whose size is not known yet; returns how many.
@@ -72,6 +82,9 @@ impl RateLimiter {
         now: Timestamp,
     ) -> Result<u64, Timestamp> {
         let count = if class == TrafficClass::Bulk { rules.chunk_max_devices } else { self.urgent_guess };
+        if let Some(share) = &mut self.share {
+            return share.take(class, count, now);
+        }
         self.bucket.take(class, count, now)?;
         self.keep();
         Ok(count)
@@ -91,20 +104,42 @@ impl RateLimiter {
 
     /// Learns how large the chunk was.
     fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
-        self.bucket.correct(class, taken, used);
+        match &mut self.share {
+            Some(share) => share.correct(class, taken, used),
+            None => self.bucket.correct(class, taken, used),
+        }
         self.keep();
         if class == TrafficClass::Urgent && used > 0 {
             self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
         }
     }
 
+    /// Returns what to ask the store for.
+    pub(super) fn claims(&self, (app, provider): Key) -> Vec<QuotaClaim> {
+        let quota = self.bucket.quota();
+        let wanted = self.share.as_ref().map(|share| share.wanted(quota)).unwrap_or_default();
+        let claims = wanted.into_iter();
+        claims.map(|(class, least, most)| QuotaClaim { app, provider, quota, class, least, most }).collect()
+    }
+
+    /// Adds what the store gave.
+    pub(super) fn add(&mut self, class: TrafficClass, count: u64, now: Timestamp) {
+        if let Some(share) = &mut self.share {
+            share.add(class, count, now);
+        }
+    }
+
     /// Makes a picture of it.
     pub(crate) fn picture(&mut self, app: AppId, now: Timestamp) -> QuotaStats {
+        let tokens = match &self.share {
+            Some(share) => share.tokens(TrafficClass::Urgent),
+            None => self.bucket.tokens(TrafficClass::Urgent, now),
+        };
         QuotaStats {
             app,
             per_minute: u64::from(self.bucket.quota().per_minute),
             per_minute_now: self.bucket.per_minute_now(now),
-            tokens: self.bucket.tokens(TrafficClass::Urgent, now).max(0).unsigned_abs(),
+            tokens: tokens.max(0).unsigned_abs(),
             waited: self.waited,
         }
     }

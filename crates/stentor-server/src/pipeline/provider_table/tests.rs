@@ -50,6 +50,7 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
         ramp: Duration::from_secs(60),
         urgent_share_percent: 20,
         chunk_max_devices: 1_000,
+        is_shared: false,
     };
     let made = Arc::new(ProviderTable::new(
         Arc::new(store),
@@ -57,6 +58,7 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
         rules,
         limiter_rules,
         Levels::open(None),
+        None,
     ));
     assert!(lanes.set(made.clone()).is_ok());
     assert!(made.handle(key, at(1)).await.is_none(), "what was read is out of date");

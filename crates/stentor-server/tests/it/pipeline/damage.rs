@@ -263,7 +263,10 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         ids: ids.clone(),
         factory: Arc::new(Factory { stub: stub.clone(), quota: None, neighbours: Vec::new() }),
         bulk: None,
-        instance: HEIR,
+        standing: NodeStanding::alone(HEIR),
+        roles: NodeRoles::default(),
+        told: None,
+        shares_queue: false,
         levels: None,
         settled_feed: None,
     };

@@ -12,6 +12,7 @@ pub mod history;
 pub mod idempotency;
 pub mod ledger;
 pub mod messages;
+pub mod nodes;
 pub mod preconditions;
 pub mod producers;
 pub mod prune;

@@ -115,7 +115,8 @@ pub(super) fn put_credential(connection: &Connection, sealed: &Credential) -> Do
         .map(drop)
 }
 
-fn last_id(connection: &Connection) -> Done<u64> {
+/// Returns the largest number in use.
+pub(super) fn last_id(connection: &Connection) -> Done<u64> {
     let sql = "SELECT greatest(
         coalesce((SELECT max(id) FROM apps), 0), coalesce((SELECT max(id) FROM api_keys), 0),
         coalesce((SELECT max(id) FROM accounts), 0),

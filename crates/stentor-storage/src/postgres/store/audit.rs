@@ -11,7 +11,7 @@ use stentor_core::ports::store::{
 use stentor_core::time::Timestamp;
 
 use super::rows::LedgerConnection;
-use super::{PostgresStore, accounts, apps, removal, schedules, sequences, webhooks};
+use super::{PostgresStore, accounts, apps, node_events, removal, schedules, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::query::{limit, one, run};
@@ -36,6 +36,7 @@ impl AuditStore for PostgresStore {
             Change::Act(_, _, action, now) => Some((*action, *now)),
             _ => None,
         };
+        let (event, own) = (node_events::of_change(&change), self.inner.own.get());
         let changed = self.write(move |connection| {
             // Before the change, which may take the key away that asked for it.
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
@@ -44,6 +45,9 @@ impl AuditStore for PostgresStore {
                 !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
             if let Some(entry) = entry.as_ref().filter(|_| is_made) {
                 insert(connection, entry, name.flatten().as_ref())?;
+            }
+            if let Some((event, own)) = event.as_ref().zip(own) {
+                node_events::tell(connection, own, event)?;
             }
             Ok(changed)
         });

@@ -198,12 +198,18 @@ pub(super) fn is_leased_by(connection: &Connection, id: ChunkId, instance: u64) 
     exists(connection, "SELECT 1 FROM chunks WHERE id = $1 AND instance = $2", [int(id.raw()), int(instance)])
 }
 
-/// Lists chunks whose lease has run out.
-pub(super) fn leases_over(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<ChunkId>> {
+/// Lists chunks whose lease has run out, of one instance or of all.
+pub(super) fn leases_over(
+    connection: &Connection,
+    now: Timestamp,
+    only: Option<u64>,
+    count: usize,
+) -> Done<Vec<ChunkId>> {
     let sql = format!(
-        "SELECT id FROM chunks WHERE state = {LEASED} AND lease_until <= $1 ORDER BY lease_until LIMIT $2"
+        "SELECT id FROM chunks WHERE state = {LEASED} AND lease_until <= $1 AND ($3::bigint IS NULL OR instance = $3)
+        ORDER BY lease_until LIMIT $2"
     );
-    all(connection, &sql, [now.as_millis(), limit(count)], id)
+    all(connection, &sql, params![now.as_millis(), limit(count), only.map(int)], id)
 }
 
 /// Reads who is in a chunk.

@@ -32,9 +32,11 @@ impl PostgresStore {
         let Some(message) = self.cached_message(task.message).await? else {
             return Ok(Expanded::nothing(NextStep::End));
         };
+        let own = self.inner.own.get();
         loop {
             let target = Arc::clone(&message);
-            let look = self.read_long(move |connection| look(connection, task, &target.spec.target, how));
+            let look =
+                self.read_long(move |connection| look(connection, (task, own), &target.spec.target, how));
             let (at, devices) = match look.await? {
                 FoundAudience::Nothing(step) => return Ok(Expanded::nothing(step)),
                 FoundAudience::Found(at, devices) => (at, devices),
@@ -48,8 +50,14 @@ impl PostgresStore {
 }
 
 /// Looks for the next devices of a producer.
-fn look(connection: &Connection, task: ProducerTask, target: &Target, how: Expansion) -> Done<FoundAudience> {
-    let at = producers::find(connection, task)?;
+fn look(
+    connection: &Connection,
+    (task, own): (ProducerTask, Option<u64>),
+    target: &Target,
+    how: Expansion,
+) -> Done<FoundAudience> {
+    // Where another node has taken it over there is nothing more to do here.
+    let at = producers::find(connection, task)?.filter(|at| !at.is_anothers(own));
     let step = next_step(at.map(|at| at.state));
     let Some(at) = at.filter(|_| step == NextStep::Look) else { return Ok(FoundAudience::Nothing(step)) };
     let (mut found, mut next) = (Vec::new(), Some(at.cursor));

@@ -45,8 +45,12 @@ pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timesta
 }
 
 /// Writes all settlements.
-pub(super) fn settle(connection: &Connection, settlements: &[Settlement]) -> Done<Vec<SettleReply>> {
-    let mut rows = LedgerConnection::new(connection);
+pub(super) fn settle(
+    connection: &Connection,
+    settlements: &[Settlement],
+    own: Option<u64>,
+) -> Done<Vec<SettleReply>> {
+    let mut rows = LedgerConnection::of(connection, own);
     let mut ledger = LedgerCache::new(&mut rows);
     let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();
     let replies =

@@ -15,8 +15,8 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, KeptChunk};
 use super::rows::LedgerConnection;
 use super::{
-    PostgresStore, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
-    unlisted,
+    PostgresStore, campaigns, lease, leftovers, maintenance, nodes, producers, receipt_rows, sequences,
+    start, unlisted,
 };
 use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
@@ -44,7 +44,15 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
-        self.read_long(producers::running).await
+        match self.inner.own.get() {
+            Some(own) => {
+                if self.read_long(producers::are_free).await? {
+                    self.write(move |connection| producers::claim(connection, own)).await?;
+                }
+                self.read_long(move |connection| producers::running(connection, Some(own))).await
+            }
+            None => self.read_long(|connection| producers::running(connection, None)).await,
+        }
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -76,13 +84,14 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError> {
+        let own = self.inner.own.get();
         let deliveries: usize = settlements.iter().map(|settlement| settlement.records.len()).sum();
         if deliveries <= SMALL_MAX_DELIVERIES {
-            return self.write_first(move |connection| lease::settle(connection, &settlements)).await;
+            return self.write_first(move |connection| lease::settle(connection, &settlements, own)).await;
         }
         let mut replies = Vec::with_capacity(settlements.len());
         for some in together(settlements) {
-            replies.extend(self.write(move |connection| lease::settle(connection, &some)).await?);
+            replies.extend(self.write(move |connection| lease::settle(connection, &some, own)).await?);
         }
         Ok(replies)
     }
@@ -127,9 +136,14 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+        let has_joined = self.inner.own.get().is_some();
         self.write(move |connection| {
             sequences::advance(connection, "id", instance)?;
-            ledger::recover(&mut LedgerConnection::new(connection), instance, now)
+            let mut rows = LedgerConnection::new(connection);
+            if !has_joined {
+                return ledger::recover(&mut rows, instance, now);
+            }
+            Ok(ledger::release_dead(&mut rows, &nodes::orphans(connection)?, now)?.0)
         })
         .await
     }
@@ -173,10 +187,10 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
-        let limit = limit.min(SWEPT_MAX_COUNT);
+        let (limit, own) = (limit.min(SWEPT_MAX_COUNT), self.inner.own.get());
         self.write(move |connection| {
             receipt_rows::forget_expired(connection, now, limit)?;
-            ledger::sweep(&mut LedgerConnection::new(connection), limit, now)
+            ledger::sweep(&mut LedgerConnection::of(connection, own), limit, now)
         })
         .await
     }

@@ -10,8 +10,8 @@ use stentor_core::ports::store::ProducerTask;
 use super::app_providers::Fleet;
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
-use crate::postgres::query::{one, run};
-use crate::postgres::row::{code, int, number};
+use crate::postgres::query::{exists, one, run};
+use crate::postgres::row::{code, int, maybe_number, number};
 
 /// Where a producer stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) struct ProducerPosition {
     pub(super) as_of: DeviceId,
     pub(super) state: CampaignState,
     class: TrafficClass,
+    /// Who expands it.
+    instance: Option<u64>,
 }
 
 impl ProducerPosition {
@@ -28,11 +30,16 @@ impl ProducerPosition {
     pub(super) const fn lane(&self) -> Lane {
         Lane { provider: self.fleet.provider, app: self.fleet.app, class: self.class }
     }
+
+    /// Returns whether another node expands it.
+    pub(super) fn is_anothers(&self, own: Option<u64>) -> bool {
+        own.is_some() && self.instance != own
+    }
 }
 
 /// Finds where a producer stands, if it has not ended.
 pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<ProducerPosition>> {
-    let sql = "SELECT p.fleet, p.cursor, coalesce(k.as_of, 0), k.state, k.class
+    let sql = "SELECT p.fleet, p.cursor, coalesce(k.as_of, 0), k.state, k.class, p.instance
         FROM producers p JOIN fleets f ON f.no = p.fleet JOIN campaigns k ON k.id = p.campaign
         WHERE p.campaign = $1 AND f.app = $2 AND f.provider = $3";
     let read = |row: &Row<'_>| {
@@ -42,22 +49,37 @@ pub(super) fn find(connection: &Connection, task: ProducerTask) -> Done<Option<P
             as_of: DeviceId::from_raw(number(row, 2)?),
             state: code(row, 3, CampaignState::from_code)?,
             class: code(row, 4, TrafficClass::from_code)?,
+            instance: maybe_number(row, 5)?,
         })
     };
     let key = params![int(task.message.raw()), int(task.app.raw()), task.provider.code()];
     one(connection, sql, key, read)
 }
 
-/// Lists those that have not ended and whose campaign runs.
-pub(super) fn running(connection: &Connection) -> Done<Vec<ProducerTask>> {
+/// Lists those that have not ended and whose campaign runs, of one instance or of all.
+pub(super) fn running(connection: &Connection, only: Option<u64>) -> Done<Vec<ProducerTask>> {
     let sql = "SELECT p.campaign, f.app, f.provider FROM producers p JOIN campaigns k ON k.id = p.campaign
-        JOIN fleets f ON f.no = p.fleet WHERE k.state = $1 ORDER BY p.campaign, f.provider";
+        JOIN fleets f ON f.no = p.fleet WHERE k.state = $1 AND ($2::bigint IS NULL OR p.instance = $2)
+        ORDER BY p.campaign, f.provider";
     let task = |row: &Row<'_>| {
         let (message, app) = (MessageId::from_raw(number(row, 0)?), AppId::from_raw(number(row, 1)?));
         Ok(ProducerTask { message, app, provider: code(row, 2, ProviderKind::from_code)? })
     };
-    let rows = (sql, [CampaignState::Running.code()]);
+    let rows = (sql, params![CampaignState::Running.code(), only.map(int)]);
     Ok(readable(connection, "producers", rows, usize::MAX, task)?.0)
+}
+
+/// What nobody alive expands.
+const FREE: &str = "instance IS NULL OR instance NOT IN (SELECT instance FROM nodes)";
+
+/// Returns whether there are any that nobody alive expands.
+pub(super) fn are_free(connection: &Connection) -> Done<bool> {
+    exists(connection, &format!("SELECT 1 FROM producers WHERE {FREE} LIMIT 1"), ())
+}
+
+/// Takes those over that nobody alive expands.
+pub(super) fn claim(connection: &Connection, own: u64) -> Done<()> {
+    run(connection, &format!("UPDATE producers SET instance = $1 WHERE {FREE}"), [int(own)]).map(drop)
 }
 
 /// Keeps one, at the beginning.

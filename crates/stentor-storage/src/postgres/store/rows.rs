@@ -10,14 +10,14 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::LeaseTerms;
+use stentor_core::ports::store::{LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, Fleet};
 use super::chunks::{self, KeptChunk};
 use super::contents;
 use super::message_rows::MessageMemory;
-use super::{books, campaigns, devices, producers, receipt_rows};
+use super::{books, campaigns, devices, node_events, producers, receipt_rows};
 use crate::postgres::damage;
 use crate::postgres::fault::{Done, PostgresError};
 use crate::postgres::portion::WorkPortion;
@@ -30,18 +30,26 @@ pub(super) struct LedgerConnection<'a> {
     pub(super) connection: &'a Connection,
     portion: WorkPortion<'a>,
     known: Option<&'a MessageMemory>,
+    /// Which of the nodes this is, where it has joined them.
+    own: Option<u64>,
     fleets: RefCell<Vec<Fleet>>,
 }
 
 impl<'a> LedgerConnection<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
         let (portion, fleets) = (WorkPortion::begin(connection), RefCell::default());
-        Self { connection, portion, known: None, fleets }
+        Self { connection, portion, known: None, own: None, fleets }
     }
 
     /// Uses what need not be read again.
     pub(super) fn knowing(connection: &'a Connection, known: &'a MessageMemory) -> Self {
         Self { known: Some(known), ..Self::new(connection) }
+    }
+
+    /// Speaks for one of the nodes: its leases alone run out here, since the others prolong theirs by clocks of their own, and
+    /// what others must know of is told them.
+    pub(super) fn of(connection: &'a Connection, own: Option<u64>) -> Self {
+        Self { own, ..Self::new(connection) }
     }
 
     /// Remembers a fleet.
@@ -129,7 +137,7 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::leases_over(self.connection, now, max)
+        chunks::leases_over(self.connection, now, self.own, max)
     }
 
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Done<ChunkId> {
@@ -166,7 +174,11 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn write_awaits_receipts(&mut self, chunk: &KeptChunk, awaits: bool) -> Done<()> {
-        receipt_rows::write_awaits(self.connection, chunk.id, awaits)
+        receipt_rows::write_awaits(self.connection, chunk.id, awaits)?;
+        match self.own.filter(|_| awaits) {
+            Some(own) => node_events::tell(self.connection, own, &NodeEvent::Settled(chunk.id)),
+            None => Ok(()),
+        }
     }
 
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {

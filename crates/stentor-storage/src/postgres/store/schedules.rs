@@ -9,7 +9,7 @@ use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::codes::{ACTIVE, SCHEDULED};
-use super::{PostgresStore, accept, app_providers, message_rows, turns};
+use super::{PostgresStore, accept, app_providers, message_rows, nodes, turns};
 use crate::postgres::damage;
 use crate::postgres::fault::{Done, conflict, damaged, missing, unless_repeat};
 use crate::postgres::query::{one, run};
@@ -50,7 +50,12 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn due_schedules(&self, now: Timestamp, count: usize) -> Result<Vec<Schedule>, StoreError> {
-        let (due, broken) = self.read(move |connection| due(connection, now, count)).await?;
+        let own = self.inner.own.get();
+        let due = move |connection: &Connection| match nodes::is_firing(connection, own)? {
+            true => due(connection, now, count),
+            false => Ok((Vec::new(), Vec::new())),
+        };
+        let (due, broken) = self.read(due).await?;
         if !broken.is_empty() {
             let aside =
                 move |connection: &Connection| broken.iter().try_for_each(|id| quarantine(connection, *id));
@@ -60,8 +65,9 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
-        let occurrence = occurrence.clone();
-        self.write(move |connection| fire(connection, &occurrence)).await
+        let (occurrence, own) = (occurrence.clone(), self.inner.own.get());
+        self.write(move |connection| Ok(nodes::is_firing(connection, own)? && fire(connection, &occurrence)?))
+            .await
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -18,6 +18,9 @@ use crate::sqlite::row::{code, int, number, text, time};
 const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
 /// Rows that wait to be taken over; the partial indexes have the same words.
 const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
+
+/// A file has one server: its lock says so.
+impl NodeStore for SqliteStore {}
 
 #[async_trait]
 impl UpstreamStore for SqliteStore {

@@ -1,0 +1,158 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{AppStore, StoreError};
+use crate::chunk::{Ticket, TrafficClass};
+use crate::device::ProviderKind;
+use crate::id::{AppId, ChunkId, DeviceId, MessageId, next_number};
+use crate::outcome::Reason;
+use crate::ports::settled::SettledChunk;
+use crate::quota::Quota;
+use crate::time::Timestamp;
+
+/// A server that wants to use the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newcomer {
+    /// The number of its data directory: what an earlier start from there left is dead.
+    pub node: u64,
+    /// A hash of what all nodes of an installation must know alike.
+    pub secrets_hash: [u8; 32],
+    /// Whether it fires schedules.
+    pub fires: bool,
+}
+
+/// How a server stands among those that use the same store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership {
+    /// The number of this start, larger than all that were given out before.
+    pub instance: u64,
+    /// What its numbers end in, so that no two nodes give out the same one; `None` where it is alone.
+    pub id_place: Option<u8>,
+    /// The last event before it came.
+    pub last_event: u64,
+}
+
+/// What a sign of life came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Whether the node still counts as alive; otherwise its leases are others' already, and it must join anew.
+    pub is_known: bool,
+    /// Whether it is the node that does what one alone must do: of those that fire, the one that is there longest.
+    pub is_first: bool,
+    /// Chunks that dead nodes had leased, queued again.
+    pub released: Vec<Ticket>,
+}
+
+/// What one node did that others must know of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeEvent {
+    /// Apps, keys or accounts were made or removed.
+    Keys,
+    /// A credential was put or removed.
+    Credential(AppId, ProviderKind),
+    /// A webhook was put or removed.
+    Webhooks,
+    /// Chunks are queued again that were known before.
+    Queued,
+    /// A chunk was settled that devices of the gateway may be waiting for.
+    Settled(ChunkId),
+    /// A campaign was paused, resumed or canceled.
+    Acted(AppId, MessageId),
+    /// A device of the gateway was removed or has another token; all of the app's when `None`.
+    CutOff(AppId, Option<DeviceId>),
+    /// A device sent something to its app.
+    Upstream(AppId),
+    /// A push service wants to be left alone until an instant, for a reason.
+    Parked(AppId, ProviderKind, Timestamp, Reason),
+}
+
+/// What is new since a node last looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeNews {
+    /// The last event, after which the next look goes on.
+    pub last_event: u64,
+    /// What others did, in order.
+    pub events: Vec<NodeEvent>,
+    /// Whether some are forgotten already: everything may be different.
+    pub is_gapped: bool,
+    /// The last chunk that was made.
+    pub last_chunk: ChunkId,
+    /// Whether any audience is still expanded.
+    pub has_producers: bool,
+}
+
+/// What a node asks of a credential's quota, which all nodes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaClaim {
+    /// Whose credential.
+    pub app: AppId,
+    /// At which push service.
+    pub provider: ProviderKind,
+    /// What the credential allows.
+    pub quota: Quota,
+    /// For what it asks.
+    pub class: TrafficClass,
+    /// With less it can do nothing.
+    pub least: u64,
+    /// What it can use until it asks again.
+    pub most: u64,
+}
+
+/// The nodes that use one store. An engine that serves one server keeps none of it.
+#[async_trait]
+pub trait NodeStore: AppStore {
+    /// Lets a server in. Refuses (Conflict) one whose secrets are not those of the nodes that are there.
+    async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
+        let _alone = newcomer;
+        let instance = next_number(self.last_id().await?, now, None);
+        Ok(Membership { instance, id_place: None, last_event: 0 })
+    }
+
+    /// Notes that a node lives. Where it `judges`, nodes without a sign of life for as long as `patience`, by the store's own
+    /// clock, count as dead from then on: their leases are released as those of a crashed process are.
+    async fn beat(
+        &self,
+        instance: u64,
+        judges: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Heartbeat, StoreError> {
+        let _nobody_else = (instance, judges, now);
+        Ok(Heartbeat { is_known: true, is_first: true, released: Vec::new() })
+    }
+
+    /// Lets a node go that ends: what it still has leased is released.
+    async fn leave(&self, instance: u64, now: Timestamp) -> Result<(), StoreError> {
+        let _nobody_else = (instance, now);
+        Ok(())
+    }
+
+    /// Returns what others did after an event.
+    async fn news(&self, after: u64) -> Result<NodeNews, StoreError> {
+        let last_chunk = ChunkId::from_raw(0);
+        Ok(NodeNews {
+            last_event: after,
+            events: Vec::new(),
+            is_gapped: false,
+            last_chunk,
+            has_producers: false,
+        })
+    }
+
+    /// Takes tokens from quotas, by the store's own clock, all in one transaction; reply i is how many claim i got.
+    async fn draw(&self, claims: Vec<QuotaClaim>) -> Result<Vec<u64>, StoreError> {
+        Ok(claims.iter().map(|claim| claim.most).collect())
+    }
+
+    /// Reads what devices of the gateway may be waiting for in a chunk that another node settled; `None` when it is gone.
+    async fn settled_chunk(&self, chunk: ChunkId) -> Result<Option<SettledChunk>, StoreError> {
+        let _nobody_else = chunk;
+        Ok(None)
+    }
+
+    /// Lets the other nodes hear of something.
+    async fn tell(&self, event: NodeEvent) -> Result<(), StoreError> {
+        let _nobody_else = event;
+        Ok(())
+    }
+}

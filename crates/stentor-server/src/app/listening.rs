@@ -1,0 +1,112 @@
+//! The ports: which are open follows from the configuration and from what the node does.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{AppError, LISTEN_FILE, SOCKET_FILE};
+use crate::config::{ApiConfig, Config};
+use crate::gateway::GatewayListeners;
+use crate::listen::{Certificate, ConnectionTimeouts, Connections, Listener};
+use crate::pipeline::NodeRole;
+use crate::private;
+
+/// Binds the ports beside the API's: the raw socket of a node with the API, and those of devices of one with the gateway.
+pub(super) async fn open_others(
+    config: &Config,
+    certificate: Option<&Arc<Certificate>>,
+    connections: &Arc<Connections>,
+) -> Result<(Option<Listener>, GatewayListeners), AppError> {
+    let socket = match config.roles.has(NodeRole::Api) {
+        true => open_socket(&config.api, certificate, connections).await?,
+        false => None,
+    };
+    let devices = match config.roles.has(NodeRole::Gateway) {
+        true => {
+            GatewayListeners::bind(&config.gateway, &config.api, certificate, timeouts(&config.api)).await?
+        }
+        false => GatewayListeners::default(),
+    };
+    devices.tell(&config.gateway, &config.data_dir)?;
+    Ok((socket, devices))
+}
+
+/// Binds the API's port.
+pub(super) async fn open_listener(
+    config: &ApiConfig,
+) -> Result<(Listener, Option<Arc<Certificate>>), AppError> {
+    let certificate = match config.tls_files() {
+        Some((cert, key)) => Some(Arc::new(Certificate::read(cert, key).map_err(AppError::Tls)?)),
+        None => None,
+    };
+    let tls = certificate.as_ref().map(Certificate::config).transpose().map_err(AppError::Tls)?;
+    let address = config.listen;
+    let connections =
+        Connections::new(config.connections_max_count, config.connections_per_address_max_count);
+    let listener = Listener::bind(address, tls, connections, timeouts(config)).await;
+    let listener = listener.map_err(|cause| AppError::Listen { setting: "api.listen", address, cause })?;
+    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the API is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file, \
+             or let only a proxy with TLS reach it"
+        );
+    }
+    Ok((listener, certificate))
+}
+
+/// Binds the raw socket, when it has an address; its connections are counted with the others.
+async fn open_socket(
+    config: &ApiConfig,
+    certificate: Option<&Arc<Certificate>>,
+    connections: &Arc<Connections>,
+) -> Result<Option<Listener>, AppError> {
+    let Some(address) = config.socket_listen else { return Ok(None) };
+    let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
+    let listener = Listener::bind(address, tls, connections.clone(), timeouts(config)).await;
+    let setting = "api.socket_listen";
+    let listener = listener.map_err(|cause| AppError::Listen { setting, address, cause })?;
+    if certificate.is_none() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the raw socket is served without TLS beyond this machine: set api.tls_cert_file and api.tls_key_file"
+        );
+    }
+    Ok(Some(listener))
+}
+
+pub(super) const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
+    ConnectionTimeouts {
+        header: Duration::from_secs(config.header_timeout_seconds),
+        idle: Duration::from_secs(config.connection_idle_timeout_seconds),
+    }
+}
+
+/// Writes addresses that the system chose where scripts find them, whole or not at all.
+pub(super) fn tell_addresses(
+    listener: &Listener,
+    socket: Option<&Listener>,
+    config: &Config,
+) -> Result<(SocketAddr, Option<SocketAddr>), AppError> {
+    let folder = &config.data_dir;
+    let address = tell_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
+    let wanted = config.api.socket_listen.zip(socket);
+    let socket = wanted.map(|(wanted, socket)| {
+        tell_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
+    });
+    Ok((address, socket.transpose()?))
+}
+
+fn tell_address(
+    listener: &Listener,
+    (setting, address): (&'static str, SocketAddr),
+    file: &Path,
+) -> Result<SocketAddr, AppError> {
+    let bound = listener.local_addr().map_err(|cause| AppError::Listen { setting, address, cause })?;
+    if address.port() == 0 {
+        let written = private::write(file, format!("{bound}\n").as_bytes());
+        written.map_err(|cause| AppError::File { what: file.display().to_string(), cause })?;
+    }
+    Ok(bound)
+}

@@ -1,0 +1,266 @@
+//! This server among those that use the same store: it shows that it lives, judges who does not, and hears what the others did.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stentor_core::campaign::CampaignState;
+use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::settled::SettledFeed;
+use stentor_core::ports::store::{Membership, Newcomer, NodeEvent, NodeNews, Store, StoreError};
+use stentor_gateway::Gateway;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::PipelineHandle;
+use crate::node::Dependencies;
+use crate::pipeline::NodeStanding;
+use crate::service::{PipelinePort, Service};
+
+/// How often it looks for what the others did.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Without a look for this long, what is remembered of keys is not believed.
+const UNHEARD_MAX: Duration = Duration::from_millis(600);
+/// Signs of life within the time for which the others wait for one.
+const BEATS_PER_PATIENCE: u32 = 5;
+
+/// What a server is known by among the nodes.
+#[derive(Clone)]
+pub(super) struct NodeIdentity {
+    pub(super) newcomer: Newcomer,
+    pub(super) standing: Arc<NodeStanding>,
+    /// How long a node may give no sign of life.
+    pub(super) patience: Duration,
+}
+
+impl NodeIdentity {
+    /// Joins the nodes of a store, and begins to give out numbers that are no other's; returns what is to be followed where
+    /// there may be others.
+    pub(super) async fn join(
+        store: &dyn Store,
+        clock: &dyn Clock,
+        (newcomer, patience): (Newcomer, Duration),
+    ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
+        let asked = Instant::now();
+        let Membership { instance, id_place, last_event } = store.join(newcomer, clock.now()).await?;
+        let ids = Arc::new(IdSource::after(instance));
+        ids.go_on(instance, id_place);
+        let is_shared = id_place.is_some();
+        let standing = if is_shared { NodeStanding::among(instance) } else { NodeStanding::alone(instance) };
+        if is_shared {
+            standing.note_alive(asked, patience, false);
+        }
+        Ok((Self { newcomer, standing, patience }, ids, is_shared.then_some(last_event)))
+    }
+}
+
+/// The tie between a server and the others.
+pub(super) struct NodeTie {
+    identity: NodeIdentity,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<IdSource>,
+    pipeline: Arc<PipelineHandle>,
+    service: Arc<Service>,
+    gateway: Gateway,
+    /// The last event that was heard of; `None` where nobody else can be.
+    last_event: Option<u64>,
+}
+
+impl NodeTie {
+    /// Ties a server that has joined; `last_event` is the last one of which it need not hear.
+    pub(super) fn new(
+        identity: NodeIdentity,
+        last_event: Option<u64>,
+        (dependencies, pipeline, service): (&Dependencies, Arc<PipelineHandle>, Arc<Service>),
+    ) -> Self {
+        let Dependencies { store, clock, ids, gateway, .. } = dependencies;
+        let (store, clock, ids, gateway) = (store.clone(), clock.clone(), ids.clone(), gateway.clone());
+        Self { identity, store, clock, ids, pipeline, service, gateway, last_event }
+    }
+
+    /// Holds the tie for as long as the task is not aborted.
+    pub(super) fn spawn(self: Arc<Self>) -> AbortOnDropHandle<()> {
+        let (pipeline, until) = (self.pipeline.clone(), CancellationToken::new());
+        let held = async move { pipeline.watched("tie to other servers", until, self.hold()).await };
+        AbortOnDropHandle::new(tokio::spawn(held))
+    }
+
+    async fn hold(&self) {
+        let Some(last_event) = self.last_event else { return std::future::pending().await };
+        tokio::join!(self.beat(), self.listen(last_event), self.pass_arrivals(), self.pass_told());
+    }
+
+    /// Says goodbye, so that nobody waits for it.
+    pub(super) async fn part(&self) {
+        if self.last_event.is_none() {
+            return;
+        }
+        if let Err(error) = self.store.leave(self.identity.standing.instance(), self.clock.now()).await {
+            tracing::warn!(%error, "the other servers wait until they take this one for dead");
+        }
+    }
+
+    async fn beat(&self) {
+        let NodeIdentity { standing, patience, .. } = &self.identity;
+        let interval = *patience / BEATS_PER_PATIENCE;
+        // Who was away itself, or has just come, judges nobody: after a pause of the database all seem silent.
+        let (mut judges_from, mut heard) = (Instant::now() + *patience, Instant::now());
+        loop {
+            let asked = Instant::now();
+            if asked.duration_since(heard) > *patience / 2 {
+                judges_from = asked + *patience;
+            }
+            let judges = (asked >= judges_from).then_some(*patience);
+            match self.store.beat(standing.instance(), judges, self.clock.now()).await {
+                Ok(heartbeat) if heartbeat.is_known => {
+                    heard = asked;
+                    standing.note_alive(asked, *patience, heartbeat.is_first);
+                    self.pipeline.publish_released(heartbeat.released).await;
+                }
+                Ok(_) => self.join_again().await,
+                Err(error) => tracing::warn!(%error, "the store did not take a sign of life"),
+            }
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    /// Comes back after others took it for dead: what it had leased is theirs, and what it learns of that is void.
+    async fn join_again(&self) {
+        let NodeIdentity { newcomer, standing, patience } = &self.identity;
+        tracing::error!(
+            instance = standing.instance(),
+            "this server gave no sign of life for too long: the others have taken over what it was sending"
+        );
+        let asked = Instant::now();
+        match self.store.join(*newcomer, self.clock.now()).await {
+            Ok(membership) => {
+                self.ids.go_on(membership.instance, membership.id_place);
+                standing.renew(membership.instance);
+                standing.note_alive(asked, *patience, false);
+                self.refresh().await;
+            }
+            Err(error) => tracing::warn!(%error, "this server could not join the others again"),
+        }
+    }
+
+    async fn listen(&self, mut last_event: u64) {
+        let (mut last_chunk, mut heard) = (ChunkId::from_raw(0), Instant::now());
+        loop {
+            match self.store.news(last_event).await {
+                Ok(news) => {
+                    heard = Instant::now();
+                    last_event = news.last_event;
+                    self.take(&news, last_chunk).await;
+                    last_chunk = news.last_chunk;
+                }
+                Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
+            }
+            if heard.elapsed() > UNHEARD_MAX {
+                self.service.forget_keys();
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    async fn take(&self, news: &NodeNews, known: ChunkId) {
+        if news.is_gapped {
+            self.refresh().await;
+        }
+        for event in &news.events {
+            self.hear(event).await;
+        }
+        // The first look finds what is there already: that is the janitor's.
+        if known.raw() > 0 && news.last_chunk > known {
+            self.pipeline.look_for_chunks(known).await;
+        }
+        self.pipeline.look_for_work(news.has_producers).await;
+    }
+
+    async fn hear(&self, event: &NodeEvent) {
+        match event {
+            NodeEvent::Keys => self.learn().await,
+            NodeEvent::Credential(app, provider) => {
+                self.learn().await;
+                self.pipeline.changed(*app, *provider);
+            }
+            NodeEvent::Webhooks => self.service.webhooks_changed().notify_one(),
+            NodeEvent::Queued => self.pipeline.look_for_all_chunks(),
+            NodeEvent::Settled(chunk) => self.bring(*chunk).await,
+            NodeEvent::Acted(app, message) => self.hold_or_release(*app, *message).await,
+            NodeEvent::CutOff(_, Some(device)) => self.gateway.cut_off(*device),
+            NodeEvent::CutOff(app, None) => self.gateway.cut_off_app(*app),
+            NodeEvent::Upstream(app) => self.service.upstream_broker().arrived(*app),
+            NodeEvent::Parked(app, provider, until, reason) => {
+                self.pipeline.park((*app, *provider), *until, *reason);
+            }
+        }
+    }
+
+    /// Forgets what is remembered of keys, and reads which app has which credential.
+    async fn learn(&self) {
+        self.service.forget_keys();
+        if let Err(problem) = self.service.reload_credentials().await {
+            tracing::warn!(%problem, "which app has which credential cannot be read");
+        }
+    }
+
+    /// Looks at everything anew that another node may have changed.
+    async fn refresh(&self) {
+        self.learn().await;
+        self.pipeline.reload().await;
+        self.pipeline.look_for_all_chunks();
+        self.service.webhooks_changed().notify_one();
+        self.gateway.look_again();
+    }
+
+    /// Brings what another node settled to devices that are connected here.
+    async fn bring(&self, chunk: ChunkId) {
+        match self.store.settled_chunk(chunk).await {
+            Ok(Some(settled)) => self.gateway.settled(settled),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "what another server settled cannot be read");
+                self.gateway.look_again();
+            }
+        }
+    }
+
+    async fn hold_or_release(&self, app: AppId, message: MessageId) {
+        match self.store.ledger(app, message.into()).await {
+            Ok(ledger) if ledger.campaign.state == CampaignState::Paused => self.gateway.hold(app, message),
+            Ok(_) | Err(StoreError::NotFound(_)) => {
+                self.gateway.release(app, message);
+                self.pipeline.look_for_all_chunks();
+            }
+            Err(error) => tracing::warn!(%error, %message, "what became of a campaign cannot be read"),
+        }
+    }
+
+    /// Tells the others of apps whose devices sent something.
+    async fn pass_arrivals(&self) {
+        let mut arrivals: Receiver<AppId> = self.gateway.upstream_arrivals();
+        loop {
+            match arrivals.recv().await {
+                Ok(app) => self.tell(NodeEvent::Upstream(app)).await,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// Tells the others what this node's pipeline has for them.
+    async fn pass_told(&self) {
+        while let Some(event) = self.pipeline.told().await {
+            self.tell(event).await;
+        }
+    }
+
+    async fn tell(&self, event: NodeEvent) {
+        if let Err(error) = self.store.tell(event).await {
+            tracing::warn!(%error, "the other servers could not be told of something");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A node's share of a quota that all nodes draw from: tokens that it took from the store and has not spent.
+
+use std::time::Duration;
+
+use stentor_core::chunk::TrafficClass;
+use stentor_core::quota::Quota;
+use stentor_core::time::Timestamp;
+
+/// Tokens that were not spent for so long are given up: another node may have gone without them, and a minute later they would be too many.
+const KEPT: Duration = Duration::from_secs(2);
+/// When whoever got none asks again at the latest.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a node has of one credential's quota; below zero while it spent more than it had.
+#[derive(Debug, Default)]
+pub(super) struct QuotaShare {
+    urgent: i64,
+    common: i64,
+    drawn_at: Timestamp,
+    /// What is missing, by class; 0 for nothing.
+    wanted_urgent: u64,
+    wanted_common: u64,
+}
+
+impl QuotaShare {
+    /// Takes tokens, or notes that they are missing and tells when to ask again.
+    pub(super) fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<u64, Timestamp> {
+        if now.since(self.drawn_at) > KEPT || now < self.drawn_at {
+            (self.urgent, self.common) = (self.urgent.min(0), self.common.min(0));
+        }
+        let asked = i64::try_from(count).unwrap_or(i64::MAX);
+        let there = self.tokens(class);
+        if there >= asked {
+            self.spend(class, asked);
+            return Ok(count);
+        }
+        let missing = asked.saturating_sub(there).max(1).unsigned_abs();
+        let wanted = match class {
+            TrafficClass::Urgent => &mut self.wanted_urgent,
+            TrafficClass::Bulk => &mut self.wanted_common,
+        };
+        *wanted = (*wanted).max(missing);
+        Err(now.plus(ASK_AGAIN))
+    }
+
+    /// Returns how many tokens there are for a class.
+    pub(super) fn tokens(&self, class: TrafficClass) -> i64 {
+        match class {
+            TrafficClass::Urgent => self.urgent + self.common.max(0),
+            TrafficClass::Bulk => self.common,
+        }
+    }
+
+    /// Corrects what was taken to what was used.
+    pub(super) fn correct(&mut self, class: TrafficClass, taken: u64, used: u64) {
+        let more = i64::try_from(used).unwrap_or(i64::MAX) - i64::try_from(taken).unwrap_or(i64::MAX);
+        self.spend(class, more);
+    }
+
+    /// Returns what to ask the store for: class, least and most.
+    pub(super) fn wanted(&self, quota: Quota) -> Vec<(TrafficClass, u64, u64)> {
+        let second = u64::from(quota.per_minute).div_ceil(60);
+        let urgent_second = second * u64::from(quota.urgent_share_percent) / 100;
+        let both = [
+            (TrafficClass::Urgent, self.wanted_urgent, urgent_second),
+            (TrafficClass::Bulk, self.wanted_common, second),
+        ];
+        let wanted = both.into_iter().filter(|(_, least, _)| *least > 0);
+        wanted.map(|(class, least, second)| (class, least, second.max(least))).collect()
+    }
+
+    /// Adds what the store gave.
+    pub(super) fn add(&mut self, class: TrafficClass, count: u64, now: Timestamp) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        match class {
+            TrafficClass::Urgent => (self.urgent, self.wanted_urgent) = (self.urgent + count, 0),
+            TrafficClass::Bulk => (self.common, self.wanted_common) = (self.common + count, 0),
+        }
+        self.drawn_at = now;
+    }
+
+    fn spend(&mut self, class: TrafficClass, count: i64) {
+        if class == TrafficClass::Bulk {
+            self.common -= count;
+            return;
+        }
+        let own = count.min(self.urgent.max(0));
+        let shared = (count - own).min(self.common.max(0));
+        self.common -= shared;
+        self.urgent -= count - shared;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTA: Quota = Quota { per_minute: 6_000, ramp: Duration::ZERO, urgent_share_percent: 20 };
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_by_the_second_and_spent_once() {
+        let mut share = QuotaShare::default();
+        assert_eq!(share.take(TrafficClass::Bulk, 50, at(0)), Err(at(1_000)));
+        assert_eq!(share.take(TrafficClass::Urgent, 1, at(0)), Err(at(1_000)));
+        assert_eq!(share.wanted(QUOTA), [(TrafficClass::Urgent, 1, 20), (TrafficClass::Bulk, 50, 100)]);
+        share.add(TrafficClass::Bulk, 100, at(10));
+        share.add(TrafficClass::Urgent, 0, at(10));
+        assert_eq!(share.wanted(QUOTA), []);
+        assert_eq!(share.take(TrafficClass::Bulk, 50, at(20)), Ok(50));
+        share.correct(TrafficClass::Bulk, 50, 40);
+        assert_eq!(share.tokens(TrafficClass::Bulk), 60);
+        assert_eq!(share.take(TrafficClass::Urgent, 5, at(30)), Ok(5), "single messages may use both parts");
+        assert_eq!(share.take(TrafficClass::Bulk, 50, at(40)), Ok(50));
+    }
+
+    #[test]
+    fn what_is_not_spent_is_given_up_and_debts_stay() {
+        let mut share = QuotaShare::default();
+        share.add(TrafficClass::Bulk, 100, at(0));
+        assert_eq!(share.take(TrafficClass::Bulk, 50, at(3_000)), Err(at(4_000)));
+        share.correct(TrafficClass::Bulk, 10, 60);
+        assert_eq!(share.take(TrafficClass::Bulk, 50, at(3_000)), Err(at(4_000)));
+        assert_eq!(share.wanted(QUOTA), [(TrafficClass::Bulk, 100, 100)]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What a node does: all of it, unless it is told.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// One part of what a server does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeRole {
+    /// Serves the API.
+    Api,
+    /// Begins what is due, fires schedules, and hands what devices sent to webhooks.
+    Scheduler,
+    /// Expands audiences.
+    Producer,
+    /// Sends.
+    Consumer,
+    /// Serves devices.
+    Gateway,
+}
+
+impl NodeRole {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Api, Self::Scheduler, Self::Producer, Self::Consumer, Self::Gateway];
+
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Scheduler => "scheduler",
+            Self::Producer => "producer",
+            Self::Consumer => "consumer",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+impl FromStr for NodeRole {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|role| role.name() == text);
+        known.ok_or_else(|| format!("{text:?} is no role: api, scheduler, producer, consumer or gateway"))
+    }
+}
+
+impl fmt::Display for NodeRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The roles of a node; none named means all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct NodeRoles(Vec<NodeRole>);
+
+impl NodeRoles {
+    /// Names them; none for all.
+    #[must_use]
+    pub const fn of(named: Vec<NodeRole>) -> Self {
+        Self(named)
+    }
+
+    /// Returns whether the node has a role.
+    #[must_use]
+    pub fn has(&self, role: NodeRole) -> bool {
+        self.0.is_empty() || self.0.contains(&role)
+    }
+
+    /// Returns whether the node has all of them.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        NodeRole::ALL.into_iter().all(|role| self.has(role))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_every_role_unless_some_are_named() {
+        let (all, some) = (NodeRoles::default(), NodeRoles::of(vec![NodeRole::Api, NodeRole::Gateway]));
+        assert!(all.are_all() && !some.are_all());
+        assert_eq!((some.has(NodeRole::Api), some.has(NodeRole::Consumer)), (true, false));
+        for role in NodeRole::ALL {
+            assert_eq!(role.name().parse::<NodeRole>(), Ok(role));
+        }
+        assert!("sender".parse::<NodeRole>().expect_err("unknown").contains("consumer"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The nodes that use the database together: who is alive, by the database's clock, and whose word counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::postgres::engine::{Connection, Row, params};
+use async_trait::async_trait;
+use stentor_core::chunk::Ticket;
+use stentor_core::id::{ChunkId, MessageId, next_number};
+use stentor_core::ledger;
+use stentor_core::ports::settled::SettledChunk;
+use stentor_core::ports::store::{
+    Heartbeat, Membership, Newcomer, NodeEvent, NodeNews, NodeStore, QuotaClaim, StoreError,
+};
+use stentor_core::time::Timestamp;
+
+use super::codes::LEASED;
+use super::message_rows::MessageMemory;
+use super::rows::LedgerConnection;
+use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
+use crate::postgres::fault::{Done, conflict, damaged};
+use crate::postgres::query::{all, exists, one, run};
+use crate::postgres::row::{int, number};
+
+/// Numbers end in one of so many places.
+const PLACES_COUNT: u64 = 256;
+
+/// The instance that this process is among the nodes; 0 while it has not joined them.
+#[derive(Debug, Default)]
+pub(super) struct OwnInstance(AtomicU64);
+
+impl OwnInstance {
+    /// Returns its number, when it has joined.
+    pub(super) fn get(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Acquire)).filter(|instance| *instance > 0)
+    }
+}
+
+#[async_trait]
+impl NodeStore for PostgresStore {
+    async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
+        let membership = self.write(move |connection| join(connection, &newcomer, now)).await?;
+        self.inner.own.0.store(membership.instance, Ordering::Release);
+        Ok(membership)
+    }
+
+    async fn beat(
+        &self,
+        instance: u64,
+        judges: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Heartbeat, StoreError> {
+        // Beside the ledger, whose transactions queue: a node that has much to write is not dead.
+        let (is_known, is_first) = self.write_rows(move |connection| show_life(connection, instance)).await?;
+        let alive = Heartbeat { is_known, is_first, released: Vec::new() };
+        let Some(patience) = judges.filter(|_| is_known) else {
+            return Ok(alive);
+        };
+        if !self.look_up(move |connection| are_dead(connection, patience)).await? {
+            return Ok(alive);
+        }
+        let released = self.write(move |connection| bury(connection, instance, patience, now)).await?;
+        Ok(Heartbeat { released, ..alive })
+    }
+
+    async fn leave(&self, instance: u64, now: Timestamp) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            run(connection, "DELETE FROM nodes WHERE instance = $1", [int(instance)])?;
+            release_orphans(connection, instance, now).map(drop)
+        })
+        .await
+    }
+
+    async fn news(&self, after: u64) -> Result<NodeNews, StoreError> {
+        let own = self.inner.own.get().unwrap_or_default();
+        self.read(move |connection| news(connection, own, after)).await
+    }
+
+    async fn draw(&self, claims: Vec<QuotaClaim>) -> Result<Vec<u64>, StoreError> {
+        self.write_rows(move |connection| quotas::draw(connection, &claims)).await
+    }
+
+    async fn settled_chunk(&self, chunk: ChunkId) -> Result<Option<SettledChunk>, StoreError> {
+        let known = Arc::clone(&self.inner.messages);
+        self.read(move |connection| settled(connection, &known, chunk)).await
+    }
+
+    async fn tell(&self, event: NodeEvent) -> Result<(), StoreError> {
+        let own = self.inner.own.get().unwrap_or_default();
+        self.write_rows(move |connection| node_events::tell(connection, own, &event)).await
+    }
+}
+
+fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Membership> {
+    // Who starts from the same directory again is dead otherwise: two servers cannot hold its lock.
+    run(connection, "DELETE FROM nodes WHERE node = $1", [int(newcomer.node)])?;
+    let differs = "SELECT 1 FROM nodes WHERE secrets_hash <> $1";
+    if exists(connection, differs, params![newcomer.secrets_hash.to_vec()])? {
+        return Err(conflict(
+            "the servers that use this database have another key.pepper in their data directories: copy key.pepper and \
+             root.key from one of them before the first start, or stop them",
+        ));
+    }
+    let place = free_place(connection)?;
+    let last = apps::last_id(connection)?;
+    let instance = next_number(last, now, Some(place));
+    let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, seen_at)
+        VALUES ($1, $2, $3, $4, $5, clock_timestamp())";
+    let secrets_hash = newcomer.secrets_hash.to_vec();
+    run(connection, sql, params![int(newcomer.node), int(instance), place, newcomer.fires, secrets_hash])?;
+    Ok(Membership { instance, id_place: Some(place), last_event: node_events::last(connection)? })
+}
+
+/// Returns a place that no node has; those that were given back come last, lest a node that sleeps meets its former numbers.
+fn free_place(connection: &Connection) -> Done<u8> {
+    for _ in 0..PLACES_COUNT {
+        let place = sequences::next(connection, "place")? % PLACES_COUNT;
+        if !exists(connection, "SELECT 1 FROM nodes WHERE id_place = $1", [int(place)])? {
+            return u8::try_from(place).map_err(|_| damaged("a place out of its range"));
+        }
+    }
+    Err(conflict("256 servers use this database already"))
+}
+
+fn show_life(connection: &Connection, instance: u64) -> Done<(bool, bool)> {
+    let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
+    let is_known = run(connection, sql, [int(instance)])? > 0;
+    Ok((is_known, is_known && is_firing(connection, Some(instance))?))
+}
+
+/// Returns whether a node gave no sign of life for long, or left something leased.
+fn are_dead(connection: &Connection, patience: Duration) -> Done<bool> {
+    let sql = format!(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM nodes WHERE seen_at < clock_timestamp() - $1::bigint * interval '1 millisecond')
+        OR EXISTS (SELECT 1 FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes))"
+    );
+    exists(connection, &sql, [millis(patience)])
+}
+
+/// Takes nodes for dead that gave no sign of life for long, and releases what is leased by nobody.
+fn bury(connection: &Connection, own: u64, patience: Duration, now: Timestamp) -> Done<Vec<Ticket>> {
+    let sql = "DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::bigint * interval '1 millisecond' AND instance <> $2
+        RETURNING instance";
+    for instance in all(connection, sql, [millis(patience), int(own)], |row| number(row, 0))? {
+        tracing::warn!(instance, "a node gave no sign of life: what it had leased is released");
+    }
+    node_events::forget(connection)?;
+    release_orphans(connection, own, now)
+}
+
+/// Releases what is leased by nodes that are not there any more.
+fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Vec<Ticket>> {
+    let ids = orphans(connection)?;
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (recovery, tickets) = ledger::release_dead(&mut LedgerConnection::new(connection), &ids, now)?;
+    tracing::warn!(
+        chunks = recovery.chunks,
+        deliveries = recovery.deliveries,
+        "released what nodes had left unsettled that are gone"
+    );
+    node_events::tell(connection, own, &NodeEvent::Queued)?;
+    Ok(tickets)
+}
+
+/// Lists chunks that nobody alive has leased.
+pub(super) fn orphans(connection: &Connection) -> Done<Vec<ChunkId>> {
+    let sql = format!(
+        "SELECT id FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes) ORDER BY id"
+    );
+    all(connection, &sql, (), |row| number(row, 0).map(ChunkId::from_raw))
+}
+
+/// Returns whether this instance is the one that fires schedules: the one that is there longest of those that may.
+///
+/// It is asked in the transaction that fires. Nodes come and go in transactions that hold the ledger alone, as that one does,
+/// so that one that lost its place fires nothing more.
+pub(super) fn is_firing(connection: &Connection, own: Option<u64>) -> Done<bool> {
+    let Some(own) = own else { return Ok(true) };
+    let first =
+        one(connection, "SELECT min(instance) FROM nodes WHERE fires", (), |row| row.get::<Option<i64>>(0))?;
+    Ok(first.flatten() == Some(int(own)))
+}
+
+fn news(connection: &Connection, own: u64, after: u64) -> Done<NodeNews> {
+    let sql = "SELECT (SELECT value FROM sequences WHERE name = 'event'),
+        (SELECT value FROM sequences WHERE name = 'chunk'), EXISTS (SELECT 1 FROM producers)";
+    let read = one(connection, sql, (), |row| Ok((number(row, 0)?, number(row, 1)?, row.get::<bool>(2)?)))?;
+    let (last_event, last_chunk, has_producers) = read.ok_or_else(|| damaged("a sequence is missing"))?;
+    let (events, is_gapped) = match last_event > after {
+        true => node_events::after(connection, own, after, last_event)?,
+        false => (Vec::new(), false),
+    };
+    let last_chunk = ChunkId::from_raw(last_chunk);
+    Ok(NodeNews { last_event, events, is_gapped, last_chunk, has_producers })
+}
+
+fn settled(connection: &Connection, known: &MessageMemory, id: ChunkId) -> Done<Option<SettledChunk>> {
+    let sql =
+        "SELECT message, count, devices, records FROM chunks WHERE id = $1 AND receipts_until IS NOT NULL";
+    let read = |row: &Row<'_>| {
+        let records = receipt_rows::decode(row, 3, usize::from(row.get::<u16>(1)?))?;
+        let devices = chunks::decode(row, 2)?.into_iter().zip(records);
+        let waiting = devices.filter(|(_, record)| record.awaits_receipt()).map(|(device, _)| device);
+        Ok((MessageId::from_raw(number(row, 0)?), waiting.collect()))
+    };
+    let Some((message, devices)) = one(connection, sql, [int(id.raw())], read)? else { return Ok(None) };
+    let message = known.get(connection, message)?;
+    Ok(message.map(|message| SettledChunk { chunk: id, message, devices, is_certain: true }))
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,57 @@
+//! What the quotas have left that all nodes share.
+
+use crate::postgres::engine::{Connection, Row, params};
+use stentor_core::ports::store::QuotaClaim;
+use stentor_core::quota::{Bucket, Level};
+use stentor_core::time::Timestamp;
+
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::query::{one, run};
+use crate::postgres::row::{int, number, time};
+
+/// Takes tokens for each claim, in order of the rows, so that no two nodes wait for each other.
+pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u64>> {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let now =
+        one(connection, sql, (), |row| time(row, 0))?.ok_or_else(|| damaged("a server without a clock"))?;
+    let mut order: Vec<usize> = (0..claims.len()).collect();
+    order.sort_unstable_by_key(|at| (claims[*at].app, claims[*at].provider.code()));
+    let mut counts = vec![0; claims.len()];
+    for at in order {
+        counts[at] = draw_one(connection, &claims[at], now)?;
+    }
+    Ok(counts)
+}
+
+fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done<u64> {
+    let key = || params![int(claim.app.raw()), claim.provider.code()];
+    let full = Bucket::new(claim.quota, now).level();
+    let sql = "INSERT INTO quota_levels (app, provider, at, warm_ms, urgent_grains, common_grains)
+        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    run(connection, sql, values(claim, full))?;
+    let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
+        WHERE app = $1 AND provider = $2 FOR UPDATE";
+    let level = one(connection, sql, key(), read)?.ok_or_else(|| damaged("a quota without a level"))?;
+    let mut bucket = Bucket::resume(claim.quota, level, now);
+    let count = bucket.draw(claim.class, (claim.least, claim.most), now);
+    let sql = "UPDATE quota_levels SET at = $3, warm_ms = $4, urgent_grains = $5, common_grains = $6
+        WHERE app = $1 AND provider = $2";
+    run(connection, sql, values(claim, bucket.level()))?;
+    Ok(count)
+}
+
+fn values(claim: &QuotaClaim, level: Level) -> Vec<crate::postgres::engine::Value> {
+    params![
+        int(claim.app.raw()),
+        claim.provider.code(),
+        level.at.as_millis(),
+        int(level.warm_ms),
+        level.urgent_grains,
+        level.common_grains,
+    ]
+}
+
+fn read(row: &Row<'_>) -> Done<Level> {
+    let (at, warm_ms) = (time(row, 0)?, number(row, 1)?);
+    Ok(Level { at, warm_ms, urgent_grains: row.get(2)?, common_grains: row.get(3)? })
+}

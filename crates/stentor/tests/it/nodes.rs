@@ -1,0 +1,195 @@
+//! Several servers over one PostgreSQL database: what one accepts another sends, and what dies takes nothing with it.
+
+use crate::process::run_json;
+use crate::server::Server;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use stentor_stage::client::{ApiClient, Key};
+use stentor_stage::node_group::share_secrets;
+use stentor_stage::postgres::PrivatePostgres;
+use tempfile::TempDir;
+
+/// How long anything here may take on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long something revoked may still be taken on another server.
+const REVOKED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Servers in directories of their own, over one database.
+struct Nodes {
+    directory: TempDir,
+    database: PrivatePostgres,
+    first: Option<String>,
+}
+
+impl Nodes {
+    /// Makes the database; `None` where no PostgreSQL is installed.
+    fn new() -> Option<Self> {
+        if !Path::new("/usr/lib/postgresql").exists() {
+            let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
+            return None;
+        }
+        let database = PrivatePostgres::start().unwrap();
+        Some(Self { directory: TempDir::new().unwrap(), database, first: None })
+    }
+
+    /// Starts a server by a name; those after the first know its secrets.
+    fn start(&mut self, name: &str, settings: &str) -> Server {
+        let own = self.directory.path().join(name);
+        std::fs::create_dir_all(&own).unwrap();
+        if let Some(first) = self.first.as_ref().filter(|first| *first != name) {
+            let first = self.directory.path().join(first);
+            share_secrets(&first.join("data"), &own.join("data")).unwrap();
+        }
+        self.first.get_or_insert_with(|| name.to_owned());
+        let environment = self.database.environment();
+        let mut environment: Vec<(&str, &str)> =
+            environment.iter().map(|(variable, value)| (*variable, value.to_str().unwrap())).collect();
+        environment.push(("STENTOR__OUTBOUND__ALLOWED_NETWORKS", "loopback"));
+        Server::start_in(&environment, &own, settings)
+    }
+}
+
+fn client(server: &Server, key: &str) -> ApiClient {
+    ApiClient::new(server.process.url(), Some(Key(key.to_owned())), None).unwrap()
+}
+
+/// Makes an app with a credential and devices; returns its id.
+async fn make_app(root: &ApiClient, devices: u32) -> String {
+    let app =
+        root.post("/v1/apps", &json!({"name": "shop"})).await.unwrap()["id"].as_str().unwrap().to_owned();
+    root.put(&format!("/v1/apps/{app}/credentials/null"), &json!({})).await.unwrap();
+    let own = root.clone().for_app(app.clone());
+    for number in 0..devices {
+        let device = json!({"platform": "android", "provider": "null", "token": format!("token-{number}")});
+        own.post("/v1/devices", &device).await.unwrap();
+    }
+    app
+}
+
+/// Waits until a campaign is over; returns its ledger.
+async fn ended(client: &ApiClient, campaign: &Value) -> Value {
+    let (path, begun) = (format!("/v1/campaigns/{}", campaign.as_str().unwrap()), Instant::now());
+    loop {
+        let ledger = client.get(&path).await.unwrap();
+        if ledger["state"] == "finished" {
+            return ledger;
+        }
+        assert!(begun.elapsed() < LIMIT, "{ledger}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_with_the_api_alone_accepts_is_sent_by_one_without() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let api = nodes.start("api", "roles = [\"api\"]\n");
+    let worker = nodes.start("worker", "roles = [\"scheduler\", \"producer\", \"consumer\"]\n");
+    let root = client(&api, &api.root_key());
+    let app = make_app(&root, 5).await;
+    let app = root.for_app(app);
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let accepted = app.post("/v1/messages", &everyone).await.unwrap();
+    let ledger = ended(&app, &accepted["campaign"]).await;
+    assert_eq!((&ledger["totals"]["accepted"], &ledger["balanced"]), (&json!(5), &json!(true)), "{ledger}");
+    let bare = client(&worker, &api.root_key());
+    assert!(bare.probe("/readyz").await.unwrap().0.is_success());
+    assert_eq!(bare.probe("/v1/apps").await.unwrap().0.as_u16(), 404, "it serves no API");
+}
+
+#[tokio::test]
+async fn a_key_that_is_removed_on_one_server_is_refused_on_another_within_a_second() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let (one, other) = (nodes.start("one", ""), nodes.start("other", ""));
+    let root = client(&one, &one.root_key());
+    let app = make_app(&root, 0).await;
+    let keys = format!("/v1/apps/{app}/keys");
+    let made = root.post(&keys, &json!({"name": "ci", "scopes": ["admin"]})).await.unwrap();
+    let with_key = client(&other, made["secret"].as_str().unwrap());
+    let path = format!("/v1/apps/{app}/keys");
+    with_key.get(&path).await.expect("a new key is known everywhere at once");
+    root.delete(&format!("{keys}/{}", made["id"].as_str().unwrap())).await.unwrap();
+    let removed = Instant::now();
+    while with_key.get(&path).await.is_ok() {
+        assert!(removed.elapsed() < REVOKED_WITHIN, "the key is still taken");
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_server_has_accepted_the_other_sends() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let mut one = nodes.start("one", "roles = [\"api\"]\n");
+    let root = client(&one, &one.root_key());
+    let app = make_app(&root, 3).await;
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let accepted = root.for_app(app.clone()).post("/v1/messages", &everyone).await.unwrap();
+    let key = one.root_key();
+    one.process.kill();
+    let other = nodes.start("other", "");
+    let app = client(&other, &key).for_app(app);
+    assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 3);
+}
+
+#[tokio::test]
+async fn a_server_that_was_stopped_too_long_learns_that_it_counts_as_dead_and_goes_on() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let settings = "[node]\nsilence_max_ms = 1000\n";
+    let (one, other) = (nodes.start("one", settings), nodes.start("other", settings));
+    let root = client(&other, &one.root_key());
+    let app = make_app(&root, 3).await;
+    one.process.signal(Signal::STOP);
+    let begun = Instant::now();
+    while !other.process.log().contains("gave no sign of life") {
+        assert!(begun.elapsed() < LIMIT, "{}", other.process.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let app = root.for_app(app);
+    let accepted = app.post("/v1/messages", &everyone).await.unwrap();
+    assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 3);
+    one.process.signal(Signal::CONT);
+    while !one.process.log().contains("gave no sign of life for too long") {
+        assert!(begun.elapsed() < 2 * LIMIT, "{}", one.process.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let on_one = client(&one, &one.root_key()).for_app(app.app().unwrap().to_owned());
+    let accepted = on_one.post("/v1/messages", &everyone).await.unwrap();
+    assert_eq!(ended(&on_one, &accepted["campaign"]).await["totals"]["accepted"], 3);
+}
+
+#[test]
+fn a_server_without_the_secrets_of_the_others_is_refused_with_what_to_do() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let _first = nodes.start("first", "");
+    let stranger = nodes.directory.path().join("stranger");
+    std::fs::create_dir_all(stranger.join("data")).unwrap();
+    let first = nodes.directory.path().join("first/data/seal.key");
+    std::fs::copy(first, stranger.join("data/seal.key")).unwrap();
+    let config = stranger.join("stentor.toml");
+    let url = nodes.database.environment()[1].1.to_str().unwrap().to_owned();
+    std::fs::write(&config, format!("[store]\nengine = \"postgres\"\nurl = \"{url}\"\n")).unwrap();
+    let (data, config) = (stranger.join("data"), config.to_str().unwrap().to_owned());
+    let arguments =
+        ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap(), "--config", &config];
+    let (code, told) = run_json(&arguments);
+    assert_eq!(code, 1, "{told}");
+    assert!(told["error"].as_str().unwrap().contains("key.pepper"), "{told}");
+}
+
+#[test]
+fn r3_servers_that_are_killed_and_stopped_lose_nothing_and_repeat_only_what_was_in_doubt() {
+    if Nodes::new().is_none() {
+        return;
+    }
+    let arguments = ["lab", "cluster", "--nodes", "3", "--faults", "3", "--devices", "1200", "--seed", "3"];
+    let (code, report) = run_json(&arguments);
+    assert_eq!(code, 0, "{report}");
+    let facts = [&report["lost"], &report["stuck"], &report["unmarked_duplicates"]];
+    assert_eq!(facts, [0, 0, 0], "{report}");
+    assert_eq!((&report["faults"], &report["ledger_balanced"]), (&json!(3), &json!(true)), "{report}");
+    assert!(report["duplicates"].as_u64() <= report["duplicate_bound"].as_u64(), "{report}");
+    // 600 devices of each credential at 1,000 a minute, through whichever servers: with a quota for each it were a third.
+    assert!(report["wall_seconds"].as_f64() > Some(30.0), "the servers share no quota: {report}");
+}
