@@ -30,7 +30,7 @@ struct CommitQueueState<J> {
 struct QueuedJob<J> {
     job: J,
     /// Given back once the job leaves the queue.
-    _place: OwnedSemaphorePermit,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl<J> CommitQueue<J> {
@@ -44,11 +44,20 @@ impl<J> CommitQueue<J> {
     /// Appends a job, waiting for a place; gives it back when the queue is closed.
     pub(crate) async fn push(&self, priority: CommitPriority, job: J) -> Result<(), J> {
         let Ok(place) = self.places.clone().acquire_owned().await else { return Err(job) };
+        self.append(priority, QueuedJob { job, _place: Some(place) })
+    }
+
+    /// Appends a job that needs no place, because its kind is few; gives it back when the queue is closed.
+    pub(crate) fn push_now(&self, priority: CommitPriority, job: J) -> Result<(), J> {
+        self.append(priority, QueuedJob { job, _place: None })
+    }
+
+    fn append(&self, priority: CommitPriority, waiting: QueuedJob<J>) -> Result<(), J> {
         let mut state = self.lock();
         if state.closed {
-            return Err(job);
+            return Err(waiting.job);
         }
-        state.jobs(priority).push_back(QueuedJob { job, _place: place });
+        state.jobs(priority).push_back(waiting);
         drop(state);
         self.arrived.notify_one();
         Ok(())

@@ -2,15 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::ToSql;
-use postgres::{Client, Error, Row, Statement};
+use postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 use stentor_core::ports::store::StoreError;
 
 use super::address::PostgresAddress;
+use super::copy_rows::CopyRows;
 use super::damage::DamageLog;
 use super::fault::{Done, PostgresError, conflict, is_collision, is_loss, unavailable};
 use super::value::PostgresValue as Value;
@@ -32,6 +34,10 @@ pub(super) struct PostgresConnection {
     statements: RefCell<HashMap<String, Arc<Statement>>>,
     changes: Cell<u64>,
     standing: Cell<ConnectionStanding>,
+    /// Statements without values that go along with the next one.
+    deferred: RefCell<String>,
+    /// The number of the transaction, once it was told.
+    transaction: RefCell<Option<String>>,
     /// LedgerConnection that could not be read, of all connections of the store.
     pub(super) damage: Arc<DamageLog>,
 }
@@ -45,13 +51,16 @@ impl PostgresConnection {
             statements: RefCell::default(),
             changes: Cell::new(0),
             standing: Cell::new(ConnectionStanding::Fine),
+            deferred: RefCell::default(),
+            transaction: RefCell::default(),
             damage,
         })
     }
 
     /// Does a statement; returns how many rows it changed.
     pub(super) fn execute(&self, sql: &str, values: &[Value]) -> Done<usize> {
-        let statement = self.prepare(sql, values)?;
+        check_values(values)?;
+        let statement = self.prepare(sql)?;
         let params = as_params(values);
         let done = self.client.borrow_mut().execute(&*statement, &params);
         let count = self.noted(done)?;
@@ -59,9 +68,26 @@ impl PostgresConnection {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
+    /// Appends rows to a table: `sql` is a `COPY … FROM STDIN (FORMAT binary)`.
+    pub(super) fn copy(&self, sql: &str, rows: CopyRows) -> Done<()> {
+        let bytes = rows.finish()?;
+        let statement = self.prepare(sql)?;
+        let mut client = self.client.borrow_mut();
+        let copied = client.copy_in(&*statement).and_then(|mut writer| {
+            // A failure of the connection is told again, with its reason, by the end of the copy.
+            let _ = writer.write_all(&bytes);
+            writer.finish()
+        });
+        drop(client);
+        let count = self.noted(copied)?;
+        self.changes.set(self.changes.get() + count);
+        Ok(())
+    }
+
     /// Reads rows.
     pub(super) fn query(&self, sql: &str, values: &[Value]) -> Done<Vec<Row>> {
-        let statement = self.prepare(sql, values)?;
+        check_values(values)?;
+        let statement = self.prepare(sql)?;
         let params = as_params(values);
         let done = self.client.borrow_mut().query(&*statement, &params);
         self.noted(done)
@@ -69,8 +95,29 @@ impl PostgresConnection {
 
     /// Does statements without values, in one go.
     pub(super) fn batch(&self, sql: &str) -> Done<()> {
-        let done = self.client.borrow_mut().batch_execute(sql);
-        self.noted(done)
+        self.defer(sql);
+        self.send_deferred()
+    }
+
+    /// Does statements without values along with the next one, which spares a turn over the network; they must not matter to anybody
+    /// before.
+    pub(super) fn defer(&self, sql: &str) {
+        let mut deferred = self.deferred.borrow_mut();
+        if !deferred.is_empty() {
+            deferred.push(';');
+        }
+        deferred.push_str(sql);
+    }
+
+    /// Begins a transaction with the next statement.
+    pub(super) fn begin(&self, sql: &str) {
+        self.transaction.take();
+        self.defer(sql);
+    }
+
+    /// Returns the number of the transaction, which its beginning asked for as `transaction`.
+    pub(super) fn transaction(&self) -> Option<String> {
+        self.transaction.borrow().clone()
     }
 
     /// Waits so long for another session to tell something on a channel that is listened to; returns whether one did.
@@ -102,10 +149,25 @@ impl PostgresConnection {
         unavailable("another transaction came in between")
     }
 
-    fn prepare(&self, sql: &str, values: &[Value]) -> Done<Arc<Statement>> {
-        if values.iter().any(Value::has_nul) {
-            return Err(conflict("a text with a NUL cannot be kept"));
+    fn send_deferred(&self) -> Done<()> {
+        let sql = self.deferred.take();
+        if sql.is_empty() {
+            return Ok(());
         }
+        let done = self.client.borrow_mut().simple_query(&sql);
+        for message in self.noted(done)? {
+            if let SimpleQueryMessage::Row(row) = message
+                && let Ok(Some(number)) = row.try_get("transaction")
+            {
+                self.transaction.replace(Some(number.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the prepared statement; what was deferred is done by then.
+    fn prepare(&self, sql: &str) -> Done<Arc<Statement>> {
+        self.send_deferred()?;
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(Arc::clone(known));
         }
@@ -125,6 +187,15 @@ impl PostgresConnection {
             PostgresError::Engine(error)
         })
     }
+}
+
+fn check_values(values: &[Value]) -> Done<()> {
+    if values.iter().any(Value::has_nul) { Err(nul()) } else { Ok(()) }
+}
+
+/// Says that a text holds what no text of PostgreSQL can hold.
+pub(super) fn nul() -> PostgresError {
+    conflict("a text with a NUL cannot be kept")
 }
 
 fn as_params(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {

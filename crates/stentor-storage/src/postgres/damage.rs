@@ -74,12 +74,12 @@ pub(super) fn attempt<T>(
     connection: &Connection,
     work: impl FnOnce() -> Done<T>,
 ) -> Done<Result<T, PostgresError>> {
-    connection.batch("SAVEPOINT attempt")?;
+    connection.defer("SAVEPOINT attempt");
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));
     match &done {
         Err(fault) if fault.is_unavailable() => return done.map(Ok),
         Err(_) => connection.batch("ROLLBACK TO attempt; RELEASE attempt")?,
-        Ok(_) => connection.batch("RELEASE attempt")?,
+        Ok(_) => connection.defer("RELEASE attempt"),
     }
     Ok(done)
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod connection;
+mod copy_rows;
 mod damage;
 mod engine;
 mod fault;

@@ -1,5 +1,6 @@
 //! Ways to ask: do, read one row, some rows, all rows. Statements stay prepared.
 
+use super::copy_rows::CopyRows;
 use super::engine::Connection;
 use super::engine::Row;
 use super::fault::Done;
@@ -8,6 +9,11 @@ use super::value::Params;
 /// Does something; returns how many rows it changed.
 pub(super) fn run(connection: &Connection, sql: &str, params: impl Params) -> Done<usize> {
     connection.execute(sql, &params.values())
+}
+
+/// Appends rows to a table by `COPY`.
+pub(super) fn copy(connection: &Connection, table_and_columns: &str, rows: CopyRows) -> Done<()> {
+    connection.copy(&format!("COPY {table_and_columns} FROM STDIN (FORMAT binary)"), rows)
 }
 
 /// Reads the first row, if there is one.

@@ -1,6 +1,7 @@
 //! The store: a few threads write, a few read, each over a connection of its own.
 
 mod accept;
+mod acceptance;
 mod accounts;
 mod app_providers;
 mod apps;
@@ -71,6 +72,7 @@ use super::writer::WriteThread;
 use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
 use crate::vault::Vault;
+use acceptance::AcceptanceList;
 use message_rows::MessageMemory;
 use nodes::OwnInstance;
 
@@ -87,6 +89,7 @@ pub struct PostgresStore {
 struct StoreParts {
     /// Keeps messages: it holds nothing alone.
     acceptance: WriteThread,
+    accepted: Arc<AcceptanceList>,
     /// Changes devices, topics, people and groups.
     registry: WriteThread,
     /// Changes the ledger, and both where a change needs both.
@@ -131,6 +134,7 @@ impl PostgresStore {
         let ledger = prepared(transactor(), vault.clone())?;
         let inner = StoreParts {
             acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(), settings)?,
+            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs)),
             registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(), settings)?,
             ledger: WriteThread::start("stentor-ledger", Reach::Ledger, ledger, settings)?,
             readers: ReadThreads::start(

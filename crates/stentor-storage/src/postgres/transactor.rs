@@ -10,7 +10,7 @@ use super::address::PostgresAddress;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
 use super::damage::DamageLog;
 use super::fault::{Done, PostgresError, unavailable};
-use super::query::{exists, one};
+use super::query::one;
 
 /// The first number of our advisory locks in a database.
 const LOCKS: i64 = 0x5354_4E54;
@@ -129,13 +129,12 @@ impl Transactor {
             Err(fault) => return TransactionEnd::Ended(Err(fault)),
         };
         connection.begin_watch();
-        let (number, done) = match begin(connection, reach) {
-            Ok(number) => (Some(number), work(connection)),
-            Err(fault) => (None, Err(fault)),
-        };
+        begin(connection, reach);
+        let done = work(connection);
         match (connection.standing(), done) {
             (ConnectionStanding::Fine, Ok(done)) => {
                 let Err(fault) = connection.batch("COMMIT") else { return TransactionEnd::Ended(Ok(done)) };
+                let number = connection.transaction();
                 match self.became(number, until) {
                     Ok(true) => TransactionEnd::Ended(Ok(done)),
                     Ok(false) => TransactionEnd::Again(fault),
@@ -177,17 +176,15 @@ impl Transactor {
     }
 }
 
-/// Begins a transaction with what it holds alone; returns its number.
-fn begin(connection: &Connection, reach: Reach) -> Done<String> {
-    connection.batch("BEGIN")?;
-    let number = one(connection, "SELECT pg_current_xact_id()::text", (), |row| row.get(0))?;
+/// Begins a transaction that holds something alone, and asks for its number.
+fn begin(connection: &Connection, reach: Reach) {
+    connection.begin("BEGIN; SELECT pg_current_xact_id() AS transaction");
     if reach != Reach::Rows {
-        hold(connection, reach)?;
+        hold(connection, reach);
     }
-    number.ok_or_else(|| unavailable("a transaction without a number"))
 }
 
-/// Waits until nobody else holds it; it is held until the transaction ends, however often it is asked for.
-pub(super) fn hold(connection: &Connection, reach: Reach) -> Done<()> {
-    exists(connection, "SELECT pg_advisory_xact_lock($1, $2)", [LOCKS, reach.code()]).map(drop)
+/// Waits before the next statement until nobody else holds it; it is held until the transaction ends, however often it is asked for.
+pub(super) fn hold(connection: &Connection, reach: Reach) {
+    connection.defer(&format!("SELECT pg_advisory_xact_lock({LOCKS}, {})", reach.code()));
 }

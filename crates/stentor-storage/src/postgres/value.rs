@@ -14,7 +14,6 @@ pub(super) enum PostgresValue {
     Text(String),
     Bytes(Vec<u8>),
     Ints(Vec<Option<i64>>),
-    Bools(Vec<bool>),
     Blobs(Vec<Vec<u8>>),
     Texts(Vec<Option<String>>),
 }
@@ -39,7 +38,6 @@ impl ToSql for PostgresValue {
             Self::Text(text) => text.to_sql(ty, out),
             Self::Bytes(bytes) => bytes.to_sql(ty, out),
             Self::Ints(numbers) => put_ints(numbers, ty, out),
-            Self::Bools(words) => words.to_sql(ty, out),
             Self::Blobs(blobs) => blobs.to_sql(ty, out),
             Self::Texts(texts) => texts.to_sql(ty, out),
         }

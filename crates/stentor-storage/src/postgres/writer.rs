@@ -20,7 +20,7 @@ use super::transactor::{Reach, Transactor};
 use crate::commit_queue::{CommitPriority, CommitQueue};
 
 /// A job that waits, and what it will answer. It may be worked on several times.
-trait CommitJob: Send {
+pub(super) trait CommitJob: Send {
     /// Does the work inside the open transaction; returns whether it is to be kept.
     fn work(&mut self, connection: &Connection) -> bool;
     /// Answers after the commit, or after it failed.
@@ -93,6 +93,11 @@ impl WriteThread {
         self.queue.push(priority, Box::new(job)).await.map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
+
+    /// Hands over a job that callers wait for, of a kind of which few wait at a time; one that comes too late is dropped.
+    pub(super) fn hand_over(&self, job: Box<dyn CommitJob>) {
+        drop(self.queue.push_now(CommitPriority::First, job));
+    }
 }
 
 impl Drop for WriteThread {
@@ -164,10 +169,14 @@ impl Committer {
 
 /// Works on one job, and takes back what it wrote when it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
-    connection.batch("SAVEPOINT job")?;
+    connection.defer("SAVEPOINT job");
     let keep = job.work(connection);
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }
-    connection.batch(if keep { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" })
+    if !keep {
+        return connection.batch("ROLLBACK TO job; RELEASE job");
+    }
+    connection.defer("RELEASE job");
+    Ok(())
 }

@@ -16,7 +16,7 @@ use crate::postgres::query::{all, one, run};
 use crate::postgres::row::{hash, int, number};
 
 /// What became of a message.
-type Accepted = Result<Idempotent<()>, StoreError>;
+pub(super) type Accepted = Result<Idempotent<()>, StoreError>;
 
 /// What is known of the apps and idempotency keys that messages name.
 #[derive(Default)]
@@ -27,14 +27,14 @@ struct KnownBefore {
 }
 
 /// Keeps messages, each whole or not at all; all checks come first. Reply i belongs to message i.
-pub(super) fn accept(connection: &Connection, given: &[NewMessage]) -> Done<Vec<Accepted>> {
+pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<Accepted>> {
     let mut known = KnownBefore::read(connection, given)?;
     let mut replies = Vec::with_capacity(given.len());
     let mut kept = Vec::with_capacity(given.len());
     for new in given {
         let reply = known.check(connection, new);
         if matches!(reply, Ok(Idempotent::Done(()))) {
-            kept.push(new);
+            kept.push(*new);
         }
         replies.push(reply.map_err(StoreError::from));
     }
@@ -54,7 +54,7 @@ pub(super) fn accept(connection: &Connection, given: &[NewMessage]) -> Done<Vec<
 const ID_IN_USE: &str = "the message id is in use";
 
 impl KnownBefore {
-    fn read(connection: &Connection, given: &[NewMessage]) -> Done<Self> {
+    fn read(connection: &Connection, given: &[&NewMessage]) -> Done<Self> {
         let mut apps: Vec<i64> = given.iter().map(|new| int(new.message.app.raw())).collect();
         apps.sort_unstable();
         apps.dedup();

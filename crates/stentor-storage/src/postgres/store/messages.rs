@@ -26,11 +26,7 @@ const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
 #[async_trait]
 impl MessageStore for PostgresStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Vec<Result<Idempotent<()>, StoreError>> {
-        let count = messages.len();
-        match self.write_rows(move |connection| accept::accept(connection, &messages)).await {
-            Ok(replies) => replies,
-            Err(error) => vec![Err(error); count],
-        }
+        Arc::clone(&self.inner.accepted).accept(&self.inner.acceptance, messages).await
     }
 
     async fn replay(

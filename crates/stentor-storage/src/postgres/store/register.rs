@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
-use crate::postgres::engine::{Connection, Value};
+use crate::postgres::copy_rows::CopyRows;
+use crate::postgres::engine::Connection;
 use stentor_core::device::Registration;
 use stentor_core::id::AppId;
+use stentor_core::name::{Locale, TimeZoneName};
 use stentor_core::ports::store::Registered;
 use stentor_core::time::Timestamp;
 
@@ -15,7 +17,7 @@ use super::registrar::{BatchRegistrar, TokenHolder};
 use super::tokens;
 use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
-use crate::postgres::query::run;
+use crate::postgres::query::copy;
 
 /// LedgerConnection for people, tags and topics that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 16_384;
@@ -46,7 +48,7 @@ impl RegistrationList {
 
 /// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
 pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationList) -> Done<usize> {
-    connection.batch("SAVEPOINT validation")?;
+    connection.defer("SAVEPOINT validation");
     let count = some(connection, batch)?.len();
     connection.batch("ROLLBACK TO validation; RELEASE validation")?;
     Ok(count)
@@ -94,29 +96,29 @@ pub(super) struct NewDevice<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Writes rows of new devices with one statement, best in order of key.
+/// The columns of a new device.
+const COLUMNS: &str = "devices (key, token_hash, token_since, registered_at, platform, listed, owner, token, locale, time_zone, tags)";
+const COLUMNS_COUNT: i16 = 11;
+
+/// Writes rows of new devices, best in order of key.
 pub(super) fn insert(connection: &Connection, rows: &[NewDevice<'_>]) -> Done<()> {
-    let sql = "INSERT INTO devices (key, token_hash, token_since, registered_at, platform, listed, owner, token, locale,
-            time_zone, tags)
-        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $3::bigint[], $4::smallint[], $5::boolean[],
-            $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])";
     if rows.is_empty() {
         return Ok(());
     }
-    let ints = |read: &dyn Fn(&NewDevice<'_>) -> Option<i64>| Value::Ints(rows.iter().map(read).collect());
-    let texts =
-        |read: &dyn Fn(&NewDevice<'_>) -> Option<String>| Value::Texts(rows.iter().map(read).collect());
-    let values = vec![
-        ints(&|row| Some(row.key)),
-        ints(&|row| Some(row.hash)),
-        ints(&|row| Some(row.now.as_millis())),
-        ints(&|row| Some(row.given.platform.code().into())),
-        Value::Bools(rows.iter().map(|row| row.listed).collect()),
-        ints(&|row| row.user),
-        texts(&|row| Some(row.given.token.expose().to_owned())),
-        texts(&|row| row.given.locale.as_ref().map(|locale| locale.as_str().to_owned())),
-        texts(&|row| row.given.time_zone.as_ref().map(|zone| zone.as_str().to_owned())),
-        texts(&|row| row.tags.clone()),
-    ];
-    run(connection, sql, values).map(drop)
+    let mut copied = CopyRows::new(COLUMNS_COUNT);
+    for row in rows {
+        copied.row();
+        copied.bigint(row.key);
+        copied.bigint(row.hash);
+        copied.bigint(row.now.as_millis());
+        copied.bigint(row.now.as_millis());
+        copied.smallint(row.given.platform.code().into());
+        copied.boolean(row.listed);
+        copied.bigint(row.user);
+        copied.text(row.given.token.expose());
+        copied.text(row.given.locale.as_ref().map(Locale::as_str));
+        copied.text(row.given.time_zone.as_ref().map(TimeZoneName::as_str));
+        copied.text(row.tags.as_deref());
+    }
+    copy(connection, COLUMNS, copied)
 }

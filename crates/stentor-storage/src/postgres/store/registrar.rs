@@ -12,9 +12,10 @@ use super::app_providers::{self, Fleet};
 use super::register::{self, NewDevice, RegistrationList};
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{owners, sequences, tokens, topics};
+use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::{Connection, Row, Value, params};
 use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{one, run};
+use crate::postgres::query::{copy, one, run};
 
 const KEPT: &str = "d.key, d.platform, d.listed, d.retired_at IS NULL, d.owner, d.locale, d.time_zone, d.tags, d.token_since";
 /// The columns of a token and its hash behind these.
@@ -206,9 +207,10 @@ impl<'a> BatchRegistrar<'a> {
     fn write_new(&mut self) -> Done<()> {
         self.new.sort_unstable_by_key(|row| row.key);
         register::insert(self.connection, &self.new)?;
-        let owned = self.new.iter().filter_map(|row| Some((row.user?, row.key))).collect();
-        insert_pairs(self.connection, "user_devices (owner, key)", owned)?;
-        insert_pairs(self.connection, "subscriptions (topic, key)", std::mem::take(&mut self.subscriptions))?;
+        let owned: Vec<_> = self.new.iter().filter_map(|row| Some((row.user?, row.key))).collect();
+        append_pairs(self.connection, "user_devices (owner, key)", &owned)?;
+        append_pairs(self.connection, "subscriptions (topic, key)", &self.subscriptions)?;
+        self.subscriptions.clear();
         let tagged =
             self.new.iter().flat_map(|row| split_tags(row.tags.as_deref()).map(|tag| (row.key, tag)));
         let (keys, tags): (Vec<i64>, Vec<Option<String>>) =
@@ -246,16 +248,18 @@ impl<'a> BatchRegistrar<'a> {
     }
 }
 
-/// Inserts pairs of numbers into two columns of a table.
-fn insert_pairs(connection: &Connection, table: &str, pairs: Vec<(i64, i64)>) -> Done<()> {
+/// Appends pairs of numbers to two columns of a table; they are of new devices, so that none is there.
+fn append_pairs(connection: &Connection, table: &str, pairs: &[(i64, i64)]) -> Done<()> {
     if pairs.is_empty() {
         return Ok(());
     }
-    let (first, second): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
-    let sql = format!(
-        "INSERT INTO {table} SELECT * FROM unnest($1::bigint[], $2::bigint[]) ON CONFLICT DO NOTHING"
-    );
-    run(connection, &sql, params![first, second]).map(drop)
+    let mut rows = CopyRows::new(2);
+    for (first, second) in pairs {
+        rows.row();
+        rows.bigint(*first);
+        rows.bigint(*second);
+    }
+    copy(connection, table, rows)
 }
 
 impl KeptDevice {

@@ -273,7 +273,7 @@ impl LedgerRows for LedgerConnection<'_> {
         now: Timestamp,
     ) -> Done<()> {
         let Some(key) = chunk.fleet.key(device) else { return Ok(()) };
-        hold(self.connection, Reach::Registry)?;
+        hold(self.connection, Reach::Registry);
         devices::retire(self.connection, chunk.fleet, key, reason, (since, now))
     }
 
@@ -285,7 +285,7 @@ impl LedgerRows for LedgerConnection<'_> {
         now: Timestamp,
     ) -> Done<bool> {
         let Some(key) = chunk.fleet.key(device) else { return Ok(true) };
-        hold(self.connection, Reach::Registry)?;
+        hold(self.connection, Reach::Registry);
         devices::move_token(self.connection, chunk.fleet, key, token, now)
     }
 }

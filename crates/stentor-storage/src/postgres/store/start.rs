@@ -167,7 +167,7 @@ impl<'r, 'a> CampaignStarter<'r, 'a> {
         if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
             return Ok(key);
         }
-        hold(self.connection(), Reach::Registry)?;
+        hold(self.connection(), Reach::Registry);
         // Somebody may have registered it meanwhile.
         if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
             return Ok(key);
