@@ -12,5 +12,6 @@ pub mod pipeline;
 mod singles;
 mod sink;
 mod sink_log;
+mod store_ratio;
 pub mod trouble;
 pub mod urgent;

@@ -2,6 +2,8 @@
 
 use super::singles::{self, SentMessages};
 use super::sink_log::{self, DeliveryCheck};
+use super::store_ratio::beside_file;
+use crate::engines::StageStore;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ pub struct AcceptOptions {
     pub messages: u64,
     /// Callers side by side.
     pub callers: u64,
+    /// Where the server keeps everything; with PostgreSQL the same is measured with the file before.
+    pub store: StageStore,
 }
 
 /// What was measured.
@@ -26,31 +30,62 @@ pub struct AcceptReport {
     idle: Duration,
     /// Processor time of the server for those that do nothing, and for the messages.
     cpu_seconds: [f64; 2],
+    /// Processor time of the database for the messages, where there is one.
+    database_cpu_seconds: Option<f64>,
     peak_rss_bytes: u64,
     limits: Value,
+    /// The same on the server's file, where it was another store.
+    beside: Option<Box<AcceptReport>>,
 }
+
+/// What is told of two stores side by side.
+const COMPARED: [&str; 4] =
+    ["accepted_per_second", "wall_seconds", "server_cpu_microseconds_per_message", "server_peak_rss_bytes"];
 
 /// Measures.
 pub async fn run(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
-    let AcceptOptions { messages, callers } = options;
-    let mut stage = Stage::build(&StageOptions::with_sinks(2_100_000), reporter).await?;
+    let on_file = AcceptOptions { store: StageStore::File, ..options };
+    let beside = match options.store {
+        StageStore::File => None,
+        StageStore::Postgres => Some(Box::new(run_once(on_file, reporter).await?)),
+    };
+    Ok(AcceptReport { beside, ..run_once(options, reporter).await? })
+}
+
+async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
+    let AcceptOptions { messages, callers, store } = options;
+    let on_stage = StageOptions { store, ..StageOptions::with_sinks(2_100_000) };
+    let mut stage = Stage::build(&on_stage, reporter).await?;
     // Connections, plans and pages are there before the clock starts.
     let warm = singles::send(&stage.client, (messages, callers * 4), callers, None).await?;
     let start = stage.server.usage().cpu_seconds;
     let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
     let before = stage.server.usage().cpu_seconds;
+    let engines_before = stage.engines.used();
     let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
     let usage = stage.server.usage();
+    let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
     let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
     let limits = stage.server.limits()?;
     let cpu_seconds = [before - start, usage.cpu_seconds - before];
-    Ok(AcceptReport { options, sent, kept, idle, cpu_seconds, peak_rss_bytes: usage.peak_rss_bytes, limits })
+    let peak_rss_bytes = usage.peak_rss_bytes;
+    Ok(AcceptReport {
+        options,
+        sent,
+        kept,
+        idle,
+        cpu_seconds,
+        database_cpu_seconds,
+        peak_rss_bytes,
+        limits,
+        beside: None,
+    })
 }
 
 impl AcceptReport {
     /// Returns whether the push service got every message.
-    pub const fn holds(&self) -> bool {
-        self.kept.lost == 0
+    pub fn holds(&self) -> bool {
+        self.kept.lost == 0 && self.beside.as_ref().is_none_or(|beside| beside.holds())
     }
 
     /// Messages that were answered with 202, per second.
@@ -65,10 +100,10 @@ impl AcceptReport {
 
     /// The report as one object.
     pub fn object(&self) -> Value {
-        let AcceptOptions { messages, callers } = self.options;
+        let AcceptOptions { messages, callers, .. } = self.options;
         let [idle_cpu_seconds, cpu_seconds] = self.cpu_seconds;
         let at = |part| self.latency_ms(part);
-        json!({
+        let mut object = json!({
             "messages": messages,
             "callers": callers,
             "ok": self.holds(),
@@ -80,12 +115,18 @@ impl AcceptReport {
             "accepted_per_second": self.accepted_per_second(),
             "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
             "server_cpu_microseconds_per_message": cpu_seconds * 1e6 / messages as f64,
+            "database_cpu_microseconds_per_message":
+                self.database_cpu_seconds.map(|seconds| seconds * 1e6 / messages as f64),
             "floor": {
                 "requests_per_second": messages as f64 / self.idle.as_secs_f64(),
                 "server_cpu_microseconds_per_request": idle_cpu_seconds * 1e6 / messages as f64,
             },
             "server_peak_rss_bytes": self.peak_rss_bytes,
             "limits": self.limits,
-        })
+        });
+        if let Some(beside) = &self.beside {
+            object["beside_sqlite"] = beside_file(&COMPARED, &beside.object(), &object);
+        }
+        object
     }
 }

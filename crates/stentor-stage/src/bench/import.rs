@@ -1,6 +1,8 @@
 //! New devices through the API, as one stream of NDJSON.
 
+use super::store_ratio::beside_file;
 use crate::devices::DevicePopulation;
+use crate::engines::StageStore;
 use crate::import;
 use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
@@ -15,34 +17,47 @@ pub struct ImportBenchOptions {
     pub devices: u64,
     /// How often it is repeated, each time from nothing.
     pub rounds: u32,
+    /// Where the server keeps everything; each round in PostgreSQL has one with the file beside it.
+    pub store: StageStore,
 }
 
 /// What was measured.
 pub struct ImportBenchReport {
+    rounds: ImportRounds,
+    /// The same on the server's file, where the rounds are on another store.
+    beside: Option<ImportRounds>,
+}
+
+/// What the rounds on one store took.
+#[derive(Default)]
+struct ImportRounds {
     devices: u64,
     rates: Samples,
-    /// Microseconds of processor time for each device.
+    /// Microseconds of the server's processor time for each device.
     cpu: Samples,
+    /// The database's, where there is one.
+    database_cpu: Samples,
     wall: Samples,
     peak_rss_bytes: u64,
 }
+
+/// What is told of two stores side by side.
+const COMPARED: [&str; 4] =
+    ["devices_per_second", "wall_seconds", "server_cpu_microseconds_per_device", "server_peak_rss_bytes"];
 
 /// Measures.
 pub async fn run(
     options: ImportBenchOptions,
     reporter: &Arc<dyn Reporter>,
 ) -> anyhow::Result<ImportBenchReport> {
-    let ImportBenchOptions { devices, rounds } = options;
-    let (rates, cpu, wall) = (Samples::default(), Samples::default(), Samples::default());
-    let mut report = ImportBenchReport { devices, rates, cpu, wall, peak_rss_bytes: 0 };
+    let ImportBenchOptions { devices, rounds, store } = options;
+    let made = || ImportRounds { devices, ..ImportRounds::default() };
+    let mut report = ImportBenchReport { rounds: made(), beside: (store != StageStore::File).then(made) };
     for _ in 0..rounds {
-        let mut stage = Stage::build(&StageOptions::with_sinks(2), reporter).await?;
-        let took = import::run(&stage.client, DevicePopulation::new(devices, 1), &**reporter).await?;
-        let usage = stage.server.stop();
-        report.wall.push(took.as_secs_f64());
-        report.rates.push(devices as f64 / took.as_secs_f64());
-        report.cpu.push(usage.cpu_seconds * 1e6 / devices as f64);
-        report.peak_rss_bytes = report.peak_rss_bytes.max(usage.peak_rss_bytes);
+        if let Some(beside) = &mut report.beside {
+            beside.add(StageStore::File, reporter).await?;
+        }
+        report.rounds.add(store, reporter).await?;
     }
     Ok(report)
 }
@@ -50,20 +65,52 @@ pub async fn run(
 impl ImportBenchReport {
     /// Devices per second, the median of the rounds.
     pub fn devices_per_second(&self) -> Option<f64> {
-        self.rates.quantile(0.5)
+        self.rounds.rates.quantile(0.5)
     }
 
     /// The report as one object.
     pub fn object(&self) -> Value {
+        let mut object = self.rounds.object();
+        if let Some(beside) = &self.beside {
+            object["beside_sqlite"] = beside_file(&COMPARED, &beside.object(), &object);
+        }
+        object
+    }
+}
+
+impl ImportRounds {
+    /// Imports once, from nothing.
+    async fn add(&mut self, store: StageStore, reporter: &Arc<dyn Reporter>) -> anyhow::Result<()> {
+        let devices = self.devices;
+        let options = StageOptions { store, ..StageOptions::with_sinks(2) };
+        let mut stage = Stage::build(&options, reporter).await?;
+        let before = stage.engines.used();
+        let took = import::run(&stage.client, DevicePopulation::new(devices, 1), &**reporter).await?;
+        let database = stage.engines.used().since(before).postgres;
+        let usage = stage.server.stop();
+        let each = |seconds: f64| seconds * 1e6 / devices as f64;
+        self.wall.push(took.as_secs_f64());
+        self.rates.push(devices as f64 / took.as_secs_f64());
+        self.cpu.push(each(usage.cpu_seconds));
+        if let Some(seconds) = database {
+            self.database_cpu.push(each(seconds));
+        }
+        self.peak_rss_bytes = self.peak_rss_bytes.max(usage.peak_rss_bytes);
+        Ok(())
+    }
+
+    fn object(&self) -> Value {
         let (cpu, devices) = (self.cpu.quantile(0.5), self.devices as f64);
         json!({
             "devices": self.devices,
             "wall_seconds": self.wall.quantile(0.5),
             "server_cpu_seconds": cpu.map(|each| each * devices / 1e6),
-            "devices_per_second": self.devices_per_second(),
+            "devices_per_second": self.rates.quantile(0.5),
             "server_cpu_microseconds_per_device": cpu,
+            "database_cpu_microseconds_per_device": self.database_cpu.quantile(0.5),
             "server_peak_rss_bytes": self.peak_rss_bytes,
-            "rounds": {"devices_per_second": self.rates, "server_cpu_microseconds_per_device": self.cpu},
+            "rounds": {"devices_per_second": self.rates, "server_cpu_microseconds_per_device": self.cpu,
+                "database_cpu_microseconds_per_device": self.database_cpu},
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
 
+use crate::commands::demo::StoreName;
 use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::Args;
@@ -12,6 +13,7 @@ use stentor_stage::bench::accept::{self, AcceptOptions};
 Examples:
   stentor lab bench accept
   stentor lab bench accept --messages 100000 --callers 64 --json
+  stentor lab bench accept --store postgres --json
 
 Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
 `floor` is the rate of the same callers at /healthz, which does nothing: no server on this machine can answer faster.")]
@@ -22,12 +24,16 @@ pub(crate) struct AcceptArgs {
     /// Callers at the same time
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     callers: u64,
+    /// Where the server keeps everything; with postgres the same is measured with sqlite beside it, and the result has the ratios
+    #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
+    store: StoreName,
 }
 
 impl AcceptArgs {
     /// Measures.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let options = AcceptOptions { messages: self.messages, callers: self.callers };
+        let Self { messages, callers, store } = self;
+        let options = AcceptOptions { messages, callers, store: store.into() };
         let report = accept::run(options, &on_the_terminal()).await?;
         output.result(&report.object(), || {
             let [p50, p99] = [0.5, 0.99].map(|part| report.latency_ms(part).unwrap_or_default());
