@@ -37,6 +37,12 @@ pub(super) fn all<T>(
     connection.query(sql, &params.values())?.iter().map(|row| read(&Row(row))).collect()
 }
 
+/// Reads numbers that a statement gives as one column called `key`: as one list, which costs much less than as many rows.
+pub(super) fn keys(connection: &Connection, sql: &str, params: impl Params) -> Done<Vec<i64>> {
+    let sql = format!("SELECT coalesce(array_agg(key), '{{}}') FROM ({sql}) found");
+    Ok(one(connection, &sql, params, |row| row.get(0))?.unwrap_or_default())
+}
+
 /// Returns whether there is a row.
 pub(super) fn exists(connection: &Connection, sql: &str, params: impl Params) -> Done<bool> {
     Ok(!connection.query(sql, &params.values())?.is_empty())

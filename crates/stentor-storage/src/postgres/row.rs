@@ -26,6 +26,11 @@ impl PostgresRow<'_> {
         self.raw(at)
     }
 
+    /// Reads a list of texts without copying them.
+    pub(super) fn strs(&self, at: usize) -> Done<Vec<&str>> {
+        self.raw(at)
+    }
+
     /// Reads bytes without copying them.
     pub(super) fn bytes(&self, at: usize) -> Done<&[u8]> {
         self.raw(at)
@@ -76,6 +81,12 @@ impl Column for bool {
     }
 }
 
+impl Column for Option<bool> {
+    fn read(row: &PostgresRow<'_>, at: usize) -> Done<Self> {
+        row.raw(at)
+    }
+}
+
 impl Column for String {
     fn read(row: &PostgresRow<'_>, at: usize) -> Done<Self> {
         row.raw(at)
@@ -89,6 +100,12 @@ impl Column for Option<String> {
 }
 
 impl Column for Vec<u8> {
+    fn read(row: &PostgresRow<'_>, at: usize) -> Done<Self> {
+        row.raw(at)
+    }
+}
+
+impl Column for Vec<i64> {
     fn read(row: &PostgresRow<'_>, at: usize) -> Done<Self> {
         row.raw(at)
     }

@@ -38,7 +38,7 @@ pub(super) const STAGE_BENCH: Floors = Floors {
     folder: "crates/stentor-stage/src/bench/",
     module: &["bench"],
     floors: &[
-        &["singles", "campaigns", "sink"],
+        &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log"],
         &["accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent"],
     ],

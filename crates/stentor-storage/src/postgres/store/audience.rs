@@ -10,7 +10,7 @@ use super::stretch::FleetStretch;
 use super::{condition, devices, groups, owners, targets, tokens, topics};
 use crate::postgres::engine::{Connection, params};
 use crate::postgres::fault::{Done, PostgresError};
-use crate::postgres::query::{all, exists, limit};
+use crate::postgres::query::{all, exists, keys, limit};
 
 /// Devices that one look counts.
 const COUNTED_MAX_COUNT: usize = 32_768;
@@ -110,7 +110,7 @@ fn gather(
     found: &mut Vec<DeviceId>,
 ) -> Done<Option<DeviceId>> {
     let (after, last) = stretch.bounds();
-    let keys: Vec<i64> = all(connection, sql, [list, after, last, limit(stretch.max)], |row| row.get(0))?;
+    let keys = keys(connection, sql, [list, after, last, limit(stretch.max)])?;
     found.extend(keys.iter().map(|key| device_of(*key)));
     Ok(keys.last().filter(|_| keys.len() == stretch.max).map(|key| device_of(*key)))
 }

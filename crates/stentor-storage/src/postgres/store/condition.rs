@@ -13,7 +13,7 @@ use super::stretch::{FleetStretch, WALKED_MAX_COUNT};
 use super::topics;
 use crate::postgres::engine::{Connection, Params, params};
 use crate::postgres::fault::Done;
-use crate::postgres::query::{all, limit};
+use crate::postgres::query::{keys, limit};
 
 const SUBSCRIBED: &str =
     "SELECT key FROM subscriptions WHERE topic = $1 AND key > $2 AND key <= $3 ORDER BY key LIMIT $4";
@@ -30,7 +30,7 @@ struct KeyPage {
 
 impl KeyPage {
     fn read(connection: &Connection, sql: &str, params: impl Params, last: i64) -> Done<Self> {
-        let keys = all(connection, sql, params, |row| row.get(0))?;
+        let keys = keys(connection, sql, params)?;
         let full = keys.last().filter(|_| keys.len() == WALKED_MAX_COUNT).copied();
         Ok(Self { upto: full.unwrap_or(last), keys })
     }
@@ -71,7 +71,7 @@ pub(super) fn scan(
         condition.expr().holds(&|topic| lists.iter().any(|(name, page)| *name == topic && page.has(*key)))
     };
     let fulfilling: Vec<i64> = candidates.range(..=upto).copied().filter(|key| fulfils(key)).collect();
-    let mut active: Vec<i64> = all(connection, ACTIVE, params![fulfilling], |row| row.get(0))?;
+    let mut active = keys(connection, ACTIVE, params![fulfilling])?;
     if active.len() >= stretch.max {
         active.truncate(stretch.max);
         found.extend(active.iter().map(|key| device_of(*key)));

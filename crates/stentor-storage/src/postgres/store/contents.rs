@@ -14,7 +14,7 @@ use super::collapse;
 use super::message_rows::{self, MessageMemory};
 use crate::postgres::engine::{Connection, Row, params};
 use crate::postgres::fault::{Done, missing};
-use crate::postgres::query::all;
+use crate::postgres::query::one;
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
@@ -71,18 +71,23 @@ fn read_tokens(
     devices: &[DeviceId],
     mut each: impl FnMut(DeviceId, &str),
 ) -> Done<()> {
+    // Two lists cost much less than a row for each device.
     let read = |row: &Row<'_>| {
-        each(device_of(row.get(0)?), row.str(1)?);
+        let (keys, tokens): (Vec<i64>, _) = (row.get(0)?, row.strs(1)?);
+        keys.into_iter().zip(tokens).for_each(|(key, token)| each(device_of(key), token));
         Ok(())
     };
     let span = chunk.last.raw().saturating_sub(chunk.first.raw());
     if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
         let sql =
-            "SELECT key, token FROM devices WHERE key BETWEEN $1 AND $2 AND retired_at IS NULL ORDER BY key";
+            "SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(token), '{}') FROM (SELECT key, token
+            FROM devices WHERE key BETWEEN $1 AND $2 AND retired_at IS NULL ORDER BY key) found";
         let bounds = [chunk.fleet.bound(chunk.first), chunk.fleet.bound(chunk.last)];
-        return all(connection, sql, bounds, read).map(drop);
+        return one(connection, sql, bounds, read).map(drop);
     }
     let keys: Vec<i64> = devices.iter().map(|device| chunk.fleet.bound(*device)).collect();
-    let sql = "SELECT key, token FROM devices WHERE key = ANY($1) AND retired_at IS NULL ORDER BY key";
-    all(connection, sql, params![keys], read).map(drop)
+    let sql =
+        "SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(token), '{}') FROM (SELECT key, token
+        FROM devices WHERE key = ANY($1) AND retired_at IS NULL ORDER BY key) found";
+    one(connection, sql, params![keys], read).map(drop)
 }

@@ -56,17 +56,11 @@ pub(super) fn validate_registrations(connection: &Connection, batch: &Registrati
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
 pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Vec<Registered>> {
-    up_to(connection, batch, &WorkPortion::of(connection, ROWS_MAX_COUNT, TIME))
-}
-
-fn up_to(
-    connection: &Connection,
-    batch: &RegistrationList,
-    portion: &WorkPortion<'_>,
-) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;
     let mut registrar = BatchRegistrar::new(connection, batch)?;
     let found = registrar.look_up()?;
+    // What is found out costs the same for every batch; only what is written grows with what is beside the devices.
+    let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
