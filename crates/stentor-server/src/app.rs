@@ -29,8 +29,10 @@ use crate::gateway::{self, GatewayListeners};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Http, Listener, ListenerState, SocketCounts};
 pub use crate::node::{
-    AppError, BackupFile, BackupManifest, Depth, Engines, Inspection, LISTEN_FILE, Rotation, SOCKET_FILE,
-    Sealing, back_up, check_backup, inspect, queue_file, restore, rotate, store_file,
+    AppError, BackupFile, BackupManifest, CopyStep, Depth, Engines, Inspection, LISTEN_FILE,
+    PostgresInspection, Rotation, SOCKET_FILE, SchemaChange, SchemaGoal, Sealing, StoreCopy, StorePlace,
+    TableSum, back_up, check_backup, copy_store, inspect, inspect_database, migrate, queue_file, restore,
+    rotate, store_file, store_place,
 };
 use crate::node::{Dependencies, PipelineHandle, node_number, prepare_folder};
 use crate::pipeline::{Failure, NodeRole, NodeRoles};

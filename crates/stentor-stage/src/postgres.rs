@@ -47,10 +47,14 @@ impl PrivatePostgres {
         Ok(started)
     }
 
+    /// Returns where its database is.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@/postgres?host={}", self.folder.path().display())
+    }
+
     /// Returns what tells a server to keep everything here.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
-        let url = format!("postgres://postgres@/postgres?host={}", self.folder.path().display());
-        vec![("STENTOR__STORE__ENGINE", "postgres".into()), ("STENTOR__STORE__URL", url.into())]
+        vec![("STENTOR__STORE__ENGINE", "postgres".into()), ("STENTOR__STORE__URL", self.url().into())]
     }
 
     /// Returns how much processor time all its processes have used so far, those that have ended among them.

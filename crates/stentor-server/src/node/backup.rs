@@ -27,7 +27,7 @@ const COMPANIONS: &[&str] = &["-wal", "-shm"];
 /// Copies the database as of one instant into a new folder, also while a server uses it. Returns what the folder holds; it is a backup
 /// only with its manifest, so that one that broke off is none.
 pub fn back_up(config: &Config, folder: &Path) -> Result<BackupManifest, AppError> {
-    let database = database(config)?;
+    let database = database(config, folder)?;
     begin(folder)?;
     let taken_at = Instant(SystemClock.now());
     copy(&database, folder.join(file_name(&database))).map_err(|error| refused(error.to_string()))?;
@@ -55,6 +55,9 @@ pub fn check_backup(folder: &Path, depth: Depth) -> Result<BackupManifest, AppEr
 /// Checks a backup and puts it into a data directory that has no database. The database comes last and under its name at once,
 /// so that a restore that broke off leaves nothing that a server would start on.
 pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppError> {
+    if config.store.engine == Engine::Postgres {
+        return Err(refused(by_its_own_programs(config, folder, BackupWay::Back)));
+    }
     let manifest = check_backup(folder, Depth::Quick)?;
     let _lock = prepare_folder(&config.data_dir)?;
     let database = store_file(&config.data_dir);
@@ -70,7 +73,33 @@ pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppErro
     Ok(manifest)
 }
 
-fn database(config: &Config) -> Result<PathBuf, AppError> {
+/// Which way a backup goes.
+#[derive(Clone, Copy)]
+enum BackupWay {
+    Out,
+    Back,
+}
+
+/// Returns what to run for a database: its own programs know how it is copied as of one instant.
+fn by_its_own_programs(config: &Config, folder: &Path, way: BackupWay) -> String {
+    let options = config.store.address().map(|address| address.client_options()).unwrap_or_default();
+    let (folder, data_dir) = (folder.display(), config.data_dir.display());
+    match way {
+        BackupWay::Out => format!(
+            "the store is in PostgreSQL, whose own programs copy it, also while a server runs. Run:
+  install -d -m 700 {folder}
+  pg_dump {options} --format=custom --no-owner --no-unlogged-table-data --file={folder}/stentor.dump
+  cp -p {data_dir}/{PEPPER_FILE} {folder}/"
+        ),
+        BackupWay::Back => format!(
+            "the store is in PostgreSQL, whose own programs put it back, into an empty database that no server uses. Run:
+  pg_restore {options} --exit-on-error --single-transaction --no-owner {folder}/stentor.dump
+  cp -p {folder}/{PEPPER_FILE} {data_dir}/"
+        ),
+    }
+}
+
+fn database(config: &Config, folder: &Path) -> Result<PathBuf, AppError> {
     let database = store_file(&config.data_dir);
     match config.store.engine {
         Engine::Sqlite if database.exists() => Ok(database),
@@ -78,7 +107,8 @@ fn database(config: &Config) -> Result<PathBuf, AppError> {
             let folder = config.data_dir.display();
             Err(refused(format!("there is no database in {folder}: give the server's data directory")))
         }
-        _ => Err(refused("only a store in SQLite is backed up by this command".to_owned())),
+        Engine::Postgres => Err(refused(by_its_own_programs(config, folder, BackupWay::Out))),
+        Engine::Memory => Err(refused("a store in memory has no backup".to_owned())),
     }
 }
 

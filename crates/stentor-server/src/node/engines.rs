@@ -11,9 +11,12 @@ use stentor_gateway::Gateway;
 use stentor_storage::held::HeldQueue;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use stentor_storage::nats::{NatsQueue, NatsSettings};
+pub use stentor_storage::postgres::{PostgresInspection, inspect as inspect_database};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
+pub use stentor_storage::schema::{SchemaChange, SchemaGoal, migrate};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
+pub use stentor_storage::transfer::{CopyStep, StoreCopy, StorePlace, TableSum, copy_store};
 
 use super::AppError;
 use crate::config::{Config, Engine, QueueEngine};
@@ -42,6 +45,18 @@ pub fn store_file(data_dir: &Path) -> PathBuf {
 #[must_use]
 pub fn queue_file(data_dir: &Path) -> PathBuf {
     data_dir.join(QUEUE_FILE)
+}
+
+/// Returns where the store of a configuration is. Fails where it is in memory.
+pub fn store_place(config: &Config) -> Result<StorePlace, AppError> {
+    match config.store.engine {
+        Engine::Sqlite => Ok(StorePlace::Sqlite(store_file(&config.data_dir))),
+        Engine::Postgres => {
+            let address = config.store.address().map_err(|error| engine("the store", &error))?;
+            Ok(StorePlace::Postgres(Box::new(address)))
+        }
+        Engine::Memory => Err(engine("the store", &"it is in memory")),
+    }
 }
 
 /// Where a server keeps things.

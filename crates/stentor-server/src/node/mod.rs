@@ -13,7 +13,11 @@ use std::path::Path;
 use crate::private;
 pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
 pub(crate) use engines::Dependencies;
-pub use engines::{Depth, Engines, Inspection, inspect, queue_file, store_file};
+pub use engines::{
+    CopyStep, Depth, Engines, Inspection, PostgresInspection, SchemaChange, SchemaGoal, StoreCopy,
+    StorePlace, TableSum, copy_store, inspect, inspect_database, migrate, queue_file, store_file,
+    store_place,
+};
 pub use handle::PipelineHandle;
 pub(crate) use identity::node_number;
 pub use sealing::{Rotation, Sealing, rotate};

@@ -43,6 +43,19 @@ impl PostgresAddress {
         format!("postgres://{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
     }
 
+    /// Returns the options by which PostgreSQL's own programs connect to it, without the password.
+    #[must_use]
+    pub fn client_options(&self) -> String {
+        let host = self.config.get_hosts().first().map(|host| match host {
+            Host::Tcp(name) => format!("--host={name}"),
+            Host::Unix(path) => format!("--host={}", path.display()),
+        });
+        let port = self.config.get_ports().first().map(|port| format!("--port={port}"));
+        let user = self.config.get_user().map(|user| format!("--username={user}"));
+        let database = self.config.get_dbname().map(|name| format!("--dbname={name}"));
+        [host, port, user, database].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     /// Takes the password from a file, whose first line it is.
     pub fn set_password_file(&mut self, path: &Path) -> Result<(), StoreError> {
         let text = std::fs::read_to_string(path);

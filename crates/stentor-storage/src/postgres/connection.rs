@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::fallible_iterator::FallibleIterator as _;
-use postgres::types::ToSql;
+use postgres::types::{ToSql, Type};
 use postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 use stentor_core::ports::store::StoreError;
 
@@ -91,6 +91,11 @@ impl PostgresConnection {
         let params = as_params(values);
         let done = self.client.borrow_mut().query(&*statement, &params);
         self.noted(done)
+    }
+
+    /// Returns the types of what a statement reads.
+    pub(super) fn column_types(&self, sql: &str) -> Done<Vec<Type>> {
+        Ok(self.prepare(sql)?.columns().iter().map(|column| column.type_().clone()).collect())
     }
 
     /// Does statements without values, in one go.

@@ -37,6 +37,16 @@ impl CopyRows {
         self.column(Some(&number.to_be_bytes()));
     }
 
+    /// Adds a number of four bytes.
+    pub(super) fn integer(&mut self, number: i32) {
+        self.column(Some(&number.to_be_bytes()));
+    }
+
+    /// Adds bytes.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.column(Some(bytes));
+    }
+
     /// Adds a word of one byte.
     pub(super) fn boolean(&mut self, word: bool) {
         self.column(Some(&[u8::from(word)]));

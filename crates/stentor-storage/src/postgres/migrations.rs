@@ -4,7 +4,10 @@ use stentor_core::ports::store::StoreError;
 
 use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
-use super::query::one;
+use super::query::{exists, one};
+use crate::schema::{
+    SchemaUndo, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo, would_lose,
+};
 
 /// The oldest server that is tested (its own number, major version first).
 const SERVER_MIN_VERSION: i64 = 150_000;
@@ -19,6 +22,41 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0004_store_device_traces.sql"),
     include_str!("migrations/0005_store_nodes.sql"),
 ];
+
+/// What undoes them, by the version that each leads to; the others stay.
+const UNDO: &[(usize, SchemaUndo)] =
+    &[(2, UNDO_WEBHOOKS), (3, UNDO_RECEIPTS), (4, UNDO_TRACES), (5, UNDO_NODES)];
+
+/// Returns the newest version.
+pub(super) const fn newest() -> usize {
+    STEPS.len()
+}
+
+/// Returns the version that there is; 0 where there is no store.
+pub(super) fn version(connection: &Connection) -> Done<usize> {
+    let sql = "SELECT to_regclass('schema_version') IS NOT NULL";
+    if one(connection, sql, (), |row| row.get::<bool>(0))? != Some(true) {
+        return Ok(0);
+    }
+    let version: Option<i64> = one(connection, "SELECT version FROM schema_version", (), |row| row.get(0))?;
+    Ok(version.and_then(|version| usize::try_from(version).ok()).unwrap_or(0))
+}
+
+/// Undoes the last step.
+pub(super) fn undo(connection: &Connection) -> Done<()> {
+    let version = version(connection)?;
+    let undo = UNDO.iter().find(|(of, _)| *of == version);
+    let (_, undo) = undo.ok_or_else(|| cannot_undo(version))?;
+    if exists(connection, undo.finds_loss, ())? {
+        return Err(would_lose(version, undo).into());
+    }
+    let sql = format!("BEGIN; {}; UPDATE schema_version SET version = {}; COMMIT", undo.sql, version - 1);
+    let done = connection.batch(&sql);
+    if done.is_err() {
+        connection.batch("ROLLBACK")?;
+    }
+    done
+}
 
 /// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program.
 pub(super) fn run(connection: &Connection) -> Done<()> {

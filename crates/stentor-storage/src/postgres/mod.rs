@@ -10,6 +10,7 @@ mod copy_rows;
 mod damage;
 mod engine;
 mod fault;
+mod inspection;
 mod migrations;
 mod portion;
 mod query;
@@ -24,6 +25,8 @@ mod value;
 mod writer;
 
 pub use address::PostgresAddress;
+pub use inspection::{PostgresInspection, inspect};
 pub use queue::PostgresQueue;
 pub use settings::PostgresSettings;
+pub(crate) use store::{PostgresSide, migrate};
 pub use store::{PostgresStore, sealed_under};

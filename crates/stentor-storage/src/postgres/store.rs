@@ -48,6 +48,7 @@ mod tags;
 mod targets;
 mod tokens;
 mod topics;
+mod transfer;
 mod turns;
 mod unlisted;
 mod upstream;
@@ -75,6 +76,8 @@ use crate::vault::Vault;
 use acceptance::AcceptanceList;
 use message_rows::MessageMemory;
 use nodes::OwnInstance;
+pub(super) use transfer::is_unfinished;
+pub(crate) use transfer::{PostgresSide, migrate};
 
 /// How long to wait for a server that is only looked at.
 const SEALED_PATIENCE: Duration = Duration::from_secs(5);
@@ -239,6 +242,7 @@ fn prepared(mut transactor: Transactor, vault: Vault) -> Result<Transactor, Stor
     let prepare = move || -> Result<Transactor, StoreError> {
         let connection = transactor.connect()?;
         migrations::run(connection)?;
+        transfer::refuse_unfinished(connection)?;
         credentials::adopt(connection, &vault)?;
         Ok(transactor)
     };

@@ -13,7 +13,7 @@ use super::fault::{Done, PostgresError, unavailable};
 use super::query::one;
 
 /// The first number of our advisory locks in a database.
-const LOCKS: i64 = 0x5354_4E54;
+pub(super) const LOCKS: i64 = 0x5354_4E54;
 /// How long to wait before anything is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use super::fault::{Done, damaged};
+use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo, would_lose};
 
 /// One step: statements, and then what statements cannot say.
 pub(super) struct Migration {
@@ -49,13 +50,15 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0019_store_device_traces.sql")),
 ];
 
+/// What undoes steps of the store's file, by the version that each leads to; the others stay.
+const UNDO: &[(usize, SchemaUndo)] = &[(17, UNDO_WEBHOOKS), (18, UNDO_RECEIPTS), (19, UNDO_TRACES)];
+
 /// The steps of the queue's file.
 pub(super) const QUEUE: &[Migration] = &[Migration::sql(include_str!("migrations/0001_queue.sql"))];
 
 /// Takes the steps that are still to be taken, each in a transaction of its own.
 pub(super) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let version = usize::try_from(version).map_err(|_| damaged("a negative schema version"))?;
+    let version = version(connection)?;
     if version > steps.len() {
         return Err(StoreError::Conflict(format!(
             "the file has schema {version}, this program knows {}: use the program that wrote it, or a newer one",
@@ -73,6 +76,26 @@ pub(super) fn run(connection: &Connection, steps: &[Migration]) -> Done<()> {
         take(connection, step, index + 1)?;
     }
     Ok(())
+}
+
+/// Returns the version that there is; 0 for an empty file.
+pub(super) fn version(connection: &Connection) -> Done<usize> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    usize::try_from(version).map_err(|_| damaged("a negative schema version"))
+}
+
+/// Undoes the last step of a store's file.
+pub(super) fn undo(connection: &Connection) -> Done<()> {
+    let version = version(connection)?;
+    let undo = UNDO.iter().find(|(of, _)| *of == version);
+    let (_, undo) = undo.ok_or_else(|| cannot_undo(version))?;
+    if super::query::exists(connection, undo.finds_loss, [])? {
+        return Err(would_lose(version, undo).into());
+    }
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(undo.sql)?;
+    transaction.pragma_update(None, "user_version", super::query::limit(version - 1))?;
+    Ok(transaction.commit()?)
 }
 
 fn take(connection: &Connection, step: &Migration, version: usize) -> Done<()> {

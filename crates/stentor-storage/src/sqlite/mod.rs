@@ -23,3 +23,4 @@ pub use inspection::{Depth, Inspection, inspect, sealed_under};
 pub use queue::SqliteQueue;
 pub use settings::{SqliteSettings, Synchronous};
 pub use store::SqliteStore;
+pub(crate) use store::{SqliteSide, migrate};

@@ -46,6 +46,7 @@ mod tags;
 mod targets;
 mod tokens;
 mod topics;
+mod transfer;
 mod turns;
 mod unlisted;
 mod upstream;
@@ -74,6 +75,7 @@ use message_rows::MessageCache;
 use pace::Pace;
 use prefetch::PrefetchCache;
 pub(super) use tokens::adopt_rows;
+pub(crate) use transfer::{SqliteSide, migrate};
 pub(super) use vault::sealed_under;
 
 /// A store in one SQLite file; clones share it, and the last one dropped closes it.
@@ -120,6 +122,7 @@ impl SqliteStore {
         let connection = file::open_writer(path, &settings)?;
         vault.check_file(&connection)?;
         migrations::run(&connection, migrations::STORE)?;
+        transfer::refuse_unfinished(&connection)?;
         vault.adopt(&connection)?;
         mend(&connection)?;
         let prefetch = Arc::new(PrefetchCache::default());

@@ -22,4 +22,5 @@ mod sqlite_scratch;
 mod sqlite_seal;
 mod sqlite_token_damage;
 mod sqlite_trouble;
+mod transfer;
 mod unsynced_vfs;

@@ -1,4 +1,7 @@
-//! `stentor store`: backups of what a server keeps.
+//! `stentor store`: backups of what a server keeps, copies into another engine, and steps of the schema.
+
+mod copying;
+mod migration;
 
 use crate::failure::CommandFailure;
 use crate::output::{Output, table, thousands};
@@ -16,7 +19,7 @@ use stentor_server::config::Config;
 /// How often a running backup is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Back up what a server keeps, and put it back
+/// Back up what a server keeps, put it back, or move it into another engine
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -67,6 +70,8 @@ accepted later is not known. Put the key that seals credentials back as well, or
         #[command(flatten)]
         place: DataArgs,
     },
+    Copy(copying::CopyArgs),
+    Migrate(migration::MigrateArgs),
 }
 
 /// Where a server keeps its data.
@@ -113,6 +118,8 @@ impl StoreArgs {
                 object["sealing_problem"] = json!(problem);
                 output.result(&object, || told(&describe(&folder, &manifest, "is put back; it has"), problem))
             }
+            StoreCommand::Copy(copy) => copy.run(output).await,
+            StoreCommand::Migrate(migrate) => migrate.run(output).await,
         }
     }
 }

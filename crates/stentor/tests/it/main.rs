@@ -37,6 +37,7 @@ mod repeats;
 mod rest;
 mod server;
 mod stalled;
+mod stores;
 mod studies;
 mod subject;
 mod webhook;

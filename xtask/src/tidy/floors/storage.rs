@@ -17,7 +17,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         &["audience", "offered_tokens", "rows"],
         &["expand", "lease", "receipts", "start", "upstream"],
         &["accept", "pipeline"],
-        &["messages", "schedules"],
+        &["messages", "schedules", "transfer"],
         &["audit"],
     ],
     back: &[

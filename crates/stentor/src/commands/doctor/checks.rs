@@ -1,6 +1,7 @@
 //! The doctor's checks, each of which finds one thing.
 
 mod files;
+mod postgres;
 mod sealing;
 mod transport;
 
@@ -12,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use stentor_server::app::Depth;
+use stentor_server::app::{Depth, StorePlace, store_place};
 
 pub(super) use transport::look as transport;
 
@@ -84,7 +85,12 @@ pub(super) async fn all(
 ) -> Vec<ServerFinding> {
     let mut findings = vec![clock(), file_limit(), disk(&connection.data_dir)];
     findings.push(sealing::look(&connection.data_dir, config));
-    findings.extend(files::look(connection.data_dir.clone(), depth).await);
+    let place = crate::commands::config::load(config).ok().and_then(|config| store_place(&config).ok());
+    let is_elsewhere = matches!(place, Some(StorePlace::Postgres(_)));
+    findings.extend(files::look(connection.data_dir.clone(), depth, is_elsewhere).await);
+    if let Some(place) = place {
+        findings.extend(postgres::look(place).await);
+    }
     match connection.client() {
         Ok(client) => findings.extend(server(&client).await),
         Err(error) => {

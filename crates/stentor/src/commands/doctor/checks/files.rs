@@ -17,10 +17,11 @@ struct CheckedFile {
     synchronous: &'static str,
 }
 
-/// Looks at both files.
-pub(super) async fn look(data_dir: PathBuf, depth: Depth) -> Vec<ServerFinding> {
+/// Looks at both files, or at the queue's alone where the store is elsewhere.
+pub(super) async fn look(data_dir: PathBuf, depth: Depth, is_store_elsewhere: bool) -> Vec<ServerFinding> {
     let looking = tokio::task::spawn_blocking(move || {
-        [database(&data_dir), queue(&data_dir)].map(|subject| examine(&subject, depth)).into()
+        let files = [(!is_store_elsewhere).then(|| database(&data_dir)), Some(queue(&data_dir))];
+        files.into_iter().flatten().map(|subject| examine(&subject, depth)).collect()
     });
     looking.await.unwrap_or_else(|error| {
         let advice = "run the doctor again, and tell us when it stays";

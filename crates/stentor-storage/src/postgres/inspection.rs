@@ -1,0 +1,97 @@
+//! A look at a database from outside, also while a server uses it: nothing is written, nobody waits.
+
+use std::time::Duration;
+
+use stentor_core::ports::store::StoreError;
+
+use super::address::PostgresAddress;
+use super::engine::{Connection, Row};
+use super::fault::{Done, damaged};
+use super::query::one;
+use super::{migrations, store};
+
+/// How long to wait for the server.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a database and its server say of themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresInspection {
+    /// The server's version in words.
+    pub server_version: String,
+    /// Whether it only repeats what another server does.
+    pub is_standby: bool,
+    /// Whether the connection is encrypted; without one over TCP, anybody on the way can read.
+    pub is_encrypted: bool,
+    /// Whether the connection leaves this machine, or may do so.
+    pub is_over_tcp: bool,
+    /// The version of the schema; 0 where there is no store.
+    pub schema_version: usize,
+    /// The version that this program knows.
+    pub known_schema_version: usize,
+    /// Whether a copy into it was begun and not finished.
+    pub is_copy_unfinished: bool,
+    /// Bytes of the database with its indexes.
+    pub bytes: u64,
+    /// Whether what is committed is flushed to the disk.
+    pub fsync: bool,
+    /// Whether torn pages are mended after a crash.
+    pub full_page_writes: bool,
+    /// The server's default for when a commit is answered; ours are always answered after the flush.
+    pub synchronous_commit: String,
+    /// Whether rows that are gone are freed by themselves.
+    pub autovacuum: bool,
+    /// The server's own memory for pages.
+    pub shared_buffers_bytes: u64,
+    /// Connections that others than its superusers may have.
+    pub connections_max_count: u64,
+    /// Connections that there are, this one among them.
+    pub connections_count: u64,
+}
+
+/// Looks at a database. Fails (Unavailable) when it cannot be reached.
+pub fn inspect(address: &PostgresAddress) -> Result<PostgresInspection, StoreError> {
+    let address = address.clone();
+    // On a thread of its own: the driver waits in a way that the threads of a runtime refuse.
+    let looking = std::thread::Builder::new().name("stentor-look".to_owned()).spawn(move || {
+        let connection = Connection::open(&address, std::sync::Arc::default(), PATIENCE)?;
+        Ok(look(&connection)?)
+    });
+    let looking = looking.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    looking.join().unwrap_or_else(|_| Err(StoreError::Unavailable("the look at it broke off".to_owned())))
+}
+
+const SETTINGS: &str = "SELECT current_setting('server_version'), pg_is_in_recovery(),
+    coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), FALSE), inet_server_addr() IS NOT NULL,
+    pg_database_size(current_database()), current_setting('fsync')::boolean,
+    current_setting('full_page_writes')::boolean, (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+    current_setting('autovacuum')::boolean, pg_size_bytes(current_setting('shared_buffers')),
+    current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+
+fn look(connection: &Connection) -> Done<PostgresInspection> {
+    let schema_version = migrations::version(connection)?;
+    let is_copy_unfinished = store::is_unfinished(connection)?;
+    let count = |row: &Row<'_>, at: usize| {
+        Ok::<_, super::fault::PostgresError>(row.get::<i64>(at)?.max(0).cast_unsigned())
+    };
+    let read = |row: &Row<'_>| {
+        Ok(PostgresInspection {
+            server_version: row.get(0)?,
+            is_standby: row.get(1)?,
+            is_encrypted: row.get(2)?,
+            is_over_tcp: row.get(3)?,
+            schema_version,
+            known_schema_version: migrations::newest(),
+            is_copy_unfinished,
+            bytes: count(row, 4)?,
+            fsync: row.get(5)?,
+            full_page_writes: row.get(6)?,
+            synchronous_commit: row.get(7)?,
+            autovacuum: row.get(8)?,
+            shared_buffers_bytes: count(row, 9)?,
+            connections_max_count: count(row, 10)?,
+            connections_count: count(row, 11)?,
+        })
+    };
+    one(connection, SETTINGS, (), read)?.ok_or_else(|| damaged("a server without settings"))
+}

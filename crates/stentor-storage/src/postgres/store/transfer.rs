@@ -1,0 +1,297 @@
+//! A database as one side of a copy between engines.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postgres::types::Type;
+use stentor_core::device::PushToken;
+use stentor_core::ports::store::StoreError;
+
+use super::app_providers::{self, Fleet, fleet_of};
+use super::{leftovers, tokens};
+use crate::postgres::address::PostgresAddress;
+use crate::postgres::copy_rows::CopyRows;
+use crate::postgres::engine::{Connection, Row, Value, params};
+use crate::postgres::fault::{Done, PostgresError, conflict, damaged};
+use crate::postgres::migrations;
+use crate::postgres::portion::WorkPortion;
+use crate::postgres::query::{all, copy, exists, limit, one, run};
+use crate::postgres::transactor::LOCKS;
+use crate::schema::{SchemaChange, SchemaGoal};
+use crate::transfer::{
+    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable, TransferValue,
+};
+
+/// The second number of the advisory lock of a copy.
+const COPY_LOCK: i64 = 8;
+/// How long to wait for the server.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Counters beside the shared ones that are rows of `sequences`, and those that are the server's own sequences, by their tables.
+const SEQUENCES: [&str; 2] = ["chunk", "audit"];
+const IDENTITIES: [&str; 3] = ["topics", "users", "groups"];
+
+/// A database that nobody else uses.
+pub(crate) struct PostgresSide {
+    connection: Connection,
+}
+
+impl PostgresSide {
+    /// Connects and brings the schema up to date.
+    pub(crate) fn open(address: &PostgresAddress) -> Result<Self, StoreError> {
+        let side = Self::connect(address)?;
+        migrations::run(&side.connection)?;
+        Ok(side)
+    }
+
+    /// Connects and leaves the schema as it is.
+    fn connect(address: &PostgresAddress) -> Result<Self, StoreError> {
+        let connection = Connection::open(address, std::sync::Arc::default(), PATIENCE)?;
+        hold_alone(&connection)?;
+        Ok(Self { connection })
+    }
+
+    fn transact(&self, work: impl FnOnce(&Connection) -> Done<()>) -> Result<(), StoreError> {
+        self.connection.defer("BEGIN");
+        match work(&self.connection) {
+            Ok(()) => Ok(self.connection.batch("COMMIT")?),
+            Err(fault) => {
+                // What it failed of is told; a connection that is lost takes the transaction back by itself.
+                let _ = self.connection.batch("ROLLBACK");
+                Err(fault.into())
+            }
+        }
+    }
+}
+
+/// Holds the database for this copy; refuses while servers or another copy use it. A server that starts meanwhile finds the copy unfinished.
+fn hold_alone(connection: &Connection) -> Done<()> {
+    let sql = "SELECT pg_try_advisory_lock($1, $2)";
+    if one(connection, sql, [LOCKS, COPY_LOCK], |row| row.get(0))? != Some(true) {
+        return Err(conflict("another copy uses this database"));
+    }
+    let has_nodes = one(connection, "SELECT to_regclass('nodes') IS NOT NULL", (), |row| row.get(0))?;
+    let alive = "SELECT 1 FROM nodes WHERE seen_at > clock_timestamp() - interval '1 minute'";
+    if has_nodes == Some(true) && exists(connection, alive, ())? {
+        return Err(conflict(
+            "servers use this database: stop them, or wait a minute after one that was killed",
+        ));
+    }
+    Ok(())
+}
+
+impl TransferSide for PostgresSide {
+    fn columns(&mut self) -> Result<Vec<(String, String)>, StoreError> {
+        let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns
+            WHERE table_schema = current_schema()";
+        Ok(all(&self.connection, sql, (), |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    fn work_off(&mut self) -> Result<(), StoreError> {
+        let mut has_more = true;
+        while has_more {
+            self.transact(|connection| {
+                has_more = leftovers::go_on(connection, &WorkPortion::begin(connection))?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
+        let sql = format!("SELECT count(*) FROM {}", table.name);
+        let count: Option<i64> = one(&self.connection, &sql, (), |row| row.get(0))?;
+        Ok(count.unwrap_or_default().cast_unsigned())
+    }
+
+    fn read(
+        &mut self,
+        table: &TransferTable,
+        after: Option<&[TransferValue]>,
+        max: usize,
+    ) -> Result<Vec<TransferRow>, StoreError> {
+        let columns = table.in_postgres();
+        let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
+        let mut values: Vec<Value> = after.unwrap_or_default().iter().map(as_value).collect();
+        let places: Vec<String> = (1..=values.len()).map(|place| format!("${place}")).collect();
+        let condition =
+            after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({})", places.join(", ")));
+        values.push(Value::Int(limit(max)));
+        let sql =
+            format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ${}", table.name, values.len());
+        let rows = self.connection.query(&sql, &values)?;
+        Ok(rows.iter().map(|row| read_row(&Row(row))).collect::<Done<_>>()?)
+    }
+
+    fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
+        if !is_unfinished(&self.connection)? {
+            return Ok(None);
+        }
+        let rows = self.connection.query("SELECT name, row_count, last FROM store_copy", &[])?;
+        let read = |row: &Row<'_>| {
+            let count: i64 = row.get(1)?;
+            Ok((row.get(0)?, (count.cast_unsigned(), row.get(2)?)))
+        };
+        Ok(Some(rows.iter().map(|row| read(&Row(row))).collect::<Done<_>>()?))
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        let sql =
+            "CREATE TABLE store_copy (name TEXT PRIMARY KEY, row_count BIGINT NOT NULL, last TEXT NOT NULL)";
+        Ok(self.connection.batch(sql)?)
+    }
+
+    fn write(
+        &mut self,
+        table: &TransferTable,
+        rows: &[TransferRow],
+        (count, last): &TableProgress,
+    ) -> Result<(), StoreError> {
+        self.transact(|connection| {
+            append(connection, table, rows)?;
+            let sql = "INSERT INTO store_copy (name, row_count, last) VALUES ($1, $2, $3)
+                ON CONFLICT (name) DO UPDATE SET row_count = excluded.row_count, last = excluded.last";
+            run(connection, sql, params![table.name, count.cast_signed(), last]).map(drop)
+        })
+    }
+
+    fn counters(&mut self) -> Result<TransferCounters, StoreError> {
+        let mut counters = TransferCounters::new();
+        for name in SHARED_COUNTERS.into_iter().chain(SEQUENCES) {
+            let sql = "SELECT value FROM sequences WHERE name = $1";
+            let value: Option<i64> = one(&self.connection, sql, [name], |row| row.get(0))?;
+            counters.insert(name, value.ok_or_else(|| damaged("a sequence is missing"))?);
+        }
+        for name in IDENTITIES {
+            let sql =
+                "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'no')::regclass), 0)";
+            let value: Option<i64> = one(&self.connection, sql, [name], |row| row.get(0))?;
+            counters.insert(name, value.unwrap_or_default());
+        }
+        Ok(counters)
+    }
+
+    fn finish(&mut self, counters: &TransferCounters) -> Result<(), StoreError> {
+        self.transact(|connection| {
+            for name in SHARED_COUNTERS.into_iter().chain(SEQUENCES) {
+                let value = counters.get(name).copied().unwrap_or_default();
+                run(connection, "UPDATE sequences SET value = $2 WHERE name = $1", params![name, value])?;
+            }
+            for name in IDENTITIES {
+                let last = counters.get(name).copied().filter(|last| *last > 0);
+                // A sequence begins with 1: `false` says that it was not given out.
+                let sql = "SELECT setval(pg_get_serial_sequence($1, 'no')::regclass, $2, $3)";
+                exists(connection, sql, params![name, last.unwrap_or(1), last.is_some()])?;
+            }
+            connection.batch("DROP TABLE store_copy")
+        })
+    }
+}
+
+/// Changes the schema of a database that nobody uses.
+pub(crate) fn migrate(address: &PostgresAddress, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
+    let side = PostgresSide::connect(address)?;
+    let from = migrations::version(&side.connection)?;
+    match goal {
+        SchemaGoal::Newest => migrations::run(&side.connection)?,
+        SchemaGoal::OneBack => migrations::undo(&side.connection)?,
+    }
+    Ok(SchemaChange { from, to: migrations::version(&side.connection)? })
+}
+
+/// Returns whether a copy into the database was begun and not finished.
+pub(in crate::postgres) fn is_unfinished(connection: &Connection) -> Done<bool> {
+    let found: Option<bool> =
+        one(connection, "SELECT to_regclass('store_copy') IS NOT NULL", (), |row| row.get(0))?;
+    Ok(found == Some(true))
+}
+
+/// Refuses a database into which a copy was not finished.
+pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
+    if is_unfinished(connection)? { Err(crate::transfer::unfinished().into()) } else { Ok(()) }
+}
+
+/// Appends rows to a table, with what this engine alone keeps of them.
+fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) -> Done<()> {
+    let mut columns = table.in_postgres();
+    let types = connection.column_types(&format!("SELECT {} FROM {}", columns.join(", "), table.name))?;
+    let hashes = if table.name == "devices" { Some(hashes(connection, &columns, rows)?) } else { None };
+    if hashes.is_some() {
+        columns.push("token_hash");
+    }
+    let mut copied = CopyRows::new(i16::try_from(columns.len()).unwrap_or(i16::MAX));
+    for (at, row) in rows.iter().enumerate() {
+        copied.row();
+        for (value, ty) in row.iter().zip(&types) {
+            put(&mut copied, value, ty)?;
+        }
+        if let Some(hash) = hashes.as_ref().and_then(|hashes| hashes.get(at)) {
+            copied.bigint(*hash);
+        }
+    }
+    copy(connection, &format!("{} ({})", table.name, columns.join(", ")), copied)
+}
+
+/// Returns the hash of each device's token.
+fn hashes(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<Vec<i64>> {
+    let place = |name: &str| columns.iter().position(|column| *column == name);
+    let (key_at, token_at) = (place("key"), place("token"));
+    let mut fleets: BTreeMap<u64, Fleet> = BTreeMap::new();
+    let mut hashes = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (Some(TransferValue::Int(key)), Some(TransferValue::Text(token))) =
+            (key_at.and_then(|at| row.get(at)), token_at.and_then(|at| row.get(at)))
+        else {
+            return Err(damaged("a device without a key or a token"));
+        };
+        let no = fleet_of(*key);
+        let fleet = match fleets.get(&no) {
+            Some(known) => *known,
+            None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
+        };
+        let token = PushToken::new(token.clone()).map_err(|_| damaged("a token that none can be"))?;
+        hashes.push(tokens::hash(fleet.app, fleet.provider, &token));
+    }
+    Ok(hashes)
+}
+
+/// Adds a value in the width that its column has.
+fn put(rows: &mut CopyRows, value: &TransferValue, ty: &Type) -> Done<()> {
+    match (value, ty) {
+        (TransferValue::Null, _) => rows.text(None),
+        (TransferValue::Int(number), &Type::INT2) => rows.smallint(narrow(*number)?),
+        (TransferValue::Int(number), &Type::INT4) => rows.integer(narrow(*number)?),
+        (TransferValue::Int(number), &Type::INT8) => rows.bigint(*number),
+        (TransferValue::Int(word), &Type::BOOL) => rows.boolean(*word != 0),
+        (TransferValue::Text(text), &Type::TEXT) => rows.text(text.as_str()),
+        (TransferValue::Bytes(bytes), &Type::BYTEA) => rows.bytes(bytes),
+        _ => return Err(damaged("a value of another kind than its column has")),
+    }
+    Ok(())
+}
+
+fn narrow<T: TryFrom<i64>>(number: i64) -> Done<T> {
+    T::try_from(number).map_err(|_| damaged("a number out of its range"))
+}
+
+fn read_row(row: &Row<'_>) -> Done<TransferRow> {
+    let columns = row.0.columns().iter().enumerate();
+    let read = |(at, ty): (usize, &Type)| -> Done<TransferValue> {
+        let value = match *ty {
+            Type::BOOL => row.get::<Option<bool>>(at)?.map(|word| TransferValue::Int(word.into())),
+            Type::TEXT => row.get::<Option<String>>(at)?.map(TransferValue::Text),
+            Type::BYTEA => row.maybe_bytes(at)?.map(|bytes| TransferValue::Bytes(bytes.to_vec())),
+            _ => row.get::<Option<i64>>(at)?.map(TransferValue::Int),
+        };
+        Ok(value.unwrap_or(TransferValue::Null))
+    };
+    columns.map(|(at, column)| read((at, column.type_()))).collect::<Result<_, PostgresError>>()
+}
+
+fn as_value(value: &TransferValue) -> Value {
+    match value {
+        TransferValue::Null => Value::Null,
+        TransferValue::Int(number) => Value::Int(*number),
+        TransferValue::Text(text) => Value::Text(text.clone()),
+        TransferValue::Bytes(bytes) => Value::Bytes(bytes.clone()),
+    }
+}

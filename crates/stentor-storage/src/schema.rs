@@ -1,0 +1,85 @@
+//! The steps of a store's schema, taken by hand: forward to the newest, or one back for a program that is older.
+
+use stentor_core::ports::store::StoreError;
+
+use crate::transfer::StorePlace;
+
+/// Where to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaGoal {
+    /// The schema of this program, which a server takes at its start as well.
+    Newest,
+    /// The schema before the one that there is.
+    OneBack,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaChange {
+    /// The version that there was; 0 where there was no store.
+    pub from: usize,
+    /// The version that there is.
+    pub to: usize,
+}
+
+/// How a step is undone.
+#[derive(Debug)]
+pub(crate) struct SchemaUndo {
+    /// Finds something that would be lost.
+    pub(crate) finds_loss: &'static str,
+    /// What that is.
+    pub(crate) loss: &'static str,
+    /// What undoes it.
+    pub(crate) sql: &'static str,
+}
+
+/// Undoes the step that keeps where apps want what their devices send.
+pub(crate) const UNDO_WEBHOOKS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 FROM upstream_webhooks",
+    loss: "webhooks of apps: delete them first",
+    sql: "DROP TABLE upstream_webhooks",
+};
+
+/// Undoes the step that tells apps what their devices have confirmed.
+pub(crate) const UNDO_RECEIPTS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 FROM upstream WHERE kind <> 0",
+    loss: "confirmations that apps are still to be told: wait until they are told, or have expired",
+    sql: "DROP INDEX upstream_by_key; ALTER TABLE upstream DROP COLUMN kind;
+        CREATE UNIQUE INDEX upstream_by_key ON upstream (device, key)",
+};
+
+/// Undoes the step by which what is kept of a device of the gateway goes with it.
+pub(crate) const UNDO_TRACES: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql: "DROP INDEX channels_by_device; DROP INDEX replaced_tokens_by_device",
+};
+
+/// Undoes the step by which servers share a database.
+pub(crate) const UNDO_NODES: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 FROM nodes",
+    loss: "who uses the database: start a server and end it, or wait until the others have found that it is dead",
+    sql: "DROP TABLE nodes; DROP TABLE node_events; DROP TABLE quota_levels; ALTER TABLE producers DROP COLUMN instance;
+        DELETE FROM sequences WHERE name IN ('event', 'place')",
+};
+
+/// Changes the schema of a store that nobody uses. Refuses (Conflict) a step back that cannot be undone, or by which something would be
+/// lost, and changes nothing then.
+pub fn migrate(place: &StorePlace, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
+    match place {
+        StorePlace::Sqlite(path) => crate::sqlite::migrate(path, goal),
+        StorePlace::Postgres(address) => crate::postgres::migrate(address, goal),
+    }
+}
+
+/// Returns that a step stays.
+pub(crate) fn cannot_undo(version: usize) -> StoreError {
+    StoreError::Conflict(format!(
+        "the step to schema {version} cannot be undone: restore a backup that was made before it"
+    ))
+}
+
+/// Returns what would be lost by undoing a step.
+pub(crate) fn would_lose(version: usize, undo: &SchemaUndo) -> StoreError {
+    StoreError::Conflict(format!("undoing the step to schema {version} would lose {}", undo.loss))
+}

@@ -1,0 +1,280 @@
+//! A file as one side of a copy between engines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use stentor_core::device::PushToken;
+use stentor_core::ports::store::StoreError;
+
+use super::app_providers::{self, AppProvider, fleet_of};
+use super::{leftovers, tokens};
+use crate::schema::{SchemaChange, SchemaGoal};
+use crate::sqlite::fault::{Done, damaged};
+use crate::sqlite::file::{self, FileLock};
+use crate::sqlite::migrations;
+use crate::sqlite::portion::Portion;
+use crate::sqlite::query::{all, exists, limit, one, run};
+use crate::sqlite::settings::SqliteSettings;
+use crate::transfer::{
+    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable, TransferValue,
+};
+
+/// What SQLite numbers by itself, by the name of the counter and of the table.
+const NUMBERED: [(&str, &str); 5] =
+    [("chunk", "chunks"), ("audit", "audit"), ("topics", "topics"), ("users", "users"), ("groups", "groups")];
+
+/// Lists tables and their columns, without those of SQLite's own.
+const COLUMNS: &str = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
+
+/// A store's file that nobody else uses.
+pub(crate) struct SqliteSide {
+    connection: Connection,
+    _lock: FileLock,
+}
+
+impl SqliteSide {
+    /// Opens the file and brings its schema up to date; a target is made where there is none.
+    pub(crate) fn open(path: &Path, is_target: bool) -> Result<Self, StoreError> {
+        let side = Self::connect(path, is_target)?;
+        migrations::run(&side.connection, migrations::STORE)?;
+        Ok(side)
+    }
+
+    /// Opens the file and leaves the schema as it is.
+    fn connect(path: &Path, is_target: bool) -> Result<Self, StoreError> {
+        if !is_target && !path.is_file() {
+            return Err(StoreError::Unavailable(format!("{} is no file", path.display())));
+        }
+        file::ensure(path)?;
+        let lock = FileLock::take(path)?;
+        let connection = file::open_writer(path, &SqliteSettings::store())?;
+        Ok(Self { connection, _lock: lock })
+    }
+
+    fn transact(&mut self, work: impl FnOnce(&Connection) -> Done<()>) -> Result<(), StoreError> {
+        let transaction = self.connection.transaction().map_err(crate::sqlite::fault::SqliteError::from)?;
+        work(&transaction)?;
+        Ok(transaction.commit().map_err(crate::sqlite::fault::SqliteError::from)?)
+    }
+}
+
+impl TransferSide for SqliteSide {
+    fn columns(&mut self) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(all(&self.connection, COLUMNS, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
+    fn work_off(&mut self) -> Result<(), StoreError> {
+        let mut has_more = true;
+        while has_more {
+            self.transact(|connection| {
+                has_more = leftovers::go_on(connection, &Portion::begin(connection))?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
+        let sql = format!("SELECT count(*) FROM {}", table.name);
+        let count = one(&self.connection, &sql, [], |row| Ok(row.get::<_, i64>(0)?))?;
+        Ok(count.unwrap_or_default().cast_unsigned())
+    }
+
+    fn read(
+        &mut self,
+        table: &TransferTable,
+        after: Option<&[TransferValue]>,
+        max: usize,
+    ) -> Result<Vec<TransferRow>, StoreError> {
+        let columns = table.in_sqlite();
+        let (list, keys) = (columns.join(", "), columns[..table.key_columns_count].join(", "));
+        let places = vec!["?"; table.key_columns_count].join(", ");
+        let condition = after.map_or_else(String::new, |_| format!("WHERE ({keys}) > ({places})"));
+        let sql = format!("SELECT {list} FROM {} {condition} ORDER BY {keys} LIMIT ?", table.name);
+        let most = TransferValue::Int(limit(max));
+        let values = after.unwrap_or_default().iter().chain([&most]);
+        let read = |row: &Row<'_>| (0..columns.len()).map(|at| value(row.get_ref(at)?)).collect();
+        Ok(all(&self.connection, &sql, params_from_iter(values), read)?)
+    }
+
+    fn progress(&mut self) -> Result<Option<BTreeMap<String, TableProgress>>, StoreError> {
+        if !is_unfinished(&self.connection)? {
+            return Ok(None);
+        }
+        let read = |row: &Row<'_>| {
+            let rows: i64 = row.get(1)?;
+            Ok((row.get(0)?, (rows.cast_unsigned(), row.get(2)?)))
+        };
+        let found = all(&self.connection, "SELECT name, row_count, last FROM store_copy", [], read)?;
+        Ok(Some(found.into_iter().collect()))
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        let sql = "CREATE TABLE store_copy (name TEXT PRIMARY KEY, row_count INTEGER NOT NULL, last TEXT NOT NULL) STRICT";
+        run(&self.connection, sql, [])?;
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        table: &TransferTable,
+        rows: &[TransferRow],
+        (count, last): &TableProgress,
+    ) -> Result<(), StoreError> {
+        let columns = table.in_sqlite();
+        let (name, value) = table.only_in_sqlite.map_or(("", ""), |(name, value)| (name, value));
+        let comma = if name.is_empty() { "" } else { ", " };
+        let sql = format!(
+            "INSERT INTO {} ({}{comma}{name}) VALUES ({}{comma}{value})",
+            table.name,
+            columns.join(", "),
+            vec!["?"; columns.len()].join(", ")
+        );
+        self.transact(|connection| {
+            for row in rows {
+                run(connection, &sql, params_from_iter(row))?;
+            }
+            match table.name {
+                "devices" => note_tokens(connection, &columns, rows)?,
+                "subscriptions" => note_topics(connection, rows)?,
+                _ => {}
+            }
+            let sql = "INSERT OR REPLACE INTO store_copy (name, row_count, last) VALUES (?1, ?2, ?3)";
+            run(connection, sql, params![table.name, count.cast_signed(), last])?;
+            Ok(())
+        })
+    }
+
+    fn counters(&mut self) -> Result<TransferCounters, StoreError> {
+        let mut counters = TransferCounters::new();
+        for name in SHARED_COUNTERS {
+            let value =
+                one(&self.connection, "SELECT value FROM sequences WHERE name = ?1", [name], |row| {
+                    Ok(row.get(0)?)
+                })?;
+            counters
+                .insert(name, value.ok_or_else(|| StoreError::Damaged("a sequence is missing".to_owned()))?);
+        }
+        for (name, table) in NUMBERED {
+            let value =
+                one(&self.connection, "SELECT seq FROM sqlite_sequence WHERE name = ?1", [table], |row| {
+                    Ok(row.get(0)?)
+                })?;
+            counters.insert(name, value.unwrap_or(0));
+        }
+        Ok(counters)
+    }
+
+    fn finish(&mut self, counters: &TransferCounters) -> Result<(), StoreError> {
+        self.transact(|connection| {
+            for name in SHARED_COUNTERS {
+                let sql = "INSERT OR REPLACE INTO sequences (name, value) VALUES (?1, ?2)";
+                run(connection, sql, params![name, counters.get(name)])?;
+            }
+            for (name, table) in NUMBERED {
+                run(connection, "DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
+                let sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
+                run(connection, sql, params![table, counters.get(name)])?;
+            }
+            run(connection, "DROP TABLE store_copy", [])?;
+            Ok(())
+        })
+    }
+}
+
+/// Changes the schema of a file that nobody uses.
+pub(crate) fn migrate(path: &Path, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
+    let side = SqliteSide::connect(path, false)?;
+    let from = migrations::version(&side.connection)?;
+    match goal {
+        SchemaGoal::Newest => migrations::run(&side.connection, migrations::STORE)?,
+        SchemaGoal::OneBack => migrations::undo(&side.connection)?,
+    }
+    Ok(SchemaChange { from, to: migrations::version(&side.connection)? })
+}
+
+/// Returns whether a copy into the file was begun and not finished.
+fn is_unfinished(connection: &Connection) -> Done<bool> {
+    exists(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'store_copy'", [])
+}
+
+/// Refuses a file into which a copy was not finished.
+pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
+    if is_unfinished(connection)? { Err(crate::transfer::unfinished().into()) } else { Ok(()) }
+}
+
+/// Notes who holds which token.
+fn note_tokens(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<()> {
+    let place = |name: &str| columns.iter().position(|column| *column == name);
+    let (key_at, token_at) = (place("key"), place("token"));
+    let mut fleets: BTreeMap<u64, AppProvider> = BTreeMap::new();
+    let mut holders = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (Some(TransferValue::Int(key)), Some(TransferValue::Text(token))) =
+            (key_at.and_then(|at| row.get(at)), token_at.and_then(|at| row.get(at)))
+        else {
+            return Err(damaged("a device without a key or a token"));
+        };
+        let no = fleet_of(*key);
+        let fleet = match fleets.get(&no) {
+            Some(known) => *known,
+            None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
+        };
+        let token = PushToken::new(token.clone()).map_err(|_| damaged("a token that none can be"))?;
+        holders.push((tokens::hash(fleet.app, fleet.provider, &token), *key));
+    }
+    tokens::note(connection, holders)
+}
+
+/// Notes the topics of each device.
+fn note_topics(connection: &Connection, rows: &[TransferRow]) -> Done<()> {
+    for row in rows {
+        run(connection, "INSERT INTO device_topics (topic, key) VALUES (?1, ?2)", params_from_iter(row))?;
+    }
+    Ok(())
+}
+
+fn value(read: ValueRef<'_>) -> Done<TransferValue> {
+    Ok(match read {
+        ValueRef::Null => TransferValue::Null,
+        ValueRef::Integer(number) => TransferValue::Int(number),
+        ValueRef::Text(text) => {
+            let text = std::str::from_utf8(text).map_err(|_| damaged("a text that is not UTF-8"))?;
+            TransferValue::Text(text.to_owned())
+        }
+        ValueRef::Blob(bytes) => TransferValue::Bytes(bytes.to_vec()),
+        ValueRef::Real(_) => return Err(damaged("a fraction where none can be")),
+    })
+}
+
+impl ToSql for TransferValue {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Null => ToSqlOutput::Owned(Value::Null),
+            Self::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::check_columns;
+
+    #[test]
+    fn it_is_known_how_every_column_of_the_file_is_copied() {
+        let connection = Connection::open_in_memory().expect("opened");
+        migrations::run(&connection, migrations::STORE).expect("made");
+        let list = || -> Vec<(String, String)> {
+            all(&connection, COLUMNS, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("listed")
+        };
+        assert_eq!(check_columns(&list()), Ok(()));
+        connection.execute_batch("ALTER TABLE devices ADD COLUMN nobody_knows INTEGER").expect("added");
+        assert!(check_columns(&list()).is_err());
+    }
+}

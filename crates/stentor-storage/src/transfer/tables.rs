@@ -1,0 +1,239 @@
+//! Which tables and columns two engines have in common, in the order in which they are copied.
+
+use stentor_core::ports::store::StoreError;
+
+/// A table that is copied row by row.
+#[derive(Debug)]
+pub(crate) struct TransferTable {
+    pub(crate) name: &'static str,
+    /// How many of the columns identify a row; rows are read in their order.
+    pub(crate) key_columns_count: usize,
+    /// By their names in SQLite, and behind `=` in PostgreSQL where that is another.
+    pub(crate) columns: &'static [&'static str],
+    /// A column that only SQLite has, and what it gets.
+    pub(crate) only_in_sqlite: Option<(&'static str, &'static str)>,
+}
+
+impl TransferTable {
+    /// Lists its columns by their names in SQLite.
+    pub(crate) fn in_sqlite(&self) -> Vec<&'static str> {
+        self.columns.iter().map(|name| name.split('=').next().unwrap_or(name)).collect()
+    }
+
+    /// Lists its columns by their names in PostgreSQL.
+    pub(crate) fn in_postgres(&self) -> Vec<&'static str> {
+        self.columns.iter().map(|name| name.split('=').next_back().unwrap_or(name)).collect()
+    }
+}
+
+const fn table(
+    name: &'static str,
+    key_columns_count: usize,
+    columns: &'static [&'static str],
+) -> TransferTable {
+    TransferTable { name, key_columns_count, columns, only_in_sqlite: None }
+}
+
+/// All of them. Fleets come before devices, whose tokens are found by what their fleet is; a group's people come before the devices of
+/// people, which SQLite puts into the group as they come.
+pub(crate) const TABLES: &[TransferTable] = &[
+    table("apps", 1, &["id", "name", "created_at"]),
+    table("accounts", 1, &["id", "app", "name", "scopes", "public_key", "token_uri", "created_at"]),
+    table("api_keys", 1, &["id", "app", "name", "scopes", "hash", "created_at"]),
+    table("credentials", 2, &["app", "provider", "secret", "updated_at"]),
+    table(
+        "audit",
+        1,
+        &[
+            "id",
+            "at",
+            "kind",
+            "app",
+            "place",
+            "key",
+            "key_name",
+            "action",
+            "thing",
+            "detail",
+            "address",
+            "request_id",
+        ],
+    ),
+    table("services", 2, &["app", "name", "kind", "address", "description", "published_at", "expires_at"]),
+    table("fleets", 1, &["no", "app", "provider", "active_count"]),
+    table(
+        "devices",
+        1,
+        &[
+            "key",
+            "token_since",
+            "registered_at",
+            "platform",
+            "listed",
+            "retired_at",
+            "retired_reason",
+            "user=owner",
+            "token",
+            "locale",
+            "time_zone",
+            "tags",
+        ],
+    ),
+    table("device_tags", 3, &["app", "tag", "key"]),
+    table("topics", 1, &["no", "app", "name", "device_count"]),
+    table("subscriptions", 2, &["topic", "key"]),
+    table("users", 1, &["no", "app", "external_id", "created_at"]),
+    table("groups", 1, &["no", "app", "name", "created_at", "member_count"]),
+    table("group_devices", 2, &["grp", "device", "key"]),
+    table("group_users", 2, &["grp", "external_id", "user=owner"]),
+    table("user_devices", 2, &["user=owner", "key"]),
+    table("messages", 1, &["id", "app", "created_at", "due_at", "schedule", "instant", "spec"]),
+    TransferTable {
+        name: "replies",
+        key_columns_count: 2,
+        columns: &["app", "key", "request_hash", "body", "created_at"],
+        only_in_sqlite: Some(("status", "0")),
+    },
+    table(
+        "campaigns",
+        1,
+        &[
+            "id",
+            "app",
+            "state",
+            "class",
+            "created_at",
+            "due_at",
+            "expires_at",
+            "collapse_key",
+            "as_of",
+            "started_at",
+            "ended_at",
+            "stop_reason",
+            "stop_detail",
+        ],
+    ),
+    table(
+        "ledgers",
+        2,
+        &[
+            "campaign",
+            "provider",
+            "audience",
+            "audience_complete",
+            "queued",
+            "sending",
+            "accepted",
+            "rejected",
+            "expired",
+            "collapsed",
+            "canceled",
+            "failed",
+            "delivered",
+            "attempts",
+            "ambiguous",
+            "duplicate_bound",
+            "stop_reason",
+            "stop_detail",
+        ],
+    ),
+    table("reasons", 4, &["campaign", "provider", "state", "reason", "count"]),
+    table("producers", 2, &["campaign", "fleet", "cursor"]),
+    table(
+        "chunks",
+        1,
+        &[
+            "id",
+            "message",
+            "fleet",
+            "state",
+            "attempt",
+            "ambiguous",
+            "epoch",
+            "due_at",
+            "created_at",
+            "changed_at",
+            "instance",
+            "lease_until",
+            "parent",
+            "count",
+            "first",
+            "last",
+            "level",
+            "records",
+            "devices",
+            "receipts_until",
+        ],
+    ),
+    table(
+        "schedules",
+        1,
+        &["id", "app", "name", "state", "created_at", "next_due", "last_fired", "recurrence", "spec"],
+    ),
+    table("occurrences", 2, &["schedule", "instant", "message"]),
+    table(
+        "upstream",
+        1,
+        &[
+            "id",
+            "app",
+            "device",
+            "key",
+            "body",
+            "created_at",
+            "expires_at",
+            "attempts",
+            "settled_at",
+            "dead_reason",
+            "kind",
+        ],
+    ),
+    table("channels", 2, &["agent", "name", "app", "device"]),
+    table("offered_tokens", 1, &["device", "app", "token", "former", "offered_at"]),
+    table("replaced_tokens", 2, &["app", "token", "device", "replaced_at"]),
+    table("upstream_webhooks", 1, &["app", "secret", "updated_at"]),
+];
+
+/// Tables of either engine that are not copied row by row, each with the reason.
+const APART: &[(&str, &str)] = &[
+    ("sequences", "the numbers go on by `TransferCounters`"),
+    ("schema_version", "each engine has its own steps"),
+    ("leftovers", "worked off before the copy begins"),
+    ("device_topics", "SQLite's second order of subscriptions"),
+    ("group_user_devices", "SQLite's sum of two tables, kept by triggers"),
+    ("token_leaves", "SQLite's index of tokens"),
+    ("token_leaves_fresh", "SQLite's index of tokens"),
+    ("token_leaves_fresh_count", "SQLite's index of tokens"),
+    ("scrubs", "says that SQLite's file is to be rewritten"),
+    ("store_copy", "how far a copy has come"),
+    ("queue_tickets", "the queue, which is filled anew from the store"),
+    ("nodes", "the servers that run beside each other"),
+    ("node_events", "what they tell each other"),
+    ("quota_levels", "what they may send within this second"),
+];
+
+/// Columns that only one engine has, by table, each with where they come from.
+const MADE: &[(&str, &str, &str)] = &[
+    ("devices", "token_hash", "made from the token"),
+    ("replies", "status", "a status of HTTP that is not used any more"),
+    ("producers", "instance", "which server expands it"),
+];
+
+/// Refuses a schema with something that nobody says how to copy: it would be lost.
+pub(crate) fn check_columns(found: &[(String, String)]) -> Result<(), StoreError> {
+    for (table, column) in found {
+        let is_named = |one: &&TransferTable| one.name == table;
+        let is_copied = TABLES.iter().find(is_named).is_some_and(|one| {
+            let names = one.columns.iter().flat_map(|names| names.split('='));
+            names.into_iter().any(|name| name == column)
+        });
+        let is_made = MADE.iter().any(|(of, name, _)| of == table && name == column);
+        let is_apart = APART.iter().any(|(name, _)| name == table);
+        if !(is_copied || is_made || is_apart) {
+            return Err(StoreError::Conflict(format!(
+                "this program does not know how to copy {table}.{column}"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Values on their way from one engine to another.
+
+use serde_json::Value as Json;
+
+/// A value of a column, whatever width it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TransferValue {
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// A row, its columns in the order of its table's list.
+pub(crate) type TransferRow = Vec<TransferValue>;
+
+/// How many rows a table has, and a sum that does not depend on their order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableSum {
+    /// Rows.
+    pub rows: u64,
+    /// The sum, modulo 2^64, of the first eight bytes of each row's BLAKE3 hash.
+    pub checksum: u64,
+}
+
+impl TableSum {
+    /// Adds a row.
+    pub(crate) fn add(&mut self, row: &TransferRow) {
+        let mut hasher = blake3::Hasher::new();
+        for value in row {
+            value.hash_into(&mut hasher);
+        }
+        let first = hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default();
+        self.rows += 1;
+        self.checksum = self.checksum.wrapping_add(u64::from_le_bytes(first));
+    }
+}
+
+impl TransferValue {
+    /// Returns the bytes of a value with its kind and length before them, so that no two rows look alike.
+    fn hash_into(&self, hasher: &mut blake3::Hasher) {
+        let number;
+        let (kind, bytes): (u8, &[u8]) = match self {
+            Self::Null => (0, &[]),
+            Self::Int(value) => {
+                number = value.to_le_bytes();
+                (1, &number)
+            }
+            Self::Text(text) => (2, text.as_bytes()),
+            Self::Bytes(bytes) => (3, bytes),
+        };
+        hasher.update(&[kind]);
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+}
+
+/// Writes the key of a row as a text, by which a copy goes on.
+pub(crate) fn encode_key(key: &[TransferValue]) -> String {
+    let parts = key.iter().map(|value| match value {
+        TransferValue::Int(number) => Json::from(*number),
+        TransferValue::Text(text) => Json::from(text.as_str()),
+        // No key of ours is bytes or absent.
+        TransferValue::Null | TransferValue::Bytes(_) => Json::Null,
+    });
+    Json::Array(parts.collect()).to_string()
+}
+
+/// Reads such a text; `None` for one that nobody wrote.
+pub(crate) fn decode_key(text: &str) -> Option<Vec<TransferValue>> {
+    let parts: Vec<Json> = serde_json::from_str(text).ok()?;
+    let value = |part: Json| match part {
+        Json::Number(number) => number.as_i64().map(TransferValue::Int),
+        Json::String(text) => Some(TransferValue::Text(text)),
+        _ => None,
+    };
+    parts.into_iter().map(value).collect()
+}

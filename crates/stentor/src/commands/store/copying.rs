@@ -1,0 +1,111 @@
+//! `stentor store copy`: a store from one engine into another.
+
+use crate::failure::CommandFailure;
+use crate::output::{Output, table, thousands};
+use crate::progress::PhaseProgress;
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::Instant;
+use stentor_server::app::{CopyStep, StoreCopy, StorePlace, copy_store};
+
+/// Copy all that a store keeps into another engine, and compare both
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor store copy sqlite:/var/lib/stentor/stentor.db 'postgres://stentor@db.example/stentor?sslmode=verify-full&password_file=/run/secrets/db'
+  stentor store copy postgres://stentor@db.example/stentor sqlite:/var/lib/other/stentor.db --json
+
+Stop the server first: both sides are for the copy alone. The target is an empty database, or a file that does not exist. A copy that
+was broken off goes on where it was when it is run again; no server uses the target before it is finished. At the end the rows of
+every table are counted and summed up on both sides.
+
+What is not a part of the store stays where it is: the data directory with key.pepper and seal.key, and the queue, which is filled anew at
+the next start. Then change store.engine and store.url (docs/operations.md).
+
+Exits 0 when both sides have the same.")]
+pub(super) struct CopyArgs {
+    /// Where the store is: sqlite:PATH of its file, or postgres://…
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// Where it is to be, in the same way
+    #[arg(value_name = "TO")]
+    to: String,
+}
+
+impl CopyArgs {
+    /// Copies.
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
+        let place =
+            |text: &str| text.parse::<StorePlace>().map_err(|error| CommandFailure::usage(error.to_string()));
+        let (from, to) = (place(&self.from)?, place(&self.to)?);
+        let begun = Instant::now();
+        // A thread of its own: the driver of PostgreSQL waits in a way that the threads of a runtime refuse.
+        let (done, copied) = tokio::sync::oneshot::channel();
+        let work = move || {
+            let mut progress = CopyProgress::default();
+            let copied = copy_store(&from, &to, |step| progress.show(step));
+            progress.finish();
+            let _ = done.send(copied);
+        };
+        std::thread::Builder::new().name("stentor-copy".to_owned()).spawn(work)?;
+        let copied = copied.await.context("the copy broke off")?;
+        let copied = copied.map_err(|error| CommandFailure::not_done(error.to_string()))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        output.result(&object(&copied, seconds), || describe(&copied, seconds))
+    }
+}
+
+/// What is shown of a copy: one bar while rows are written, another while both sides are summed up.
+#[derive(Default)]
+struct CopyProgress {
+    bar: Option<(&'static str, PhaseProgress, u64)>,
+}
+
+impl CopyProgress {
+    fn show(&mut self, step: CopyStep) {
+        let (name, rows, of) = match step {
+            CopyStep::Copied { rows, of } => ("rows", rows, of),
+            CopyStep::Verified { rows, of } => ("compared", rows, of),
+        };
+        if self.bar.as_ref().is_none_or(|(shown, ..)| *shown != name) {
+            self.finish();
+            self.bar = Some((name, PhaseProgress::start(name, of), 0));
+        }
+        if let Some((_, bar, last)) = &mut self.bar {
+            bar.update(rows);
+            *last = rows;
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some((_, bar, last)) = self.bar.take() {
+            bar.finish(last);
+        }
+    }
+}
+
+fn rows(copied: &StoreCopy) -> u64 {
+    copied.tables.iter().map(|(_, sum)| sum.rows).sum()
+}
+
+fn object(copied: &StoreCopy, seconds: f64) -> Value {
+    let tables = copied.tables.iter().map(
+        |(name, sum)| json!({"table": name, "rows": sum.rows, "checksum": format!("{:016x}", sum.checksum)}),
+    );
+    json!({
+        "same": true,
+        "resumed": copied.resumed,
+        "rows": rows(copied),
+        "seconds": seconds,
+        "tables": tables.collect::<Vec<_>>(),
+    })
+}
+
+fn describe(copied: &StoreCopy, seconds: f64) -> String {
+    let some = copied.tables.iter().filter(|(_, sum)| sum.rows > 0);
+    let list =
+        some.map(|(name, sum)| [(*name).to_owned(), thousands(sum.rows), format!("{:016x}", sum.checksum)]);
+    let list = table(["table", "rows", "checksum"], list);
+    format!("{} rows are the same on both sides, after {seconds:.1} s\n{list}", thousands(rows(copied)))
+}
