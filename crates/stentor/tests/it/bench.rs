@@ -2,6 +2,8 @@
 
 use crate::process::run_json;
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
 
 fn has_numbers(told: &Value, fields: &[&str]) {
     for field in fields {
@@ -37,6 +39,26 @@ fn a_benchmark_of_the_import_tells_devices_per_second() {
     let (code, told) = run_json(&["lab", "bench", "import", "--devices", "3000"]);
     assert_eq!((code, &told["devices"]), (0, &json!(3000)), "{told}");
     has_numbers(&told, &["devices_per_second", "wall_seconds", "server_cpu_microseconds_per_device"]);
+}
+
+#[test]
+fn imports_and_202s_are_measured_on_postgresql_with_the_file_beside_them() {
+    if !Path::new("/usr/lib/postgresql").exists() {
+        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
+        let _ = writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed");
+        return;
+    }
+    let (code, told) = run_json(&["lab", "bench", "import", "--devices", "3000", "--store", "postgres"]);
+    assert_eq!((code, &told["devices"]), (0, &json!(3000)), "{told}");
+    has_numbers(&told, &["devices_per_second", "beside_sqlite.devices_per_second.ratio"]);
+    let accept = ["lab", "bench", "accept", "--messages", "300", "--callers", "8", "--store", "postgres"];
+    let (code, told) = run_json(&accept);
+    assert_eq!((code, &told["lost"], &told["accepted"]), (0, &json!(0), &json!(300)), "{told}");
+    has_numbers(
+        &told,
+        &["database_cpu_microseconds_per_message", "beside_sqlite.accepted_per_second.sqlite"],
+    );
 }
 
 #[test]
