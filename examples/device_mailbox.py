@@ -137,7 +137,8 @@ def first_message(server: Server, joined: Dict[str, str]) -> Dict[str, float]:
 
 def packets(came: bytes) -> "tuple[List[int], bytes]":
     """Returns the kinds of the packets that are whole, and what is left."""
-    kinds, at = [], 0
+    kinds: List[int] = []
+    at = 0
     while True:
         length, shift, place = 0, 0, at + 1
         while place < len(came):
