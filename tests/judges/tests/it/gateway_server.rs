@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use reqwest::{Client as Http, RequestBuilder};
 use serde_json::{Value, json};
 use stentor_server::app::BuiltServer;
-use stentor_server::config::{Config, Engine};
+use stentor_server::config::Config;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::room::Room;
