@@ -27,7 +27,7 @@ public final class Judge {
         }
     }
 
-    /** Takes the address of the server and a key of it. */
+    /** Takes the address of the server, a key of it, and a token that its device has replaced. */
     public static void main(String[] arguments) {
         server = arguments[0];
         Sender sender = new Redirected(arguments[1]);
@@ -39,6 +39,7 @@ public final class Judge {
         attempt("topic", () -> text(sender.sendNoRetry(message, "/topics/news")));
         attempt("dead", () -> text(sender.sendNoRetry(message, "gone")));
         attempt("bad ttl", () -> text(sender.sendNoRetry(new Message.Builder().timeToLive(-1).build(), "gcm-one")));
+        attempt("canonical", () -> quoted(sender.sendNoRetry(message, arguments[2]).getCanonicalRegistrationId()));
         Sender stranger = new Redirected("sk_wrong");
         attempt("wrong key", () -> text(stranger.sendNoRetry(message, "gcm-one")));
     }

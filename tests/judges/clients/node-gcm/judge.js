@@ -1,7 +1,7 @@
 // Drives the unmodified node-gcm through one scenario and prints one JSON line per step.
 const path = require("node:path");
 
-const [server, key, home] = process.argv.slice(2);
+const [server, key, home, former] = process.argv.slice(2);
 const gcm = require(path.join(home, "node_modules", "node-gcm"));
 
 const report = (step, facts) => console.log(JSON.stringify({ step, ...facts }));
@@ -32,6 +32,10 @@ async function main() {
   await attempt("single", async () => counted(await send(key, message, "node-one")));
   await attempt("many", async () => counted(await send(key, message, { registrationTokens: ["node-1", "node-2", "gone"] })));
   await attempt("topic", async () => typeof (await send(key, message, { topic: "/topics/news" })).message_id);
+  await attempt("canonical", async () => {
+    const reply = await send(key, message, former);
+    return { count: reply.canonical_ids, id: reply.results[0].registration_id };
+  });
   await attempt("wrong key", async () => counted(await send("sk_wrong", message, "node-one")));
 }
 

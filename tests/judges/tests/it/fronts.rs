@@ -108,6 +108,23 @@ impl Served {
         Ok(made["file"].as_str().context("a file")?.to_owned())
     }
 
+    /// Registers a device of the gateway that replaces its token; returns the former one and the present one.
+    async fn replaced_token(&self) -> anyhow::Result<[String; 2]> {
+        let text = |device: &Value, name: &str| device[name].as_str().map(str::to_owned).context("a text");
+        let former = self.ask("POST", "/gateway/v1/devices", json!({})).await?;
+        let as_device = |method: &str, path: &str, device: &Value| {
+            let request = self.http.request(method.parse()?, format!("{}{path}", self.url));
+            let request = request.basic_auth(text(device, "token")?, Some(text(device, "secret")?));
+            anyhow::Ok(
+                async move { anyhow::Ok(request.send().await?.error_for_status()?.json::<Value>().await?) },
+            )
+        };
+        let present = as_device("POST", "/gateway/v1/device/token", &former)?.await?;
+        // The first use makes the offered token the device's.
+        as_device("GET", "/gateway/v1/device", &present)?.await?;
+        Ok([text(&former, "token")?, text(&present, "token")?])
+    }
+
     /// Takes the credential for FCM away.
     pub(crate) async fn forget_credential(&self) -> anyhow::Result<()> {
         let path = format!("/v1/apps/{}/credentials/fcm", self.app);
@@ -242,13 +259,15 @@ fn node_gcm_sends_to_fcm_through_the_legacy_front() {
         served.bury("gone").await?;
         let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
         let mut command = Client::NodeGcm.command("judge.js", &authority);
-        command.arg(&served.url).arg(&served.key).arg(Client::NodeGcm.home());
+        let [former, present] = served.replaced_token().await?;
+        command.arg(&served.url).arg(&served.key).arg(Client::NodeGcm.home()).arg(former);
         let report = Report::of(command).await?;
         report.is("single", &json!({"success": 1, "failure": 0, "errors": [null]}))?;
         report.is("many", &json!({"success": 2, "failure": 1, "errors": [null, null, "NotRegistered"]}))?;
         report.is("topic", &json!("number"))?;
+        report.is("canonical", &json!({"count": 1, "id": present}))?;
         report.failed("wrong key", "401")?;
-        ensure!(served.books().await? == (5, 4), "{:?}", served.books().await?);
+        ensure!(served.books().await? == (6, 5), "{:?}", served.books().await?);
         served.reached(["node-one", "node-1", "node-2", "subscribed"])
     });
 }
@@ -260,7 +279,8 @@ fn gcm_server_sends_to_fcm_through_the_legacy_front() {
         served.bury("gone").await?;
         let authority = room.file("authority.pem", served.fcm.ca_pem().context("TLS")?)?;
         let mut command = Client::GcmServer.command("Judge.java", &authority);
-        command.arg(&served.url).arg(&served.key);
+        let [former, present] = served.replaced_token().await?;
+        command.arg(&served.url).arg(&served.key).arg(former);
         let report = Report::of(command).await?;
         report.is("single", &json!("sent"))?;
         report.is("retried", &json!("sent"))?;
@@ -268,9 +288,10 @@ fn gcm_server_sends_to_fcm_through_the_legacy_front() {
         report.is("many", &many)?;
         report.is("topic", &json!("sent"))?;
         report.is("dead", &json!("NotRegistered"))?;
+        report.is("canonical", &json!(present))?;
         report.is("bad ttl", &json!("InvalidTtl"))?;
         report.failed("wrong key", "HTTP 401")?;
-        ensure!(served.books().await? == (6, 5), "{:?}", served.books().await?);
+        ensure!(served.books().await? == (7, 6), "{:?}", served.books().await?);
         served.reached(["gcm-one", "gcm-two", "gcm-1", "gcm-2", "subscribed"])
     });
 }
