@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::Either;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -175,14 +176,15 @@ impl Listener {
         let (tls, timeouts) = (self.tls.clone(), self.timeouts);
         let (protocol, stopping) = (protocol.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
-        async move {
-            let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
-            let Some(tls) = tls else { return protocol.serve_connection(stream, accepted).await };
-            // Apart: the task of a connection is as large as the largest thing that it may hold, and there are many of them.
-            if let Some(stream) = Box::pin(greet(tls, stream, &accepted)).await {
+        let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
+        let Some(tls) = tls else { return Either::Left(protocol.serve_connection(stream, accepted)) };
+        // Apart: the task of a connection is as large as the largest thing that it may hold, and there are many of them.
+        let greeting = Box::pin(greet(tls, stream, accepted));
+        Either::Right(async move {
+            if let Some((stream, accepted)) = greeting.await {
                 protocol.serve_connection(stream, accepted).await;
             }
-        }
+        })
     }
 }
 
@@ -190,12 +192,13 @@ impl Listener {
 async fn greet(
     tls: TlsAcceptor,
     stream: TcpStream,
-    accepted: &Accepted,
-) -> Option<Box<TlsStream<TcpStream>>> {
-    tokio::select! {
-        greeted = timeout(accepted.timeouts.header, tls.accept(stream)) => greeted.ok()?.ok().map(Box::new),
-        () = accepted.place.replaced() => None,
-    }
+    accepted: Accepted,
+) -> Option<(Box<TlsStream<TcpStream>>, Accepted)> {
+    let stream = tokio::select! {
+        greeted = timeout(accepted.timeouts.header, tls.accept(stream)) => greeted.ok()?.ok()?,
+        () = accepted.place.replaced() => return None,
+    };
+    Some((Box::new(stream), accepted))
 }
 
 impl ConnectionProtocol for Http {

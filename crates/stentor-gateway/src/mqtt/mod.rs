@@ -30,22 +30,34 @@ use session::MqttSession;
 
 /// Serves one connection to its end: the login, then messages both ways, until either side leaves or `stopping` is cancelled.
 /// `admitted` is cancelled when the device has logged in.
-pub async fn serve<S>(
+pub fn serve<S>(
     gateway: Gateway,
     stream: S,
     stopping: CancellationToken,
     admitted: CancellationToken,
     limits: MqttLimits,
-) where
+) -> impl Future<Output = ()> + Send
+where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
     // What happens once, or now and then, has memory of its own: an idle connection holds what it waits with.
-    let entrance = Box::pin(handshake::enter(&gateway, &mut link, &limits)).await;
-    if let Some(entrance) = entrance {
-        admitted.cancel();
-        // As long as the connection lasts nobody asks for it again.
-        drop(admitted);
-        MqttSession::new(&gateway, link, &limits, entrance).run().await;
+    let entering = Box::pin(enter(gateway, stream, stopping, admitted, limits));
+    async move {
+        if let Some(session) = entering.await {
+            session.run().await;
+        }
     }
+}
+
+async fn enter<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    gateway: Gateway,
+    stream: S,
+    stopping: CancellationToken,
+    admitted: CancellationToken,
+    limits: MqttLimits,
+) -> Option<Box<MqttSession<S>>> {
+    let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
+    let entrance = handshake::enter(&gateway, &mut link, &limits).await?;
+    admitted.cancel();
+    Some(MqttSession::new(gateway, link, &limits, entrance))
 }

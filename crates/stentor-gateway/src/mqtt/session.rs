@@ -37,19 +37,20 @@ enum MqttEvent {
 }
 
 /// One connection from its login to its end.
-pub(super) struct MqttSession<'a, S> {
-    gateway: &'a Gateway,
+pub(super) struct MqttSession<S> {
+    gateway: Gateway,
     link: Box<MqttLink<S>>,
     /// Made once: what it waits on is shared by all sessions.
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Ends when the device has been silent for too long, or was heard meanwhile.
     silence: Pin<Box<Sleep>>,
-    limits: &'a MqttLimits,
+    filters_max_count: usize,
+    will_delay_max: Duration,
     entrance: Box<MqttEntrance>,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
     /// The device's, for which what it gets is sealed.
-    keys: Option<PushKeys>,
+    keys: Option<Box<PushKeys>>,
     /// Deliveries of QoS 1 that the device has not acknowledged, by the number of their packet.
     flight: Vec<(u16, MessageId)>,
     last_packet_id: u16,
@@ -57,11 +58,11 @@ pub(super) struct MqttSession<'a, S> {
     heard_at: Instant,
 }
 
-impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     pub(super) fn new(
-        gateway: &'a Gateway,
+        gateway: Gateway,
         link: Box<MqttLink<S>>,
-        limits: &'a MqttLimits,
+        limits: &MqttLimits,
         entrance: Box<MqttEntrance>,
     ) -> Box<Self> {
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
@@ -75,7 +76,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
             link,
             stopping,
             silence,
-            limits,
+            filters_max_count: limits.filters_max_count,
+            will_delay_max: limits.will_delay_max,
             entrance,
             session,
             subscriptions,
@@ -102,7 +104,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
     /// Reads the keys of the device, once its session is open: who changes them ends the sessions that are open.
     async fn read_keys(&mut self) -> Result<(), MqttEnd> {
         let unavailable = |_| MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable");
-        self.keys = self.gateway.device_keys(self.entrance.identity).await.map_err(unavailable)?;
+        let keys = self.gateway.device_keys(self.entrance.identity).await.map_err(unavailable)?;
+        self.keys = keys.map(Box::new);
         Ok(())
     }
 
@@ -186,7 +189,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
     }
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
-        let Self { gateway, mut link, limits, entrance, session, .. } = *self;
+        let Self { gateway, mut link, will_delay_max, entrance, session, .. } = *self;
         let stopping = link.stopping.clone();
         drop(session);
         if let Some(fault) = end.fault() {
@@ -194,7 +197,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
         }
         link.close().await;
         if matches!(end, MqttEnd::Left { forgets: true, .. }) {
-            let forgotten = session_record::forget(gateway, entrance.identity, &entrance.client_id).await;
+            let forgotten = session_record::forget(&gateway, entrance.identity, &entrance.client_id).await;
             if let Err(error) = forgotten {
                 tracing::warn!(%error, "a session of MQTT could not be forgotten");
             }
@@ -204,7 +207,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> MqttSession<'a, S> {
             if let Some(will) = will {
                 // A session that is not kept ends here, and its will does not wait longer than it.
                 let delay = Duration::from_secs(if is_kept { will.delay_seconds.into() } else { 0 });
-                send_will(gateway, identity, &will, delay.min(limits.will_delay_max), &stopping).await;
+                send_will(&gateway, identity, &will, delay.min(will_delay_max), &stopping).await;
             }
         }
     }

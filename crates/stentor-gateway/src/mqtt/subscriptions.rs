@@ -69,6 +69,8 @@ impl MqttSubscriptions {
         if self.filters.len() >= max_count {
             return false;
         }
+        // Most have one, and hold no room for more.
+        self.filters.reserve_exact(1);
         self.filters.push((filter.to_owned(), qos));
         true
     }

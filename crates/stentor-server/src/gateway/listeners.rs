@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -119,47 +120,52 @@ struct DeviceConnections {
 }
 
 impl DeviceConnections {
-    async fn serve_until_its_end<S>(self, stream: S, stopping: CancellationToken, admitted: CancellationToken)
+    /// Returns what serves a connection to its end. Each protocol has memory of its own: a connection would otherwise be as large as
+    /// one of the largest.
+    fn serving<S>(
+        self,
+        stream: S,
+        stopping: CancellationToken,
+        admitted: CancellationToken,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self { gateway, app_servers, protocol } = self;
-        // Each in memory of its own: a connection would otherwise be as large as one of the largest protocol.
         match protocol {
             PortProtocol::Mcs => {
-                let serving = mcs::serve(gateway, stream, stopping, admitted, McsLimits::default());
-                Box::pin(serving).await;
+                Box::pin(mcs::serve(gateway, stream, stopping, admitted, McsLimits::default()))
             }
             PortProtocol::Mqtt => {
-                let serving = mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default());
-                Box::pin(serving).await;
+                Box::pin(mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default()))
             }
             PortProtocol::Ccs => {
                 // An app server is one of few, and has its place from the beginning.
                 admitted.cancel();
-                Box::pin(ccs::serve(app_servers, stream, stopping)).await;
+                Box::pin(ccs::serve(app_servers, stream, stopping))
             }
         }
     }
 }
 
 impl ConnectionProtocol for DeviceConnections {
-    async fn serve_connection<S>(self, stream: S, accepted: Accepted)
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> impl Future<Output = ()> + Send
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let admitted = CancellationToken::new();
-        let serving = self.serve_until_its_end(stream, accepted.stopping.clone(), admitted.clone());
-        tokio::pin!(serving);
-        // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
-        tokio::select! {
-            () = &mut serving => return,
-            () = accepted.place.replaced() => return,
-            () = admitted.cancelled() => {}
+        let (admitted, Accepted { place, stopping, .. }) = (CancellationToken::new(), accepted);
+        let mut serving = self.serving(stream, stopping, admitted.clone());
+        async move {
+            // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
+            tokio::select! {
+                () = &mut serving => return,
+                () = place.replaced() => return,
+                () = admitted.cancelled() => {}
+            }
+            drop(admitted);
+            // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
+            let _at_work = place.begin();
+            serving.await;
         }
-        drop(admitted);
-        // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
-        let _at_work = accepted.place.begin();
-        serving.await;
     }
 }

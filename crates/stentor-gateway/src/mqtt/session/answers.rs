@@ -17,7 +17,7 @@ use super::super::upstream::draft_of;
 use super::MqttSession;
 use crate::upstream::UpstreamError;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Answers one request; what is to be written is gathered.
     pub(super) async fn answer(&mut self, request: MqttRequest) -> Result<(), MqttEnd> {
         match request {
@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
                 Err(error) => return suback_code(&error),
             }
         }
-        if !self.subscriptions.add(filter, qos, self.limits.filters_max_count) {
+        if !self.subscriptions.add(filter, qos, self.filters_max_count) {
             return SubackReasonCode::QuotaExceeded;
         }
         if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
@@ -130,11 +130,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
 
     /// Gives the last state of a topic to a device that has just subscribed to it.
     async fn give_retained(&mut self, topic: &TopicName) {
-        match retained_of(self.gateway, self.entrance.identity.app, topic).await {
+        match retained_of(&self.gateway, self.entrance.identity.app, topic).await {
             Ok(Some(message)) => {
                 let now = self.gateway.clock().now();
                 // A last state that cannot be sealed is left out, as one is that cannot be looked up.
-                if let Ok(mut delivery) = delivery_of(&message, now, self.keys.as_ref()) {
+                if let Ok(mut delivery) = delivery_of(&message, now, self.keys.as_deref()) {
                     delivery.is_retained = true;
                     self.write_unnumbered(&delivery);
                 }

@@ -13,7 +13,7 @@ use super::super::writer::EncodedDelivery;
 use super::MqttSession;
 use crate::delivery::PendingMessage;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<'_, S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Writes messages, and confirms those of QoS 0 when they are written.
     pub(super) async fn give(&mut self, messages: Vec<PendingMessage>) -> Result<(), MqttEnd> {
         let mut unacknowledged = Vec::new();
