@@ -27,6 +27,7 @@ const OURS: &[&str] = &[
     "service.",
     "listen.",
     "socket.",
+    "node.",
 ];
 
 /// Makes a directory that only its owner may enter, with the folders above it as is usual; one that is there stays as it is.
