@@ -72,12 +72,22 @@ pub struct StudyPlan {
     pub id: String,
     /// Profile of the link, unless another is asked for.
     pub link: String,
+    /// Profile of the link between a gateway and its server, unless another is asked for.
+    #[serde(default = "open")]
+    pub gateway_link: String,
     /// The processor by whose watts energy is modelled; see [`crate::energy::processor`].
     #[serde(default)]
     pub processor: String,
     /// The radio by which energy is modelled where packets were kept; see [`crate::energy::coefficients`].
     #[serde(default)]
     pub radio: String,
+    /// Whether one-way delay is told by clocks that were set by queries too.
+    #[serde(default)]
+    pub queries_clocks: bool,
+    /// How often the paper's client makes an exchange while its battery empties, in milliseconds, where it measures that; see
+    /// [`crate::energy::battery`].
+    #[serde(default)]
+    pub battery_period_ms: Option<u32>,
     /// Where the paper stood in factors that its figures do not name: its level first, then what is taken in its place from
     /// subjects that have no such level. Claims are judged there, and the paper's times stand beside those cells alone.
     #[serde(default)]
@@ -294,6 +304,10 @@ fn paper() -> Vec<String> {
 
 fn paper_variant() -> String {
     "paper".into()
+}
+
+fn open() -> String {
+    "open".into()
 }
 
 const fn one() -> u32 {

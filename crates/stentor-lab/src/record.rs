@@ -126,6 +126,9 @@ pub struct ForkRecord {
     pub clock: Option<ClockComparison>,
     /// Energy by side and component, each with its kind.
     pub energy: Vec<EnergyValue>,
+    /// Hours that the paper's battery lasts when the client makes an exchange as often as in the paper; modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub battery_hours: Option<f64>,
     /// What the laboratory itself took.
     pub instrument: Instrument,
     /// Raw samples.
@@ -199,6 +202,9 @@ pub struct RecordedLink {
     pub drops: u64,
     /// Frames that passed.
     pub frames: u64,
+    /// The link between a gateway and its server, where there is one: the client's is this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Box<RecordedLink>>,
 }
 
 /// Some quantiles.
@@ -314,6 +320,22 @@ pub struct ClockComparison {
     pub before_ns: i64,
     /// Offset after them.
     pub after_ns: i64,
+    /// By how much one-way delays would come out too long by clocks of the halves' own, set by queries to a time server; `None` where
+    /// that was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_queries: Option<QueriedClocks>,
+}
+
+/// What clocks that were set by 100 queries each add to a one-way delay, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueriedClocks {
+    /// By the paper's method: the mean of all queries, in whole milliseconds.
+    pub papers_mean_ns: f64,
+    /// By the queries with the shortest round trips.
+    pub shortest_ns: f64,
+    /// The latter's bound, as the halves can tell it.
+    pub shortest_bound_ns: f64,
 }
 
 /// What the laboratory itself took while the fork ran.
@@ -408,6 +430,7 @@ impl ForkRecord {
         (self.start_ns, self.cpu, self.mem) = (Sides::default(), Sides::default(), Sides::default());
         self.clock = None;
         self.energy.clear();
+        self.battery_hours = None;
         if let Some(found) = &mut self.interruption {
             (found.offline_ns, found.silence_ns) = (0, 0);
         }

@@ -7,6 +7,7 @@ mod basis;
 mod breakdown;
 mod campaigns;
 mod cell;
+mod clocks;
 mod compare;
 mod effects;
 mod evidence;

@@ -56,6 +56,8 @@ pub struct Settings {
     pub patience: Duration,
     /// Which models tell energy.
     pub models: power::Models,
+    /// Whether clocks that are set by queries are tried beside the one that both halves read.
+    pub queries_clocks: bool,
     /// The commit that the program is made of; every record names it.
     pub commit: String,
     /// What must be the same to go on in a directory.

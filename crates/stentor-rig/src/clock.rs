@@ -1,6 +1,7 @@
 //! Clocks: the machine's own, clocks that differ from it, and how two of them are compared over a link.
 
 pub mod estimate;
+pub mod inquiry;
 pub mod party;
 pub mod sntp;
 pub mod trial;

@@ -14,8 +14,8 @@ use std::thread::{self, JoinHandle};
 /// What all packets fit into, with their IP header, as on Ethernet.
 pub const MTU_BYTES: u32 = 1500;
 const TUN: &str = "/dev/net/tun";
-/// What our interfaces are called.
-pub(crate) const INTERFACE: &str = "stentor0";
+/// What our interfaces are called: at both ends of a link, and at both ends of one behind it.
+pub(crate) const INTERFACES: [&str; 2] = ["stentor0", "stentor1"];
 const NETWORK_PREFIX: u8 = 24;
 /// `O_NONBLOCK`.
 const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -80,23 +80,29 @@ impl Namespace {
     }
 
     /// Makes a TUN device there, with an address and all routes; reading and writing it never blocks.
-    pub(crate) fn add_tun(&self, address: Ipv4Addr) -> io::Result<File> {
+    pub(crate) fn add_tun(&self, interface: &'static str, address: Ipv4Addr) -> io::Result<File> {
         self.run(move || {
             let file = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCKING).open(TUN)?;
-            kernel::attach_tun(&file, INTERFACE)?;
-            set_up(address)?;
+            kernel::attach_tun(&file, interface)?;
+            set_up(interface, address)?;
             Ok(file)
         })
     }
 
     /// Makes a pair of virtual Ethernet devices between this namespace and another.
-    pub(crate) fn add_pair(&self, here: Ipv4Addr, other: &Self, there: Ipv4Addr) -> io::Result<()> {
+    pub(crate) fn add_pair(
+        &self,
+        interface: &'static str,
+        here: Ipv4Addr,
+        other: &Self,
+        there: Ipv4Addr,
+    ) -> io::Result<()> {
         let other_thread = other.thread_id;
         self.run(move || {
-            Netlink::open()?.add_pair(INTERFACE, other_thread)?;
-            set_up(here)
+            Netlink::open()?.add_pair(interface, other_thread)?;
+            set_up(interface, here)
         })?;
-        other.run(move || set_up(there))
+        other.run(move || set_up(interface, there))
     }
 
     /// Whether something listens there at this TCP port, whatever its address.
@@ -109,12 +115,12 @@ impl Namespace {
         })
     }
 
-    /// Reads the interface's own counters: bytes and packets received, then sent.
-    pub(crate) fn counters(&self) -> io::Result<InterfaceCounters> {
-        self.run(|| {
+    /// Reads an interface's own counters: bytes and packets received, then sent.
+    pub(crate) fn counters(&self, interface: &'static str) -> io::Result<InterfaceCounters> {
+        self.run(move || {
             // Not /proc/net, which is the namespace of the process' first thread.
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
-            InterfaceCounters::parse(&table, INTERFACE)
+            InterfaceCounters::parse(&table, interface)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the interface has no counters"))
         })
     }
@@ -165,12 +171,16 @@ fn is_listener(row: &str, port: u16) -> bool {
     is_port && fields.nth(1) == Some(LISTEN)
 }
 
-fn set_up(address: Ipv4Addr) -> io::Result<()> {
+fn set_up(interface: &str, address: Ipv4Addr) -> io::Result<()> {
     let netlink = Netlink::open()?;
-    let index = index_of(INTERFACE)?;
+    let index = index_of(interface)?;
     netlink.add_address(index, address, NETWORK_PREFIX)?;
     netlink.switch_on(index, MTU_BYTES)?;
-    netlink.add_default_route(index)
+    match netlink.add_default_route(index) {
+        // Between two links only the networks of both are known, which is all that is needed there.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        added => added,
+    }
 }
 
 fn index_of(name: &str) -> io::Result<u32> {
@@ -191,9 +201,9 @@ mod tests {
         let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\nstentor0:10 20 0 0 0 0 0 0 30 40 0 0 0 0 0 0\n";
         let expected =
             InterfaceCounters { received_bytes: 10, received_packets: 20, sent_bytes: 30, sent_packets: 40 };
-        assert_eq!(InterfaceCounters::parse(table, INTERFACE), Some(expected));
+        assert_eq!(InterfaceCounters::parse(table, INTERFACES[0]), Some(expected));
         assert_eq!(InterfaceCounters::parse(table, "eth0"), None);
-        assert_eq!(InterfaceCounters::parse("stentor0: 1 x", INTERFACE), None);
+        assert_eq!(InterfaceCounters::parse("stentor0: 1 x", INTERFACES[0]), None);
     }
 
     #[test]

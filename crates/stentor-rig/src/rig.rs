@@ -8,7 +8,7 @@ use crate::engine::{LinkEngine, Traffic};
 use crate::lateness::Lateness;
 use crate::level::{RigLevel, Wanted};
 use crate::link::Link;
-use crate::namespace::{InterfaceCounters, Namespace};
+use crate::namespace::{INTERFACES, InterfaceCounters, Namespace};
 use crate::side::Side;
 use crate::usage::Usage;
 use seat::Seat;
@@ -18,8 +18,23 @@ use std::process::{Child, Command};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The address of the device, and of the server, where they have addresses of their own.
-const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
+/// What the ends of a link are called and where they are, where they have addresses of their own.
+#[derive(Clone, Copy, Debug)]
+struct LinkEnds {
+    interface: &'static str,
+    /// The device's address, and the server's.
+    addresses: [Ipv4Addr; 2],
+}
+
+/// The ends of a link by itself, and of one behind it.
+const ENDS: LinkEnds = LinkEnds {
+    interface: INTERFACES[0],
+    addresses: [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)],
+};
+const ENDS_BEHIND: LinkEnds = LinkEnds {
+    interface: INTERFACES[1],
+    addresses: [Ipv4Addr::new(10, 77, 1, 1), Ipv4Addr::new(10, 77, 1, 2)],
+};
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -80,6 +95,7 @@ pub enum RigError {
 #[derive(Debug)]
 pub struct Rig {
     level: RigLevel,
+    ends: LinkEnds,
     notes: Vec<String>,
     // Stopped before the sides go, whose interfaces it holds.
     engine: Option<LinkEngine>,
@@ -113,12 +129,32 @@ impl Rig {
             RigLevel::Netns | RigLevel::Veth => Namespace::fresh(side.word()),
         };
         let places = [place(Side::Device).map_err(refused)?, place(Side::Server).map_err(refused)?];
-        let engine = join(level, plan, &places).map_err(refused)?;
+        Self::join(level, plan, ENDS, places)
+    }
+
+    /// Raises a link behind the server of another rig, at the level of that: its server is the device of this one. The plan's level
+    /// means nothing here.
+    pub fn raise_behind(plan: &Plan, front: &Self) -> Result<Self, RigError> {
+        let level = front.level;
+        let refused = |error: io::Error| RigError::NoLevel { level, reason: what_to_do(&error) };
+        // A thread is born in the namespace of the one that starts it.
+        let middle = &front.seats[Side::Server.index()].place;
+        let middle = middle.run(|| Namespace::shared("middle")).map_err(refused)?;
+        let behind = match level {
+            RigLevel::Loopback => Namespace::shared("behind"),
+            RigLevel::Netns | RigLevel::Veth => Namespace::fresh("behind"),
+        };
+        Self::join(level, plan, ENDS_BEHIND, [middle, behind.map_err(refused)?])
+    }
+
+    fn join(level: RigLevel, plan: &Plan, ends: LinkEnds, places: [Namespace; 2]) -> Result<Self, RigError> {
+        let refused = |error: io::Error| RigError::NoLevel { level, reason: what_to_do(&error) };
+        let engine = join(level, plan, ends, &places).map_err(refused)?;
         let mut notes = Vec::new();
         let [device, server] = places;
         let device = Seat::take(Side::Device, device, plan.device, &mut notes)?;
         let server = Seat::take(Side::Server, server, plan.server, &mut notes)?;
-        Ok(Self { level, notes, engine, seats: [device, server] })
+        Ok(Self { level, ends, notes, engine, seats: [device, server] })
     }
 
     /// What stands between the sides.
@@ -137,7 +173,7 @@ impl Rig {
     #[must_use]
     pub const fn address(&self, side: Side) -> IpAddr {
         match self.level {
-            RigLevel::Netns | RigLevel::Veth => IpAddr::V4(ADDRESSES[side.index()]),
+            RigLevel::Netns | RigLevel::Veth => IpAddr::V4(self.ends.addresses[side.index()]),
             RigLevel::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
     }
@@ -227,7 +263,7 @@ impl Rig {
 
     /// What the kernel counted at a side's interface.
     pub fn counters(&self, side: Side) -> io::Result<InterfaceCounters> {
-        self.seats[side.index()].place.counters()
+        self.seats[side.index()].place.counters(self.ends.interface)
     }
 
     /// Whether something on a side listens at this TCP port.
@@ -249,14 +285,18 @@ impl Rig {
 }
 
 /// Puts between the sides what belongs there.
-fn join(level: RigLevel, plan: &Plan, [device, server]: &[Namespace; 2]) -> io::Result<Option<LinkEngine>> {
-    let [device_address, server_address] = ADDRESSES;
+fn join(
+    level: RigLevel,
+    plan: &Plan,
+    LinkEnds { interface, addresses: [here, there] }: LinkEnds,
+    [device, server]: &[Namespace; 2],
+) -> io::Result<Option<LinkEngine>> {
     match level {
         RigLevel::Netns => {
-            let tuns = [device.add_tun(device_address)?, server.add_tun(server_address)?];
+            let tuns = [device.add_tun(interface, here)?, server.add_tun(interface, there)?];
             LinkEngine::start(&plan.link, plan.seed, tuns).map(Some)
         }
-        RigLevel::Veth => device.add_pair(device_address, server, server_address).map(|()| None),
+        RigLevel::Veth => device.add_pair(interface, here, server, there).map(|()| None),
         RigLevel::Loopback => Ok(None),
     }
 }

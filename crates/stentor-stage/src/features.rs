@@ -2,6 +2,7 @@
 //! server, and a device of its gateway gets what comes, or does not.
 
 mod app_server;
+mod connection_servers;
 mod event_device;
 mod scene;
 mod trials;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::reporter::Reporter;
+use connection_servers::CONNECTION_SERVER_TRIALS;
 use scene::FeatureScene;
 use trials::TRIALS;
 
@@ -82,7 +84,7 @@ impl TrialOutcome {
 pub async fn run(reporter: &Arc<dyn Reporter>) -> anyhow::Result<Vec<FeatureRow>> {
     let scene = FeatureScene::open().await?;
     let mut rows = Vec::new();
-    for (feature, trial) in TRIALS {
+    for (feature, trial) in TRIALS.into_iter().chain(CONNECTION_SERVER_TRIALS) {
         for service in PushServiceFront::ALL {
             // What breaks off is not there, and why is told.
             let seen =

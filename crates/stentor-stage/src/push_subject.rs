@@ -5,6 +5,7 @@ mod app_server_half;
 mod device_half;
 mod gateway_api;
 mod gateway_half;
+mod provider_delay;
 
 use anyhow::{Context, bail};
 use stentor_lab::subject::PUSH_SERVICES;

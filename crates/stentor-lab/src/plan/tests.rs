@@ -316,3 +316,30 @@ fn a_study_is_concerned_with_the_subjects_that_fill_its_places() {
     assert!(plan.concerns("rest+xml/axis2-1.6.2/jdk17") && plan.concerns("soap/cxf-4.2.3/jdk17"));
     assert!(!plan.concerns("xmlrpc/apache-3.1.3/jdk17") && !plan.concerns("rest+xml/other/jdk17"));
 }
+
+#[test]
+fn push_services_have_a_gateway_and_cells_with_the_delay_of_the_paper_from_the_standard_profile_on() {
+    let pushed = roster::pushed(&["stentor".to_owned(), "speak".to_owned()]);
+    let cells = |profile, subjects: &[&str]| {
+        let subjects = subjects.iter().map(|subject| (*subject).to_owned()).collect();
+        let choice = PlanChoice { profile, subjects, ..PlanChoice::default() };
+        expand("albertengo-2020", &choice, &[ours(), pushed.clone()].concat()).cells
+    };
+    let services = ["GCM", "FCM"];
+    for cell in cells(RunProfile::Full, &services) {
+        let (gateway, client) = (cell.gateway.as_ref().expect("a gateway"), &cell.client);
+        assert!(gateway.id == client.id && cell.server.id == client.id, "{}", cell.told());
+        assert!(!cell.settings.contains_key("connection"), "both connections are kept: {}", cell.told());
+        let delay = ["provider", "provider_up_ms"].map(|name| cell.settings.get(name).map(String::as_str));
+        let expected = match cell.label.as_str() {
+            "GCM" => "155",
+            _ => "280",
+        };
+        let has_delay = cell.levels["provider_delay"] == "paper";
+        assert!(!has_delay || delay == [Some("paper"), Some(expected)], "{}", cell.told());
+    }
+    // Four payloads: three variants; in that of the paper also without TLS, and both with the delay.
+    assert_eq!(cells(RunProfile::Quick, &services).len(), 2 * 4 * 3);
+    assert_eq!(cells(RunProfile::Standard, &services).len(), 2 * 4 * (4 + 1 + 1));
+    assert!(cells(RunProfile::Full, &["REST", "SOAP"]).iter().all(|cell| cell.gateway.is_none()));
+}

@@ -107,6 +107,8 @@ fn of_subject(cells: &[&MeasuredCell], subject: &str, confidence: f64) -> Vec<Fi
         figures.extend(round_trip(&four, confidence).map(|figure| at(figure, ALL)));
         figures.extend(ByteCounting::BOTH.into_iter().flat_map(|count| sizes(&four, count, confidence)));
     }
+    let battery = four(there_and_back).and_then(|four| battery(&four, confidence));
+    figures.extend(battery.map(|figure| at(figure, ALL)));
     figures.extend(four(there).and_then(|four| one_way(&four, confidence)).map(|figure| at(figure, ALL)));
     figures
 }
@@ -157,6 +159,12 @@ fn one_way(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
     let figure = make(cells.first()?, ONE_WAY, "OWD", "ms", &samples, confidence)?;
     let blurred = |figure, cell: &&MeasuredCell| marked(figure, cell, Basis::Phases(&[phase::OWD]));
     Some(cells.iter().fold(figure, blurred))
+}
+
+/// Hours of the paper's battery, which are modelled.
+fn battery(cells: &[&MeasuredCell], confidence: f64) -> Option<Figure> {
+    let hours = mean(cells, |record| record.battery_hours);
+    make(cells.first()?, "BD", "BD", "h", &hours, confidence)
 }
 
 fn sizes(four: &[&MeasuredCell], count: ByteCounting, confidence: f64) -> Vec<Figure> {

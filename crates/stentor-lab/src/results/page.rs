@@ -1,5 +1,6 @@
 //! An account as one HTML page without scripts, fonts or anything else from elsewhere, and as Markdown for a repository.
 
+use super::clocks::clocks;
 use super::features::features;
 use super::interruptions::interruptions;
 use super::overhead::overhead;
@@ -58,6 +59,7 @@ fn sections(account: &Account) -> Vec<Section> {
         Section::tabled("interruptions", "Interrupted half way", INTERRUPTED, interruptions(results), ""),
         Section::tabled("cells", "Every cell", "", tables::cells(results), "").folded(),
         Section::tabled("overhead", OVERHEAD_TITLE, OVERHEAD, overhead(results), "").folded(),
+        Section::tabled("clocks", CLOCKS_TITLE, CLOCKS, clocks(results), "").folded(),
         by_phase(account),
     ]);
     let breakdowns = [
@@ -94,6 +96,9 @@ const INTERRUPTED: &str = "When half of the pages were there, nothing got throug
 const OVERHEAD_TITLE: &str = "Bytes as the paper counts them, and the whole exchange";
 const OVERHEAD: &str = "The paper counts packets that carry a message: NDU is 2p + x + y, POH (x + y) / 2, and claims are judged by that. \
     The full exchange has what opens, acknowledges and closes as well.";
+const CLOCKS_TITLE: &str = "One-way delay by both methods of setting clocks";
+const CLOCKS: &str = "Both halves read one clock, by which claims are judged. Before the exchanges each asked a time server 100 times \
+    over its link: what their clocks would add is added here, by the paper's mean and by the queries with the shortest round trips.";
 const LAYERS: &str = "Both ways, of a whole exchange; of a synchronisation in pages all pages together. Payload is the values as text.";
 const PHASES: &str = "Medians; where points come in pages, of a single page.";
 const EFFECTS: &str = "Factors at their extremes, every combination run. The share says how much of all differences in time a factor \

@@ -9,13 +9,15 @@ mod leftovers;
 use super::environment::{environment, load};
 use super::greeting::{arm, hello};
 use super::interruption::Interruption;
-use super::power;
+use super::power::{self, PacedCapture};
 use super::samples::{self, ForkSamples};
 use super::testbed::{CaptureResult, Testbed};
 use super::watch::InstrumentWatch;
 use super::{AttemptResult, RAW, Settings};
 use crate::plan::Cell;
-use crate::record::{Bytes, ClockComparison, FINISHED, ForkRecord, Raw, SCHEMA, Sides, Subject};
+use crate::record::{
+    Bytes, ClockComparison, FINISHED, ForkRecord, QueriedClocks, Raw, SCHEMA, Sides, Subject,
+};
 use crate::subject::certificate;
 use crate::subject::clock::{epoch_ns, monotonic_ns};
 use crate::subject::process::SubjectProcess;
@@ -27,7 +29,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use digests::Digests;
 use half::{KnownHalves, RunningHalf};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -78,6 +80,7 @@ impl From<SubjectError> for AttemptFailure {
 struct ForkOutput {
     first: Vec<ClientSample>,
     captured: CaptureResult,
+    clocks: Option<QueriedClocks>,
 }
 
 /// Returns the key of a fork's records.
@@ -157,9 +160,8 @@ impl ForkAttempt<'_> {
             Some(_) => self.with_gateway(testbed, record, &digests).await?,
             None => self.with_server(testbed, &KnownHalves::default(), record, &digests).await?,
         };
+        self.add_power(record, testbed.address(SubjectRole::Client));
         self.sum_up(record, found)?;
-        let capture = self.path(SubjectRole::Client, ".pcap");
-        power::add(record, &self.settings.models, &capture, testbed.address(SubjectRole::Client));
         Ok(())
     }
 
@@ -254,14 +256,14 @@ impl ForkAttempt<'_> {
             testbed.usage(SubjectRole::Client, &client.host),
             testbed.usage(SubjectRole::Server, &server.host),
         ];
+        // Before packets are counted, since the paper's queries are in none of its figures.
+        let clocks = if self.settings.queries_clocks { testbed.queried_clocks() } else { None };
         testbed.listen();
         let (schedule, count) = (self.schedule(median), u64::from(amount.samples));
         let interval = Duration::from_nanos(interval_ns(schedule).max(median));
         let expected = interval.saturating_mul(amount.samples).saturating_mul(PATIENCE_FACTOR);
         self.go(&mut client.host, schedule, count, &digests.samples, expected + patience, &out).await?;
-        // One capture of each cell is kept: what others make of it, such as a radio's energy, needs no more.
-        let pcap = (self.fork == 1).then(|| self.path(SubjectRole::Client, ".pcap"));
-        let captured = testbed.captured(pcap.as_deref());
+        let captured = testbed.captured(Some(&self.path(SubjectRole::Client, ".pcap")));
         let after = [
             testbed.usage(SubjectRole::Client, &client.host),
             testbed.usage(SubjectRole::Server, &server.host),
@@ -272,7 +274,7 @@ impl ForkAttempt<'_> {
         };
         record.cpu = Sides { client: spent(0), server: spent(1) };
         record.mem = Sides { client: after[0].peak_bytes, server: after[1].peak_bytes };
-        Ok(ForkOutput { first, captured })
+        Ok(ForkOutput { first, captured, clocks })
     }
 
     /// Lets the client make exchanges; a wrong answer is the end of the subject.
@@ -318,6 +320,17 @@ impl ForkAttempt<'_> {
         ExchangeSchedule::Open { interval_ns, poisson: false, max_in_flight: self.cell.in_flight }
     }
 
+    /// Models what the fork cost. One capture of each cell is kept: what others make of it needs no more.
+    fn add_power(&self, record: &mut ForkRecord, device: IpAddr) {
+        let file = self.path(SubjectRole::Client, ".pcap");
+        let (exchanges, interval_ns) = (self.cell.amount.samples, self.cell.interval_ns);
+        let capture = PacedCapture { file: &file, device, exchanges, interval_ns };
+        power::add(record, &self.settings.models, &capture);
+        if self.fork > 1 {
+            let _ = std::fs::remove_file(&file);
+        }
+    }
+
     fn sum_up(&self, record: &mut ForkRecord, found: ForkOutput) -> Result<(), AttemptFailure> {
         let client = sample::read_client(&self.path(SubjectRole::Client, ""))?;
         let server = sample::read_server(&self.path(SubjectRole::Server, ""))?;
@@ -335,7 +348,7 @@ impl ForkAttempt<'_> {
         // The first exchange is told apart from them.
         record.counts.warmup_discarded = u64::from(self.unmeasured().saturating_sub(1));
         kept.sum_up(record);
-        record.clock = Some(ClockComparison::shared());
+        record.clock = Some(ClockComparison { by_queries: found.clocks, ..ClockComparison::shared() });
         let bodies = samples::bodies(&kept);
         record.link = found.captured.link;
         record.bytes = Some(match found.captured.bytes {

@@ -1,6 +1,6 @@
 //! The gate: what makes a fork not count, whatever it measured.
 
-use crate::record::{ForkRecord, phase};
+use crate::record::{ForkRecord, RecordedLink, phase};
 
 /// Nanoseconds of a millisecond.
 const NS_PER_MS: f64 = 1e6;
@@ -90,6 +90,10 @@ impl ValidityLimits {
 
     fn of_link(&self, record: &ForkRecord) -> Option<String> {
         let link = &record.link;
+        self.of_one_link(link).or_else(|| self.of_one_link(link.behind.as_deref()?))
+    }
+
+    fn of_one_link(&self, link: &RecordedLink) -> Option<String> {
         let late = link.lateness_us.map_or(0.0, |lateness| lateness.p99);
         if late > self.link_p99_max_us {
             let most = self.link_p99_max_us / 1000.0;

@@ -3,7 +3,7 @@
 use super::interruption::Interruption;
 use super::testbed::{CaptureResult, HalfUsage, NO_LINK_TO_CUT, Testbed};
 use crate::plan::Cell;
-use crate::record::{Bytes, DirectionBytes, Quantiles, RecordedLink as LinkRecord};
+use crate::record::{Bytes, DirectionBytes, Quantiles, QueriedClocks, RecordedLink as LinkRecord};
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
@@ -13,6 +13,7 @@ use std::path::Path as FilePath;
 use std::time::Duration;
 use stentor_rig::anatomy::PurposeBytes;
 use stentor_rig::cgroup::Cgroup;
+use stentor_rig::clock::inquiry::{self, ClockErrors};
 use stentor_rig::link::{Path, Rate};
 use stentor_rig::{CgroupLimits, Link, Plan, Rig, RigError, RigLevel, Side, Wakeful, Wanted};
 
@@ -27,6 +28,10 @@ const PCAP_MAX_BYTES: u64 = 8 << 20;
 /// Rigs, a fresh one for each fork.
 pub struct Rigged {
     plan: Plan,
+    /// What is between a gateway and its server, in cells that have one.
+    link_behind: Link,
+    // Taken down before what it stands behind.
+    behind: Option<Rig>,
     rig: Option<Rig>,
     level: RigLevel,
     notes: Vec<String>,
@@ -35,10 +40,10 @@ pub struct Rigged {
 }
 
 impl Rigged {
-    /// Tries what this machine allows; `None` when there is no such link.
-    pub fn try_out(link: &str, seed: u64) -> Result<Option<Self>, RigError> {
-        let profile = if link == NO_LINK { Some(Link::open()) } else { Link::profile(link) };
-        let Some(profile) = profile else { return Ok(None) };
+    /// Tries what this machine allows; `None` when there is no such link. The one behind is between a gateway and its server.
+    pub fn try_out(link: &str, link_behind: &str, seed: u64) -> Result<Option<Self>, RigError> {
+        let profile = |link: &str| if link == NO_LINK { Some(Link::open()) } else { Link::profile(link) };
+        let Some((profile, link_behind)) = profile(link).zip(profile(link_behind)) else { return Ok(None) };
         let mut plan = Plan { seed, ..Plan::new(profile) };
         if link == NO_LINK {
             plan.level = Wanted::Exactly(RigLevel::Loopback);
@@ -51,7 +56,8 @@ impl Rigged {
         if let Err(error) = &awake {
             notes.push(format!("processors may halt when idle and wake late: /dev/cpu_dma_latency: {error}"));
         }
-        Ok(Some(Self { plan, rig: None, level, notes, limits, awake: awake.ok() }))
+        let awake = awake.ok();
+        Ok(Some(Self { plan, link_behind, behind: None, rig: None, level, notes, limits, awake }))
     }
 
     /// Returns why something is less than it could be, a sentence each.
@@ -74,14 +80,35 @@ impl Rigged {
     }
 
     fn link(&self) -> LinkRecord {
-        let mut params = BTreeMap::new();
-        if self.level.shapes() {
-            for (way, path) in [("up", &self.plan.link.up), ("down", &self.plan.link.down)] {
-                params.extend(told(path).map(|(name, value)| (format!("{way}_{name}"), value)));
-            }
+        self.recorded(&self.plan.link, self.rig.as_ref())
+    }
+
+    /// Returns what is recorded of a link, and of how it did where it has stood.
+    fn recorded(&self, link: &Link, rig: Option<&Rig>) -> LinkRecord {
+        if !self.level.shapes() {
+            return LinkRecord { profile: NO_LINK.to_owned(), ..LinkRecord::default() };
         }
-        let profile = if self.level.shapes() { self.plan.link.name.clone() } else { NO_LINK.to_owned() };
-        LinkRecord { profile, params, ..LinkRecord::default() }
+        let mut params = BTreeMap::new();
+        for (way, path) in [("up", &link.up), ("down", &link.down)] {
+            params.extend(told(path).map(|(name, value)| (format!("{way}_{name}"), value)));
+        }
+        let mut recorded = LinkRecord { profile: link.name.clone(), params, ..LinkRecord::default() };
+        let Some(rig) = rig else { return recorded };
+        let late = rig.lateness();
+        let us = |ns: u64| ns as f64 / 1000.0;
+        recorded.lateness_us =
+            Some(Quantiles { p50: us(late.p50_ns), p99: us(late.p99_ns), max: us(late.max_ns) });
+        recorded.frames = late.packets;
+        recorded.drops = Side::BOTH.iter().map(|side| rig.traffic(*side).overflowed_packets).sum();
+        recorded
+    }
+
+    /// Returns where a half stands, and on which side of it.
+    fn place(&self, role: SubjectRole) -> Option<(&Rig, Side)> {
+        match (role, &self.behind) {
+            (SubjectRole::Server, Some(behind)) => Some((behind, Side::Server)),
+            _ => self.rig.as_ref().map(|rig| (rig, side(role))),
+        }
     }
 }
 
@@ -115,11 +142,17 @@ impl Testbed for Rigged {
     fn prepare(&mut self, cell: &Cell) -> Result<(), SubjectError> {
         let limits = CgroupLimits { cpu_percent: cell.cpu_percent, ..memory(cell).unwrap_or_default() };
         // The one before goes first: both have the same addresses.
+        self.behind = None;
         self.rig = None;
         let plan = Plan { device: limits, server: limits, ..self.plan.clone() };
         let plan = Plan { level: Wanted::Exactly(self.level), ..plan };
-        self.rig =
-            Some(Rig::raise(&plan).map_err(|error| SubjectError::Exchange(format!("the rig: {error}")))?);
+        let refused = |error: RigError| SubjectError::Exchange(format!("the rig: {error}"));
+        let rig = Rig::raise(&plan).map_err(refused)?;
+        if cell.gateway.is_some() {
+            let plan = Plan { link: self.link_behind.clone(), seed: self.plan.seed + 1, ..plan };
+            self.behind = Some(Rig::raise_behind(&plan, &rig).map_err(refused)?);
+        }
+        self.rig = Some(rig);
         self.release(cell)
     }
 
@@ -137,20 +170,31 @@ impl Testbed for Rigged {
         definition: &Definition,
         patience: Duration,
     ) -> Result<SubjectProcess, SubjectError> {
-        let Some(rig) = &self.rig else { return SubjectProcess::start(definition, patience) };
+        let Some((rig, side)) = self.place(role) else { return SubjectProcess::start(definition, patience) };
         let command = SubjectProcess::command(definition)?;
         let program = definition.run.first().cloned().unwrap_or_default();
-        let child =
-            rig.spawn(side(role), command).map_err(SubjectError::io(format!("starting {program}")))?;
+        let child = rig.spawn(side, command).map_err(SubjectError::io(format!("starting {program}")))?;
         SubjectProcess::adopt(child, patience)
     }
 
     fn address(&self, role: SubjectRole) -> IpAddr {
-        self.rig.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |rig| rig.address(side(role)))
+        self.place(role).map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |(rig, side)| rig.address(side))
+    }
+
+    fn gateway(&self, seen_by: SubjectRole) -> IpAddr {
+        match (seen_by, &self.behind, &self.rig) {
+            (_, _, None) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            (SubjectRole::Server, Some(behind), _) => behind.address(Side::Device),
+            // It has an address at each of its links.
+            (SubjectRole::Gateway, Some(_), _) if self.level != RigLevel::Loopback => {
+                IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+            }
+            (_, _, Some(rig)) => rig.address(Side::Server),
+        }
     }
 
     fn usage(&mut self, role: SubjectRole, _host: &SubjectProcess) -> HalfUsage {
-        let usage = self.rig.as_ref().and_then(|rig| rig.usage(side(role)).ok());
+        let usage = self.place(role).and_then(|(rig, side)| rig.usage(side).ok());
         usage.map_or_else(HalfUsage::default, |usage| HalfUsage {
             cpu_ns: Some(usage.cpu_ns),
             peak_bytes: Some(usage.memory_peak_bytes),
@@ -162,27 +206,32 @@ impl Testbed for Rigged {
         if is_done { Ok(()) } else { Err(SubjectError::Exchange(NO_LINK_TO_CUT.into())) }
     }
 
+    fn queried_clocks(&self) -> Option<QueriedClocks> {
+        let rig = self.rig.as_ref().filter(|_| self.level.shapes())?;
+        // What cannot be asked adds nothing to be told.
+        let found = inquiry::inquire(rig, self.behind.as_ref()).ok()?;
+        let ClockErrors { papers_mean_ns, shortest_ns, shortest_bound_ns } = found;
+        Some(QueriedClocks { papers_mean_ns, shortest_ns, shortest_bound_ns })
+    }
+
     fn listen(&mut self) {
+        self.rig.iter().chain(&self.behind).for_each(Rig::reset_lateness);
         if let Some(rig) = &self.rig {
-            rig.reset_lateness();
             rig.begin_capture();
         }
     }
 
     fn captured(&mut self, pcap: Option<&FilePath>) -> CaptureResult {
-        let mut link = self.link();
         let Some(rig) = self.rig.as_ref().filter(|_| self.level.shapes()) else {
-            return CaptureResult { link, bytes: None };
+            return CaptureResult { link: self.link(), bytes: None };
         };
         // What did not come to rest is in the capture all the same.
         let _ = rig.settle(QUIET, SETTLE_MAX);
         let capture = rig.end_capture();
-        let late = rig.lateness();
-        let us = |ns: u64| ns as f64 / 1000.0;
-        link.lateness_us =
-            Some(Quantiles { p50: us(late.p50_ns), p99: us(late.p99_ns), max: us(late.max_ns) });
-        link.frames = late.packets;
-        link.drops = Side::BOTH.iter().map(|side| rig.traffic(*side).overflowed_packets).sum();
+        let mut link = self.link();
+        if let Some(behind) = &self.behind {
+            link.behind = Some(Box::new(self.recorded(&self.link_behind, Some(behind))));
+        }
         let anatomy = capture.anatomy(Side::Device);
         let is_small = anatomy.up.wire_bytes() + anatomy.down.wire_bytes() < PCAP_MAX_BYTES;
         if let Some(file) = pcap.filter(|_| is_small) {

@@ -2,7 +2,7 @@
 
 use super::interruption::Interruption;
 use crate::plan::Cell;
-use crate::record::{Bytes, RecordedLink};
+use crate::record::{Bytes, QueriedClocks, RecordedLink};
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::SubjectRole;
 use crate::subject::{Definition, SubjectError};
@@ -85,6 +85,12 @@ pub trait Testbed {
     /// Cuts what lies between the halves, or joins it again; fails where nothing does.
     fn cut(&mut self, _is_cut: bool) -> Result<(), SubjectError> {
         Err(SubjectError::Exchange(NO_LINK_TO_CUT.into()))
+    }
+
+    /// Lets both halves ask a time server for their clocks, and returns what that adds to a one-way delay; `None` where there is no
+    /// link that could add anything.
+    fn queried_clocks(&self) -> Option<QueriedClocks> {
+        None
     }
 
     /// Begins to count what passes.

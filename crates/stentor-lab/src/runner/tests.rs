@@ -171,6 +171,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         gate: ValidityLimits::default(),
         patience: Duration::from_secs(1),
         models: power::Models::default(),
+        queries_clocks: false,
         commit: "abc".into(),
         plan: serde_json::json!({ "seed": seed }),
     };

@@ -92,6 +92,20 @@ fn a_round_trip_takes_as_long_as_the_link_says_and_every_byte_is_counted() {
 }
 
 #[test]
+fn a_link_behind_another_is_met_only_by_what_goes_on_to_a_third_namespace() {
+    let Some(front) = rig(Plan::new(Link::open())) else { return };
+    let behind = Rig::raise_behind(&Plan::new(slow()), &front).unwrap();
+    let (near, far) = (echo(&front), echo(&behind));
+    let took = ask(&front, 100);
+    assert!(took < Duration::from_nanos(WAY_NS), "nothing of the slow link: {took:?}");
+    let took = ask(&behind, 100);
+    assert!(took >= Duration::from_nanos(2 * WAY_NS), "{took:?}");
+    near.join().unwrap();
+    far.join().unwrap();
+    assert!(front.traffic(Side::Device).sent_packets > 0 && behind.traffic(Side::Device).sent_packets > 0);
+}
+
+#[test]
 fn a_late_engine_is_noticed() {
     let Some(rig) = rig(Plan::new(slow())) else { return };
     let server = echo(&rig);

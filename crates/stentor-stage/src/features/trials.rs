@@ -40,7 +40,7 @@ pub(super) const TRIALS: [(&str, FeatureTrial); 12] = [
     ("back-off (Retry-After)", |scene, service| Box::pin(back_off(scene, service))),
 ];
 
-async fn connected(scene: &FeatureScene) -> anyhow::Result<(FeatureDevice, EventDevice)> {
+pub(super) async fn connected(scene: &FeatureScene) -> anyhow::Result<(FeatureDevice, EventDevice)> {
     let device = scene.device().await?;
     let events = device.connect().await?;
     Ok((device, events))
@@ -173,7 +173,7 @@ async fn priority(scene: &FeatureScene, service: PushServiceFront) -> anyhow::Re
     ))
 }
 
-async fn app_server(
+pub(super) async fn app_server(
     scene: &FeatureScene,
     service: PushServiceFront,
 ) -> anyhow::Result<CcsAppServer<TcpStream>> {

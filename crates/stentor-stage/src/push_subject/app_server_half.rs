@@ -13,7 +13,7 @@ use stentor_lab::subject::sample::ServerSample;
 use stentor_lab::subject::setup::{Stream, SubjectSetup};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::gateway_api::{API_PORT, APP, CCS_PORT, GatewayCaller, SEND_KEY, fact, port_at};
+use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact, port_at};
 use crate::ccs_client::{CcsAppServer, read, stanza};
 use crate::features::PushServiceFront;
 
@@ -40,7 +40,7 @@ impl AppServerHalf {
         let is = |name: &str, level: &str| factors.get(name).is_some_and(|given| given == level);
         let answers = AppServerAnswers { has_no_echo: is("reply", "number") };
         let front = if is("downstream", "http-v1") {
-            let api = GatewayCaller::at(port_at(factors, API_PORT, target.ip())?, factors)?;
+            let api = GatewayCaller::at(port_at(factors, SEND_PORT, target.ip())?, factors)?;
             Some(Arc::new(HttpV1Front::of(api, app, key)))
         } else {
             None

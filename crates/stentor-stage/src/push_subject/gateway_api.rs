@@ -12,6 +12,8 @@ use stentor_lab::subject::setup::TLS_NAME;
 pub(super) const API_PORT: &str = "gateway_api_port";
 pub(super) const MCS_PORT: &str = "gateway_mcs_port";
 pub(super) const CCS_PORT: &str = "gateway_ccs_port";
+/// Where the app server reaches the HTTP side.
+pub(super) const SEND_PORT: &str = "gateway_send_port";
 /// The app, and the keys with which devices register for it and its app server sends.
 pub(super) const APP: &str = "gateway_app";
 pub(super) const JOIN_KEY: &str = "gateway_join_key";

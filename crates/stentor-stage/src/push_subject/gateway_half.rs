@@ -9,7 +9,8 @@ use serde_json::json;
 use stentor_lab::subject::protocol::Prepare;
 use tempfile::TempDir;
 
-use super::gateway_api::{API_PORT, APP, CCS_PORT, GatewayCaller, JOIN_KEY, MCS_PORT, SEND_KEY};
+use super::gateway_api::{API_PORT, APP, CCS_PORT, GatewayCaller, JOIN_KEY, MCS_PORT, SEND_KEY, SEND_PORT};
+use super::provider_delay::ProviderDelay;
 use crate::client::segment;
 use crate::faces::served::{ROOT_KEY, anywhere, data_dir, serve_with};
 use crate::text::cell;
@@ -28,10 +29,17 @@ impl GatewayHalf {
         let settings = settings(prepare, &bind.ip().to_string());
         let api = serve_with(directory.path(), bind, &settings).await?;
         let mut facts = open_app(&GatewayCaller::at(api, &prepare.factors)?).await?;
-        facts.insert(API_PORT.to_owned(), api.port().to_string());
-        for (name, file) in [(MCS_PORT, "mcs.addr"), (CCS_PORT, "ccs.addr")] {
-            facts.insert(name.to_owned(), port(&data_dir(directory.path()).join(file))?);
+        let told = |file: &str| port(&data_dir(directory.path()).join(file));
+        let (mcs, ccs) = (told("mcs.addr")?, told("ccs.addr")?);
+        let mut of_app_server = [ccs, api.port()];
+        if let Some(delay) = ProviderDelay::of(&prepare.factors)? {
+            for port in &mut of_app_server {
+                *port = delay.in_front_of(bind.ip(), *port).await?;
+            }
         }
+        let [ccs, send] = of_app_server;
+        let ports = [(API_PORT, api.port()), (MCS_PORT, mcs), (CCS_PORT, ccs), (SEND_PORT, send)];
+        facts.extend(ports.map(|(name, port)| (name.to_owned(), port.to_string())));
         Ok((Self { _directory: directory }, facts))
     }
 }
@@ -48,10 +56,10 @@ fn settings(prepare: &Prepare, address: &str) -> String {
     )
 }
 
-fn port(file: &Path) -> anyhow::Result<String> {
+fn port(file: &Path) -> anyhow::Result<u16> {
     let told = std::fs::read_to_string(file).context("the server tells no address of its own")?;
     let (_, port) = told.trim().rsplit_once(':').context("an address without a port")?;
-    Ok(port.to_owned())
+    Ok(port.parse()?)
 }
 
 async fn open_app(api: &GatewayCaller) -> anyhow::Result<BTreeMap<String, String>> {

@@ -31,6 +31,7 @@ mod nodes;
 mod packaging;
 mod probe;
 mod process;
+mod push_studies;
 mod receipt_kill;
 mod regressions;
 mod repeats;

@@ -22,7 +22,8 @@ use stentor_lab::subject::store::PointStore;
 use stentor_lab::subject::{Definition, SubjectError};
 
 /// Whoever runs tests on a busy machine measures nothing; what is proven here is not how fast it is.
-const NO_GATE: [&str; 6] = ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
+pub(crate) const NO_GATE: [&str; 6] =
+    ["--gate-load", "10000", "--gate-lateness-ms", "60000", "--link", "none"];
 
 /// Runs a part of a study with our own subjects.
 fn run(study: &str, out: &Path, further: &[&str]) -> (i32, Value) {
@@ -396,6 +397,7 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
         gate,
         patience: Duration::from_secs(60),
         models: Models::default(),
+        queries_clocks: false,
         commit: "abc".into(),
         plan: json!({}),
     };

@@ -116,7 +116,7 @@ pub(super) const LAB_RESULTS: Floors = Floors {
         &["cell", "layers", "setting"],
         &["effects", "figures", "paper"],
         &["ratios"],
-        &["overhead", "phases", "sheet"],
+        &["clocks", "overhead", "phases", "sheet"],
         &["evidence"],
         &["verdicts"],
         &["grounds"],

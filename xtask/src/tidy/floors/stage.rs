@@ -55,14 +55,14 @@ pub(super) const STAGE_BENCH_FACES: Floors = Floors {
 pub(super) const STAGE_FEATURES: Floors = Floors {
     folder: "crates/stentor-stage/src/features/",
     module: &["features"],
-    floors: &[&["event_device"], &["scene"], &["app_server"], &["trials"]],
+    floors: &[&["event_device"], &["scene"], &["app_server"], &["trials"], &["connection_servers"]],
     back: &[],
 };
 
 pub(super) const STAGE_PUSH_SUBJECT: Floors = Floors {
     folder: "crates/stentor-stage/src/push_subject/",
     module: &["push_subject"],
-    floors: &[&["gateway_api"], &["gateway_half", "app_server_half", "device_half"]],
+    floors: &[&["gateway_api", "provider_delay"], &["gateway_half", "app_server_half", "device_half"]],
     back: &[],
 };
 

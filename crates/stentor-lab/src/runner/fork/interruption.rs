@@ -70,7 +70,7 @@ impl ForkAttempt<'_> {
             record.latency.insert(phase::SYNC.to_owned(), whole);
         }
         record.interruption = Some(found);
-        Ok(ForkOutput { first: Vec::new(), captured: testbed.captured(None) })
+        Ok(ForkOutput { first: Vec::new(), captured: testbed.captured(None), clocks: None })
     }
 
     fn errand(&self, interruption: Interruption) -> Result<Errand, SubjectError> {

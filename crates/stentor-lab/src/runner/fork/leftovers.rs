@@ -41,6 +41,7 @@ mod tests {
             gate: ValidityLimits::default(),
             patience: Duration::from_secs(1),
             models: power::Models::default(),
+            queries_clocks: false,
             commit: String::new(),
             plan: serde_json::Value::Null,
         }

@@ -225,6 +225,7 @@ impl RunArgs {
             gate: ValidityLimits::default(),
             patience: Duration::from_secs(self.give_up_after_seconds),
             models: Models::default(),
+            queries_clocks: false,
             commit: COMMIT.to_owned(),
             plan: kept,
         }

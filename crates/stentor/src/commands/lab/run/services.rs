@@ -56,6 +56,9 @@ pub(super) struct RunOptions {
     /// The link between the halves: lan, wifi, 4g, 3g, 2g, open, or none for plain loopback; by default the study's
     #[arg(long, value_name = "PROFILE")]
     link: Option<String>,
+    /// The link between the gateway and the app server of GCM and FCM; by default the study's, and none without a link
+    #[arg(long, value_name = "PROFILE")]
+    gateway_link: Option<String>,
     /// Folder of definitions of further subjects; otherwise `lab/subjects` here, above, or above this program
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
@@ -94,6 +97,7 @@ impl RunOptions {
             ("--forks", self.forks.is_some()),
             ("--samples", self.samples.is_some()),
             ("--link", self.link.is_some()),
+            ("--gateway-link", self.gateway_link.is_some()),
             ("--dry-run", self.dry_run),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
@@ -139,8 +143,16 @@ impl RunOptions {
             .iter()
             .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
         let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
+        let behind = self.gateway_link.iter().flat_map(|link| ["--gateway-link".to_owned(), link.to_owned()]);
         let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
-        variants.into_iter().chain(subjects).chain(factors).chain(forks).chain(self.wider_gate()).collect()
+        variants
+            .into_iter()
+            .chain(subjects)
+            .chain(factors)
+            .chain(forks)
+            .chain(behind)
+            .chain(self.wider_gate())
+            .collect()
     }
 
     /// Lists the limits of forks that count, where they are not the usual ones.
@@ -152,6 +164,12 @@ impl RunOptions {
         ];
         let others = limits.into_iter().filter(|(_, asked, usual)| asked.total_cmp(usual).is_ne());
         others.flat_map(|(name, asked, _)| [name.to_owned(), asked.to_string()])
+    }
+
+    /// Names the link behind the gateway.
+    fn link_behind(&self, plan: &StudyPlan, link: &str) -> String {
+        let usual = if link == NO_LINK { NO_LINK } else { plan.gateway_link.as_str() };
+        self.gateway_link.clone().unwrap_or_else(|| usual.to_owned())
     }
 
     fn gate(&self) -> ValidityLimits {
@@ -207,7 +225,7 @@ impl Services<'_> {
 
     async fn measure(&self, expansion: ExpandedPlan) -> anyhow::Result<RunSummary> {
         let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
-        let mut testbed = testbed(&link, self.run.seed)?;
+        let mut testbed = testbed(&link, &self.options.link_behind(self.plan, &link), self.run.seed)?;
         let settings = self.settings(link);
         let mut teller = Teller::default();
         let ExpandedPlan { cells, not_run } = expansion;
@@ -240,7 +258,12 @@ impl Services<'_> {
             seed: self.run.seed,
             gate: options.gate(),
             patience: Duration::from_secs(30),
-            models: Models { processor: plan.processor.clone(), radio: plan.radio.clone() },
+            queries_clocks: plan.queries_clocks,
+            models: Models {
+                processor: plan.processor.clone(),
+                radio: plan.radio.clone(),
+                battery_period_ms: plan.battery_period_ms,
+            },
             commit: super::COMMIT.to_owned(),
             plan: kept,
         }
@@ -321,11 +344,11 @@ fn took(summary: &RunSummary) -> String {
 }
 
 /// Tries the rig, and returns what is less than it could be.
-fn testbed(link: &str, seed: u64) -> anyhow::Result<Rigged> {
-    let tried = Rigged::try_out(link, seed)?;
+fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
+    let tried = Rigged::try_out(link, link_behind, seed)?;
     let unknown = || {
         CommandFailure::usage(format!(
-            "there is no link {link}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
+            "there is no link {link} or {link_behind}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
         ))
     };
     let testbed = tried.ok_or_else(unknown)?;

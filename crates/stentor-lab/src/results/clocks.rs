@@ -1,0 +1,71 @@
+//! One-way delay by the clock that both halves read, and by clocks that each half set by queries, as in albertengo-2020.
+
+use super::metric::phase_ms;
+use super::{CONFIDENCE, MeasuredCell, Results};
+use crate::document::TextTable;
+use crate::record::{ForkRecord, QueriedClocks, phase};
+use crate::statistics::Samples;
+
+const MILLISECOND_NS: f64 = 1e6;
+
+/// Returns a row for each cell whose halves asked for the time; empty where none did.
+pub(super) fn clocks(results: &Results) -> TextTable {
+    let asked = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
+    let row = |cell: &MeasuredCell| {
+        let mean = |of: &dyn Fn(&ForkRecord) -> Option<f64>| {
+            let samples: Samples = cell.forks.iter().filter_map(of).collect();
+            samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| format!("{:.2}", one.mean))
+        };
+        let by = |of: fn(QueriedClocks) -> f64| {
+            mean(&move |fork| Some(phase_ms(fork, phase::OWD)? + of(queried(fork)?) / MILLISECOND_NS))
+        };
+        [
+            results.part(&cell.experiment, &cell.variant),
+            super::ratios::place(results, cell),
+            cell.name.clone(),
+            mean(&|fork| phase_ms(fork, phase::OWD)),
+            by(|clocks| clocks.papers_mean_ns),
+            by(|clocks| clocks.shortest_ns),
+            mean(&|fork| Some(queried(fork)?.shortest_bound_ns / MILLISECOND_NS)),
+        ]
+    };
+    let header = [
+        "part",
+        "cell",
+        "subject",
+        "OWD by one clock, ms",
+        "by the paper's mean of 100 queries, ms",
+        "by the shortest queries, ms",
+        "their bound, ms",
+    ];
+    TextTable::new(header, results.cells.iter().filter(asked).map(row))
+}
+
+fn queried(record: &ForkRecord) -> Option<QueriedClocks> {
+    record.clock.as_ref()?.by_queries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::record;
+    use super::*;
+    use crate::record::ClockComparison;
+    use crate::statistics::invented::Invented;
+
+    #[test]
+    fn only_cells_whose_halves_asked_for_the_time_are_told_by_other_clocks() {
+        let mut invented = Invented::new(5);
+        let mut one = record("GCM", "", "", 1, 20.0, &mut invented);
+        let other = record("REST", "", "", 1, 20.0, &mut invented);
+        let (papers_mean_ns, shortest_ns, shortest_bound_ns) = (3e6, -1e6, 2e6);
+        let by_queries = Some(QueriedClocks { papers_mean_ns, shortest_ns, shortest_bound_ns });
+        one.clock = Some(ClockComparison { by_queries, ..ClockComparison::shared() });
+        let owd = one.latency["rtt"].clone();
+        one.latency.insert(phase::OWD.to_owned(), owd);
+        let ms = phase_ms(&one, phase::OWD).expect("there");
+        let results = Results::of(vec![one, other]).expect("one study");
+        let text = clocks(&results).markdown();
+        let told = [ms, ms + 3.0, ms - 1.0, 2.0].map(|ms| format!("{ms:.2}")).join(" | ");
+        assert!(text.contains(&told) && text.contains("GCM") && !text.contains("REST"), "{text}");
+    }
+}
