@@ -1,11 +1,12 @@
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_nats::Subject;
+use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::Batch;
 use async_nats::jetstream::consumer::{Info, PullConsumer};
-use async_nats::{Message, Subject};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use stentor_core::chunk::{Lane, Ticket};
@@ -17,15 +18,13 @@ use tokio::sync::OnceCell;
 use super::address::{NatsAddress, unavailable};
 use super::leases::LeasedTickets;
 use super::settings::NatsSettings;
-use super::stream::{DONE, GIVEN_BACK, StreamNews, TicketStream, due_at};
+use super::stream::{DONE, FRESH, GIVEN_BACK, StreamNews, TicketStream, due_at};
 use super::subject::chunk_of;
 
 /// Tickets that are published at once: a campaign that is resumed may have any number.
 const AT_ONCE_MAX_COUNT: usize = 500;
 /// Longest wait before `changed` returns for no reason: what a process loses by its end is told by nobody.
 const CHANGED_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for a ticket that was put in just now: somebody else may have it.
-const FRESH: Duration = Duration::from_millis(100);
 /// For how long a ticket that was kept shows that others are kept, too.
 const KEPT: Duration = Duration::from_secs(1);
 
@@ -35,8 +34,8 @@ pub struct NatsQueue {
     settings: NatsSettings,
     stream: OnceCell<TicketStream>,
     leased: Mutex<LeasedTickets>,
-    /// Lanes in which something was put here since they were last leased from.
-    fresh: Mutex<HashSet<Lane>>,
+    /// The last ticket that was put here into each lane, by its number in the stream, until the server has given it or has it no more.
+    fresh: Mutex<HashMap<Lane, u64>>,
     news: Arc<StreamNews>,
     /// Tickets could not be put in.
     has_missed: AtomicBool,
@@ -68,8 +67,8 @@ impl NatsQueue {
     async fn put(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let stream = self.stream().await?;
         for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
-            stream.publish(some).await?;
-            self.fresh().extend(some.iter().map(|ticket| ticket.lane));
+            let last = stream.publish(some).await?;
+            self.fresh().extend(last);
         }
         if !tickets.is_empty() {
             *self.kept_at() = Some(Instant::now());
@@ -83,7 +82,7 @@ impl NatsQueue {
         self.leased.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fresh(&self) -> MutexGuard<'_, HashSet<Lane>> {
+    fn fresh(&self) -> MutexGuard<'_, HashMap<Lane, u64>> {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,13 +92,20 @@ impl NatsQueue {
 
     /// Takes what the server gives of a lane, once more when somebody has deleted its consumer.
     async fn pull(&self, stream: &TicketStream, lane: Lane, max: usize) -> Result<Vec<Message>, QueueError> {
-        let is_fresh = self.fresh().remove(&lane);
+        let fresh = self.fresh().get(&lane).copied();
         let wait = self.settings.reply_timeout;
-        if let Ok(pulled) = pull(&stream.consumer(lane).await?, max, is_fresh, wait).await {
-            return Ok(pulled);
+        let pulled = match pull(&stream.consumer(lane).await?, max, fresh, wait).await {
+            Ok(pulled) => pulled,
+            Err(_) => {
+                stream.forget(lane);
+                pull(&stream.consumer(lane).await?, max, fresh, wait).await?
+            }
+        };
+        if pulled.len() < max || fresh <= last_number(&pulled) {
+            // Not what was put in meanwhile.
+            self.fresh().retain(|known, last| *known != lane || Some(*last) != fresh);
         }
-        stream.forget(lane);
-        pull(&stream.consumer(lane).await?, max, is_fresh, wait).await
+        Ok(pulled)
     }
 
     /// Notes what the server gave; what it gives again of what is held here is not given out.
@@ -114,19 +120,24 @@ impl NatsQueue {
 async fn pull(
     consumer: &PullConsumer,
     max: usize,
-    is_fresh: bool,
+    fresh: Option<u64>,
     wait: Duration,
 ) -> Result<Vec<Message>, QueueError> {
-    let pulled = pull_now(consumer, max, wait).await?;
-    if !pulled.is_empty() || !is_fresh {
-        return Ok(pulled);
-    }
-    let one = consumer.batch().max_messages(1).expires(FRESH).messages();
-    let mut pulled = collect(one.await.map_err(|error| unavailable(&error))?, wait).await?;
-    if !pulled.is_empty() && max > 1 {
-        pulled.extend(pull_now(consumer, max - 1, wait).await?);
+    let mut pulled = pull_now(consumer, max, wait).await?;
+    while pulled.len() < max && last_number(&pulled) < fresh {
+        let one = consumer.batch().max_messages(1).expires(FRESH).messages();
+        let one = collect(one.await.map_err(|error| unavailable(&error))?, wait).await?;
+        if one.is_empty() {
+            break;
+        }
+        pulled.extend(one);
     }
     Ok(pulled)
+}
+
+/// Returns the largest number in the stream; `None`, which is less than any, where there is no ticket.
+fn last_number(pulled: &[Message]) -> Option<u64> {
+    pulled.iter().filter_map(|message| Some(message.info().ok()?.stream_sequence)).max()
 }
 
 async fn pull_now(consumer: &PullConsumer, max: usize, wait: Duration) -> Result<Vec<Message>, QueueError> {
@@ -139,7 +150,7 @@ async fn collect(mut batch: Batch, wait: Duration) -> Result<Vec<Message>, Queue
     let mut pulled = Vec::new();
     let why = loop {
         match tokio::time::timeout(wait, batch.next()).await {
-            Ok(Some(Ok(message))) => pulled.push(message.message),
+            Ok(Some(Ok(message))) => pulled.push(message),
             Ok(Some(Err(error))) => break error.to_string(),
             Ok(None) => return Ok(pulled),
             Err(_) => break "there is no reply".to_owned(),

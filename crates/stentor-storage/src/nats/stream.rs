@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::{AckPolicy, Info, PullConsumer, pull};
@@ -26,6 +26,9 @@ use super::subject::{Subjects, consumer, lane_of};
 const LANES_MAX_COUNT: i32 = 100_000;
 /// A lane that nobody asked for this long is forgotten by the server, lest those of removed apps stay; it is made again when it is needed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// For how long it is waited until a consumer knows of a ticket that the stream has.
+pub(super) const FRESH: Duration = Duration::from_millis(100);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// Word for the server about a ticket: it is worked on, or it goes back.
 pub(super) const WORKED_ON: &str = "+WPI";
 pub(super) const GIVEN_BACK: &str = "-NAK";
@@ -56,6 +59,7 @@ pub(super) struct TicketStream {
 
 /// A ticket to be published, with the id by which the server knows its repetition.
 struct Publication {
+    lane: Lane,
     subject: String,
     id: String,
     due_at_ms: i64,
@@ -130,39 +134,52 @@ impl TicketStream {
         work(handle).await.map_err(|error| unavailable(&error))
     }
 
-    /// Puts tickets in, leaving those that are there as they are.
-    pub(super) async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
+    /// Puts tickets in, leaving those that are there as they are; returns the number of each lane's last one in the stream.
+    pub(super) async fn publish(&self, tickets: &[Ticket]) -> Result<HashMap<Lane, u64>, QueueError> {
         for lane in lanes(tickets) {
             self.consumer(lane).await?;
         }
         let publications = tickets.iter().map(|ticket| Publication {
+            lane: ticket.lane,
             subject: self.subjects.ticket(ticket.lane, ticket.chunk),
             id: format!("{}-{}", ticket.chunk.raw(), self.client.new_inbox()),
             due_at_ms: ticket.due_at.as_millis(),
         });
         let publications: Vec<_> = publications.collect();
-        let failed = self.try_to_publish(&publications).await;
+        let mut last = HashMap::new();
+        let failed = self.try_to_publish(&publications, &mut last).await;
         if failed.is_empty() {
-            return Ok(());
+            return Ok(last);
         }
         // The stream may have been deleted, or a reply lost: the ids tell the server what it has already.
         self.make_again().await?;
         let again: Vec<_> = failed.into_iter().map(|(publication, _)| publication).collect();
-        let failed = self.try_to_publish(&again).await;
-        failed.first().map_or(Ok(()), |(_, why)| Err(unavailable(why)))
+        let failed = self.try_to_publish(&again, &mut last).await;
+        failed.first().map_or(Ok(last), |(_, why)| Err(unavailable(why)))
     }
 
-    /// Publishes all at once; returns what was not kept.
-    async fn try_to_publish(&self, publications: &[Publication]) -> Vec<(Publication, String)> {
+    /// Publishes all at once and notes each lane's last number; returns what was not kept.
+    async fn try_to_publish(
+        &self,
+        publications: &[Publication],
+        last: &mut HashMap<Lane, u64>,
+    ) -> Vec<(Publication, String)> {
         let mut sent = Vec::with_capacity(publications.len());
         for one in publications {
             // One after the other, so that they stand in this order.
             sent.push(self.send(one).await);
         }
         let replies = join_all(sent.into_iter().map(async |sent| sent?.await)).await;
-        let replies = publications.iter().zip(replies);
-        let failed = replies.filter_map(|(one, reply)| Some((one, refusal(&reply.err()?)?)));
-        failed.map(|(one, why)| (one.again(), why)).collect()
+        let mut failed = Vec::new();
+        for (one, reply) in publications.iter().zip(replies) {
+            match reply {
+                // What the server has already may have been given out before.
+                Ok(kept) if kept.duplicate => {}
+                Ok(kept) => _ = last.insert(one.lane, kept.sequence),
+                Err(error) => failed.extend(refusal(&error).map(|why| (one.again(), why))),
+            }
+        }
+        failed
     }
 
     async fn send(&self, one: &Publication) -> Result<PublishAckFuture, PublishError> {
@@ -191,13 +208,27 @@ impl TicketStream {
         self.with(|stream| async move { stream.purge().await }).await.map(drop)
     }
 
-    /// Lists what the server knows of the lanes, and forgets consumers that it does not have.
+    /// Lists what the server knows of the lanes, and forgets consumers that it does not have. A consumer learns of a ticket a moment
+    /// after the stream has it: they are asked again for a short while, until they know of all.
     pub(super) async fn lanes(&self) -> Result<Vec<(Lane, Info)>, QueueError> {
-        let list = |stream: Stream<()>| async move { stream.consumers().try_collect::<Vec<Info>>().await };
-        let infos = self.with(list).await?;
-        let lanes: Vec<_> = infos.into_iter().filter_map(|info| Some((lane_of(&info.name)?, info))).collect();
-        self.consumers().retain(|lane, _| lanes.iter().any(|(known, _)| known == lane));
-        Ok(lanes)
+        let began = Instant::now();
+        loop {
+            // Counted before: what is put in between may be known, but need not be.
+            let kept = self.with(|stream| async move { stream.get_info().await }).await?.state.messages;
+            let infos = self.infos().await?;
+            let known: u64 = infos.iter().map(|info| info.num_pending + info.num_ack_pending as u64).sum();
+            if known >= kept || began.elapsed() > FRESH {
+                let lanes = infos.into_iter().filter_map(|info| Some((lane_of(&info.name)?, info)));
+                let lanes: Vec<_> = lanes.collect();
+                self.consumers().retain(|lane, _| lanes.iter().any(|(known, _)| known == lane));
+                return Ok(lanes);
+            }
+            tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+        }
+    }
+
+    async fn infos(&self) -> Result<Vec<Info>, QueueError> {
+        self.with(|stream| async move { stream.consumers().try_collect().await }).await
     }
 
     /// Returns the due time of a lane's first ticket that nobody was given.
@@ -268,7 +299,12 @@ impl Drop for TicketStream {
 
 impl Publication {
     fn again(&self) -> Self {
-        Self { subject: self.subject.clone(), id: self.id.clone(), due_at_ms: self.due_at_ms }
+        Self {
+            lane: self.lane,
+            subject: self.subject.clone(),
+            id: self.id.clone(),
+            due_at_ms: self.due_at_ms,
+        }
     }
 }
 
