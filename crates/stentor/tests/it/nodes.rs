@@ -1,5 +1,7 @@
 //! Several servers over one PostgreSQL database: what one accepts another sends, and what dies takes nothing with it.
 
+mod conditions;
+
 use crate::process::run_json;
 use crate::server::Server;
 use rustix::process::Signal;
