@@ -1,6 +1,6 @@
 //! Lists of what a client would take, with weights (RFC 9110, 12.4.2 and 12.5).
 
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Weight of what is wanted most, in thousandths.
 const WEIGHT_MAX: u16 = 1_000;
@@ -14,9 +14,10 @@ pub(in crate::face) struct Preferences(Vec<(String, u16)>);
 impl Preferences {
     /// Reads a header, which may be there on several lines. What cannot be read is passed over.
     pub(in crate::face) fn of(headers: &HeaderMap, name: &HeaderName) -> Self {
-        let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
-        let members = lines.flat_map(|line| line.split(',')).take(MEMBERS_MAX_COUNT);
-        Self(members.filter_map(member).collect())
+        // Byte by byte: what cannot be read takes no other member of its line with it.
+        let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let members = lines.flat_map(|line| line.split(|byte| *byte == b',')).take(MEMBERS_MAX_COUNT);
+        Self(members.filter_map(|text| member(str::from_utf8(text).ok()?)).collect())
     }
 
     /// Returns whether nothing was said.
@@ -53,7 +54,7 @@ fn weight(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderValue, header};
+    use axum::http::header;
 
     use super::*;
 
@@ -79,6 +80,14 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_passed_over() {
         assert!(read(&[",,;q=1", "a;q=2, b;q=0.1234, c;q=, d;q=1.1, e;q=-1"]).is_empty());
+        let foreign =
+            [b"a;q=0.5, \xff, b".as_slice(), b"c"].map(|line| HeaderValue::from_bytes(line).expect("fits"));
+        let foreign = foreign.map(|line| (header::ACCEPT, line));
+        let foreign = Preferences::of(&HeaderMap::from_iter(foreign), &header::ACCEPT);
+        assert_eq!(
+            ["a", "b", "c"].map(|word| foreign.weight(&[word])),
+            [Some(500), Some(1_000), Some(1_000)]
+        );
         let long = read(&["a;q=0.1"; 100]);
         assert_eq!(long.0.len(), MEMBERS_MAX_COUNT);
     }

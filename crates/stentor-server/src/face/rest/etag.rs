@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use super::format::{AcceptedFormat, BodyFormat};
 use crate::contract::{ErrorCode, Problem, ServiceResult, StateCondition, StateTag, StateTags};
 use crate::face::http::coding::ContentCoding;
+use crate::face::http::preferences::Preferences;
 
 /// Most tags in one header.
 const TAGS_MAX_COUNT: usize = 64;
@@ -23,6 +24,20 @@ enum Tags {
     Any,
     /// What stands between the quotes, and whether it is weak.
     Some(Vec<(bool, String)>),
+}
+
+/// Returns the tag of a reply to a request with these headers that shows this JSON, and whether the caller has it already.
+pub fn tag_of_reply(headers: &HeaderMap, json: &[u8]) -> ServiceResult<(HeaderValue, bool)> {
+    let codings = Preferences::of(headers, &header::ACCEPT_ENCODING);
+    let (accepted, coding) =
+        (AcceptedFormat::wanted(headers)?, ContentCoding::of_reply(&codings, json.len()));
+    Conditions::of(headers)?.check_read(&StateTag::of(json), accepted, coding)
+}
+
+/// Returns whether a change that is asked for with these headers goes on, where what it changes is shown as this JSON or is not there.
+pub fn lets_change(headers: &HeaderMap, json: Option<&[u8]>) -> ServiceResult<bool> {
+    let condition = Conditions::of(headers)?.of_change();
+    Ok(condition.is_none_or(|condition| condition.holds(json.map(StateTag::of).as_ref())))
 }
 
 /// Returns the tag of one form of a state, without quotes.
@@ -173,6 +188,20 @@ mod tests {
         assert!(!read(&plain, ContentCoding::Gzip));
         assert!(read(&packed, ContentCoding::Gzip));
         assert!(read("*", ContentCoding::Zstd));
+    }
+
+    #[test]
+    fn a_reader_has_what_was_replied_to_the_same_request_and_may_change_it() {
+        let mut headers = HeaderMap::from_iter([
+            (header::ACCEPT, HeaderValue::from_static("text/xml")),
+            (header::ACCEPT_ENCODING, HeaderValue::from_static("gzip")),
+        ]);
+        let json = [b' '; 2_000];
+        let (tag, is_known) = tag_of_reply(&headers, &json).expect("readable");
+        assert!(!is_known && tag.to_str().expect("text").ends_with("-xml-gzip\""), "{tag:?}");
+        headers.insert(header::IF_NONE_MATCH, tag.clone());
+        assert_eq!(tag_of_reply(&headers, &json).expect("readable"), (tag, true));
+        assert_eq!([Some(&json[..]), None].map(|json| lets_change(&headers, json)), [Ok(false), Ok(true)]);
     }
 
     #[test]

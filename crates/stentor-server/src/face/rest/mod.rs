@@ -29,6 +29,7 @@ pub use super::http::status_of;
 pub use described::{wadl, wsdl2};
 pub(crate) use error::write as write_refusal;
 pub use error::{ErrorCodeEntry, PROBLEM_JSON, error_codes, errors_markdown};
+pub use etag::{lets_change, tag_of_reply};
 pub use format::accepted_media_type;
 pub use openapi::{address_of, openapi_json};
 
