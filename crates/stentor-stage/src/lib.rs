@@ -30,6 +30,7 @@ pub mod policy;
 pub mod postgres;
 pub mod push_subject;
 pub mod reporter;
+pub mod scaling;
 pub mod server;
 pub mod stage;
 pub mod text;

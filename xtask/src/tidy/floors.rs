@@ -42,6 +42,7 @@ const HOUSES: &[Floors] = &[
     stage::STAGE_BENCH_FACES,
     stage::STAGE_FACES,
     stage::STAGE_FEATURES,
+    stage::STAGE_SCALING,
     stage::STAGE_PUSH_SUBJECT,
     storage::SQLITE_STORE,
     lab::LAB,

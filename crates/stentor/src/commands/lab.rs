@@ -18,6 +18,7 @@ mod probe;
 mod report;
 mod rig;
 mod run;
+mod scale;
 mod subject;
 
 use crate::output::Output;
@@ -37,6 +38,7 @@ enum LabCommand {
     Run(run::RunArgs),
     Kill(kill::KillArgs),
     Cluster(cluster::ClusterArgs),
+    Scale(scale::ScaleArgs),
     Claims(claims::ClaimsArgs),
     Probe(probe::ProbeArgs),
     Features(features::FeaturesArgs),
@@ -63,6 +65,7 @@ impl LabArgs {
             LabCommand::Run(run) => run.run(output).await,
             LabCommand::Kill(kill) => kill.run(output).await,
             LabCommand::Cluster(cluster) => cluster.run(output).await,
+            LabCommand::Scale(scale) => scale.run(output),
             LabCommand::Claims(claims) => claims.run(output),
             LabCommand::Probe(probe) => probe.run(output).await,
             LabCommand::Features(features) => features.run(output).await,

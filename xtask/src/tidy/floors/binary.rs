@@ -64,6 +64,7 @@ pub(super) const BINARY_LAB: Floors = Floors {
             "load",
             "mqtt_devices",
             "report",
+            "scale",
             "subject",
         ],
         &["advise", "claims", "compare", "probe"],

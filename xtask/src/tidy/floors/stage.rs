@@ -6,7 +6,7 @@ pub(super) const STAGE: Floors = Floors {
     folder: "crates/stentor-stage/src/",
     module: &[],
     floors: &[
-        &["ccs_client", "failure", "files", "orders", "text", "reporter", "devices"],
+        &["ccs_client", "failure", "files", "orders", "text", "reporter", "devices", "scaling"],
         &["emulated", "client", "child_process", "keys", "policy", "limits", "mqtt_packets", "postgres"],
         &["nats"],
         &["engines"],
@@ -75,5 +75,12 @@ pub(super) const STAGE_FACES: Floors = Floors {
         &["face_caller"],
         &["subject", "trials"],
     ],
+    back: &[],
+};
+
+pub(super) const STAGE_SCALING: Floors = Floors {
+    folder: "crates/stentor-stage/src/scaling/",
+    module: &["scaling"],
+    floors: &[&["station"], &["simulation"]],
     back: &[],
 };
