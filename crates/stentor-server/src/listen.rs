@@ -6,6 +6,7 @@ mod counted;
 mod preface_timeout;
 mod scheme;
 mod socket_counts;
+mod tls_stream;
 mod watched;
 
 use std::io;
@@ -23,8 +24,6 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -36,6 +35,7 @@ pub(crate) use counted::RequestConnection;
 use preface_timeout::PrefaceTimeout;
 use scheme::SchemeRepair;
 pub(crate) use socket_counts::SocketCounts;
+use tls_stream::TlsStream;
 use watched::WatchedStream;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
@@ -109,7 +109,7 @@ pub(crate) struct Http(pub(crate) Router);
 /// A listener that is bound and not yet serving.
 pub(crate) struct Listener {
     socket: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     connections: Arc<Connections>,
     timeouts: ConnectionTimeouts,
 }
@@ -123,7 +123,7 @@ impl Listener {
         timeouts: ConnectionTimeouts,
     ) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
-        Ok(Self { socket, tls: tls.map(TlsAcceptor::from), connections, timeouts })
+        Ok(Self { socket, tls, connections, timeouts })
     }
 
     /// Returns the bound address.
@@ -190,15 +190,15 @@ impl Listener {
 
 /// Does the handshake of TLS; nothing when it fails, takes too long, or another needs the place.
 async fn greet(
-    tls: TlsAcceptor,
+    tls: Arc<ServerConfig>,
     stream: TcpStream,
     accepted: Accepted,
 ) -> Option<(Box<TlsStream<TcpStream>>, Accepted)> {
     let stream = tokio::select! {
-        greeted = timeout(accepted.timeouts.header, tls.accept(stream)) => greeted.ok()?.ok()?,
+        greeted = timeout(accepted.timeouts.header, TlsStream::accept(tls, stream)) => greeted.ok()?.ok()?,
         () = accepted.place.replaced() => return None,
     };
-    Some((Box::new(stream), accepted))
+    Some((stream, accepted))
 }
 
 impl ConnectionProtocol for Http {
