@@ -1,36 +1,64 @@
 //! Messages that were looked up lately.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Message;
-use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::ports::store::StoreError;
 
 use crate::limits::CONTENTS_MAX_COUNT;
+
+type Turn = tokio::sync::Mutex<()>;
+
+/// Apps whose messages are read one after the other; others are read beside them.
+const TURNS_COUNT: usize = 16;
 
 /// A cache of messages: an accepted one never changes.
 #[derive(Default)]
 pub(crate) struct AcceptedMessages {
     known: Mutex<HashMap<MessageId, Arc<Message>>>,
+    /// Of many devices that come back at once, the first reads what they all ask for.
+    turns: [Turn; TURNS_COUNT],
 }
 
 impl AcceptedMessages {
-    /// Returns a message of an app; `None` when it is gone.
-    pub(crate) async fn message(
+    /// Returns messages of an app in the order of their ids, each of which is `None` when it is gone; `read` gives those that are
+    /// not known.
+    pub(crate) async fn messages(
         &self,
-        store: &dyn Store,
         app: AppId,
-        id: MessageId,
-    ) -> Result<Option<Arc<Message>>, StoreError> {
-        if let Some(known) = self.lock().get(&id).cloned() {
-            return Ok(Some(known));
+        ids: &[MessageId],
+        read: impl AsyncFnOnce(Vec<MessageId>) -> Result<Vec<Message>, StoreError>,
+    ) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
+        let mut found = self.known_of(ids);
+        if found.iter().all(Option::is_some) {
+            return Ok(found);
         }
-        match store.message(app, id).await {
-            Ok(message) => Ok(Some(self.keep(Arc::new(message)))),
-            Err(StoreError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
+        let _turn = self.turn(app).lock().await;
+        found = self.known_of(ids);
+        let is_unknown = |(id, known): (&MessageId, &Option<_>)| known.is_none().then_some(*id);
+        let unknown: Vec<MessageId> = ids.iter().zip(&found).filter_map(is_unknown).collect();
+        if !unknown.is_empty() {
+            let kept = read(unknown).await?.into_iter().map(|message| self.keep(Arc::new(message)));
+            let kept: HashMap<MessageId, Arc<Message>> = kept.map(|message| (message.id, message)).collect();
+            for (found, id) in found.iter_mut().zip(ids) {
+                *found = found.take().or_else(|| kept.get(id).cloned());
+            }
         }
+        Ok(found)
+    }
+
+    fn turn(&self, app: AppId) -> &Turn {
+        &self.turns[app.raw() as usize % TURNS_COUNT]
+    }
+
+    fn known_of(&self, ids: &[MessageId]) -> Vec<Option<Arc<Message>>> {
+        let known = self.lock();
+        ids.iter().map(|id| known.get(id).cloned()).collect()
     }
 
     /// Keeps a message that was settled just now: devices that come back will ask for it.

@@ -61,9 +61,9 @@ impl GatewayState {
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =
             pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk)).collect();
-        for one in named {
+        let ids: Vec<MessageId> = named.iter().map(|one| one.message).collect();
+        for (one, message) in named.into_iter().zip(self.messages(app, &ids).await?) {
             ended.receipts.push(Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });
-            let message = self.message(app, one.message).await?;
             let wanted = message.as_deref().and_then(sender_receipts::wanted);
             ended.wanted.extend(wanted.map(|name| SenderReceipt::new(identity, one.message, name)));
         }

@@ -269,15 +269,6 @@ impl Gateway {
         self.state.receipts.written().await;
     }
 
-    /// Returns a message of an app; `None` when it is gone.
-    pub(crate) async fn accepted_message(
-        &self,
-        app: AppId,
-        id: MessageId,
-    ) -> Result<Option<Arc<Message>>, StoreError> {
-        self.state.message(app, id).await
-    }
-
     /// Returns the counters.
     #[must_use]
     pub fn counts(&self) -> &Arc<GatewayCounts> {
@@ -313,13 +304,13 @@ pub(crate) struct Waiting {
 }
 
 impl GatewayState {
-    /// Returns a message of an app; `None` when it is gone.
-    pub(crate) async fn message(
+    /// Returns messages of an app, each of which is `None` when it is gone; those that are not known are read at once.
+    pub(crate) async fn messages(
         &self,
         app: AppId,
-        id: MessageId,
-    ) -> Result<Option<Arc<Message>>, StoreError> {
-        self.messages.message(self.store.as_ref(), app, id).await
+        ids: &[MessageId],
+    ) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
+        self.messages.messages(app, ids, async |unknown| self.store.messages(app, unknown).await).await
     }
 
     /// Looks up what waits for a device: the newest of each collapse key, as many as its window takes. Where the store cannot tell
@@ -345,13 +336,11 @@ impl GatewayState {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;
             return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });
         }
-        let (mut messages, mut chunks) = (Vec::new(), Vec::new());
-        for one in pending.iter().filter(|one| !one.is_paused) {
-            if let Some(message) = self.message(app, one.message).await? {
-                messages.push(message);
-                chunks.push(*one);
-            }
-        }
+        let pending: Vec<PendingDelivery> = pending.into_iter().filter(|one| !one.is_paused).collect();
+        let ids: Vec<MessageId> = pending.iter().map(|one| one.message).collect();
+        let found = self.messages(app, &ids).await?.into_iter().zip(pending);
+        let there = found.filter_map(|(message, one)| message.map(|message| (message, one)));
+        let (messages, chunks): (Vec<Arc<Message>>, Vec<PendingDelivery>) = there.unzip();
         let replaced = replaced(&messages);
         let older = chunks.iter().zip(&replaced).filter(|(_, replaced)| **replaced);
         let older: Vec<PendingDelivery> = older.map(|(one, _)| *one).collect();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use stentor_core::campaign::CampaignState;
-use stentor_core::id::AppId;
+use stentor_core::campaign::{Campaign, CampaignState};
+use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::Message;
 use stentor_core::name::TopicName;
 use stentor_core::ports::store::{Page, StoreError};
@@ -24,15 +24,11 @@ pub(super) async fn retained_of(
 ) -> Result<Option<Arc<Message>>, StoreError> {
     let now = gateway.clock().now();
     let page = Page { after: 0, limit: LOOK_BACK_MAX_COUNT };
-    for campaign in gateway.store().campaigns(app, page).await? {
-        let is_live = campaign.due_at <= now && now < campaign.expires_at;
-        if !is_live || campaign.state == CampaignState::Canceled {
-            continue;
-        }
-        let Some(message) = gateway.accepted_message(app, campaign.id.into()).await? else { continue };
-        if message.spec.target == Target::Topic(topic.clone()) && is_retained(&message) {
-            return Ok(Some(message));
-        }
-    }
-    Ok(None)
+    let is_live = |campaign: &Campaign| campaign.due_at <= now && now < campaign.expires_at;
+    let newest = gateway.store().campaigns(app, page).await?.into_iter();
+    let live = newest.filter(|campaign| is_live(campaign) && campaign.state != CampaignState::Canceled);
+    let live: Vec<MessageId> = live.map(|campaign| campaign.id.into()).collect();
+    let target = Target::Topic(topic.clone());
+    let messages = gateway.state().messages(app, &live).await?.into_iter().flatten();
+    Ok(messages.into_iter().find(|message| message.spec.target == target && is_retained(message)))
 }

@@ -169,6 +169,7 @@ macro_rules! store_suite {
                 }
                 messages {
                     a_message_is_given_as_it_was_accepted
+                    several_messages_are_given_at_once_and_only_those_of_the_app
                     a_device_gets_its_chunk_at_once
                     named_devices_are_split_by_provider_and_size
                     a_token_that_nobody_registered_is_reached

@@ -51,6 +51,12 @@ impl MessageStore for MemoryStore {
         Ok(Message::clone(&self.lock().campaign(app, id.into())?.message))
     }
 
+    async fn messages(&self, app: AppId, ids: Vec<MessageId>) -> Result<Vec<Message>, StoreError> {
+        let state = self.lock();
+        let found = ids.into_iter().filter_map(|id| state.campaign(app, id.into()).ok());
+        Ok(found.map(|row| Message::clone(&row.message)).collect())
+    }
+
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
         let state = self.lock();
         Ok(state.newest_first(app, page.after).take(page.limit).map(|row| row.campaign.clone()).collect())

@@ -109,6 +109,9 @@ pub trait MessageStore: Send + Sync {
     /// Returns one message.
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError>;
 
+    /// Returns those of these messages that the app has and that can be read, in one read and in no certain order.
+    async fn messages(&self, app: AppId, ids: Vec<MessageId>) -> Result<Vec<Message>, StoreError>;
+
     /// Lists campaigns, newest first, those below the page's cursor, those that can be read.
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;
 

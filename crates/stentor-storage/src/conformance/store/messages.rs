@@ -30,6 +30,25 @@ pub async fn a_message_is_given_as_it_was_accepted(store: &dyn Store) {
     assert_eq!((campaign.started_at, campaign.stop), (None, None));
 }
 
+pub async fn several_messages_are_given_at_once_and_only_those_of_the_app(store: &dyn Store) {
+    let scene = Scene::in_app(store, 1).await;
+    let other = Scene::in_app(store, 2).await;
+    let mut kept = Vec::new();
+    for draft in [Draft::to(Target::Everyone), Draft::to(Target::Everyone).collapsing("score").ttl(60)] {
+        let new = scene.new_message(draft);
+        kept.push(new.message.clone());
+        scene.accept(new).await.expect("accepted");
+    }
+    let foreign = other.new_message(Draft::to(Target::Everyone));
+    let foreign_id = foreign.message.id;
+    other.accept(foreign).await.expect("accepted");
+    let ids = vec![kept[1].id, foreign_id, MessageId::from_raw(404), kept[0].id];
+    let mut given = store.messages(scene.app, ids).await.expect("read");
+    given.sort_unstable_by_key(|message| message.id);
+    assert_eq!(given, kept);
+    assert_eq!(store.messages(scene.app, Vec::new()).await, Ok(Vec::new()));
+}
+
 pub async fn a_device_gets_its_chunk_at_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(3).await;

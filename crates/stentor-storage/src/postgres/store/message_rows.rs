@@ -7,6 +7,7 @@ use crate::postgres::engine::{Connection, Row, params};
 use stentor_core::id::{AppId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec};
 
+use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::query::one;
 use crate::postgres::row::{int, maybe_number, maybe_time, number, time};
@@ -45,7 +46,16 @@ impl MessageMemory {
 /// Reads a message.
 pub(super) fn load(connection: &Connection, id: MessageId) -> Done<Option<Message>> {
     let sql = "SELECT app, created_at, due_at, schedule, instant, spec FROM messages WHERE id = $1";
-    one(connection, sql, params![int(id.raw())], |row| read(row, id))
+    one(connection, sql, params![int(id.raw())], |row| read(row, 0, id))
+}
+
+/// Reads those of some messages that are there and can be read.
+pub(super) fn load_all(connection: &Connection, ids: &[MessageId]) -> Done<Vec<Message>> {
+    let sql = "SELECT id, app, created_at, due_at, schedule, instant, spec FROM messages WHERE id = ANY($1) ORDER BY id";
+    let ids: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
+    let most = ids.len();
+    let whole = |row: &Row<'_>| read(row, 1, MessageId::from_raw(number(row, 0)?));
+    Ok(readable(connection, "messages", (sql, params![ids]), most, whole)?.0)
 }
 
 /// Reads the record of what was asked for.
@@ -53,14 +63,15 @@ pub(super) fn spec(row: &Row<'_>, at: usize) -> Done<MessageSpec> {
     MessageSpec::decode(row.str(at)?).ok_or_else(|| damaged("a message record that cannot be read"))
 }
 
-fn read(row: &Row<'_>, id: MessageId) -> Done<Message> {
-    let occurrence = maybe_number(row, 3)?.map(ScheduleId::from_raw).zip(maybe_time(row, 4)?);
+/// Reads a message whose columns begin at `first`.
+fn read(row: &Row<'_>, first: usize, id: MessageId) -> Done<Message> {
+    let occurrence = maybe_number(row, first + 3)?.map(ScheduleId::from_raw).zip(maybe_time(row, first + 4)?);
     Ok(Message {
         id,
-        app: AppId::from_raw(number(row, 0)?),
-        spec: spec(row, 5)?,
-        created_at: time(row, 1)?,
-        due_at: time(row, 2)?,
+        app: AppId::from_raw(number(row, first)?),
+        spec: spec(row, first + 5)?,
+        created_at: time(row, first + 1)?,
+        due_at: time(row, first + 2)?,
         occurrence,
     })
 }

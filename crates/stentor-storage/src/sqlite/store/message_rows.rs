@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::id::{AppId, MessageId, ScheduleId};
 use stentor_core::message::{Message, MessageSpec};
 
+use crate::sqlite::damage::note;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::one;
 use crate::sqlite::row::{int, maybe_number, maybe_time, number, time};
@@ -46,6 +47,19 @@ impl MessageCache {
 pub(super) fn load(connection: &Connection, id: MessageId) -> Done<Option<Message>> {
     let sql = "SELECT app, created_at, due_at, schedule, instant, spec FROM messages WHERE id = ?1";
     one(connection, sql, params![int(id.raw())], |row| read(row, id))
+}
+
+/// Reads those of some messages that are there and can be read.
+pub(super) fn load_all(connection: &Connection, ids: &[MessageId]) -> Done<Vec<Message>> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        match load(connection, *id) {
+            Ok(message) => found.extend(message),
+            Err(fault) if fault.is_damage() => note(connection, "messages", int(id.raw()), &fault),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(found)
 }
 
 /// Reads the record of what was asked for.

@@ -64,6 +64,12 @@ impl MessageStore for SqliteStore {
         message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
     }
 
+    async fn messages(&self, app: AppId, ids: Vec<MessageId>) -> Result<Vec<Message>, StoreError> {
+        let mut messages = self.read(move |connection| message_rows::load_all(connection, &ids)).await?;
+        messages.retain(|message| message.app == app);
+        Ok(messages)
+    }
+
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
         self.read(move |connection| campaigns::list(connection, app, page.after, page.limit)).await
     }
