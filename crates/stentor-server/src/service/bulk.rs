@@ -39,6 +39,7 @@ impl Serve<RegisterDevices> for Service {
         check_count("devices", devices.len())?;
         let read: Vec<_> = devices.into_iter().map(registration).collect();
         let good: Vec<_> = read.iter().filter_map(|one| one.as_ref().ok().cloned()).collect();
+        self.open_gateway_for(caller, &good).await?;
         let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
         let results = read.into_iter().map(|one| {
             let answer = one.and_then(|_| kept.next().unwrap_or_else(no_answer));

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use serde_json::Value;
 use stentor_core::app::{Credential, Scope};
 use stentor_core::audit::AuditAction;
-use stentor_core::device::ProviderKind;
+use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
@@ -172,7 +172,19 @@ impl Service {
         self.joins.take(app).map_err(|_| Problem::new(ErrorCode::RateLimited, too_many))
     }
 
-    /// Lets an app send through the gateway, as soon as its first device registers: nothing of the app is needed for that.
+    /// Lets an app send through the gateway where one of these devices is reached by it: nothing of the app is needed for that.
+    pub(super) async fn open_gateway_for(
+        &self,
+        caller: Caller,
+        registrations: &[Registration],
+    ) -> ServiceResult<()> {
+        match registrations.iter().any(|one| one.provider == ProviderKind::Gateway) {
+            true => self.open_gateway(caller, Origin::default()).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Lets an app send through the gateway, as soon as its first device is registered.
     async fn open_gateway(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         let (app, provider) = (caller.app(), ProviderKind::Gateway);
         if self.credentials.of_app(app).contains(&provider) {

@@ -60,8 +60,9 @@ impl DeviceChange {
 impl Serve<RegisterDevice> for Service {
     async fn serve(&self, caller: Caller, (): (), request: DeviceRequest) -> ServiceResult<RegisteredView> {
         caller.allow::<RegisterDevice>()?;
-        let registration = request.checked()?;
-        let replies = self.store.register(caller.app(), &[registration], self.now()).await?;
+        let registration = [request.checked()?];
+        self.open_gateway_for(caller, &registration).await?;
+        let replies = self.store.register(caller.app(), &registration, self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
         self.count_devices(created_and_updated(&[reply]));
         Ok(RegisteredView { id: reply.device, created: reply.created })

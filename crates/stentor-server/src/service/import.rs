@@ -79,7 +79,7 @@ impl Service {
         let (read, parsed, written) = tokio::join!(
             lines::read(body, to_parse),
             parse_blocks(importer, batch_lines, blocks, to_write),
-            self.write_batches(caller.app(), options.dry_run, batches),
+            self.write_batches(caller, options.dry_run, batches),
         );
         let report = written?;
         read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
@@ -95,10 +95,11 @@ impl Service {
 
     async fn write_batches(
         &self,
-        app: AppId,
+        caller: Caller,
         dry_run: bool,
         mut batches: mpsc::Receiver<Parsed>,
     ) -> ServiceResult<ImportReport> {
+        let app = caller.app();
         let write = |batch: Parsed| async move {
             let answer = self.write_first(app, &batch.registrations, dry_run).await;
             (batch, answer)
@@ -119,7 +120,12 @@ impl Service {
                     }
                 }
                 batch = batches.recv(), if has_room => match batch {
-                    Some(batch) => at_the_store.push_back(write(batch)),
+                    Some(batch) => {
+                        if !dry_run {
+                            self.open_gateway_for(caller, &batch.registrations).await?;
+                        }
+                        at_the_store.push_back(write(batch));
+                    }
                     None => is_over = true,
                 },
             }

@@ -89,6 +89,28 @@ async fn totals(server: &Server, tenant: &Tenant, message: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
+async fn devices_that_their_app_registers_or_imports_need_no_credential() {
+    let server = server().await;
+    let device = json!({"platform": "linux", "provider": "gateway", "token": "from-elsewhere"});
+    let ways = [
+        ("/v1/devices", device.clone()),
+        ("/v1/devices/bulk", json!({"devices": [device]})),
+        ("/v1/devices/import?format=ndjson", device.clone()),
+    ];
+    let message = json!({"target": "everyone", "notification": {"title": "Hi"}});
+    for (path, body) in ways {
+        let tenant = server.tenant().await;
+        server.post(&tenant, "/v1/devices/import?format=ndjson&dry_run=true", device.clone()).await;
+        let refused = server.send(&tenant, Method::POST, "/v1/messages").json(&message).read().await;
+        assert_eq!(refused.refusal().1, "conflict", "a dry run changes nothing");
+        server.post(&tenant, path, body).await;
+        let sent = server.post(&tenant, "/v1/messages", message.clone()).await;
+        let id = sent["id"].as_str().expect("an id").to_owned();
+        assert_eq!(totals(&server, &tenant, &id).await, (1, 0), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_device_gets_what_is_sent_to_it_and_the_ledger_counts_what_it_confirms() {
     for engine in [Engine::Memory, Engine::Sqlite] {
         let server = server_on(engine, |_| {}).await;
