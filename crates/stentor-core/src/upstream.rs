@@ -68,6 +68,23 @@ pub struct UpstreamWebhook {
     pub secret: String,
     /// When it was last put.
     pub updated_at: Timestamp,
+    /// The secret before this one, while it holds too.
+    pub former: Option<FormerSecret>,
+}
+
+/// A secret that was replaced and holds beside its successor for some time, so that a receiver can change over.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FormerSecret {
+    /// What messages are signed with as well.
+    pub secret: String,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+impl fmt::Debug for FormerSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FormerSecret").field("until", &self.until).finish_non_exhaustive()
+    }
 }
 
 /// Shows no secret, and no address either: a part of it may be one.

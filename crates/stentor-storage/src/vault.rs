@@ -7,7 +7,8 @@ use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::StoreError;
-use stentor_core::upstream::UpstreamWebhook;
+use stentor_core::time::Timestamp;
+use stentor_core::upstream::{FormerSecret, UpstreamWebhook};
 
 use crate::seal::{SealKeyId, SealKeys, SealedPlace, SecretForm, kept};
 
@@ -46,9 +47,12 @@ impl Vault {
 
     /// Returns what is kept of a webhook: its address is sealed with its secret, because a part of it may be one.
     pub(crate) fn seal_webhook(&self, webhook: UpstreamWebhook) -> Result<UpstreamWebhook, StoreError> {
-        let content = json!({"url": webhook.url, "secret": webhook.secret}).to_string();
-        let secret = self.sealed(SealedPlace::Webhook(webhook.app), content)?;
-        Ok(UpstreamWebhook { url: String::new(), secret, ..webhook })
+        let mut content = json!({"url": webhook.url, "secret": webhook.secret});
+        if let Some(FormerSecret { secret, until }) = &webhook.former {
+            content["former"] = json!({"secret": secret, "until": until.as_millis()});
+        }
+        let secret = self.sealed(SealedPlace::Webhook(webhook.app), content.to_string())?;
+        Ok(UpstreamWebhook { url: String::new(), secret, former: None, ..webhook })
     }
 
     /// Opens what is kept of a webhook.
@@ -61,7 +65,8 @@ impl Vault {
         let part = |name: &str| Some(content.as_ref()?[name].as_str()?.to_owned());
         let cannot = || StoreError::Damaged(format!("the webhook of {} cannot be opened", kept.app));
         let (url, secret) = part("url").zip(part("secret")).ok_or_else(cannot)?;
-        Ok(UpstreamWebhook { url, secret, ..kept })
+        let former = content.as_ref().and_then(|content| former_of(&content["former"]));
+        Ok(UpstreamWebhook { url, secret, former, ..kept })
     }
 
     fn sealed(&self, place: SealedPlace, secret: String) -> Result<String, StoreError> {
@@ -90,6 +95,11 @@ impl Vault {
 pub(crate) fn credential_place((app, provider): (i64, i64)) -> Option<SealedPlace> {
     let app = AppId::from_raw(u64::try_from(app).ok()?);
     Some(SealedPlace::Credential(app, ProviderKind::from_code(u8::try_from(provider).ok()?)?))
+}
+
+fn former_of(kept: &Value) -> Option<FormerSecret> {
+    let secret = kept["secret"].as_str()?.to_owned();
+    Some(FormerSecret { secret, until: Timestamp::from_millis(kept["until"].as_i64()?) })
 }
 
 /// Returns the place of a webhook by its app as a number.

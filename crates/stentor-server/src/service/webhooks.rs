@@ -1,6 +1,7 @@
 //! Webhooks of apps: where what devices send is posted to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use stentor_core::audit::AuditAction;
 use stentor_core::id::AppId;
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::store::{Change, StoreError};
-use stentor_core::upstream::UpstreamWebhook;
+use stentor_core::upstream::{FormerSecret, UpstreamWebhook};
 use stentor_providers::Outbound;
 use tokio::sync::Notify;
 
@@ -25,6 +26,8 @@ use crate::contract::webhooks::{
 const SECRET_MARK: &str = "whsec_";
 /// Bytes of a secret that is made.
 const SECRET_BYTES: usize = 32;
+/// Time that a secret holds after another was put in its place.
+const FORMER_SECRET_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Bytes that a secret may have.
 const SECRET_BYTES_RANGE: std::ops::RangeInclusive<usize> = 24..=64;
 
@@ -45,7 +48,8 @@ impl Serve<PutUpstreamWebhook> for Service {
             Some(secret) => checked(secret)?,
             None => format!("{SECRET_MARK}{}", STANDARD.encode(rand::random::<[u8; SECRET_BYTES]>())),
         };
-        let webhook = UpstreamWebhook { app, url, secret, updated_at: self.now() };
+        let (updated_at, former) = (self.now(), self.former_secret(app, &secret).await?);
+        let webhook = UpstreamWebhook { app, url, secret, updated_at, former };
         self.change(author, matter, Change::PutUpstreamWebhook(webhook.clone())).await?;
         self.webhooks_changed.notify_one();
         let UpstreamWebhook { url, secret, updated_at, .. } = webhook;
@@ -85,6 +89,21 @@ impl Service {
     /// Returns where webhooks may be.
     pub(crate) const fn webhook_policy(&self) -> &OutboundPolicy {
         &self.webhook_policy
+    }
+
+    /// Returns which secret of an app's webhook holds for some time beside a new one.
+    async fn former_secret(&self, app: AppId, new: &str) -> ServiceResult<Option<FormerSecret>> {
+        let present = match self.store.upstream_webhook(app).await {
+            Ok(present) => present,
+            // What cannot be opened signs nothing either.
+            Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let now = self.now();
+        if present.secret == new {
+            return Ok(present.former.filter(|former| now < former.until));
+        }
+        Ok(Some(FormerSecret { secret: present.secret, until: now.plus(FORMER_SECRET_TTL) }))
     }
 
     /// Refuses an address of which the host says, without being looked up, that it may not be connected to.

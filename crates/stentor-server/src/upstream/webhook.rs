@@ -26,8 +26,15 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 pub(super) struct Webhook {
     client: reqwest::Client,
     url: Url,
-    key: hmac::Key,
+    keys: SigningKeys,
     outbound: Outbound,
+}
+
+/// What requests are signed with.
+struct SigningKeys {
+    key: hmac::Key,
+    /// What they are signed with as well, and until when.
+    former: Option<(hmac::Key, Timestamp)>,
 }
 
 impl Webhook {
@@ -38,7 +45,7 @@ impl Webhook {
         timeout: Duration,
     ) -> Result<Self, String> {
         let url = Url::parse(&webhook.url).map_err(|_| "its address cannot be read")?;
-        let bytes = webhook_key(&webhook.secret).ok_or("its secret cannot be read")?;
+        let keys = SigningKeys::of(webhook).ok_or("its secret cannot be read")?;
         // Itself, not through a proxy, and not where it is sent on to: the policy is asked about each address.
         let client = reqwest::Client::builder()
             .timeout(timeout)
@@ -48,8 +55,7 @@ impl Webhook {
             .dns_resolver(Arc::new(outbound.clone()))
             .build()
             .map_err(|error| told(&error))?;
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        Ok(Self { client, url, key, outbound: outbound.clone() })
+        Ok(Self { client, url, keys, outbound: outbound.clone() })
     }
 
     /// Posts a message; the webhook has taken it over when it answers with 2xx in time.
@@ -62,19 +68,46 @@ impl Webhook {
         // An address of IP is never looked up, and what is allowed may have changed since it was put.
         let host = self.url.host_str().unwrap_or_default();
         self.outbound.check_host(host).map_err(|refused| HandoverRefusal::new(refused.to_string()))?;
-        let (id, seconds) = (id.to_string(), now.as_millis() / 1_000);
-        let signature = signature(&self.key, &id, seconds, &body);
+        let id = id.to_string();
+        let signatures = self.keys.sign(&id, now, &body);
         let request = self
             .client
             .post(self.url.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
-            .header("webhook-timestamp", seconds.to_string())
-            .header("webhook-signature", signature)
+            .header("webhook-timestamp", seconds(now).to_string())
+            .header("webhook-signature", signatures)
             .body(body);
         let response = request.send().await.map_err(|error| HandoverRefusal::new(told(&error)))?;
         judge(response).await
     }
+}
+
+impl SigningKeys {
+    /// Reads the secrets of a webhook.
+    fn of(webhook: &UpstreamWebhook) -> Option<Self> {
+        let key = |secret: &str| Some(hmac::Key::new(hmac::HMAC_SHA256, &webhook_key(secret)?));
+        let former = webhook.former.as_ref();
+        let former = former.and_then(|former| Some((key(&former.secret)?, former.until)));
+        Some(Self { key: key(&webhook.secret)?, former })
+    }
+
+    /// Signs a message's id, the second and the body with each secret that holds, the newest first: a receiver takes a request of which
+    /// one signature fits.
+    fn sign(&self, id: &str, now: Timestamp, body: &str) -> String {
+        let former = self.former.as_ref().filter(|(_, until)| now < *until).map(|(key, _)| key);
+        let signed = format!("{id}.{}.{body}", seconds(now));
+        let signature = |key: &hmac::Key| {
+            let tag = hmac::sign(key, signed.as_bytes());
+            format!("v1,{}", STANDARD.encode(tag))
+        };
+        let signatures = Some(&self.key).into_iter().chain(former).map(signature);
+        signatures.collect::<Vec<_>>().join(" ")
+    }
+}
+
+const fn seconds(now: Timestamp) -> i64 {
+    now.as_millis() / 1_000
 }
 
 /// Returns what of an answer counts: its status, and when to come again.
@@ -99,12 +132,6 @@ async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
     Err(HandoverRefusal { retry_after: retry_after.map(|wait| wait.min(RETRY_AFTER_MAX)), ..refusal })
 }
 
-/// Signs a message's id, the second and the body.
-fn signature(key: &hmac::Key, id: &str, seconds: i64, body: &str) -> String {
-    let tag = hmac::sign(key, format!("{id}.{seconds}.{body}").as_bytes());
-    format!("v1,{}", STANDARD.encode(tag))
-}
-
 /// Returns what went wrong without the address, a part of which may be a secret.
 fn told(error: &reqwest::Error) -> String {
     let what = match error {
@@ -121,15 +148,35 @@ fn told(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stentor_core::id::AppId;
+    use stentor_core::upstream::FormerSecret;
+
     use super::*;
 
     /// The example of the specification's reference libraries.
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const SIGNED: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+
+    fn signed(secret: &str, former: Option<FormerSecret>, now: Timestamp) -> String {
+        let (app, url, secret) = (AppId::from_raw(1), String::new(), secret.to_owned());
+        let webhook = UpstreamWebhook { app, url, secret, updated_at: now, former };
+        let keys = SigningKeys::of(&webhook).expect("secrets");
+        keys.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", now, r#"{"test": 2432232314}"#)
+    }
+
     #[test]
     fn a_signature_is_that_of_the_reference_libraries() {
-        let bytes = webhook_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
-        let signed =
-            signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
-        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(signed(SECRET, None, Timestamp::from_millis(1_614_265_330_999)), SIGNED);
+    }
+
+    #[test]
+    fn a_former_secret_signs_after_the_new_one_until_its_time_is_over() {
+        let now = Timestamp::from_millis(1_614_265_330_000);
+        let other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+        let former = |until| Some(FormerSecret { secret: SECRET.to_owned(), until });
+        let both = signed(other, former(now.plus(Duration::from_millis(1))), now);
+        let alone = signed(other, former(now), now);
+        assert_eq!(both, format!("{alone} {SIGNED}"));
+        assert_ne!(alone, SIGNED);
     }
 }

@@ -80,11 +80,21 @@ impl Posted {
 
     /// Returns whether it is signed with a secret.
     fn is_signed(&self, secret: &str) -> bool {
+        self.is_signed_with(&[secret])
+    }
+
+    /// Returns whether it is signed with these secrets, in this order, and no others.
+    fn is_signed_with(&self, secrets: &[&str]) -> bool {
+        let signatures: Vec<String> = secrets.iter().map(|secret| self.signature(secret)).collect();
+        self.header("webhook-signature") == signatures.join(" ")
+    }
+
+    fn signature(&self, secret: &str) -> String {
         let bytes = STANDARD.decode(secret.strip_prefix("whsec_").expect("a mark")).expect("base64");
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &bytes);
         let (id, second) = (self.header("webhook-id"), self.header("webhook-timestamp"));
         let tag = aws_lc_rs::hmac::sign(&key, format!("{id}.{second}.{}", self.body).as_bytes());
-        self.header("webhook-signature") == format!("v1,{}", STANDARD.encode(tag))
+        format!("v1,{}", STANDARD.encode(tag))
     }
 }
 
@@ -129,7 +139,7 @@ async fn what_a_webhook_refuses_too_often_is_a_dead_letter_and_another_webhook_g
         config.upstream.command = vec!["/bin/true".to_owned()];
     })
     .await;
-    put(&devices, json!({"url": receiver.url})).await.text("secret");
+    let made = put(&devices, json!({"url": receiver.url})).await.text("secret");
     let id = devices.says(1).await.to_string();
     let one = |found: &Value| found["dead_letters"].as_array().is_some_and(|all| all.len() == 1);
     let dead = crate::upstream::eventually(&devices, "/v1/upstream/dead-letters", one).await;
@@ -141,8 +151,40 @@ async fn what_a_webhook_refuses_too_often_is_a_dead_letter_and_another_webhook_g
     assert_eq!((replaced.status, &replaced.body["secret"]), (200, &Value::Null), "it was given");
     devices.server.post(&devices.tenant, "/v1/upstream/dead-letters/retry", json!({"ids": [id]})).await;
     let came = other.posted(1).await;
-    assert!(came[0].is_signed(secret) && came[0].said()["again"] == true, "{came:?}");
+    assert!(came[0].is_signed_with(&[secret, &made]) && came[0].said()["again"] == true, "{came:?}");
     nothing_waits(&devices).await;
+}
+
+/// Has the device say something until it is posted with these signatures: a webhook that was put is in use a moment later.
+async fn until_signed(devices: &Devices, receiver: &Receiver, secrets: &[&str]) {
+    let patience = Instant::now() + PATIENCE;
+    for number in receiver.posted(0).await.len() as u64 + 1.. {
+        devices.says(number).await;
+        nothing_waits(devices).await;
+        let came = receiver.posted(number as usize).await;
+        if came.last().is_some_and(|posted| posted.is_signed_with(secrets)) {
+            return;
+        }
+        assert!(Instant::now() < patience, "{came:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_former_secret_holds_beside_a_new_one_until_the_webhook_is_deleted() {
+    let receiver = Receiver::open(vec![(200, "/")]).await;
+    let devices = Devices::new().await;
+    let first = put(&devices, json!({"url": receiver.url})).await.text("secret");
+    until_signed(&devices, &receiver, &[&first]).await;
+    let second = put(&devices, json!({"url": receiver.url})).await.text("secret");
+    until_signed(&devices, &receiver, &[&second, &first]).await;
+    // Who asks again with the same secret takes nothing from the former one.
+    put(&devices, json!({"url": format!("{}&again=1", receiver.url), "secret": second})).await;
+    until_signed(&devices, &receiver, &[&second, &first]).await;
+    let path = format!("/v1/apps/{}/upstream-webhook", devices.tenant.id);
+    let deleted = devices.server.send(&devices.tenant, Method::DELETE, &path).read().await;
+    assert_eq!(deleted.status, 204, "{deleted:?}");
+    let third = put(&devices, json!({"url": receiver.url})).await.text("secret");
+    until_signed(&devices, &receiver, &[&third]).await;
 }
 
 #[tokio::test]

@@ -138,6 +138,7 @@ async fn a_webhook_lies_sealed_with_its_address_and_moves_to_a_new_key() {
         url: "https://app.example/hook?token=in-the-address".to_owned(),
         secret: "whsec_c2VjcmV0LW9mLXRoZS13ZWJob29r".to_owned(),
         updated_at: at(0),
+        former: None,
     };
     let store = folder.clear();
     store.create_app(&app(1)).await.expect("kept");

@@ -5,7 +5,7 @@ use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
-use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
+use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use crate::conformance::PlainChanges;
 use crate::conformance::scene::{Draft, Scene, after, at, first};
@@ -215,6 +215,9 @@ pub async fn a_webhook_is_replaced_and_removed_and_goes_with_its_app(store: &dyn
         url: url.to_owned(),
         secret: format!("whsec_{url}"),
         updated_at: at(7),
+        former: url
+            .contains("c.example")
+            .then(|| FormerSecret { secret: "whsec_former".to_owned(), until: at(9) }),
     };
     for (app, url) in [(one, "http://a.example/"), (two, "http://b.example/"), (one, "http://c.example/\"\\")]
     {

@@ -46,5 +46,6 @@ fn read(row: &Row<'_>) -> Done<UpstreamWebhook> {
         url: String::new(),
         secret: text(row, 1, Ok)?,
         updated_at: time(row, 2)?,
+        former: None,
     })
 }
