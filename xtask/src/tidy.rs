@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the house rules as functions from source to findings.
 
+mod adapters;
 mod dead_files;
 mod docs;
 mod environment;
@@ -36,6 +37,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(files.iter().flat_map(outcomes::check));
     findings.extend(types::check(&files));
+    findings.extend(adapters::check(workspace, &files)?);
     findings.extend(dead_files::check(workspace, &files));
     findings.extend(glossary::check(workspace, &files)?);
     findings.extend(promises::check(workspace, &files)?);

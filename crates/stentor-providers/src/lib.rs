@@ -1,19 +1,14 @@
 //! Adapters to the push services, one folder each with the same rooms: `credential`, `auth`, `payload`, `errors`.
 //!
-//! A folder describes itself in a [`Descriptor`]; a new one is named here twice, as a module and as an adapter, and its
-//! name and code stand in [`stentor_core::provider`].
+//! A folder describes itself in a [`Descriptor`]; a new one is a line of [`stentor_core::push_services`].
 //!
 //! The words of a vendor and the statuses of HTTP stay here: outside there are only
 //! [`Outcome`](stentor_core::outcome::Outcome)s. No adapter tries again what a push service may have processed.
 #![forbid(unsafe_code)]
 
-pub mod apns;
 mod credential;
 pub mod descriptor;
-pub mod fcm;
-pub mod gateway;
 mod json;
-pub mod null;
 mod outbound;
 mod registry;
 mod replies;
@@ -51,8 +46,14 @@ pub struct RefusedHost {
     pub refused: Refused,
 }
 
-/// Every adapter, in the order of their codes.
-const ADAPTERS: &[&Descriptor] =
-    &[&fcm::DESCRIPTOR, &apns::DESCRIPTOR, &null::DESCRIPTOR, &gateway::DESCRIPTOR];
+macro_rules! adapters {
+    ($($folder:ident: $kind:ident = $code:literal, $word:literal, $about:literal;)*) => {
+        $(pub mod $folder;)*
+
+        /// Every adapter, in the order of their codes.
+        const ADAPTERS: &[&Descriptor] = &[$(&$folder::DESCRIPTOR),*];
+    };
+}
+stentor_core::push_services!(adapters);
 
 const _: () = assert!(registry::is_complete(), "one adapter for each kind, in the order of their codes");

@@ -6,6 +6,7 @@ use syn::{Expr, Item, Lit, Meta};
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
+use crate::tidy::adapters;
 use crate::workspace::Workspace;
 
 /// Reports the files that no target of the workspace reaches.
@@ -13,6 +14,7 @@ pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> Vec<TidyFindin
     let packages = workspace.metadata.workspace_packages();
     let targets = packages.iter().flat_map(|package| &package.targets);
     let roots = targets.map(|target| workspace.relative(target.src_path.as_std_path()));
+    let roots = roots.chain(adapters::roots(files));
     unreachable(&roots.collect::<Vec<_>>(), files)
 }
 

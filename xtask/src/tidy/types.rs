@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use syn::visit::{self, Visit};
-use syn::{Ident, ItemEnum, ItemStruct, ItemTrait};
+use syn::{Ident, ItemEnum, ItemStruct, ItemTrait, ItemType};
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
@@ -78,7 +78,7 @@ fn needless(name: &str) -> TidyFinding {
     TidyFinding::new(TABLE, 1, sentence)
 }
 
-/// The structs, enums and traits of a file, with their lines.
+/// The structs, enums, traits and aliases of a file, with their lines.
 #[derive(Default)]
 struct TypeNames(Vec<(String, usize)>);
 
@@ -97,6 +97,11 @@ impl<'ast> Visit<'ast> for TypeNames {
     fn visit_item_enum(&mut self, item: &'ast ItemEnum) {
         self.note(&item.ident);
         visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_type(&mut self, item: &'ast ItemType) {
+        self.note(&item.ident);
+        visit::visit_item_type(self, item);
     }
 
     fn visit_item_trait(&mut self, item: &'ast ItemTrait) {

@@ -3,7 +3,7 @@
 use super::{file, lines};
 use crate::finding::TidyFinding;
 use crate::tidy::walls::{Edge, banned, forbidden_edge};
-use crate::tidy::{dead_files, promises, text};
+use crate::tidy::{adapters, dead_files, promises, text};
 
 fn edge(from: &str, to: &str, tests_only: bool) -> Option<TidyFinding> {
     let place = (format!("crates/{from}/Cargo.toml"), 12);
@@ -125,4 +125,13 @@ fn a_checkout_at_a_short_path_finds_nothing_by_chance() {
 #[test]
 fn a_forbidden_word_is_found() {
     assert_eq!(lines(&text::check_text("a.md", "one\ntwo words\n", "/a/b", &["two"])), [2]);
+}
+
+#[test]
+fn the_registry_names_the_folders_of_the_adapters() {
+    let registry = "macro_rules! kinds { ($($folder:ident: $kind:ident = $code:literal;)*) => {} }\n\
+                    kinds! {\n    fcm: Fcm = 1, \"fcm\", \"A service.\";\n    web_push: WebPush = 5, \"web_push\", \"Another.\";\n}";
+    let files = [file("crates/stentor-core/src/provider.rs", registry), file("crates/x/src/lib.rs", "a! { b: C = 1; }")];
+    let folders = ["fcm", "web_push"].map(|folder| format!("crates/stentor-providers/src/{folder}/mod.rs"));
+    assert_eq!(adapters::roots(&files), folders);
 }
