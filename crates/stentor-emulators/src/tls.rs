@@ -90,9 +90,9 @@ pub(crate) fn server(tls: &TlsConfig, alpn: &[&[u8]]) -> Result<ServerTls, Emula
     Ok(ServerTls { config: Some(Arc::new(config)), ca_pem: Some(ca_pem) })
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String);
+type TlsIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String);
 
-fn read_files(certificate: &Path, key: &Path) -> Result<Identity, EmulatorError> {
+fn read_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, EmulatorError> {
     let pem = fs::read_to_string(certificate).map_err(|source| EmulatorError::file(certificate, source))?;
     let chain = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
@@ -101,7 +101,7 @@ fn read_files(certificate: &Path, key: &Path) -> Result<Identity, EmulatorError>
     Ok((chain, key, pem))
 }
 
-fn issue(directory: Option<&Path>) -> Result<Identity, EmulatorError> {
+fn issue(directory: Option<&Path>) -> Result<TlsIdentity, EmulatorError> {
     let authority = match directory {
         Some(directory) => keep_authority(directory)?,
         None => make_authority()?,

@@ -146,7 +146,7 @@ struct Claimed {
 }
 
 /// Claims, by study and id with a space between.
-type Known = BTreeMap<String, Claimed>;
+type ClaimedFigures = BTreeMap<String, Claimed>;
 
 /// Ranks the choices, the best first.
 pub fn advise(wish: &AdviceRequest, evidence: &[StudyEvidence]) -> Result<Vec<Recommendation>, ClaimsError> {
@@ -224,10 +224,10 @@ fn by_load(wish: &AdviceRequest, bytes: u64) -> Option<Reason> {
 }
 
 /// Judges every claim that a rule rests on: by the papers' own tables, and by what was measured.
-fn known(rules: &[Rule], evidence: &[StudyEvidence]) -> Result<Known, ClaimsError> {
+fn known(rules: &[Rule], evidence: &[StudyEvidence]) -> Result<ClaimedFigures, ClaimsError> {
     let cited: BTreeSet<&str> = rules.iter().filter_map(|rule| rule.claim.as_deref()).collect();
     let studies: BTreeSet<&str> = cited.iter().filter_map(|claim| Some(claim.split_once(' ')?.0)).collect();
-    let mut known = Known::new();
+    let mut known = ClaimedFigures::new();
     for study in studies {
         let Some(dossier) = Dossier::open(study)? else { continue };
         let ours = evidence.iter().find(|one| one.source.study == study);

@@ -14,7 +14,7 @@ use crate::schema::CredentialSchema;
 pub type Hosts = Vec<(String, String)>;
 
 /// An adapter, or what is wrong with its credential.
-pub type Opened = Result<Arc<dyn Provider>, CredentialError>;
+pub type OpenedProvider = Result<Arc<dyn Provider>, CredentialError>;
 
 /// One adapter.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Descriptor {
     /// Lists the hosts that a credential leads to.
     pub hosts: fn(&str) -> Result<Hosts, CredentialError>,
     /// Builds the adapter for a credential's JSON; connects to nothing yet.
-    pub open: fn(&str, &Setup) -> Opened,
+    pub open: fn(&str, &Setup) -> OpenedProvider,
 }
 
 /// A part of a message that one push service gets as it is.

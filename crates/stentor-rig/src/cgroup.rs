@@ -49,7 +49,7 @@ pub struct Cgroup {
 /// A file of a group and what is written to it.
 type Setting = (&'static str, String);
 /// A controller and what is set there.
-type Settings = (&'static str, Vec<Setting>);
+type GroupSettings = (&'static str, Vec<Setting>);
 
 /// Names the version of control groups that this machine has.
 #[must_use]
@@ -201,7 +201,7 @@ fn sweep(place: &Path) {
 }
 
 /// One tree for all controllers (version 2).
-fn unified(limits: CgroupLimits, counts: bool) -> Vec<Settings> {
+fn unified(limits: CgroupLimits, counts: bool) -> Vec<GroupSettings> {
     let cpu = limits.cpu_percent.map(|percent| ("cpu", vec![quota(true, Some(percent))]));
     let memory = limits.memory_bytes.map(|bytes| ("memory", vec![("memory.max", bytes.to_string())]));
     let counted = |controller| counts.then(|| (controller, Vec::new()));
@@ -209,7 +209,7 @@ fn unified(limits: CgroupLimits, counts: bool) -> Vec<Settings> {
 }
 
 /// A tree for each controller (version 1).
-fn divided(limits: CgroupLimits, counts: bool) -> Vec<Settings> {
+fn divided(limits: CgroupLimits, counts: bool) -> Vec<GroupSettings> {
     let cpu = limits.cpu_percent.map(|percent| {
         let period = ("cpu.cfs_period_us", PERIOD_MICROSECONDS.to_string());
         ("cpu", vec![period, quota(false, Some(percent))])

@@ -20,14 +20,14 @@ const NETWORK_PREFIX: u8 = 24;
 /// `O_NONBLOCK`.
 const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
-type Job = Box<dyn FnOnce() + Send>;
+type NamespaceJob = Box<dyn FnOnce() + Send>;
 
 /// A thread in a network namespace, or without one, that does what it is told.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     /// The thread's number, under which others find its namespace.
     pub(crate) thread_id: u32,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<NamespaceJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,7 +49,7 @@ impl Namespace {
     }
 
     fn start(name: &str, prepare: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<Self> {
-        let (jobs, todo) = channel::<Job>();
+        let (jobs, todo) = channel::<NamespaceJob>();
         let (ready, prepared) = channel();
         let work = move || {
             let outcome = prepare().map(|()| gettid().as_raw_nonzero().get());
@@ -72,7 +72,7 @@ impl Namespace {
         job: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let (done, outcome) = channel();
-        let job: Job = Box::new(move || {
+        let job: NamespaceJob = Box::new(move || {
             let _ = done.send(job());
         });
         self.jobs.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())?;

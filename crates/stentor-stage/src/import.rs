@@ -18,7 +18,7 @@ const LINES_PER_PART: u64 = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes the line with which a device is imported.
-pub type Writer = fn(DevicePopulation, PopulationMember, &mut String);
+pub type MemberWriter = fn(DevicePopulation, PopulationMember, &mut String);
 
 /// Imports every device and returns how long that took.
 pub async fn run(
@@ -33,7 +33,7 @@ pub async fn run(
 pub async fn run_with(
     client: &ApiClient,
     population: DevicePopulation,
-    writer: Writer,
+    writer: MemberWriter,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Duration> {
     let sent = Arc::new(AtomicU64::new(0));
@@ -64,7 +64,7 @@ pub async fn run_with(
 }
 
 /// Makes the lines only when the connection takes them.
-fn lines(population: DevicePopulation, writer: Writer, sent: &Arc<AtomicU64>) -> Body {
+fn lines(population: DevicePopulation, writer: MemberWriter, sent: &Arc<AtomicU64>) -> Body {
     let sent = Arc::clone(sent);
     let starts = (0..population.devices()).step_by(LINES_PER_PART as usize);
     let parts = starts.map(move |start| {

@@ -25,7 +25,7 @@ pub struct Call {
 }
 
 /// What came of a call.
-pub type Outcome = Result<Value, RpcFault>;
+pub type RpcOutcome = Result<Value, RpcFault>;
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

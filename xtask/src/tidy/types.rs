@@ -21,12 +21,25 @@ const SHARED_NAMES: &[SharedName] = &[
         "core: what a push message says; wire: what an exchange of the laboratory carries; neither knows the other.",
     ),
     (
+        "Decoder",
+        "http2-codec: reads header blocks; emulators: the same with the kinds of headers that they know.",
+    ),
+    (
+        "Done",
+        "storage: what a step of an engine returns, with the error of this engine; no file knows two engines.",
+    ),
+    (
         "ErrorCode",
         "http2-codec: the error code of RFC 9113; server: the code of a refusal, which every API calls so; no code meets both.",
     ),
+    ("Field", "http2-codec: a header; emulators: the same with the kinds of headers that they know."),
     (
         "Operation",
         "wire: the operation of WSDL; server: the operation of the contract, which WSDL may describe.",
+    ),
+    (
+        "Record",
+        "core: what became of one delivery; server: the fields of a record of the contract, which every format calls so.",
     ),
     ("Service", "wire: the service of WSDL; server: the service layer that replies to the faces."),
 ];

@@ -25,8 +25,8 @@ use tokio_util::task::TaskTracker;
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 const NDJSON: &str = "application/x-ndjson";
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
-type Failure = (StatusCode, String);
+type ControlBody = UnsyncBoxBody<Bytes, Infallible>;
+type ControlRefusal = (StatusCode, String);
 
 /// A running control port.
 pub(super) struct ControlPort {
@@ -84,7 +84,7 @@ async fn accept_all(listener: TcpListener, control: Control, stop: CancellationT
     }
 }
 
-async fn answer(control: &Control, request: Request<Incoming>) -> Response<Body> {
+async fn answer(control: &Control, request: Request<Incoming>) -> Response<ControlBody> {
     let (head, body) = request.into_parts();
     let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
@@ -93,7 +93,12 @@ async fn answer(control: &Control, request: Request<Incoming>) -> Response<Body>
     route(control, &head.method, head.uri.path(), &body).unwrap_or_else(failure)
 }
 
-fn route(control: &Control, method: &Method, path: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
+fn route(
+    control: &Control,
+    method: &Method,
+    path: &str,
+    body: &[u8],
+) -> Result<Response<ControlBody>, ControlRefusal> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     let own = control.routes.as_ref().and_then(|routes| routes.route(method.as_str(), &segments, body));
     if let Some(answer) = own {
@@ -138,32 +143,32 @@ struct Expiry {
     since_ms: Option<u64>,
 }
 
-fn expire(control: &Control, token: &str, body: &[u8]) -> Result<Response<Body>, Failure> {
+fn expire(control: &Control, token: &str, body: &[u8]) -> Result<Response<ControlBody>, ControlRefusal> {
     let expiry: Expiry = if body.is_empty() { Expiry::default() } else { parse(body)? };
     if control.devices.expire(token, expiry.since_ms) { Ok(reply(&json!({}))) } else { Err(unknown_device()) }
 }
 
-fn unknown_device() -> Failure {
+fn unknown_device() -> ControlRefusal {
     (StatusCode::NOT_FOUND, "no device has registered with this token".to_owned())
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlRefusal> {
     serde_json::from_slice(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }
 
-fn reply(value: &impl serde::Serialize) -> Response<Body> {
+fn reply(value: &impl serde::Serialize) -> Response<ControlBody> {
     let body = serde_json::to_vec(value).unwrap_or_default();
     typed(Full::new(Bytes::from(body)).boxed_unsync(), "application/json")
 }
 
-fn failure((status, error): Failure) -> Response<Body> {
+fn failure((status, error): ControlRefusal) -> Response<ControlBody> {
     let mut response = reply(&json!({ "error": error }));
     *response.status_mut() = status;
     response
 }
 
 /// Sends one JSON line per message, for as long as the device listens.
-fn stream_messages(messages: UnboundedReceiver<DeviceMessage>) -> Response<Body> {
+fn stream_messages(messages: UnboundedReceiver<DeviceMessage>) -> Response<ControlBody> {
     let lines = stream::unfold(messages, |mut messages| async {
         let message = messages.recv().await?;
         let mut line = serde_json::to_vec(&message).unwrap_or_default();
@@ -174,7 +179,7 @@ fn stream_messages(messages: UnboundedReceiver<DeviceMessage>) -> Response<Body>
     typed(StreamBody::new(frames).boxed_unsync(), NDJSON)
 }
 
-fn typed(body: Body, content_type: &'static str) -> Response<Body> {
+fn typed(body: ControlBody, content_type: &'static str) -> Response<ControlBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

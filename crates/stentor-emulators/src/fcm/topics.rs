@@ -21,7 +21,7 @@ const MAX_PAGE_SIZE: usize = 2000;
 pub(crate) struct Topics(RwLock<HashMap<String, BTreeMap<String, u64>>>);
 
 /// A failure of the v1 interface: the error code and what to say.
-pub(crate) type Failure = (&'static str, String);
+pub(crate) type TopicRefusal = (&'static str, String);
 
 /// What became of adding a membership.
 enum Added {
@@ -74,7 +74,7 @@ impl Topics {
         parent: &Parent,
         topic: Option<&str>,
         query: &Query,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, TopicRefusal> {
         match (method.as_str(), topic) {
             ("GET", None) => Ok(self.list(parent, query)),
             ("POST", None) => {
@@ -97,7 +97,7 @@ impl Topics {
         }
     }
 
-    fn create(&self, parent: &Parent, topic: &str) -> Result<Value, Failure> {
+    fn create(&self, parent: &Parent, topic: &str) -> Result<Value, TopicRefusal> {
         match self.add(&parent.token, topic) {
             Added::New => Ok(parent.subscription(topic)),
             Added::Known => Err(("ALREADY_EXISTS", "already subscribed".to_owned())),
@@ -105,7 +105,7 @@ impl Topics {
         }
     }
 
-    fn get(&self, parent: &Parent, topic: &str) -> Result<Value, Failure> {
+    fn get(&self, parent: &Parent, topic: &str) -> Result<Value, TopicRefusal> {
         let topics = self.of(&parent.token);
         topics.contains_key(topic).then(|| parent.subscription(topic)).ok_or_else(missing)
     }
@@ -226,11 +226,11 @@ impl Query {
     }
 }
 
-fn valid_topic(topic: &str) -> Result<&str, Failure> {
+fn valid_topic(topic: &str) -> Result<&str, TopicRefusal> {
     if is_topic(topic) { Ok(topic) } else { Err(("INVALID_ARGUMENT", "not a valid topic name".to_owned())) }
 }
 
-fn missing() -> Failure {
+fn missing() -> TopicRefusal {
     ("NOT_FOUND", "not subscribed".to_owned())
 }
 

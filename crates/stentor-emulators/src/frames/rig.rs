@@ -6,12 +6,12 @@ use stentor_http2_codec::frame::{self, ErrorCode, PREFACE, flag, kind};
 use stentor_http2_codec::hpack::write_literal;
 use tokio::time::Instant;
 
-pub(super) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+pub(super) type RigFields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A request as a host saw it; no body is one that was too large.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) fields: Fields,
+    pub(super) fields: RigFields,
     pub(super) body: Option<Vec<u8>>,
 }
 
@@ -31,21 +31,21 @@ impl Recorder {
 }
 
 impl Host for Recorder {
-    type Draft = Fields;
+    type Draft = RigFields;
     type Waiting = ();
 
     const MAX_BODY_BYTES: usize = 300_000;
 
-    fn admit(&mut self, draft: &mut Fields, in_excess: bool) -> Admission {
+    fn admit(&mut self, draft: &mut RigFields, in_excess: bool) -> Admission {
         draft.clear();
         if in_excess { Admission::Reset(ErrorCode::REFUSED_STREAM) } else { Admission::Take }
     }
 
-    fn field(&mut self, draft: &mut Fields, field: &Field<'_>) {
+    fn field(&mut self, draft: &mut RigFields, field: &Field<'_>) {
         draft.push((field.name.to_vec(), field.value.to_vec()));
     }
 
-    fn answer(&mut self, draft: &mut Fields, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When {
+    fn answer(&mut self, draft: &mut RigFields, body: RequestBody<'_>, answer: &mut EncodedAnswer) -> When {
         let body = match body {
             RequestBody::Whole(body) => Some(body.to_vec()),
             RequestBody::TooLarge => None,
@@ -56,7 +56,7 @@ impl Host for Recorder {
         self.whens.pop().unwrap_or(When::Now)
     }
 
-    fn waits(&mut self, _draft: &mut Fields) {}
+    fn waits(&mut self, _draft: &mut RigFields) {}
 
     fn leaves(&mut self, (): ()) {}
 }

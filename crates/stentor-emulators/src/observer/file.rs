@@ -113,10 +113,10 @@ impl Mapping {
     }
 }
 
-type Opened = (Geometry, Option<File>, Vec<Mapping>);
+type OpenedObserver = (Geometry, Option<File>, Vec<Mapping>);
 
 /// Opens the file, or makes it; a file that exists keeps its own geometry.
-pub(super) fn open(path: &Path, wanted: Geometry) -> Result<Opened, EmulatorError> {
+pub(super) fn open(path: &Path, wanted: Geometry) -> Result<OpenedObserver, EmulatorError> {
     let fail = |reason: String| EmulatorError::Observer { path: path.to_owned(), reason };
     let mut file = OpenOptions::new()
         .read(true)

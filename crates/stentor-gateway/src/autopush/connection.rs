@@ -108,13 +108,13 @@ where
 }
 
 /// Why a connection ends; `None` when the other side is gone.
-type Ended = Option<AutopushClose>;
+type AutopushEnd = Option<AutopushClose>;
 
 impl<S, E> AutopushConnection<'_, S>
 where
     S: Stream<Item = Result<AutopushFrame, E>> + Sink<AutopushFrame> + Unpin + Send,
 {
-    async fn run(&mut self, stopping: &CancellationToken) -> Result<(), Ended> {
+    async fn run(&mut self, stopping: &CancellationToken) -> Result<(), AutopushEnd> {
         let timeouts = self.serving.timeouts;
         let (mut alarm, mut awaits_pong) = (pin!(sleep_until(Instant::now() + timeouts.hello)), false);
         loop {
@@ -143,7 +143,7 @@ where
         }
     }
 
-    async fn take(&mut self, frame: AutopushFrame) -> Result<(), Ended> {
+    async fn take(&mut self, frame: AutopushFrame) -> Result<(), AutopushEnd> {
         let text = match frame {
             AutopushFrame::Text(text) => text,
             AutopushFrame::Binary => return Err(Some(AutopushClose::Protocol)),
@@ -157,7 +157,7 @@ where
         Ok(())
     }
 
-    async fn follow(&mut self, step: AutopushStep) -> Result<(), Ended> {
+    async fn follow(&mut self, step: AutopushStep) -> Result<(), AutopushEnd> {
         match step {
             AutopushStep::Write(text) => self.write(AutopushFrame::Text(text)).await,
             AutopushStep::Identify(agent) => self.identify(agent).await,
@@ -182,7 +182,7 @@ where
     }
 
     /// Greets an agent. One that has no channels here gets another name, by which it knows that its subscriptions are gone.
-    async fn identify(&mut self, named: Option<String>) -> Result<(), Ended> {
+    async fn identify(&mut self, named: Option<String>) -> Result<(), AutopushEnd> {
         let mut known = Vec::new();
         if let Some(agent) = &named {
             let found = handshake::channels_of(&self.serving.gateway, agent).await;
@@ -235,7 +235,7 @@ where
     }
 
     /// Writes what there is for the agent's devices.
-    async fn deliver(&mut self) -> Result<(), Ended> {
+    async fn deliver(&mut self) -> Result<(), AutopushEnd> {
         let mut place = 0;
         while let Some(open) = self.channels.get(place) {
             match open.session.try_next().await {
@@ -258,7 +258,7 @@ where
 
     /// Ends all subscriptions of an agent for which too much waited and was dropped. At its return it gets another name, so that
     /// it makes them anew and asks its senders for what it missed.
-    async fn reset(&mut self) -> Ended {
+    async fn reset(&mut self) -> AutopushEnd {
         for open in std::mem::take(&mut self.channels) {
             let ended = handshake::end_channel(&self.serving.gateway, &self.agent, &open.channel).await;
             if let Err(error) = ended {
@@ -269,13 +269,13 @@ where
     }
 
     /// Forgets a channel whose device was removed.
-    async fn forget(&mut self, place: usize) -> Result<(), Ended> {
+    async fn forget(&mut self, place: usize) -> Result<(), AutopushEnd> {
         let open = self.channels.remove(place);
         let ended = handshake::end_channel(&self.serving.gateway, &self.agent, &open.channel).await;
         ended.map_err(|_| Some(AutopushClose::Failed))
     }
 
-    async fn write(&mut self, frame: AutopushFrame) -> Result<(), Ended> {
+    async fn write(&mut self, frame: AutopushFrame) -> Result<(), AutopushEnd> {
         let wait: Duration = self.serving.timeouts.write;
         match timeout(wait, self.socket.send(frame)).await {
             Ok(Ok(())) => Ok(()),

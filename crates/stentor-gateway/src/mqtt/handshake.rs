@@ -22,7 +22,7 @@ use crate::identity::DeviceIdentity;
 const CLIENT_ID_BYTES: usize = 12;
 
 /// What a login is refused with.
-type Refused = (ConnectReasonCode, &'static str);
+type ConnectRefusal = (ConnectReasonCode, &'static str);
 
 /// A device that is let in.
 pub(super) struct MqttEntrance {
@@ -105,7 +105,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     link: &mut MqttLink<S>,
     connect: MqttConnect,
     limits: &MqttLimits,
-) -> Result<MqttEntrance, Refused> {
+) -> Result<MqttEntrance, ConnectRefusal> {
     check(&connect)?;
     let identity = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
@@ -133,7 +133,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Checks what needs no look-up.
-fn check(connect: &MqttConnect) -> Result<(), Refused> {
+fn check(connect: &MqttConnect) -> Result<(), ConnectRefusal> {
     if connect.has_method {
         let text = "log in with the device's token as user name and its secret as password";
         return Err((ConnectReasonCode::BadAuthenticationMethod, text));
@@ -153,7 +153,7 @@ fn check(connect: &MqttConnect) -> Result<(), Refused> {
     Ok(())
 }
 
-async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentity, Refused> {
+async fn login(gateway: &Gateway, connect: &MqttConnect) -> Result<DeviceIdentity, ConnectRefusal> {
     let (Some(token), Some(secret)) = (&connect.token, &connect.secret) else {
         let text = "the user name is the device's token, and the password its secret";
         return Err((ConnectReasonCode::NotAuthorized, text));

@@ -14,7 +14,7 @@ use rustls_pki_types::ServerName;
 
 use super::buffer::Buffer;
 
-type Traffic<'a> = WriteTraffic<'a, ClientConnectionData>;
+type TlsTraffic<'a> = WriteTraffic<'a, ClientConnectionData>;
 
 /// Most bytes that one TLS record adds to its content, and a key update before the first.
 const RECORD_OVERHEAD_BYTES: usize = 128;
@@ -103,7 +103,7 @@ impl Session {
 
     /// Encrypts the TLS goodbye; a session that cannot any more says nothing.
     pub(crate) fn say_goodbye(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {
-        let close = |traffic: &mut Traffic<'_>, room: &mut [u8]| traffic.queue_close_notify(room);
+        let close = |traffic: &mut TlsTraffic<'_>, room: &mut [u8]| traffic.queue_close_notify(room);
         let _ = self.write(incoming, outgoing, KEY_UPDATE_MAX_BYTES, close);
     }
 
@@ -113,7 +113,7 @@ impl Session {
         incoming: &mut Buffer,
         outgoing: &mut Buffer,
         needed: usize,
-        encrypt: impl FnOnce(&mut Traffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+        encrypt: impl FnOnce(&mut TlsTraffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> io::Result<()> {
         loop {
             let UnbufferedStatus { discard, state } = self.tls.process_tls_records(incoming.filled_mut());

@@ -1,7 +1,7 @@
 //! Rules as data, and the evaluator that applies them to a wish.
 
 use super::evidence::EvidenceVerdict;
-use super::{AdviceRequest, Known, Reason};
+use super::{AdviceRequest, ClaimedFigures, Reason};
 use crate::claims::ClaimVerdict;
 use crate::claims::ClaimsError;
 use serde::Deserialize;
@@ -57,7 +57,12 @@ pub(super) fn rules() -> Result<Vec<Rule>, ClaimsError> {
 
 impl Rule {
     /// Returns what it says of a choice; `None` where it does not apply.
-    pub(super) fn reason(&self, wish: &AdviceRequest, choice: &str, known: &Known) -> Option<Reason> {
+    pub(super) fn reason(
+        &self,
+        wish: &AdviceRequest,
+        choice: &str,
+        known: &ClaimedFigures,
+    ) -> Option<Reason> {
         let weight = self.weight(wish);
         // What nobody asked about is not told.
         if weight == 0.0 || !self.applies(wish, choice) {

@@ -7,7 +7,7 @@ use crate::subject::reference::Op;
 use stentor_wire::soap::{Envelope, Version};
 use stentor_wire::wsdl::Service;
 use stentor_wire::xml::dom::{Element, parse};
-use stentor_wire::xmlrpc::{Call, Outcome, read_response, write_call};
+use stentor_wire::xmlrpc::{Call, RpcOutcome, read_response, write_call};
 use stentor_wire::{DocumentLimits, Value, soap, wsdl};
 
 /// What is asked for in our trials.
@@ -202,7 +202,7 @@ pub(super) async fn call(
 ) -> Result<Result<Value, String>, SubjectError> {
     let body = write_call(&Call { method: method.to_owned(), params })?;
     let answer = face.post(OP, &body).await?;
-    let read: Result<Outcome, _> = read_response(&answer.body, &DocumentLimits::default());
+    let read: Result<RpcOutcome, _> = read_response(&answer.body, &DocumentLimits::default());
     Ok(match read {
         Ok(outcome) => outcome.map_err(|fault| fault.to_string()),
         Err(error) => Err(format!("status {}, {error}", answer.status)),

@@ -8,7 +8,7 @@ use crate::subject::{Definition, SubjectError};
 use serde::Deserialize;
 use std::pin::Pin;
 
-type Trial<'a> = Pin<Box<dyn Future<Output = Result<ProbeReply, SubjectError>> + Send + 'a>>;
+type ProbeTrial<'a> = Pin<Box<dyn Future<Output = Result<ProbeReply, SubjectError>> + Send + 'a>>;
 
 const TEXT: &str = include_str!("list.toml");
 /// Why a subject is not asked.
@@ -42,9 +42,12 @@ struct ProbesFile {
 /// How a probe comes to its answer.
 enum How {
     /// Of our own face by bytes and values, of any other by an exchange.
-    Either(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>, for<'a> fn(&'a mut TrialFace) -> Trial<'a>),
+    Either(
+        fn(PaperProtocol) -> Result<ProbeReply, SubjectError>,
+        for<'a> fn(&'a mut TrialFace) -> ProbeTrial<'a>,
+    ),
     /// By an exchange with a face.
-    Live(for<'a> fn(&'a mut TrialFace, &'a ProbeContext) -> Trial<'a>),
+    Live(for<'a> fn(&'a mut TrialFace, &'a ProbeContext) -> ProbeTrial<'a>),
     /// By bytes and values alone.
     Bytes(fn(PaperProtocol) -> Result<ProbeReply, SubjectError>),
     /// By what is written somewhere.

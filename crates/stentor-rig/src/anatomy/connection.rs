@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// Two addresses and whether it is TCP; the same for both directions.
-type Key = (SocketAddr, SocketAddr, bool);
+type ConnectionKey = (SocketAddr, SocketAddr, bool);
 
 /// Every connection that was seen.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
     all: Vec<TracedConnection>,
     /// Where the latest connection between two addresses is.
-    latest: HashMap<Key, usize>,
+    latest: HashMap<ConnectionKey, usize>,
 }
 
 /// What is known of one connection.

@@ -19,7 +19,7 @@ fn nothing_is_made_without_limits() {
 #[test]
 fn counting_needs_the_controllers_that_count_but_sets_nothing() {
     let names =
-        |plan: Vec<Settings>| plan.into_iter().map(|(name, set)| (name, set.len())).collect::<Vec<_>>();
+        |plan: Vec<GroupSettings>| plan.into_iter().map(|(name, set)| (name, set.len())).collect::<Vec<_>>();
     assert_eq!(names(unified(CgroupLimits::default(), true)), [("cpu", 0), ("memory", 0)]);
     assert_eq!(names(divided(CgroupLimits::default(), true)), [("cpuacct", 0), ("memory", 0)]);
     assert_eq!(names(divided(HALF_A_CORE, true)), [("cpu", 2), ("cpuacct", 0), ("memory", 1)]);

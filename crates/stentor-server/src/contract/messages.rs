@@ -14,7 +14,7 @@ use stentor_core::target::Target;
 use utoipa::ToSchema;
 
 pub(crate) use self::overrides::named_override;
-use self::overrides::{Overrides, WithOverrides};
+use self::overrides::{OverridesByProvider, WithOverrides};
 use super::{Instant, Kept};
 
 /// To whom: exactly one of these.
@@ -91,7 +91,7 @@ pub struct MessageRequest {
     /// same: two requests that differ in them are two.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(ignore)]
-    pub overrides: Overrides,
+    pub overrides: OverridesByProvider,
     /// Urgency for the device; `high` when absent.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "high", pattern = "^(high|normal)$")]
@@ -118,7 +118,7 @@ pub struct MessageRequest {
 
 impl<'de> Deserialize<'de> for MessageRequest {
     fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
-        let mut overrides = Overrides::new();
+        let mut overrides = OverridesByProvider::new();
         let request = Self::deserialize(WithOverrides { request, found: &mut overrides })?;
         Ok(Self { overrides, ..request })
     }

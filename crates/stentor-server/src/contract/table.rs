@@ -69,7 +69,7 @@ const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
 const ADDRESS: &[ErrorCode] = &[AddressRefused];
 
 /// Who asks for a change that leaves an entry in the audit trail.
-type Author = (Identity, Origin);
+type KeyAuthor = (Identity, Origin);
 /// The same, speaking for an app.
 type AppAuthor = (Caller, Origin);
 
@@ -143,41 +143,41 @@ const fn is_repeatable(errors: &[ErrorCode]) -> bool {
 
 operations! { ($)
     /// Makes an app (root key).
-    "apps.create_app" CreateApp: Author { ; AppRequest } -> AppView, ROOT, NEVER;
+    "apps.create_app" CreateApp: KeyAuthor { ; AppRequest } -> AppView, ROOT, NEVER;
     /// Lists all apps (root key).
     "apps.list_apps" ListApps: Identity { ; () } -> AppList, ROOT, NEVER;
     /// Shows an app.
     "apps.show_app" ShowApp: Identity { app: AppId; () } -> AppView, ANY_KEY, NEVER;
     /// Removes an app with all that belongs to it (root key).
-    "apps.delete_app" DeleteApp: Author { app: AppId; Conditional<()> } -> (), ROOT, GUARDED;
+    "apps.delete_app" DeleteApp: KeyAuthor { app: AppId; Conditional<()> } -> (), ROOT, GUARDED;
     /// Makes a key; its secret is shown this once.
-    "apps.create_key" CreateKey: Author { app: AppId; KeyRequest } -> NewKey, ADMIN, NEVER;
+    "apps.create_key" CreateKey: KeyAuthor { app: AppId; KeyRequest } -> NewKey, ADMIN, NEVER;
     /// Lists an app's keys.
     "apps.list_keys" ListKeys: Identity { app: AppId; () } -> KeyList, ADMIN, NEVER;
     /// Removes a key.
-    "apps.delete_key" DeleteKey: Author { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
+    "apps.delete_key" DeleteKey: KeyAuthor { app: AppId, key: KeyId; () } -> (), ADMIN, NEVER;
 
     /// Makes a service account: its file, shown this once, has the private key with which it signs for itself.
-    "apps.create_service_account" CreateServiceAccount: Author { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, MORE;
+    "apps.create_service_account" CreateServiceAccount: KeyAuthor { app: AppId; ServiceAccountRequest } -> NewServiceAccount, ADMIN, MORE;
     /// Lists an app's service accounts.
     "apps.list_service_accounts" ListServiceAccounts: Identity { app: AppId; () } -> ServiceAccountList, ADMIN, NEVER;
     /// Removes a service account; its access tokens are refused at once.
-    "apps.delete_service_account" DeleteServiceAccount: Author { app: AppId, account: KeyId; () } -> (), ADMIN, NEVER;
+    "apps.delete_service_account" DeleteServiceAccount: KeyAuthor { app: AppId, account: KeyId; () } -> (), ADMIN, NEVER;
 
     /// Lists an app's credentials, without their secrets.
     "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;
     /// Puts the credential for a push service.
-    "apps.put_credential" PutCredential: Author { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
+    "apps.put_credential" PutCredential: KeyAuthor { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
     /// Removes the credential for a push service; what is queued for it waits.
-    "apps.delete_credential" DeleteCredential: Author { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
+    "apps.delete_credential" DeleteCredential: KeyAuthor { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
     /// Puts the webhook that messages of devices are posted to, in the place of one that was there; a secret that is made is shown
     /// this once.
-    "apps.put_upstream_webhook" PutUpstreamWebhook: Author { app: AppId; UpstreamWebhookRequest } -> NewUpstreamWebhook, ADMIN, ADDRESS;
+    "apps.put_upstream_webhook" PutUpstreamWebhook: KeyAuthor { app: AppId; UpstreamWebhookRequest } -> NewUpstreamWebhook, ADMIN, ADDRESS;
     /// Shows an app's webhook, without its secret.
     "apps.show_upstream_webhook" ShowUpstreamWebhook: Identity { app: AppId; () } -> UpstreamWebhookView, ADMIN, NEVER;
     /// Removes an app's webhook; what devices send waits for somebody else to take it over.
-    "apps.delete_upstream_webhook" DeleteUpstreamWebhook: Author { app: AppId; () } -> (), ADMIN, NEVER;
+    "apps.delete_upstream_webhook" DeleteUpstreamWebhook: KeyAuthor { app: AppId; () } -> (), ADMIN, NEVER;
 
     /// Registers a device; registering it again changes nothing.
     "devices.register" RegisterDevice: Caller { ; DeviceRequest } -> RegisteredView, REGISTER, MORE;

@@ -12,7 +12,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::queue::LaneDepth;
 
-use super::provider_table::Key;
+use super::provider_table::ProviderKey;
 
 /// The counts of the queue by app and credential: as many as it said when last asked, with those that came and went since.
 pub(crate) struct AdmissionControl {
@@ -27,10 +27,10 @@ struct QueueCounts {
     open: HashMap<AppId, u64>,
     open_sum: u64,
     /// Chunks of credentials that rest.
-    parked: HashMap<Key, u64>,
+    parked: HashMap<ProviderKey, u64>,
     parked_sum: u64,
     /// Which credentials rest.
-    resting: HashSet<Key>,
+    resting: HashSet<ProviderKey>,
 }
 
 /// What is accepted and not begun, and the app's part of it.
@@ -70,7 +70,7 @@ impl AdmissionControl {
     }
 
     /// Counts anew what the queue holds.
-    pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<Key>) {
+    pub(crate) fn count(&self, depths: &[LaneDepth], resting: HashSet<ProviderKey>) {
         let mut fresh = QueueCounts { resting, ..QueueCounts::default() };
         for LaneDepth { lane, ready, delayed, leased, .. } in depths {
             fresh.add((lane.app, lane.provider), ready + delayed + leased);
@@ -89,7 +89,7 @@ impl AdmissionControl {
     }
 
     /// Returns how many chunks wait for a credential that rests, if no more may.
-    pub(crate) fn crowd(&self, key: Key) -> Option<u64> {
+    pub(crate) fn crowd(&self, key: ProviderKey) -> Option<u64> {
         let counts = self.lock();
         let own = counts.parked.get(&key).copied().filter(|_| counts.parked_sum >= self.parked_max_chunks)?;
         (own >= share(self.parked_max_chunks, counts.parked.len() - 1)).then_some(own)
@@ -101,7 +101,7 @@ impl AdmissionControl {
 }
 
 impl QueueCounts {
-    fn add(&mut self, key: Key, chunks: u64) {
+    fn add(&mut self, key: ProviderKey, chunks: u64) {
         if chunks == 0 {
             return;
         }
@@ -115,7 +115,7 @@ impl QueueCounts {
     }
 
     /// What is not where it was counted is counted anew with the next look.
-    fn subtract(&mut self, key: Key) {
+    fn subtract(&mut self, key: ProviderKey) {
         if self.resting.contains(&key) {
             self.parked_sum -= u64::from(take_one(&mut self.parked, &key));
         } else {

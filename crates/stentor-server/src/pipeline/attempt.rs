@@ -12,7 +12,7 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, Early};
 use stentor_core::ports::store::{LeasedChunk, SendDecision};
 
-use super::provider_table::{Key, ProviderHandle};
+use super::provider_table::{ProviderHandle, ProviderKey};
 use super::settle::kind::fill_unanswered;
 use super::settle::{health_of, is_foreign, is_weak};
 use super::shared::PipelineContext;
@@ -20,7 +20,7 @@ use super::shared::PipelineContext;
 /// Through whose provider, and whether to see if its breaker may close.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) key: Key,
+    pub(super) key: ProviderKey,
     pub(super) handle: Arc<ProviderHandle>,
     pub(super) is_probe: bool,
 }

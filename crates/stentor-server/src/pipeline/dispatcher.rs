@@ -20,7 +20,7 @@ use super::budget::{Claim, Reservation};
 use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
 use super::load::{self, Load};
-use super::provider_table::{BreakerState, Grant, Key, Probe, ProviderHandle};
+use super::provider_table::{BreakerState, Grant, Probe, ProviderHandle, ProviderKey};
 use super::shared::{PipelineContext, sleep_until};
 use super::stats::DispatchMeter;
 use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
@@ -228,7 +228,7 @@ impl ChunkDispatcher {
     /// Takes up to `max` tickets of a lane, as far as there is room.
     async fn order(&mut self, served: &OpenLane, max: usize, now: Timestamp, orders: &mut Vec<LeasedTicket>) {
         let OpenLane { lane, handle, probe } = served;
-        let key: Key = (lane.app, lane.provider);
+        let key: ProviderKey = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
         let holds = self.reserve(lane.app, max, orders.len());
@@ -260,7 +260,7 @@ impl ChunkDispatcher {
     }
 
     /// Takes the right to pass an open breaker if it is `needed`; an error if the other class has it.
-    fn probe(&self, key: Key, needed: bool, now: Timestamp) -> Result<Option<Probe>, ()> {
+    fn probe(&self, key: ProviderKey, needed: bool, now: Timestamp) -> Result<Option<Probe>, ()> {
         if !needed {
             return Ok(None);
         }
@@ -268,7 +268,7 @@ impl ChunkDispatcher {
     }
 
     /// Takes from the quota what up to `max` chunks need; a lane that gets nothing is looked at again when it may.
-    fn grants(&self, key: Key, lane: Lane, max: usize, now: Timestamp) -> Vec<Grant> {
+    fn grants(&self, key: ProviderKey, lane: Lane, max: usize, now: Timestamp) -> Vec<Grant> {
         let mut grants = Vec::new();
         while grants.len() < max {
             match self.shared.providers.take(key, lane.class, now) {

@@ -57,7 +57,7 @@ where
 }
 
 /// One app at one provider: what a credential and a breaker belong to.
-pub(crate) type Key = (AppId, ProviderKind);
+pub(crate) type ProviderKey = (AppId, ProviderKind);
 
 /// A provider in use.
 pub(crate) struct ProviderHandle {
@@ -85,7 +85,7 @@ pub(crate) struct ProviderTable {
     factory: Arc<dyn ProviderFactory>,
     rules: BreakerRules,
     limiter_rules: RateLimiterRules,
-    entries: Mutex<HashMap<Key, ProviderEntry>>,
+    entries: Mutex<HashMap<ProviderKey, ProviderEntry>>,
     levels: Mutex<Levels>,
     /// Where it tells other nodes what a push service asked for.
     told: Option<mpsc::Sender<NodeEvent>>,
@@ -122,12 +122,12 @@ impl ProviderTable {
     }
 
     /// Returns what may pass at `now`.
-    pub(crate) fn state(&self, key: Key, now: Timestamp) -> BreakerState {
+    pub(crate) fn state(&self, key: ProviderKey, now: Timestamp) -> BreakerState {
         self.lock().get(&key).map_or(BreakerState::Closed, |entry| entry.breaker.state(now, &self.rules))
     }
 
     /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
-    pub(crate) async fn handle(&self, key: Key, now: Timestamp) -> Option<Arc<ProviderHandle>> {
+    pub(crate) async fn handle(&self, key: ProviderKey, now: Timestamp) -> Option<Arc<ProviderHandle>> {
         let (known, changes) =
             self.lock().get(&key).map_or((None, 0), |entry| (entry.handle.clone(), entry.changes));
         if known.is_some() {
@@ -169,7 +169,7 @@ impl ProviderTable {
     }
 
     /// Parks a lane through which nothing can get before anything tried.
-    fn rest(&self, key: Key, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
+    fn rest(&self, key: ProviderKey, handle: &Arc<ProviderHandle>, reason: Reason, now: Timestamp) {
         let mut entries = self.lock();
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
@@ -181,7 +181,7 @@ impl ProviderTable {
 
     async fn build(
         &self,
-        (app, kind): Key,
+        (app, kind): ProviderKey,
         now: Timestamp,
     ) -> Result<(Credential, Arc<dyn Provider>), Parking> {
         let refuse = |until, reason, detail| Err(Parking { until, reason, detail });
@@ -204,7 +204,7 @@ impl ProviderTable {
 
     fn install(
         &self,
-        (key, changes): (Key, u64),
+        (key, changes): (ProviderKey, u64),
         credential: Credential,
         provider: Arc<dyn Provider>,
         now: Timestamp,
@@ -226,7 +226,7 @@ impl ProviderTable {
     /// Takes what the quota must have for one chunk, or tells when to ask again.
     pub(crate) fn take(
         self: &Arc<Self>,
-        key: Key,
+        key: ProviderKey,
         class: TrafficClass,
         now: Timestamp,
     ) -> Result<Grant, Timestamp> {
@@ -238,7 +238,7 @@ impl ProviderTable {
     }
 
     /// Notes that a lane waits for its quota.
-    pub(crate) fn note_wait(&self, key: Key, until: Timestamp, now: Timestamp) {
+    pub(crate) fn note_wait(&self, key: ProviderKey, until: Timestamp, now: Timestamp) {
         if let Some(rate_limiter) = self.lock().get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut()) {
             rate_limiter.note_wait(until, now);
         }
@@ -261,7 +261,7 @@ impl ProviderTable {
     }
 
     /// Lets one chunk pass an open breaker; over when the probe is dropped. `None` when another has it.
-    pub(crate) fn probe(self: &Arc<Self>, key: Key, now: Timestamp) -> Option<Probe> {
+    pub(crate) fn probe(self: &Arc<Self>, key: ProviderKey, now: Timestamp) -> Option<Probe> {
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
         if breaker.state(now, &self.rules) != BreakerState::HalfOpen {
@@ -280,7 +280,7 @@ impl ProviderTable {
     /// that was put anew meanwhile is weighed alone.
     pub(crate) fn weigh(
         &self,
-        key: Key,
+        key: ProviderKey,
         handle: &Arc<ProviderHandle>,
         evidence: Evidence,
         is_probe: bool,
@@ -292,7 +292,13 @@ impl ProviderTable {
     }
 
     /// Learns from a batch, unless its credential was put anew meanwhile: what it showed is about the former one.
-    pub(crate) fn judge(&self, key: Key, handle: &Arc<ProviderHandle>, verdict: Verdict, now: Timestamp) {
+    pub(crate) fn judge(
+        &self,
+        key: ProviderKey,
+        handle: &Arc<ProviderHandle>,
+        verdict: Verdict,
+        now: Timestamp,
+    ) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(&key).filter(|entry| entry.uses(handle)) else { return };
         let breaker = &mut entry.breaker;
@@ -309,7 +315,7 @@ impl ProviderTable {
     }
 
     /// Tells the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
-    fn tell_others(&self, (app, provider): Key, parking: &Parking) {
+    fn tell_others(&self, (app, provider): ProviderKey, parking: &Parking) {
         if let (Some(told), Some(until)) = (&self.told, parking.until) {
             // Where too much waits to be told they hear it from the push service.
             let _ = told.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
@@ -317,7 +323,7 @@ impl ProviderTable {
     }
 
     /// Parks a lane because its push service told another node so.
-    pub(crate) fn park_as_told(&self, key: Key, until: Timestamp, reason: Reason, now: Timestamp) {
+    pub(crate) fn park_as_told(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
         let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
@@ -328,7 +334,7 @@ impl ProviderTable {
     }
 
     /// Forgets the provider, because its credential was put or removed: the next chunk reads it again.
-    pub(crate) fn changed(&self, key: Key) {
+    pub(crate) fn changed(&self, key: ProviderKey) {
         let old = {
             let mut entries = self.lock();
             let entry = entries.entry(key).or_default();
@@ -359,10 +365,10 @@ impl ProviderTable {
     }
 
     /// Compares every credential with the one in use; returns the lanes for which it is another, or gone, or new.
-    pub(crate) async fn reload(&self) -> Result<Vec<Key>, StoreError> {
-        let kept: HashMap<Key, Credential> =
+    pub(crate) async fn reload(&self) -> Result<Vec<ProviderKey>, StoreError> {
+        let kept: HashMap<ProviderKey, Credential> =
             self.store.credentials().await?.into_iter().map(|one| ((one.app, one.provider), one)).collect();
-        let differs = |(key, entry): (&Key, &ProviderEntry)| {
+        let differs = |(key, entry): (&ProviderKey, &ProviderEntry)| {
             let other = entry.credential.as_ref() != kept.get(key);
             let refused = entry.breaker.parking().is_some_and(|parking| parking.until.is_none());
             (other || refused).then_some(*key)
@@ -383,17 +389,17 @@ impl ProviderTable {
     }
 
     /// Returns why a lane rests, if it does.
-    pub(crate) fn parking(&self, key: Key) -> Option<Parking> {
+    pub(crate) fn parking(&self, key: ProviderKey) -> Option<Parking> {
         self.lock().get(&key)?.breaker.parking().cloned()
     }
 
     /// Returns whether a lane rests because its credential seems to be another sender's.
-    pub(crate) fn is_suspected(&self, key: Key) -> bool {
+    pub(crate) fn is_suspected(&self, key: ProviderKey) -> bool {
         self.lock().get(&key).is_some_and(|entry| entry.breaker.is_suspected())
     }
 
     /// Lists which lanes rest.
-    pub(crate) fn resting(&self) -> HashSet<Key> {
+    pub(crate) fn resting(&self) -> HashSet<ProviderKey> {
         let entries = self.lock();
         entries.iter().filter(|(_, entry)| entry.breaker.parking().is_some()).map(|(key, _)| *key).collect()
     }
@@ -419,12 +425,12 @@ impl ProviderTable {
     }
 
     /// Returns the quota of one credential, if one is in force.
-    pub(crate) fn quota(&self, key: Key, now: Timestamp) -> Option<QuotaStats> {
+    pub(crate) fn quota(&self, key: ProviderKey, now: Timestamp) -> Option<QuotaStats> {
         Some(self.lock().get_mut(&key)?.rate_limiter.as_mut()?.picture(key.0, now))
     }
 
     /// Returns what the provider of one credential is doing.
-    pub(crate) fn sender_stats(&self, key: Key) -> ProviderStats {
+    pub(crate) fn sender_stats(&self, key: ProviderKey) -> ProviderStats {
         let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
         handle.map(|handle| handle.provider.stats()).unwrap_or_default()
     }
@@ -446,20 +452,20 @@ impl ProviderTable {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ProviderEntry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Tells the operator that a lane rests.
-fn tell((app, provider): Key, parking: &Parking) {
+fn tell((app, provider): ProviderKey, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
 }
 
 /// The right of one chunk to pass an open breaker.
 pub(crate) struct Probe {
     table: Arc<ProviderTable>,
-    key: Key,
+    key: ProviderKey,
 }
 
 impl Drop for Probe {

@@ -71,13 +71,13 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
 }
 
 /// Who waits for the chunks in which something of these goes on.
-type Waiting = HashMap<ChunkId, oneshot::Sender<Continuation>>;
+type AwaitedChunks = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
 /// Writes settlements in one transaction, or each alone when that cannot be; returns the children, and whether all were written.
 async fn settle(
     shared: &PipelineContext,
     settlements: Vec<Settlement>,
-    mut waiting: Waiting,
+    mut waiting: AwaitedChunks,
 ) -> (Vec<Ticket>, bool) {
     let asked = settlements.len();
     let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
@@ -110,7 +110,7 @@ impl ChunkWrite for GivenBack {
     }
 }
 
-fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut Waiting) -> Vec<Ticket> {
+fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedChunks) -> Vec<Ticket> {
     match reply {
         SettleReply::Settled { tickets, awaited } => {
             // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.

@@ -26,7 +26,7 @@ use super::due_index::DueIndex;
 use super::leap::Leap;
 use super::lease_table::LeaseTable;
 use super::node_standing::NodeStanding;
-use super::provider_table::{BreakerRules, Key, Levels, ProviderTable, RateLimiterRules};
+use super::provider_table::{BreakerRules, Levels, ProviderKey, ProviderTable, RateLimiterRules};
 use super::roles::{NodeRole, NodeRoles};
 use super::settler_inbox::Settlers;
 use super::stats::DispatchMeter;
@@ -288,7 +288,7 @@ impl PipelineContext {
     }
 
     /// Returns whether more of an audience may be queued.
-    pub(crate) fn may_expand(&self, key: Key) -> bool {
+    pub(crate) fn may_expand(&self, key: ProviderKey) -> bool {
         self.has_room(key.0, 0) && self.admission.crowd(key).is_none()
     }
 

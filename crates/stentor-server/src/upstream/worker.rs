@@ -21,7 +21,7 @@ const APP_CALLS_MAX_COUNT: usize = 4;
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What became of a message.
-enum Ending {
+enum HandOver {
     TakenOver(UpstreamMessage),
     GivenUp(UpstreamMessage, String),
 }
@@ -37,7 +37,7 @@ struct AppCalls {
 pub(super) struct UpstreamWorker {
     consumer: UpstreamConsumer,
     calls: Arc<AppCalls>,
-    under_way: JoinSet<Ending>,
+    under_way: JoinSet<HandOver>,
 }
 
 impl UpstreamWorker {
@@ -74,10 +74,10 @@ impl UpstreamWorker {
         }
     }
 
-    async fn end(&mut self, ending: Ending) -> Result<(), StoreError> {
+    async fn end(&mut self, ending: HandOver) -> Result<(), StoreError> {
         let settled = match &ending {
-            Ending::TakenOver(message) => self.consumer.settle(&[message.id]).await.map(drop),
-            Ending::GivenUp(message, reason) => {
+            HandOver::TakenOver(message) => self.consumer.settle(&[message.id]).await.map(drop),
+            HandOver::GivenUp(message, reason) => {
                 tracing::info!(app = %message.app, id = %message.id, %reason, "a message of a device is a dead letter");
                 self.consumer.bury(message.id, reason).await
             }
@@ -92,7 +92,7 @@ impl UpstreamWorker {
 
 impl AppCalls {
     /// Tries until a message is taken over, has expired or was tried often enough.
-    async fn hand_over(self: Arc<Self>, message: UpstreamMessage) -> Ending {
+    async fn hand_over(self: Arc<Self>, message: UpstreamMessage) -> HandOver {
         // One that was tried too often by consumers who did not settle it still gets a call of its own.
         let before = message.attempts.min(u32::from(self.handover.policy.max_attempts.saturating_sub(1)));
         let mut attempt = before.saturating_add(1);
@@ -100,15 +100,15 @@ impl AppCalls {
             let refusal = {
                 let _place = self.places.acquire().await;
                 if message.expires_at <= self.service.now() {
-                    return Ending::GivenUp(message, "it expired before anybody took it over".to_owned());
+                    return HandOver::GivenUp(message, "it expired before anybody took it over".to_owned());
                 }
                 match self.handover.call(&message, attempt, self.service.now()).await {
-                    Ok(()) => return Ending::TakenOver(message),
+                    Ok(()) => return HandOver::TakenOver(message),
                     Err(refusal) => refusal,
                 }
             };
             let Some(pause) = self.handover.pause(attempt, refusal.retry_after) else {
-                return Ending::GivenUp(message, refusal.reason);
+                return HandOver::GivenUp(message, refusal.reason);
             };
             tracing::debug!(id = %message.id, attempt, reason = %refusal.reason, "a message of a device waits");
             sleep(pause).await;

@@ -39,7 +39,7 @@ pub(crate) struct FaceCall {
     /// The fields that stand in this path, before all others; the rest are the body of what is no read.
     pub(crate) path_fields: usize,
     /// The fields of its record: number, name, value.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<ReplayField>,
 }
 
 /// What a field of a record holds.
@@ -157,7 +157,7 @@ impl FaceCall {
 
     /// The call as a document of XML-RPC.
     pub(crate) fn method_call(&self) -> String {
-        let member = |(_, name, value): &Field| {
+        let member = |(_, name, value): &ReplayField| {
             format!("<member><name>{name}</name><value>{}</value></member>", value.xmlrpc())
         };
         let members: String = self.fields.iter().map(member).collect();
@@ -170,16 +170,16 @@ impl FaceCall {
 }
 
 /// A field: number, name, value.
-type Field = (u8, &'static str, FieldValue);
+type ReplayField = (u8, &'static str, FieldValue);
 
-fn record(fields: &[Field]) -> Value {
+fn record(fields: &[ReplayField]) -> Value {
     let fields = fields.iter().map(|(_, name, value)| ((*name).to_owned(), value.json()));
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
 /// Writes fields as elements; what is asked for here has no character that XML would need to escape.
-fn markup(fields: &[Field]) -> String {
-    let one = |(_, name, value): &Field| {
+fn markup(fields: &[ReplayField]) -> String {
+    let one = |(_, name, value): &ReplayField| {
         let each = value.texts().into_iter().map(|text| format!("<{name}>{text}</{name}>"));
         each.collect::<String>()
     };
@@ -187,7 +187,7 @@ fn markup(fields: &[Field]) -> String {
 }
 
 /// Writes fields as a message of Protocol Buffers.
-fn message(fields: &[Field]) -> Vec<u8> {
+fn message(fields: &[ReplayField]) -> Vec<u8> {
     let mut message = Vec::new();
     for (number, _, value) in fields {
         let number = u32::from(*number);

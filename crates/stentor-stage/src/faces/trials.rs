@@ -61,13 +61,13 @@ struct TrialReply {
     body: Vec<u8>,
 }
 
-type Verdict = anyhow::Result<(ProbeAnswer, &'static str, String)>;
+type TrialVerdict = anyhow::Result<(ProbeAnswer, &'static str, String)>;
 
-fn word(word: ProbeWord, evidence: impl Into<String>) -> Verdict {
+fn word(word: ProbeWord, evidence: impl Into<String>) -> TrialVerdict {
     Ok((ProbeAnswer::Word(word), "", evidence.into()))
 }
 
-fn is(so: bool, evidence: impl Into<String>) -> Verdict {
+fn is(so: bool, evidence: impl Into<String>) -> TrialVerdict {
     word(if so { ProbeWord::Yes } else { ProbeWord::No }, evidence)
 }
 
@@ -166,13 +166,13 @@ impl FaceUnderTrial {
         Ok(ListPage::read(self.reader(), ListKind::Topics, &reply.body)?.topics == wanted)
     }
 
-    async fn structs(&self) -> Verdict {
+    async fn structs(&self) -> TrialVerdict {
         let is_so = self.is_alive().await?;
         is(is_so, format!("topics.list: {TOPICS} structs of a text and a number, every entry compared"))
     }
 
     /// A text where the limit of a page belongs.
-    async fn strict(&self) -> Verdict {
+    async fn strict(&self) -> TrialVerdict {
         let mut call = self.own.call(TOPICS, None);
         call.path = "/v1/topics?limit=many".to_owned();
         call.fields = vec![(2, "limit", FieldValue::Text("many".to_owned()))];
@@ -193,7 +193,7 @@ impl FaceUnderTrial {
         })
     }
 
-    async fn multicall(&self) -> Verdict {
+    async fn multicall(&self) -> TrialVerdict {
         let call = self.own.call(TOPICS, None);
         match self.protocol {
             PaperProtocol::Soap => {
@@ -225,7 +225,7 @@ impl FaceUnderTrial {
         }
     }
 
-    async fn contract(&self) -> Verdict {
+    async fn contract(&self) -> TrialVerdict {
         let (count, what) = match self.protocol {
             PaperProtocol::Soap => {
                 let reply = self.get("/soap?wsdl").await?;
@@ -252,7 +252,7 @@ impl FaceUnderTrial {
     }
 
     /// Bytes of a request with a name of 64 letters, besides these.
-    fn overhead(&self) -> Verdict {
+    fn overhead(&self) -> TrialVerdict {
         let name = "x".repeat(PAYLOAD);
         let call = FaceCall {
             operation: "topics.show",
@@ -271,7 +271,7 @@ impl FaceUnderTrial {
         Ok((ProbeAnswer::Number((bytes - PAYLOAD) as f64), "bytes", evidence))
     }
 
-    async fn entity(&self, definition: &str) -> Verdict {
+    async fn entity(&self, definition: &str) -> TrialVerdict {
         if self.protocol == PaperProtocol::Rest {
             return word(ProbeWord::NotProbed, "the format has no entities");
         }
@@ -280,7 +280,7 @@ impl FaceUnderTrial {
         self.harm(format!("{definition}{body}")).await
     }
 
-    async fn depth(&self) -> Verdict {
+    async fn depth(&self) -> TrialVerdict {
         let nested = |open: &str, close: &str| open.repeat(LEVELS) + &close.repeat(LEVELS);
         let honest = self.document(&self.own.call(TOPICS, Some("placeholder")));
         let arrays = || nested("<array><data><value>", "</value></data></array>");
@@ -293,7 +293,7 @@ impl FaceUnderTrial {
     }
 
     /// Sends what must be refused; an honest request must be answered afterwards.
-    async fn harm(&self, body: String) -> Verdict {
+    async fn harm(&self, body: String) -> TrialVerdict {
         let reply = self.post(body).await?;
         let is_alive = self.is_alive().await?;
         let after = if is_alive { "is answered" } else { "is not answered" };
@@ -303,7 +303,7 @@ impl FaceUnderTrial {
         )
     }
 
-    async fn message_served(&self) -> Verdict {
+    async fn message_served(&self) -> TrialVerdict {
         if self.protocol != PaperProtocol::Soap {
             return word(ProbeWord::NotTold, "the format has no header in which a message could be secured");
         }

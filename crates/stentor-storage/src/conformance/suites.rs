@@ -448,7 +448,8 @@ macro_rules! model_suite {
                 }
             }
 
-            fn scripts() -> impl proptest::strategy::Strategy<Value = Vec<$crate::conformance::model::Step>> {
+            fn scripts()
+            -> impl proptest::strategy::Strategy<Value = Vec<$crate::conformance::model::ModelStep>> {
                 proptest::collection::vec(proptest::arbitrary::any::<(u8, u8, u8)>(), 1..160)
             }
 

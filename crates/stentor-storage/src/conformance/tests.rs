@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use super::model::{self, Step};
+use super::model::{self, ModelStep};
 use super::{BenchmarkLoad, benchmark};
 use crate::memory::MemoryStore;
 
@@ -32,7 +32,7 @@ fn every_case_is_in_its_suite_once() {
 }
 
 /// Makes a script from a number; the same every time.
-fn script(number: u64) -> Vec<Step> {
+fn script(number: u64) -> Vec<ModelStep> {
     let mut state = number;
     let mut byte = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,6 +1,6 @@
 //! `system.multicall`: many calls in one, and their outcomes in order.
 
-use super::{Call, Outcome, RpcFault};
+use super::{Call, RpcFault, RpcOutcome};
 use crate::{Value, WireError};
 
 /// Its name.
@@ -40,8 +40,8 @@ pub fn calls_of_multicall(call: &Call) -> Result<Vec<Result<Call, RpcFault>>, Wi
 
 /// Packs outcomes into one answer: each value in an array of one, each fault as it is.
 #[must_use]
-pub fn multicall_result(outcomes: Vec<Outcome>) -> Value {
-    let pack = |outcome: Outcome| match outcome {
+pub fn multicall_result(outcomes: Vec<RpcOutcome>) -> Value {
+    let pack = |outcome: RpcOutcome| match outcome {
         Ok(value) => Value::List(vec![value]),
         Err(fault) => fault.to_value(),
     };
@@ -49,7 +49,7 @@ pub fn multicall_result(outcomes: Vec<Outcome>) -> Value {
 }
 
 /// Unpacks the outcomes of an answer.
-pub fn results_of_multicall(answer: &Value) -> Result<Vec<Outcome>, WireError> {
+pub fn results_of_multicall(answer: &Value) -> Result<Vec<RpcOutcome>, WireError> {
     let Value::List(packed) = answer else { return Err(WireError::missing("an array of results")) };
     let unpack = |one: &Value| match one {
         Value::List(values) if values.len() == 1 => Ok(Ok(values[0].clone())),

@@ -1,6 +1,6 @@
 //! From documents to calls and answers.
 
-use super::{Call, Outcome, RpcFault};
+use super::{Call, RpcFault, RpcOutcome};
 use crate::xml::decode;
 use crate::xml::pull::{Pull, Token, only_space};
 use crate::{DocumentLimits, Value, WireError};
@@ -35,7 +35,7 @@ pub fn read_call(bytes: &[u8], limits: &DocumentLimits) -> Result<Call, WireErro
 }
 
 /// Reads what came of a call.
-pub fn read_response(bytes: &[u8], limits: &DocumentLimits) -> Result<Outcome, WireError> {
+pub fn read_response(bytes: &[u8], limits: &DocumentLimits) -> Result<RpcOutcome, WireError> {
     let text = decode(bytes, limits)?;
     let mut pull = Pull::new(&text, limits);
     pull.named_child("methodResponse")?;

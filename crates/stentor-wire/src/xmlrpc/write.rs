@@ -1,6 +1,6 @@
 //! From calls and answers to documents.
 
-use super::{Call, Outcome};
+use super::{Call, RpcOutcome};
 use crate::xml::Writer;
 use crate::{Value, WireError};
 use base64::Engine;
@@ -17,7 +17,7 @@ pub fn write_call(call: &Call) -> Result<Vec<u8>, WireError> {
 }
 
 /// Writes what came of a call.
-pub fn write_response(outcome: &Outcome) -> Result<Vec<u8>, WireError> {
+pub fn write_response(outcome: &RpcOutcome) -> Result<Vec<u8>, WireError> {
     let mut writer = Writer::document();
     writer.open("methodResponse")?;
     match outcome {

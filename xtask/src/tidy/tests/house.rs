@@ -131,7 +131,10 @@ fn a_forbidden_word_is_found() {
 fn the_registry_names_the_folders_of_the_adapters() {
     let registry = "macro_rules! kinds { ($($folder:ident: $kind:ident = $code:literal;)*) => {} }\n\
                     kinds! {\n    fcm: Fcm = 1, \"fcm\", \"A service.\";\n    web_push: WebPush = 5, \"web_push\", \"Another.\";\n}";
-    let files = [file("crates/stentor-core/src/provider.rs", registry), file("crates/x/src/lib.rs", "a! { b: C = 1; }")];
+    let files = [
+        file("crates/stentor-core/src/provider.rs", registry),
+        file("crates/x/src/lib.rs", "a! { b: C = 1; }"),
+    ];
     let folders = ["fcm", "web_push"].map(|folder| format!("crates/stentor-providers/src/{folder}/mod.rs"));
     assert_eq!(adapters::roots(&files), folders);
 }

@@ -12,7 +12,9 @@ fn two(first: &str, second: &str) -> [RustFile; 2] {
 
 #[test]
 fn a_name_that_two_types_have_is_found_where_it_comes_again() {
-    for second in ["\nstruct A;", "\nenum A {}", "\ntype A = u8;", "\npub trait A {}", "\nfn f() { struct A; }"] {
+    for second in
+        ["\nstruct A;", "\nenum A {}", "\ntype A = u8;", "\npub trait A {}", "\nfn f() { struct A; }"]
+    {
         let findings = check_with(&two("pub struct A;", second), NONE);
         assert_eq!(lines(&findings), [2], "{second}");
         assert_eq!(findings[0].file, "crates/b/src/two.rs");
@@ -25,7 +27,9 @@ fn a_name_that_two_types_have_is_found_where_it_comes_again() {
 #[test]
 fn names_of_their_own_and_names_in_tests_pass() {
     let in_a_trait = "trait B { type A; }\nimpl B for u8 { type A = u8; }";
-    for second in ["struct B;", "#[cfg(test)]\nmod tests {\n    struct A;\n}", "fn a() {}", "use one::A;", in_a_trait] {
+    for second in
+        ["struct B;", "#[cfg(test)]\nmod tests {\n    struct A;\n}", "fn a() {}", "use one::A;", in_a_trait]
+    {
         assert_eq!(check_with(&two("struct A;", second), NONE), [], "{second}");
     }
     let in_tests = [file("crates/a/src/one.rs", "struct A;"), file("crates/a/src/one/tests.rs", "struct A;")];

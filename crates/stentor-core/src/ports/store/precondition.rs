@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use super::StoreError;
 
-type Rule<T> = dyn Fn(Option<&T>) -> bool + Send + Sync;
+type StateRule<T> = dyn Fn(Option<&T>) -> bool + Send + Sync;
 
 /// What must hold of a thing for it to be changed. It is asked inside the transaction of the change, about the thing as it is
 /// then, or about nothing where there is no such thing.
-pub struct Precondition<T>(Option<Arc<Rule<T>>>);
+pub struct Precondition<T>(Option<Arc<StateRule<T>>>);
 
 impl<T> Precondition<T> {
     /// Holds always.

@@ -1,7 +1,7 @@
 //! Header fields as another implementation writes them, and as none should.
 
 use super::*;
-use crate::frames::rig::{Fields, LIMITS, Recorder, Seen, literal};
+use crate::frames::rig::{LIMITS, Recorder, RigFields, Seen, literal};
 use crate::frames::{Connection, serve};
 use http::{HeaderValue, Request};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ async fn carry(requests: Vec<Request<()>>) -> Vec<Seen> {
     host.requests()
 }
 
-fn regular(seen: &Seen) -> Fields {
+fn regular(seen: &Seen) -> RigFields {
     let mut fields = seen.fields.clone();
     fields.retain(|(name, _)| !name.starts_with(b":"));
     fields.sort();
@@ -100,7 +100,7 @@ proptest! {
         let seen = runtime.block_on(carry(built.iter().map(|(path, fields)| build(path, fields)).collect()));
         prop_assert_eq!(seen.len(), built.len());
         for ((path, fields), seen) in built.iter().zip(&seen) {
-            let mut expected: Fields = fields.iter().map(|(name, value, _)| (name.clone().into_bytes(), value.clone())).collect();
+            let mut expected: RigFields = fields.iter().map(|(name, value, _)| (name.clone().into_bytes(), value.clone())).collect();
             expected.sort();
             prop_assert_eq!(regular(seen), expected);
             prop_assert!(seen.fields.contains(&(b":path".to_vec(), path.clone().into_bytes())));

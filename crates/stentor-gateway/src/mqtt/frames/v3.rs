@@ -10,10 +10,10 @@ use super::{
     CONNECT, DISCONNECT, PINGREQ, PUBACK, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, not_for_us, numbered, shared,
 };
 
-type Read = Result<MqttRequest, MqttError>;
+type ReadV3 = Result<MqttRequest, MqttError>;
 
 /// Reads a packet whole.
-pub(super) fn read(packet: &RawPacket) -> Result<Read, MqttFault> {
+pub(super) fn read(packet: &RawPacket) -> Result<ReadV3, MqttFault> {
     Ok(match packet.packet_type() {
         CONNECT => packet.parse_exact(Connect::parse).map(|packet| connect(&packet)),
         PUBLISH => publish(packet),
@@ -26,7 +26,7 @@ pub(super) fn read(packet: &RawPacket) -> Result<Read, MqttFault> {
     })
 }
 
-fn empty(packet: &RawPacket, request: MqttRequest) -> Read {
+fn empty(packet: &RawPacket, request: MqttRequest) -> ReadV3 {
     if packet.remaining_length() == 0 { Ok(request) } else { Err(MqttError::MalformedPacket) }
 }
 
@@ -59,7 +59,7 @@ fn will(packet: &Connect) -> Option<MqttWill> {
     Some(MqttWill { publish, delay_seconds: 0 })
 }
 
-fn publish(packet: &RawPacket) -> Read {
+fn publish(packet: &RawPacket) -> ReadV3 {
     let (packet, _) = Publish::parse(packet.flags(), shared(packet)?)?;
     Ok(MqttRequest::Publish(Box::new(MqttPublish {
         topic: packet.topic_name().to_owned(),
@@ -71,7 +71,7 @@ fn publish(packet: &RawPacket) -> Read {
     })))
 }
 
-fn subscribe(packet: &Subscribe) -> Read {
+fn subscribe(packet: &Subscribe) -> ReadV3 {
     let entry = |entry: &mqtt_protocol_core::mqtt::packet::SubEntry| {
         (entry.topic_filter().to_owned(), entry.sub_opts().qos() as u8)
     };
@@ -79,7 +79,7 @@ fn subscribe(packet: &Subscribe) -> Read {
     Ok(MqttRequest::Subscribe { packet_id, filters: packet.entries().iter().map(entry).collect() })
 }
 
-fn unsubscribe(packet: &Unsubscribe) -> Read {
+fn unsubscribe(packet: &Unsubscribe) -> ReadV3 {
     let filters = packet.entries().iter().map(|filter| filter.as_str().to_owned()).collect();
     Ok(MqttRequest::Unsubscribe { packet_id: numbered(packet.packet_id())?, filters })
 }

@@ -13,13 +13,13 @@ use super::{
     CONNECT, DISCONNECT, PINGREQ, PUBACK, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, not_for_us, numbered, shared,
 };
 
-type Read = Result<MqttRequest, MqttError>;
+type ReadV5 = Result<MqttRequest, MqttError>;
 
 /// The user property by which a device names its message.
 const KEY_PROPERTY: &str = "message_id";
 
 /// Reads a packet whole.
-pub(super) fn read(packet: &RawPacket) -> Result<Read, MqttFault> {
+pub(super) fn read(packet: &RawPacket) -> Result<ReadV5, MqttFault> {
     Ok(match packet.packet_type() {
         CONNECT => packet.parse_exact(Connect::parse).map(|packet| connect(&packet)),
         PUBLISH => return publish(packet),
@@ -73,7 +73,7 @@ fn will(packet: &Connect) -> Option<MqttWill> {
     Some(MqttWill { publish, delay_seconds: delay.unwrap_or_default() })
 }
 
-fn publish(packet: &RawPacket) -> Result<Read, MqttFault> {
+fn publish(packet: &RawPacket) -> Result<ReadV5, MqttFault> {
     let parsed = shared(packet).and_then(|bytes| Publish::parse(packet.flags(), bytes));
     let packet = match parsed {
         Ok((packet, _)) => packet,
@@ -128,7 +128,7 @@ fn subscribe(packet: &Subscribe) -> Result<MqttRequest, MqttFault> {
     Ok(MqttRequest::Subscribe { packet_id, filters: packet.entries().iter().map(entry).collect() })
 }
 
-fn unsubscribe(packet: &Unsubscribe) -> Read {
+fn unsubscribe(packet: &Unsubscribe) -> ReadV5 {
     let filters = packet.entries().iter().map(|filter| filter.as_str().to_owned()).collect();
     Ok(MqttRequest::Unsubscribe { packet_id: numbered(packet.packet_id())?, filters })
 }

@@ -30,7 +30,7 @@ pub(super) struct ClaimParser<'a> {
     depth: usize,
 }
 
-type Parsed<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
 impl<'a> ClaimParser<'a> {
     pub(super) const fn new(text: &'a str) -> Self {
@@ -38,19 +38,19 @@ impl<'a> ClaimParser<'a> {
     }
 
     /// Reads the whole text as a claim.
-    pub(super) fn claim(mut self) -> Parsed<ClaimExpression> {
+    pub(super) fn claim(mut self) -> ParseResult<ClaimExpression> {
         let claim = self.conjunction()?;
         self.end(claim)
     }
 
     /// Reads the whole text as a term.
-    pub(super) fn whole_term(mut self) -> Parsed<Term> {
+    pub(super) fn whole_term(mut self) -> ParseResult<Term> {
         let term = self.sum()?;
         self.end(term)
     }
 
     /// Reads the whole text as bindings with commas between.
-    pub(super) fn bindings(mut self) -> Parsed<Vec<Binding>> {
+    pub(super) fn bindings(mut self) -> ParseResult<Vec<Binding>> {
         if self.rest().is_empty() {
             return Ok(Vec::new());
         }
@@ -58,11 +58,11 @@ impl<'a> ClaimParser<'a> {
         self.end(bindings)
     }
 
-    fn end<T>(&mut self, read: T) -> Parsed<T> {
+    fn end<T>(&mut self, read: T) -> ParseResult<T> {
         if self.rest().is_empty() { Ok(read) } else { Err(self.wanted("the end")) }
     }
 
-    fn conjunction(&mut self) -> Parsed<ClaimExpression> {
+    fn conjunction(&mut self) -> ParseResult<ClaimExpression> {
         let mut parts = vec![self.part()?];
         while self.word("and") {
             parts.push(self.part()?);
@@ -70,7 +70,7 @@ impl<'a> ClaimParser<'a> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { ClaimExpression::And(parts) })
     }
 
-    fn part(&mut self) -> Parsed<ClaimExpression> {
+    fn part(&mut self) -> ParseResult<ClaimExpression> {
         if !self.word("for all") {
             return self.chain();
         }
@@ -82,7 +82,7 @@ impl<'a> ClaimParser<'a> {
         Ok(ClaimExpression::ForAll(bindings, Box::new(claim)))
     }
 
-    fn some_bindings(&mut self) -> Parsed<Vec<Binding>> {
+    fn some_bindings(&mut self) -> ParseResult<Vec<Binding>> {
         let mut bindings = vec![self.binding()?];
         while self.sign(",") {
             bindings.push(self.binding()?);
@@ -90,7 +90,7 @@ impl<'a> ClaimParser<'a> {
         Ok(bindings)
     }
 
-    fn binding(&mut self) -> Parsed<Binding> {
+    fn binding(&mut self) -> ParseResult<Binding> {
         let marker = if self.sign("$") { "$" } else { "" };
         let name = format!("{marker}{}", self.name()?);
         if !self.word("in") {
@@ -99,7 +99,7 @@ impl<'a> ClaimParser<'a> {
         Ok(Binding { name, values: self.values(&[',', ':'])? })
     }
 
-    fn chain(&mut self) -> Parsed<ClaimExpression> {
+    fn chain(&mut self) -> ParseResult<ClaimExpression> {
         let first = self.sum()?;
         let mut links = Vec::new();
         while let Some(comparison) = self.comparison() {
@@ -116,11 +116,11 @@ impl<'a> ClaimParser<'a> {
         COMPARISONS.into_iter().find(|comparison| self.sign(comparison.sign()))
     }
 
-    fn sum(&mut self) -> Parsed<Term> {
+    fn sum(&mut self) -> ParseResult<Term> {
         self.operations(&[("+", ArithmeticOperator::Add), ("-", ArithmeticOperator::Subtract)], Self::product)
     }
 
-    fn product(&mut self) -> Parsed<Term> {
+    fn product(&mut self) -> ParseResult<Term> {
         self.operations(
             &[("*", ArithmeticOperator::Multiply), ("/", ArithmeticOperator::Divide)],
             Self::primary,
@@ -130,8 +130,8 @@ impl<'a> ClaimParser<'a> {
     fn operations(
         &mut self,
         signs: &[(&str, ArithmeticOperator)],
-        next: fn(&mut Self) -> Parsed<Term>,
-    ) -> Parsed<Term> {
+        next: fn(&mut Self) -> ParseResult<Term>,
+    ) -> ParseResult<Term> {
         let mut left = next(self)?;
         while let Some((_, operation)) = signs.iter().find(|(sign, _)| self.sign(sign)) {
             left = Term::Arithmetic(*operation, Box::new(left), Box::new(next(self)?));
@@ -139,14 +139,14 @@ impl<'a> ClaimParser<'a> {
         Ok(left)
     }
 
-    fn primary(&mut self) -> Parsed<Term> {
+    fn primary(&mut self) -> ParseResult<Term> {
         self.deeper()?;
         let term = self.single()?;
         self.depth -= 1;
         Ok(term)
     }
 
-    fn single(&mut self) -> Parsed<Term> {
+    fn single(&mut self) -> ParseResult<Term> {
         if self.sign("(") {
             let inner = self.sum()?;
             return self.closed(inner);
@@ -169,7 +169,7 @@ impl<'a> ClaimParser<'a> {
         if self.sign("[") { self.selector(name) } else { Ok(Term::Word(name)) }
     }
 
-    fn aggregate(&mut self, aggregate: Aggregate) -> Parsed<Term> {
+    fn aggregate(&mut self, aggregate: Aggregate) -> ParseResult<Term> {
         let mut terms = vec![self.sum()?];
         while self.sign(",") {
             terms.push(self.sum()?);
@@ -177,7 +177,7 @@ impl<'a> ClaimParser<'a> {
         self.closed(Term::Aggregate(aggregate, terms))
     }
 
-    fn selector(&mut self, metric: String) -> Parsed<Term> {
+    fn selector(&mut self, metric: String) -> ParseResult<Term> {
         let mut filters = Vec::new();
         while !self.sign("]") {
             let name = self.name()?;
@@ -189,14 +189,14 @@ impl<'a> ClaimParser<'a> {
     }
 
     /// Reads values up to one of some characters, which is left.
-    fn values(&mut self, ends: &[char]) -> Parsed<Vec<String>> {
+    fn values(&mut self, ends: &[char]) -> ParseResult<Vec<String>> {
         let rest = self.rest();
         let length = rest.find(ends).unwrap_or(rest.len());
         self.at += length;
         Ok(rest[..length].split('|').map(|value| value.trim().to_owned()).collect())
     }
 
-    fn number(&mut self) -> Parsed<Term> {
+    fn number(&mut self) -> ParseResult<Term> {
         let rest = self.rest();
         let length =
             rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
@@ -205,7 +205,7 @@ impl<'a> ClaimParser<'a> {
         Ok(Term::Number(number))
     }
 
-    fn quoted(&mut self) -> Parsed<String> {
+    fn quoted(&mut self) -> ParseResult<String> {
         let inner = &self.rest()[1..];
         let length = inner.find('\'').ok_or_else(|| self.wanted("a closing quote"))?;
         let text = inner[..length].to_owned();
@@ -213,7 +213,7 @@ impl<'a> ClaimParser<'a> {
         Ok(text)
     }
 
-    fn name(&mut self) -> Parsed<String> {
+    fn name(&mut self) -> ParseResult<String> {
         let rest = self.rest();
         let length =
             rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
@@ -239,16 +239,16 @@ impl<'a> ClaimParser<'a> {
         found
     }
 
-    fn expect(&mut self, sign: &str, expected: &'static str) -> Parsed<()> {
+    fn expect(&mut self, sign: &str, expected: &'static str) -> ParseResult<()> {
         if self.sign(sign) { Ok(()) } else { Err(self.wanted(expected)) }
     }
 
-    fn closed(&mut self, term: Term) -> Parsed<Term> {
+    fn closed(&mut self, term: Term) -> ParseResult<Term> {
         self.expect(")", "a closing parenthesis")?;
         Ok(term)
     }
 
-    fn deeper(&mut self) -> Parsed<()> {
+    fn deeper(&mut self) -> ParseResult<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX { Err(self.wanted("something less nested")) } else { Ok(()) }
     }

@@ -96,18 +96,18 @@ fn label(one: &CellSummary) -> String {
 }
 
 /// One place of a line: consumers, rate, and its interval.
-type Point = (f64, f64, Option<(f64, f64)>);
+type RatePoint = (f64, f64, Option<(f64, f64)>);
 
 /// Reads a rate and its interval.
-type Rate = fn(&CellSummary) -> Option<(f64, Option<(f64, f64)>)>;
+type RateOfCell = fn(&CellSummary) -> Option<(f64, Option<(f64, f64)>)>;
 
 /// Returns the lines of each platform and of both.
-fn lines(tests: &[CellSummary], rate: Rate) -> [Vec<Point>; 3] {
+fn lines(tests: &[CellSummary], rate: RateOfCell) -> [Vec<RatePoint>; 3] {
     ["gcm", "apns", "gcm+apns"].map(|mix| {
         let of_mix = tests.iter().filter(|one| one.pooled && one.mix == mix);
         let point = |one: &CellSummary| rate(one).zip(one.consumers);
         let points = of_mix.filter_map(point);
-        let mut points: Vec<Point> =
+        let mut points: Vec<RatePoint> =
             points.map(|((rate, interval), consumers)| (f64::from(consumers), rate, interval)).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         points
@@ -138,7 +138,13 @@ pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
     Plot { id: "consumers".to_owned(), title, words, svg }
 }
 
-fn panel(canvas: &mut Canvas, title: &str, left: f64, lines: &[Vec<Point>], looks: &[(&str, SeriesStyle)]) {
+fn panel(
+    canvas: &mut Canvas,
+    title: &str,
+    left: f64,
+    lines: &[Vec<RatePoint>],
+    looks: &[(&str, SeriesStyle)],
+) {
     canvas.heading((left, PANEL_TOP - 12.0), title);
     let most = lines.iter().flatten().map(|point| point.1).fold(1.0, f64::max);
     let bottom = PANEL_TOP + HEIGHT;

@@ -4,7 +4,7 @@ use super::{CellSummary, JudgedClaim};
 use crate::document::TextTable;
 
 /// A heading, and what stands below it for a cell.
-type Column = (&'static str, fn(&CellSummary) -> String);
+type SummaryColumn = (&'static str, fn(&CellSummary) -> String);
 
 /// Writes a number, or a dash without one.
 fn number(value: Option<f64>, digits: usize) -> String {
@@ -21,19 +21,19 @@ fn yes(so: bool) -> String {
     if so { "yes" } else { "no" }.to_owned()
 }
 
-fn table(cells: &[&CellSummary], columns: &[Column]) -> TextTable {
+fn table(cells: &[&CellSummary], columns: &[SummaryColumn]) -> TextTable {
     let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     let row = |one: &&CellSummary| columns.iter().map(|(_, write)| write(one)).collect();
     TextTable { header, rows: cells.iter().map(row).collect() }
 }
 
-const ID: Column = ("test", |one| one.id.clone());
-const MIX: Column = ("mix", |one| one.mix.clone());
-const CONSUMERS: Column = ("in flight each", consumers);
-const RUNS: Column = ("runs", runs);
-const RATE: Column = ("pushes/s", rate);
-const HELD: Column = ("held, ms", |one| number(one.held_ms, 1));
-const LIMIT: Column = ("what holds the rate", |one| {
+const ID: SummaryColumn = ("test", |one| one.id.clone());
+const MIX: SummaryColumn = ("mix", |one| one.mix.clone());
+const CONSUMERS: SummaryColumn = ("in flight each", consumers);
+const RUNS: SummaryColumn = ("runs", runs);
+const RATE: SummaryColumn = ("pushes/s", rate);
+const HELD: SummaryColumn = ("held, ms", |one| number(one.held_ms, 1));
+const LIMIT: SummaryColumn = ("what holds the rate", |one| {
     one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned())
 });
 
@@ -61,7 +61,7 @@ fn rate(one: &CellSummary) -> String {
 /// The rates of cells in few columns, for a terminal: headings and rows.
 #[must_use]
 pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>) {
-    let columns: [Column; 10] = [
+    let columns: [SummaryColumn; 10] = [
         ID,
         MIX,
         ("in flight", consumers),
@@ -169,17 +169,17 @@ pub(super) fn costs(cells: &[&CellSummary]) -> TextTable {
 
 /// One question beyond the paper.
 pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
-    let taken: Column = ("taken of places", |one| {
+    let taken: SummaryColumn = ("taken of places", |one| {
         let of = one.places.map_or_else(String::new, |places| format!(" of {places}"));
         number(one.campaign.inflight_mean, 0) + &of
     });
-    let fairness: Column = ("fairness: to the end, midway", |one| {
+    let fairness: SummaryColumn = ("fairness: to the end, midway", |one| {
         format!("{}, {}", number(one.campaign.fairness, 3), number(one.campaign.fairness_midway, 3))
     });
     // Where places are fixed it is they that are asked about, and apps are what stands for queues.
     let is_shared = cells.iter().any(|one| one.campaign.fairness.is_some() && one.places.is_none());
-    let levels: Column = ("levels", |one| one.levels.clone());
-    let bound: Column = ("bound", |one| number(one.bound_pushes_per_second, 0));
+    let levels: SummaryColumn = ("levels", |one| one.levels.clone());
+    let bound: SummaryColumn = ("bound", |one| number(one.bound_pushes_per_second, 0));
     let last = if is_shared { fairness } else { LIMIT };
     table(cells, &[("run", ID.1), MIX, CONSUMERS, levels, RUNS, RATE, bound, taken, HELD, last])
 }

@@ -78,12 +78,12 @@ pub(super) fn phases(results: &Results) -> Vec<Plot> {
 }
 
 /// How a fork has the parts of its bar.
-type Parts = Box<dyn Fn(&ForkRecord) -> Option<Vec<f64>>>;
+type PartsOfFork = Box<dyn Fn(&ForkRecord) -> Option<Vec<f64>>>;
 
 fn bars(
     results: &Results,
     is_marked: impl Fn(&MeasuredCell) -> bool,
-    mut parts: impl FnMut(&MeasuredCell) -> Parts,
+    mut parts: impl FnMut(&MeasuredCell) -> PartsOfFork,
 ) -> Vec<Bar> {
     let bar = |cell: &MeasuredCell| {
         let forks: Vec<Vec<f64>> = cell.forks.iter().filter_map(parts(cell)).collect();

@@ -16,9 +16,9 @@ const LEFT: f64 = 58.0;
 const ROWS_MAX: usize = 6;
 
 /// One place of a line: size, value, and its interval.
-type Point = (f64, f64, Option<(f64, f64)>);
+type BandPoint = (f64, f64, Option<(f64, f64)>);
 /// Reads a cell's value and its interval.
-type Reader<'a> = dyn Fn(&MeasuredCell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
+type BandReader<'a> = dyn Fn(&MeasuredCell) -> Option<(f64, Option<(f64, f64)>)> + 'a;
 
 /// Draws each part of the study that has a factor whose levels are sizes.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
@@ -99,8 +99,8 @@ fn lines<'a>(
     cells: &[&MeasuredCell],
     names: &[&'a str],
     factor: &str,
-    value: &Reader<'_>,
-) -> Vec<(&'a str, SeriesStyle, Vec<Point>)> {
+    value: &BandReader<'_>,
+) -> Vec<(&'a str, SeriesStyle, Vec<BandPoint>)> {
     let line = |(place, name): (usize, &&'a str)| {
         let mut of: Vec<&&MeasuredCell> = cells.iter().filter(|cell| cell.name == **name).collect();
         of.sort_by(|one, other| by_size(&one.levels[factor], &other.levels[factor]));
@@ -108,7 +108,7 @@ fn lines<'a>(
             let (value, interval) = value(cell)?;
             Some((size(&cell.levels[factor])?, value, interval))
         };
-        (*name, SeriesStyle::of(place), of.into_iter().filter_map(point).collect::<Vec<Point>>())
+        (*name, SeriesStyle::of(place), of.into_iter().filter_map(point).collect::<Vec<BandPoint>>())
     };
     names.iter().enumerate().map(line).collect()
 }
@@ -118,7 +118,7 @@ fn panel(
     (left, top): (f64, f64),
     title: &str,
     factor: &str,
-    lines: &[(&str, SeriesStyle, Vec<Point>)],
+    lines: &[(&str, SeriesStyle, Vec<BandPoint>)],
 ) {
     canvas.heading((left, top - 8.0), title);
     let name = format!("{} (logarithmic)", factor.replace('_', " "));
@@ -146,7 +146,8 @@ fn panel(
     }
     for (_, look, points) in lines {
         let end = |high: bool| {
-            let of = move |point: &Point| point.2.map(|(low, top)| (point.0, if high { top } else { low }));
+            let of =
+                move |point: &BandPoint| point.2.map(|(low, top)| (point.0, if high { top } else { low }));
             points.iter().filter_map(of).collect::<Vec<_>>()
         };
         let on_canvas = |(x, y): (f64, f64)| (across.place(x), up.place(y));

@@ -15,7 +15,7 @@ const PANELS_MAX: usize = 15;
 /// Points of a line; more cannot be seen.
 const POINTS_MAX: usize = 160;
 /// One subject's times and shares, and how they are drawn.
-type Line = (SeriesStyle, Vec<(f64, f64)>);
+type StyledLine = (SeriesStyle, Vec<(f64, f64)>);
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
 
@@ -30,7 +30,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
 
 fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> {
     let names = subjects(cells);
-    let mut panels: Vec<(String, Vec<Line>)> = Vec::new();
+    let mut panels: Vec<(String, Vec<StyledLine>)> = Vec::new();
     for cell in cells {
         let Some(histogram) = cell.distribution() else { continue };
         let look = SeriesStyle::of(names.iter().position(|name| *name == cell.name).unwrap_or_default());
@@ -70,7 +70,7 @@ fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> 
     Some(Plot { id: format!("spread-{}", slug(name)), title, words, svg })
 }
 
-fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[Line]) {
+fn panel(canvas: &mut Canvas, (left, top): (f64, f64), title: &str, lines: &[StyledLine]) {
     canvas.heading((left, top - 8.0), title);
     let times = lines
         .iter()

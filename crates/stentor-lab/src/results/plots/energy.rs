@@ -17,11 +17,11 @@ const MILLI: f64 = 1000.0;
 const ROWS_MAX: usize = 60;
 
 /// Component, kind and model.
-pub(in crate::results) type Source = (String, String, String);
+pub(in crate::results) type JouleSource = (String, String, String);
 
 /// Draws each kind and model apart: measured, imported and modelled figures are never in one picture.
 pub(super) fn draw(results: &Results) -> Vec<Plot> {
-    let mut kinds: BTreeMap<Source, Vec<(&MeasuredCell, Estimate)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<JouleSource, Vec<(&MeasuredCell, Estimate)>> = BTreeMap::new();
     for cell in &results.cells {
         for (key, samples) in joules(cell) {
             if let Some(estimate) = samples.estimate(crate::results::CONFIDENCE) {
@@ -37,8 +37,8 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
 }
 
 /// Shares joules out among each fork's whole exchanges, in millijoules, by component, kind and model.
-pub(in crate::results) fn joules(cell: &MeasuredCell) -> BTreeMap<Source, Samples> {
-    let mut all: BTreeMap<Source, Samples> = BTreeMap::new();
+pub(in crate::results) fn joules(cell: &MeasuredCell) -> BTreeMap<JouleSource, Samples> {
+    let mut all: BTreeMap<JouleSource, Samples> = BTreeMap::new();
     for fork in &cell.forks {
         let exchanges = wholes(fork).unwrap_or(1.0);
         for energy in &fork.energy {

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use stentor_wire::DocumentLimits;
 
-type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+type SubjectAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// Speaks HTTP/1.1 with one client until it hangs up.
 pub(super) async fn speak_http(stream: Stream, work: ServerWork) {
@@ -39,7 +39,7 @@ pub(super) async fn speak_grpc(stream: Stream, work: ServerWork) {
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, work: &ServerWork) -> Answer {
+async fn respond(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
     if request.method() == Method::GET {
         let prefix = format!("/{}/", work.op.name());
         let path = request.uri().path().to_owned();
@@ -59,7 +59,7 @@ async fn respond(request: Request<Incoming>, work: &ServerWork) -> Answer {
     answered(work, Question::Body(&body.to_bytes())).await
 }
 
-async fn answered(work: &ServerWork, question: Question<'_>) -> Answer {
+async fn answered(work: &ServerWork, question: Question<'_>) -> SubjectAnswer {
     let Some(answer) = work.answer(question) else { return std::future::pending().await };
     match answer {
         Ok(bytes) => response(StatusCode::OK, bytes, work),
@@ -70,7 +70,7 @@ async fn answered(work: &ServerWork, question: Question<'_>) -> Answer {
     }
 }
 
-fn response(status: StatusCode, bytes: Vec<u8>, work: &ServerWork) -> Answer {
+fn response(status: StatusCode, bytes: Vec<u8>, work: &ServerWork) -> SubjectAnswer {
     let mut response = Response::new(Full::new(bytes.into()).boxed_unsync());
     *response.status_mut() = status;
     if let Ok(kind) = work.dialect.content_type(work.op).parse() {
@@ -79,7 +79,7 @@ fn response(status: StatusCode, bytes: Vec<u8>, work: &ServerWork) -> Answer {
     response
 }
 
-async fn call(request: Request<Incoming>, work: &ServerWork) -> Answer {
+async fn call(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
     let limit = DocumentLimits::default().document_max_bytes;
     let is_ours = request.uri().path() == grpc::path(work.op);
     let body = Limited::new(request.into_body(), limit).collect().await.ok();
@@ -96,7 +96,7 @@ async fn call(request: Request<Incoming>, work: &ServerWork) -> Answer {
 }
 
 /// A refusal has its status among the headers, and no message.
-fn refusal() -> Answer {
+fn refusal() -> SubjectAnswer {
     let mut response = Response::new(Full::default().boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(grpc::CONTENT_TYPE));

@@ -3,7 +3,7 @@
 use super::ServerWork;
 use crate::subject::dialect::{METHOD_PREFIX, of_value, to_value};
 use stentor_wire::xmlrpc::{
-    CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, MULTICALL, Outcome, RpcFault, calls_of_multicall,
+    CODE_NO_SUCH_METHOD, CODE_WRONG_PARAMS, Call, MULTICALL, RpcFault, RpcOutcome, calls_of_multicall,
     multicall_result, read_call, write_response,
 };
 use stentor_wire::{DocumentLimits, Value, WireError};
@@ -30,7 +30,7 @@ fn method(work: &ServerWork) -> String {
 }
 
 /// Returns what a method returns and what it takes.
-fn signature(work: &ServerWork, call: &Call) -> Outcome {
+fn signature(work: &ServerWork, call: &Call) -> RpcOutcome {
     match &call.params[..] {
         [Value::Text(name)] if *name == method(work) => {
             Ok(Value::List(vec![Value::List(["struct", "struct"].map(Value::from).to_vec())]))
@@ -46,7 +46,7 @@ fn several(work: &ServerWork, call: &Call) -> Result<Vec<u8>, WireError> {
     write_response(&Ok(multicall_result(outcomes.collect())))
 }
 
-fn single(work: &ServerWork, call: Call) -> Outcome {
+fn single(work: &ServerWork, call: Call) -> RpcOutcome {
     if call.method != method(work) {
         return Err(RpcFault { code: CODE_NO_SUCH_METHOD, text: "there is no such method".into() });
     }

@@ -127,7 +127,7 @@ impl ClientHalf {
 
     fn land(
         &mut self,
-        landed: Option<Result<Flight, tokio::task::JoinError>>,
+        landed: Option<Result<LandedExchange, tokio::task::JoinError>>,
         run: &mut ExchangesResult,
         answers: &mut BTreeMap<u64, Content>,
     ) {
@@ -174,7 +174,7 @@ impl ClientHalf {
     }
 }
 
-type Flight = (SubjectClient, u64, i64, Option<(ClientSample, Content)>);
+type LandedExchange = (SubjectClient, u64, i64, Option<(ClientSample, Content)>);
 
 impl ExchangesResult {
     fn fail(&mut self, seq: u64, t_intended: i64, keeps_rows: bool) {

@@ -10,10 +10,10 @@ use stentor_core::error::Invalid;
 use stentor_providers::Descriptor;
 
 /// What single push services get as it is.
-pub(crate) type Overrides = BTreeMap<ProviderKind, Map<String, Value>>;
+pub(crate) type OverridesByProvider = BTreeMap<ProviderKind, Map<String, Value>>;
 
 /// Returns overrides under the fields that callers know.
-pub(super) fn by_field(overrides: Overrides) -> BTreeMap<String, Map<String, Value>> {
+pub(super) fn by_field(overrides: OverridesByProvider) -> BTreeMap<String, Map<String, Value>> {
     let field = |kind| stentor_providers::descriptor(kind).override_field();
     overrides.into_iter().filter_map(|(kind, fields)| Some((field(kind)?.to_owned(), fields))).collect()
 }
@@ -21,7 +21,7 @@ pub(super) fn by_field(overrides: Overrides) -> BTreeMap<String, Map<String, Val
 /// A decoder of a request in which overrides may stand beside the request's own fields; they are put aside.
 pub(super) struct WithOverrides<'a, D> {
     pub(super) request: D,
-    pub(super) found: &'a mut Overrides,
+    pub(super) found: &'a mut OverridesByProvider,
 }
 
 /// Returns the same problem with the field of an override as callers know it.
@@ -61,7 +61,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for WithOverrides<'_, D> {
 struct Sorter<'a, T> {
     visitor: T,
     fields: &'static [&'static str],
-    found: &'a mut Overrides,
+    found: &'a mut OverridesByProvider,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Sorter<'_, V> {

@@ -7,11 +7,11 @@ use utoipa::openapi::{RefOr, Schema};
 use super::{FieldShape, RecordShape, Shape, Shapes};
 
 /// The schemas of one type and of those inside it.
-type Schemas = Vec<(String, RefOr<Schema>)>;
+type TypeSchemas = Vec<(String, RefOr<Schema>)>;
 
 /// Returns the record of a type; `shapes` gets the records inside it.
 pub fn record_of<T: ToSchema>(shapes: &mut Shapes) -> RecordShape {
-    let mut inside = Schemas::new();
+    let mut inside = TypeSchemas::new();
     T::schemas(&mut inside);
     let known: Map<String, Value> = inside.into_iter().map(|(name, schema)| (name, json(&schema))).collect();
     for (name, schema) in &known {

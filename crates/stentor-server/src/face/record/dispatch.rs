@@ -18,15 +18,15 @@ use crate::face::Api;
 pub type Record = Map<String, Value>;
 
 /// Reads, serves and replies one operation.
-type Call = fn(Api, Asked, Record) -> BoxFuture<'static, ServiceResult<Record>>;
+type RecordCall = fn(Api, Asked, Record) -> BoxFuture<'static, ServiceResult<Record>>;
 
 /// Every operation under its name.
 #[derive(Debug)]
-pub struct Dispatcher(HashMap<&'static str, Call>);
+pub struct Dispatcher(HashMap<&'static str, RecordCall>);
 
 macro_rules! calls {
     ($($operation:ident)*) => {
-        HashMap::from([$((<$operation as Operation>::FACTS.name, call::<$operation> as Call)),*])
+        HashMap::from([$((<$operation as Operation>::FACTS.name, call::<$operation> as RecordCall)),*])
     };
 }
 

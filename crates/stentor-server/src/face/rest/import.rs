@@ -17,7 +17,7 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::{IntoParams, PartialSchema};
 
 use super::extract::QueryParams;
-use super::records::{BodySize, RequestRecord, Schemas};
+use super::records::{BodySize, NamedSchemas, RequestRecord};
 use crate::contract::import::{ImportQuery, ImportRequest, Lines};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
@@ -48,7 +48,7 @@ impl RequestRecord for ImportRequest {
         Ok(Self { query: ImportQuery { format, ..query }, lines })
     }
 
-    fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: &mut NamedSchemas) -> OperationBuilder {
         let parameters = ImportQuery::into_params(|| Some(ParameterIn::Query));
         let operation = parameters.into_iter().fold(operation, OperationBuilder::parameter);
         let text = || ContentBuilder::new().schema(Some(String::schema())).build();

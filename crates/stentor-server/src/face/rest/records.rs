@@ -45,7 +45,7 @@ use crate::face::record::{FromRecord, IntoRecord};
 const JSON: &str = "application/json";
 
 /// Schemas that a description refers to, under their names.
-pub(super) type Schemas = Vec<(String, RefOr<Schema>)>;
+pub(super) type NamedSchemas = Vec<(String, RefOr<Schema>)>;
 
 /// How large a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) trait RequestRecord: FromRecord {
     ) -> impl Future<Output = Result<Self, Refusal>> + Send;
 
     /// Describes where it is.
-    fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder;
+    fn describe(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder;
 }
 
 /// A record that a response carries.
@@ -95,7 +95,11 @@ pub(super) trait ReplyRecord: IntoRecord + Serialize {
     fn head(&self, done: StatusCode) -> ReplyHead;
 
     /// Describes the responses.
-    fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder;
+    fn describe(
+        operation: OperationBuilder,
+        done: StatusCode,
+        schemas: &mut NamedSchemas,
+    ) -> OperationBuilder;
 }
 
 impl RequestRecord for () {
@@ -105,7 +109,7 @@ impl RequestRecord for () {
         Ok(())
     }
 
-    fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: &mut NamedSchemas) -> OperationBuilder {
         operation
     }
 }
@@ -122,7 +126,7 @@ impl<T: RequestRecord + Send> RequestRecord for Conditional<T> {
         Ok(T::read(request, api, operation).await?.into())
     }
 
-    fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder {
         T::describe(operation, schemas)
     }
 }
@@ -137,7 +141,7 @@ macro_rules! in_query {
                 Ok(QueryParams::from_request_parts(&mut parts, api).await?.0)
             }
 
-            fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
+            fn describe(operation: OperationBuilder, _: &mut NamedSchemas) -> OperationBuilder {
                 let parameters = <$record>::into_params(|| Some(ParameterIn::Query));
                 parameters.into_iter().fold(operation, OperationBuilder::parameter)
             }
@@ -156,7 +160,7 @@ macro_rules! in_body {
                 Ok($body::from_request(request, api).await?.0)
             }
 
-            fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
+            fn describe(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder {
                 body::<$record>(operation, schemas)
             }
         }
@@ -175,7 +179,7 @@ impl RequestRecord for CredentialRequest {
     }
 
     /// The description of each push service's own path names its fields.
-    fn describe(operation: OperationBuilder, _: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: &mut NamedSchemas) -> OperationBuilder {
         operation
     }
 }
@@ -189,7 +193,7 @@ macro_rules! repeatable {
                 RepeatableBody::read(request, api, BodySize::$size, operation).await
             }
 
-            fn describe(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
+            fn describe(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder {
                 body::<$record>(operation, schemas)
             }
         }
@@ -206,7 +210,7 @@ macro_rules! as_json {
                 ReplyHead::of(done)
             }
 
-            fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+            fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
                 operation.response(done.as_str(), json::<$record>(schemas))
             }
         }
@@ -225,7 +229,7 @@ impl ReplyRecord for () {
         ReplyHead::of(StatusCode::NO_CONTENT)
     }
 
-    fn describe(operation: OperationBuilder, _: StatusCode, _: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: StatusCode, _: &mut NamedSchemas) -> OperationBuilder {
         operation.response(StatusCode::NO_CONTENT.as_str(), ResponseBuilder::new())
     }
 }
@@ -236,7 +240,11 @@ impl ReplyRecord for Option<ScheduleView> {
         ReplyHead::of(if self.is_some() { done } else { StatusCode::NO_CONTENT })
     }
 
-    fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(
+        operation: OperationBuilder,
+        done: StatusCode,
+        schemas: &mut NamedSchemas,
+    ) -> OperationBuilder {
         let operation = <ScheduleView as ReplyRecord>::describe(operation, done, schemas);
         <() as ReplyRecord>::describe(operation, done, schemas)
     }
@@ -248,7 +256,7 @@ impl ReplyRecord for RegisteredView {
         ReplyHead { location: location("/v1/devices/", &self.id), ..ReplyHead::of(status) }
     }
 
-    fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
         let (new, known) = (json::<Self>(schemas), json::<Self>(schemas));
         operation
             .response(StatusCode::CREATED.as_str(), new.description("Registered"))
@@ -262,7 +270,11 @@ impl ReplyRecord for Kept<ScheduleView> {
         ReplyHead { status, location, is_replayed: self.replayed }
     }
 
-    fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(
+        operation: OperationBuilder,
+        done: StatusCode,
+        schemas: &mut NamedSchemas,
+    ) -> OperationBuilder {
         operation.response(done.as_str(), with_headers(json::<ScheduleView>(schemas)))
     }
 }
@@ -272,7 +284,11 @@ impl ReplyRecord for Kept<SendResults> {
         ReplyHead { is_replayed: self.replayed, ..ReplyHead::of(status) }
     }
 
-    fn describe(operation: OperationBuilder, done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(
+        operation: OperationBuilder,
+        done: StatusCode,
+        schemas: &mut NamedSchemas,
+    ) -> OperationBuilder {
         operation.response(done.as_str(), with_replayed(json::<SendResults>(schemas)))
     }
 }
@@ -289,7 +305,7 @@ impl ReplyRecord for Sent {
         }
     }
 
-    fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+    fn describe(operation: OperationBuilder, _: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
         let kept = json::<MessageAccepted>(schemas).description("Accepted: the message is on disk");
         let checked = json::<DryRun>(schemas).description("Dry run: checked and counted, nothing kept");
         operation
@@ -303,19 +319,19 @@ fn location(folder: &str, id: &impl std::fmt::Display) -> Option<HeaderValue> {
 }
 
 /// Refers to the schema of a record.
-fn reference<T: ToSchema>(schemas: &mut Schemas) -> Ref {
+fn reference<T: ToSchema>(schemas: &mut NamedSchemas) -> Ref {
     T::schemas(schemas);
     schemas.push((T::name().into_owned(), T::schema()));
     Ref::from_schema_name(T::name())
 }
 
-fn body<T: ToSchema>(operation: OperationBuilder, schemas: &mut Schemas) -> OperationBuilder {
+fn body<T: ToSchema>(operation: OperationBuilder, schemas: &mut NamedSchemas) -> OperationBuilder {
     let content = ContentBuilder::new().schema(Some(reference::<T>(schemas))).build();
     let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
     operation.request_body(Some(body.build()))
 }
 
-fn json<T: ToSchema>(schemas: &mut Schemas) -> ResponseBuilder {
+fn json<T: ToSchema>(schemas: &mut NamedSchemas) -> ResponseBuilder {
     ResponseBuilder::new().content(JSON, ContentBuilder::new().schema(Some(reference::<T>(schemas))).build())
 }
 

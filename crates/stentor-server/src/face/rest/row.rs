@@ -12,7 +12,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use super::asker::Asker;
 use super::extract::PathParams;
 use super::format::BodyFormat;
-use super::records::{ReplyRecord, RequestRecord, Schemas};
+use super::records::{NamedSchemas, ReplyRecord, RequestRecord};
 use super::reply::ReplyTerms;
 use super::{ApiResult, carried};
 use crate::contract::{Facts, Operation, Serve};
@@ -34,7 +34,7 @@ impl<O> Spoken for O where
 }
 
 /// How one operation is asked: a method, a path, what serves it, and its description.
-pub(super) type Row = UtoipaMethodRouter<Api>;
+pub(super) type RestRow = UtoipaMethodRouter<Api>;
 
 /// What a row says beside its operation.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub(super) struct RowFacts {
 macro_rules! methods {
     ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
         $(#[doc = $about])+
-        pub(super) fn $name<O: Spoken>(path: &'static str) -> Row
+        pub(super) fn $name<O: Spoken>(path: &'static str) -> RestRow
         where
             Api: Serve<O>,
         {
@@ -75,19 +75,19 @@ methods! {
 }
 
 /// Returns a row that reads.
-pub(super) fn get<O: Spoken>(path: &'static str) -> Row
+pub(super) fn get<O: Spoken>(path: &'static str) -> RestRow
 where
     Api: Serve<O>,
 {
     row::<O>(HttpMethod::Get, path, RowFacts { done: StatusCode::OK, is_read: true, has_tag: true })
 }
 
-fn row<O: Spoken>(method: HttpMethod, path: &'static str, facts: RowFacts) -> Row
+fn row<O: Spoken>(method: HttpMethod, path: &'static str, facts: RowFacts) -> RestRow
 where
     Api: Serve<O>,
 {
     let handler = move |State(api): State<Api>, request: Request| answer::<O>(api, request, facts);
-    let mut schemas = Schemas::new();
+    let mut schemas = NamedSchemas::new();
     let operation = describe::<O>(facts.done, &mut schemas);
     bind((method, path), (operation, schemas), handler)
 }
@@ -95,9 +95,9 @@ where
 /// Binds a described operation to a method, a path and a handler.
 pub(super) fn bind<H, T>(
     (method, path): (HttpMethod, &'static str),
-    (operation, schemas): (OperationBuilder, Schemas),
+    (operation, schemas): (OperationBuilder, NamedSchemas),
     handler: H,
-) -> Row
+) -> RestRow
 where
     H: Handler<T, Api>,
     T: 'static,
@@ -145,7 +145,7 @@ async fn read<O: Spoken>(request: Request, api: &Api) -> ApiResult<O::Request> {
 }
 
 /// Describes an operation from what the table says and from its types.
-pub(super) fn describe<O: Spoken>(done: StatusCode, schemas: &mut Schemas) -> OperationBuilder {
+pub(super) fn describe<O: Spoken>(done: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
     let (noun, verb) = O::FACTS.noun_and_verb();
     let mut operation =
         OperationBuilder::new().tag(noun).operation_id(Some(verb)).summary(Some(summary(&O::FACTS)));

@@ -1,10 +1,10 @@
 //! The table of this face: each operation's method and path.
 
-use super::row::{Row, create, delete, get, patch, post, put};
+use super::row::{RestRow, create, delete, get, patch, post, put};
 use crate::contract::table::*;
 
 /// Rows with a key, a place and a time limit.
-pub(super) fn limited() -> Vec<Row> {
+pub(super) fn limited() -> Vec<RestRow> {
     vec![
         create::<CreateApp>("/v1/apps"),
         get::<ListApps>("/v1/apps"),
@@ -78,7 +78,7 @@ pub(super) fn limited() -> Vec<Row> {
 }
 
 /// The same, for what devices send.
-pub(super) fn upstream() -> Vec<Row> {
+pub(super) fn upstream() -> Vec<RestRow> {
     vec![
         get::<ListUpstream>("/v1/upstream/messages"),
         post::<AcknowledgeUpstream>("/v1/upstream/acknowledge"),
@@ -88,7 +88,7 @@ pub(super) fn upstream() -> Vec<Row> {
 }
 
 /// Rows that have limits of their own.
-pub(super) fn open() -> Vec<Row> {
+pub(super) fn open() -> Vec<RestRow> {
     vec![post::<ImportDevices>("/v1/devices/import")]
 }
 

@@ -9,13 +9,13 @@ use crate::face::record::Asked;
 use crate::face::{Api, soap, xmlrpc};
 
 /// A document that is being answered.
-type Answer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
+type DocumentAnswer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
 
 /// A face whose requests and replies are whole documents.
 #[derive(Clone, Copy)]
 pub(super) struct DocumentFace {
     /// Answers a document with a document.
-    pub(super) answer: for<'a> fn(&'a Api, &'a Asked, &'a [u8]) -> Answer<'a>,
+    pub(super) answer: for<'a> fn(&'a Api, &'a Asked, &'a [u8]) -> DocumentAnswer<'a>,
     /// Writes a refusal as a document.
     pub(super) refuse: fn(&Problem) -> Vec<u8>,
 }

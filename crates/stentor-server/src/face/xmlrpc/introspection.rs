@@ -1,7 +1,7 @@
 //! `system.listMethods`, `system.methodSignature`, `system.methodHelp`: which methods there are and what they take.
 
 use stentor_wire::Value;
-use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, MULTICALL, Outcome, RpcFault};
+use stentor_wire::xmlrpc::{CODE_WRONG_PARAMS, Call, MULTICALL, RpcFault, RpcOutcome};
 
 use super::fault::no_such_method;
 use crate::contract::description::{OperationShape, description};
@@ -19,7 +19,7 @@ const SYSTEM: [(&str, &[&str], &str); 4] = [
 ];
 
 /// Answers a method of the system; `None` when it is none.
-pub(super) fn answer(call: &Call) -> Option<Outcome> {
+pub(super) fn answer(call: &Call) -> Option<RpcOutcome> {
     match call.method.as_str() {
         LIST => Some(Ok(Value::List(names().map(Value::from).collect()))),
         SIGNATURE => Some(named(call).and_then(signature)),
@@ -52,7 +52,7 @@ fn operation(name: &str) -> Option<&'static OperationShape> {
     description().operations.iter().find(|one| one.facts.name == name)
 }
 
-fn signature(name: &str) -> Outcome {
+fn signature(name: &str) -> RpcOutcome {
     let kinds = |kinds: &[&str]| Value::List(kinds.iter().map(|kind| Value::from(*kind)).collect());
     if let Some((_, system, _)) = SYSTEM.iter().find(|(known, ..)| *known == name) {
         return Ok(Value::List(vec![kinds(system)]));

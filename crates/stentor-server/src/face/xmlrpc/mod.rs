@@ -11,7 +11,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use stentor_wire::xmlrpc::{
-    Call, MULTICALL, Outcome, calls_of_multicall, multicall_result, read_call, write_response,
+    Call, MULTICALL, RpcOutcome, calls_of_multicall, multicall_result, read_call, write_response,
 };
 use stentor_wire::{DocumentLimits, Value};
 
@@ -67,7 +67,7 @@ pub(super) async fn answer_document(api: &Api, asked: &Asked, document: &[u8]) -
 }
 
 /// Calls one after the other; what one is refused does not touch the next.
-async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<Outcome>> {
+async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<RpcOutcome>> {
     let calls = calls_of_multicall(call).map_err(unreadable)?;
     if calls.len() > CALLS_MAX_COUNT {
         return Err(Problem::new(
@@ -85,7 +85,7 @@ async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<O
     Ok(outcomes)
 }
 
-async fn call_one(api: &Api, asked: &Asked, call: Call) -> Outcome {
+async fn call_one(api: &Api, asked: &Asked, call: Call) -> RpcOutcome {
     if let Some(found) = introspection::answer(&call) {
         return found;
     }
@@ -102,7 +102,7 @@ async fn dispatched(api: &Api, asked: &Asked, Call { method, params }: Call) -> 
     Ok(values::value(serde_json::Value::Object(served.await?)))
 }
 
-fn written(outcome: &Outcome) -> ServiceResult<Vec<u8>> {
+fn written(outcome: &RpcOutcome) -> ServiceResult<Vec<u8>> {
     write_response(outcome).map_err(|error| {
         tracing::error!(%error, "a reply cannot be written as XML-RPC");
         Problem::new(ErrorCode::Internal, "the reply cannot be written as XML-RPC")

@@ -7,7 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::limits::TTL_MAX_SECONDS;
 use stentor_core::message::Priority;
 
-use super::request::{FcmTarget, Fields, SendCall, only};
+use super::request::{FcmFields, FcmTarget, SendCall, only};
 use super::rpc_status::RpcStatus;
 use crate::contract::messages::{MessageRequest, NotificationRequest, TargetRequest};
 use crate::front::sending::collapse_key;
@@ -56,7 +56,7 @@ struct AndroidSettings {
 }
 
 impl AndroidSettings {
-    fn take(android: &mut Fields, is_visible: bool) -> Result<Self, RpcStatus> {
+    fn take(android: &mut FcmFields, is_visible: bool) -> Result<Self, RpcStatus> {
         let ttl = android.remove("ttl");
         let ttl_seconds = ttl.map_or(Some(TTL_MAX_SECONDS), |ttl| ttl.as_str().and_then(seconds));
         let ttl_seconds = ttl_seconds.ok_or_else(|| {
@@ -90,7 +90,7 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 /// Takes a text out of a part.
-fn text(fields: &mut Fields, name: &str, path: &str) -> Result<Option<String>, RpcStatus> {
+fn text(fields: &mut FcmFields, name: &str, path: &str) -> Result<Option<String>, RpcStatus> {
     match fields.remove(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -99,15 +99,15 @@ fn text(fields: &mut Fields, name: &str, path: &str) -> Result<Option<String>, R
 }
 
 /// Returns a part of a message; an empty one where it is missing.
-fn part(message: &Fields, name: &str) -> Result<Fields, RpcStatus> {
+fn part(message: &FcmFields, name: &str) -> Result<FcmFields, RpcStatus> {
     match message.get(name) {
-        None => Ok(Fields::new()),
+        None => Ok(FcmFields::new()),
         Some(Value::Object(fields)) => Ok(fields.clone()),
         Some(_) => Err(RpcStatus::violation(format!("message.{name}"), "must be an object")),
     }
 }
 
-fn notification(message: &Fields) -> Result<Option<NotificationRequest>, RpcStatus> {
+fn notification(message: &FcmFields) -> Result<Option<NotificationRequest>, RpcStatus> {
     let path = "message.notification";
     let mut fields = part(message, "notification")?;
     only(&fields, &["title", "body", "image"], path)?;
@@ -140,13 +140,13 @@ fn is_reserved(key: &str) -> bool {
 /// Sorts the parts of a message by the push service that gets each as it is: what goes to FCM stands beside the fields of
 /// Android's part, what goes to APNs itself is headers and payload.
 fn overrides(
-    message: &Fields,
-    mut fcm: Fields,
+    message: &FcmFields,
+    mut fcm: FcmFields,
     priority: Option<Priority>,
-) -> Result<BTreeMap<ProviderKind, Fields>, RpcStatus> {
+) -> Result<BTreeMap<ProviderKind, FcmFields>, RpcStatus> {
     data(fcm.get("data"), "message.android.data")?;
     let mut apple = part(message, "apns")?;
-    let headers_and_payload: Fields =
+    let headers_and_payload: FcmFields =
         ["headers", "payload"].iter().filter_map(|name| apple.remove_entry(*name)).collect();
     let mut web = part(message, "webpush")?;
     if let Some(label) = label(message)? {
@@ -155,7 +155,7 @@ fn overrides(
         }
     }
     if message.contains_key("androidV2") {
-        fcm = Fields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
+        fcm = FcmFields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
     } else if let Some(priority) = priority {
         // A message without content tells a device to fetch something: legal here, and with this a message of ours too.
         let word = if priority == Priority::High { "HIGH" } else { "NORMAL" };
@@ -171,7 +171,7 @@ fn overrides(
 }
 
 /// Returns the label under which a message is counted by the vendor.
-fn label(message: &Fields) -> Result<Option<String>, RpcStatus> {
+fn label(message: &FcmFields) -> Result<Option<String>, RpcStatus> {
     let path = "message.fcm_options";
     let mut options = part(message, "fcmOptions")?;
     only(&options, &["analyticsLabel"], path)?;
@@ -183,7 +183,7 @@ fn label(message: &Fields) -> Result<Option<String>, RpcStatus> {
     Ok(Some(label).filter(|label| !label.is_empty()))
 }
 
-fn check_topic_size(message: &Fields) -> Result<(), RpcStatus> {
+fn check_topic_size(message: &FcmFields) -> Result<(), RpcStatus> {
     let android = message.get("android");
     let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
     let own = android.and_then(|android| android.get("notification"));

@@ -6,7 +6,7 @@ use super::rpc_status::RpcStatus;
 use crate::front::gcm_http;
 
 /// An object of JSON.
-pub(super) type Fields = Map<String, Value>;
+pub(super) type FcmFields = Map<String, Value>;
 
 /// Fields of a message; those that say to whom are the first four.
 const MESSAGE_FIELDS: &[&str] = &[
@@ -53,7 +53,7 @@ pub(super) struct SendCall {
     pub(super) validate_only: bool,
     pub(super) fcm_target: FcmTarget,
     /// What it says; names are in camel case down to where they are the app's own.
-    pub(super) message: Fields,
+    pub(super) message: FcmFields,
 }
 
 impl SendCall {
@@ -82,7 +82,7 @@ impl SendCall {
 }
 
 /// Takes out whom a message is for: exactly one of the ways to say it.
-fn target(message: &mut Fields) -> Result<FcmTarget, RpcStatus> {
+fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     let given = TARGET_FIELDS.iter().filter_map(|name| Some((*name, message.remove(*name)?)));
     let mut given: Vec<_> = given.collect();
     let (Some((name, value)), true) = (given.pop(), given.is_empty()) else {
@@ -101,14 +101,14 @@ fn target(message: &mut Fields) -> Result<FcmTarget, RpcStatus> {
 }
 
 /// Refuses names that are not in the list.
-pub(super) fn only(fields: &Fields, known: &[&str], path: &str) -> Result<(), RpcStatus> {
+pub(super) fn only(fields: &FcmFields, known: &[&str], path: &str) -> Result<(), RpcStatus> {
     let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
     let place = if path.is_empty() { String::new() } else { format!(" at '{path}'") };
     let detail = format!("Invalid JSON payload received. Unknown name \"{name}\"{place}: Cannot find field.");
     Err(RpcStatus::violation(path, detail))
 }
 
-fn spelled(message: Fields) -> Fields {
+fn spelled(message: FcmFields) -> FcmFields {
     let mut message = camel_fields(message);
     for (part, free) in TYPED {
         if let Some(Value::Object(fields)) = message.get_mut(*part) {
@@ -119,7 +119,7 @@ fn spelled(message: Fields) -> Fields {
 }
 
 /// Spells all names in one way but those below a free field; what is null is absent.
-fn deep(fields: Fields, free: &[&str]) -> Fields {
+fn deep(fields: FcmFields, free: &[&str]) -> FcmFields {
     let each = camel_fields(fields).into_iter().map(|(name, value)| {
         let value = if free.contains(&name.as_str()) { value } else { deep_value(value) };
         (name, value)
@@ -135,7 +135,7 @@ fn deep_value(value: Value) -> Value {
     }
 }
 
-fn camel_fields(fields: Fields) -> Fields {
+fn camel_fields(fields: FcmFields) -> FcmFields {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
     given.map(|(name, value)| (camel(&name), value)).collect()
 }

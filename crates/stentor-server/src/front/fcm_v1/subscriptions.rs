@@ -16,9 +16,9 @@ use crate::front::sending::{Sender, TokenStanding};
 const PAGE_USUAL_COUNT: usize = 1_000;
 const PAGE_MAX_COUNT: usize = 2_000;
 
-type Reply = Result<Json<Value>, SendRefusal>;
+type SubscriptionReply = Result<Json<Value>, SendRefusal>;
 /// The parameters of a request; of two with one name the last counts.
-type Pairs = Query<Vec<(String, String)>>;
+type QueryPairs = Query<Vec<(String, String)>>;
 
 /// A registration that somebody asks about.
 struct Subscriber<'a> {
@@ -31,9 +31,9 @@ struct Subscriber<'a> {
 pub(super) async fn create(
     State(api): State<Api>,
     Path((project, token)): Path<(String, String)>,
-    Query(pairs): Pairs,
+    Query(pairs): QueryPairs,
     request: Request,
-) -> Reply {
+) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(parameter(&pairs, "topicName", "topic_name").unwrap_or_default())?;
     if subscriber.has(&topic).await? {
@@ -46,9 +46,9 @@ pub(super) async fn create(
 pub(super) async fn list(
     State(api): State<Api>,
     Path((project, token)): Path<(String, String)>,
-    Query(pairs): Pairs,
+    Query(pairs): QueryPairs,
     request: Request,
-) -> Reply {
+) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let asked = parameter(&pairs, "pageSize", "page_size").map_or(Ok(0), str::parse::<usize>);
     let asked = asked.map_err(|_| RpcStatus::violation("page_size", "must be a number"))?;
@@ -71,7 +71,7 @@ pub(super) async fn show(
     State(api): State<Api>,
     Path((project, token, topic)): Path<(String, String, String)>,
     request: Request,
-) -> Reply {
+) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(&topic)?;
     match subscriber.has(&topic).await? {
@@ -84,9 +84,9 @@ pub(super) async fn show(
 pub(super) async fn change(
     State(api): State<Api>,
     Path((project, token, topic)): Path<(String, String, String)>,
-    Query(pairs): Pairs,
+    Query(pairs): QueryPairs,
     request: Request,
-) -> Reply {
+) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(&topic)?;
     match (subscriber.has(&topic).await?, allows_missing(&pairs)) {
@@ -100,9 +100,9 @@ pub(super) async fn change(
 pub(super) async fn remove(
     State(api): State<Api>,
     Path((project, token, topic)): Path<(String, String, String)>,
-    Query(pairs): Pairs,
+    Query(pairs): QueryPairs,
     request: Request,
-) -> Reply {
+) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(&topic)?;
     let is_there = subscriber.has(&topic).await?;
@@ -152,7 +152,7 @@ impl<'a> Subscriber<'a> {
     }
 
     /// Subscribes the device; one that is not known is registered.
-    async fn subscribe(&self, topic: TopicName) -> Reply {
+    async fn subscribe(&self, topic: TopicName) -> SubscriptionReply {
         let listed = self.sender.listed(&self.token, self.standing().await?).await?;
         let device = listed.ok_or_else(RpcStatus::not_found)?;
         let subject = (device, topic.clone());

@@ -18,7 +18,7 @@ use stentor_core::id::AppId;
 use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
-use super::Key;
+use super::ProviderKey;
 
 const RECORD_BYTES: usize = 64;
 const BODY_BYTES: usize = 56;
@@ -30,7 +30,7 @@ const MARK: u64 = 0x5354_4e51_5541_0001;
 pub(crate) struct Levels {
     file: Option<Arc<File>>,
     /// The place of each, and what a process before left there.
-    known: HashMap<Key, (u64, Option<Level>)>,
+    known: HashMap<ProviderKey, (u64, Option<Level>)>,
     /// Places of nobody, below the last one in use.
     free: BTreeSet<u64>,
     records: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Levels {
 pub(crate) struct Slot {
     file: Arc<File>,
     place: u64,
-    key: Key,
+    key: ProviderKey,
 }
 
 impl Levels {
@@ -60,7 +60,7 @@ impl Levels {
 
     fn read(file: File, bytes: &[u8]) -> Self {
         let places = bytes.chunks_exact(RECORD_BYTES).zip(0..);
-        let known: HashMap<Key, (u64, Option<Level>)> = places
+        let known: HashMap<ProviderKey, (u64, Option<Level>)> = places
             .filter_map(|(record, place)| decode(record).map(|(key, level)| (key, (place, Some(level)))))
             .collect();
         let records = (bytes.len() / RECORD_BYTES) as u64;
@@ -93,7 +93,7 @@ impl Levels {
     }
 
     /// Returns the place of a credential, and what it had left when it was last written.
-    pub(super) fn slot(&mut self, key: Key) -> (Option<Slot>, Option<Level>) {
+    pub(super) fn slot(&mut self, key: ProviderKey) -> (Option<Slot>, Option<Level>) {
         let Some(file) = self.file.clone() else { return (None, None) };
         let (records, free) = (&mut self.records, &mut self.free);
         let (place, level) = self.known.entry(key).or_insert_with(|| {
@@ -117,7 +117,7 @@ impl Slot {
     }
 }
 
-fn encode((app, provider): Key, level: Level) -> [u8; RECORD_BYTES] {
+fn encode((app, provider): ProviderKey, level: Level) -> [u8; RECORD_BYTES] {
     let fields = [
         MARK,
         app.raw(),
@@ -137,7 +137,7 @@ fn encode((app, provider): Key, level: Level) -> [u8; RECORD_BYTES] {
 }
 
 /// Reads a record; `None` when it is not whole, or not of this version.
-fn decode(record: &[u8]) -> Option<(Key, Level)> {
+fn decode(record: &[u8]) -> Option<(ProviderKey, Level)> {
     let mut fields =
         record.chunks_exact(8).map(|bytes| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default());
     let mut next = || fields.next();

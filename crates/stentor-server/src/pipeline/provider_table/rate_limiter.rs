@@ -11,7 +11,7 @@ use stentor_core::time::Timestamp;
 
 use super::levels::Slot;
 use super::quota_share::QuotaShare;
-use super::{Key, ProviderTable};
+use super::{ProviderKey, ProviderTable};
 use crate::pipeline::stats::QuotaStats;
 
 /// How quotas are kept.
@@ -115,7 +115,7 @@ impl RateLimiter {
     }
 
     /// Returns what to ask the store for.
-    pub(super) fn claims(&self, (app, provider): Key) -> Vec<QuotaClaim> {
+    pub(super) fn claims(&self, (app, provider): ProviderKey) -> Vec<QuotaClaim> {
         let quota = self.bucket.quota();
         let wanted = self.share.as_ref().map(|share| share.wanted(quota)).unwrap_or_default();
         let claims = wanted.into_iter();
@@ -148,13 +148,18 @@ impl RateLimiter {
 /// Tokens taken for a chunk; given back when dropped unused.
 pub(crate) struct Grant {
     table: Arc<ProviderTable>,
-    key: Key,
+    key: ProviderKey,
     class: TrafficClass,
     taken: u64,
 }
 
 impl Grant {
-    pub(super) const fn new(table: Arc<ProviderTable>, key: Key, class: TrafficClass, taken: u64) -> Self {
+    pub(super) const fn new(
+        table: Arc<ProviderTable>,
+        key: ProviderKey,
+        class: TrafficClass,
+        taken: u64,
+    ) -> Self {
         Self { table, key, class, taken }
     }
 

@@ -1,7 +1,7 @@
 //! The XML-RPC face.
 
 use stentor_wire::xmlrpc::{
-    Call, Outcome, calls_of_multicall, multicall, read_response, results_of_multicall, write_call,
+    Call, RpcOutcome, calls_of_multicall, multicall, read_response, results_of_multicall, write_call,
 };
 use stentor_wire::{DocumentLimits, Value};
 
@@ -16,7 +16,7 @@ fn call_of(method: &str, fields: &[(&str, Value)]) -> Call {
 }
 
 /// Sends a document as clients do that know only a name and a password.
-async fn post(server: &Server, key: &str, document: Vec<u8>) -> Outcome {
+async fn post(server: &Server, key: &str, document: Vec<u8>) -> RpcOutcome {
     let request = server.client.post(format!("{}/rpc", server.url)).basic_auth("stentor", Some(key));
     let response = request.header("content-type", "text/xml").body(document).send().await.expect("an answer");
     assert_eq!(response.status().as_u16(), 200);
@@ -24,7 +24,7 @@ async fn post(server: &Server, key: &str, document: Vec<u8>) -> Outcome {
     read_response(&bytes, &DocumentLimits::default()).expect("a response of XML-RPC")
 }
 
-async fn ask(server: &Server, key: &str, method: &str, fields: &[(&str, Value)]) -> Outcome {
+async fn ask(server: &Server, key: &str, method: &str, fields: &[(&str, Value)]) -> RpcOutcome {
     post(server, key, write_call(&call_of(method, fields)).expect("a document")).await
 }
 
@@ -79,7 +79,7 @@ async fn a_message_sent_through_rest_is_recognised_when_it_is_repeated_here() {
 async fn refusals_are_faults_that_name_code_and_field() {
     let server = server().await;
     let tenant = server.sender().await;
-    let fault = |outcome: Outcome| outcome.expect_err("a fault");
+    let fault = |outcome: RpcOutcome| outcome.expect_err("a fault");
     let wrong_key = fault(ask(&server, "sk_wrong", "topics.list", &[]).await);
     assert_eq!(wrong_key.code, 6);
     assert!(wrong_key.text.starts_with("unauthorized: "), "{wrong_key}");

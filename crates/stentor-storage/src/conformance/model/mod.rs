@@ -17,7 +17,7 @@ use super::StoreHome;
 use world::World;
 
 /// One step: what, to which, and how.
-pub type Step = (u8, u8, u8);
+pub type ModelStep = (u8, u8, u8);
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct ModelRun {
 }
 
 /// Runs a script on an empty store and checks everything on the way.
-pub async fn run(home: &dyn StoreHome, script: &[Step]) -> ModelRun {
+pub async fn run(home: &dyn StoreHome, script: &[ModelStep]) -> ModelRun {
     let mut world = World::new(home).await;
     for (what, which, how) in script {
         world.step(*what, *which as usize, *how).await;
@@ -42,7 +42,7 @@ pub async fn run(home: &dyn StoreHome, script: &[Step]) -> ModelRun {
 }
 
 /// Runs a script on two empty stores, which must show the same after every step.
-pub async fn agree(one: &dyn StoreHome, other: &dyn StoreHome, script: &[Step]) {
+pub async fn agree(one: &dyn StoreHome, other: &dyn StoreHome, script: &[ModelStep]) {
     let (one, other) = (run(one, script).await, run(other, script).await);
     let pairs = one.observations.iter().zip(&other.observations).enumerate();
     for (step, (left, right)) in pairs {

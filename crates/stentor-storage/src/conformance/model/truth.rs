@@ -9,17 +9,17 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeasedChunk, SendDecision};
 use stentor_core::settlement::Settlement;
 
-type Delivery = (MessageId, DeviceId);
+type ModelDelivery = (MessageId, DeviceId);
 
 /// What is known of deliveries without asking the store.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     /// How often a push service took a delivery over.
-    taken: BTreeMap<Delivery, u32>,
+    taken: BTreeMap<ModelDelivery, u32>,
     /// Deliveries that may have been taken over unseen.
-    doubtful: BTreeSet<Delivery>,
+    doubtful: BTreeSet<ModelDelivery>,
     /// Deliveries in their final state.
-    ended: BTreeMap<Delivery, DeliveryState>,
+    ended: BTreeMap<ModelDelivery, DeliveryState>,
     /// Deliveries found leased and unsettled, summed over crashes.
     bound: BTreeMap<MessageId, u64>,
 }
@@ -77,7 +77,7 @@ impl Truth {
 
     /// A delivery that was taken over twice is marked, one that ended as accepted was taken over, and the store did not
     /// change what had ended.
-    pub(super) fn check_end(&self, delivery: Delivery, state: DeliveryState, ambiguous: bool) {
+    pub(super) fn check_end(&self, delivery: ModelDelivery, state: DeliveryState, ambiguous: bool) {
         let taken = self.taken.get(&delivery).copied().unwrap_or(0);
         assert!(taken <= 1 || ambiguous, "{delivery:?} was taken over {taken} times and is not marked");
         assert!(taken >= 1 || state != DeliveryState::Accepted, "{delivery:?} was never taken over");
@@ -88,6 +88,6 @@ impl Truth {
     }
 }
 
-fn deliveries(chunk: &LeasedChunk) -> impl Iterator<Item = Delivery> {
+fn deliveries(chunk: &LeasedChunk) -> impl Iterator<Item = ModelDelivery> {
     chunk.devices.iter().map(|device| (chunk.message.id, *device))
 }

@@ -16,7 +16,7 @@ use crate::postgres::query::{all, one, run};
 use crate::postgres::row::{hash, int, number};
 
 /// What became of a message.
-pub(super) type Accepted = Result<Idempotent<()>, StoreError>;
+pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
 
 /// What is known of the apps and idempotency keys that messages name.
 #[derive(Default)]
@@ -27,7 +27,7 @@ struct KnownBefore {
 }
 
 /// Keeps messages, each whole or not at all; all checks come first. Reply i belongs to message i.
-pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<Accepted>> {
+pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec<AcceptedResult>> {
     let mut known = KnownBefore::read(connection, given)?;
     let mut replies = Vec::with_capacity(given.len());
     let mut kept = Vec::with_capacity(given.len());

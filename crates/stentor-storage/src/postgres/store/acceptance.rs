@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stentor_core::ports::store::{NewMessage, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::accept::{self, Accepted};
+use super::accept::{self, AcceptedResult};
 use crate::postgres::connection::closed;
 use crate::postgres::damage::attempt;
 use crate::postgres::engine::Connection;
@@ -21,8 +21,8 @@ pub(super) struct AcceptanceList {
 /// What one caller gave.
 struct GivenMessages {
     messages: Vec<NewMessage>,
-    reply: oneshot::Sender<Vec<Accepted>>,
-    kept: Option<Result<Vec<Accepted>, StoreError>>,
+    reply: oneshot::Sender<Vec<AcceptedResult>>,
+    kept: Option<Result<Vec<AcceptedResult>, StoreError>>,
     /// Given back once the caller has a reply.
     _place: OwnedSemaphorePermit,
 }
@@ -39,7 +39,7 @@ impl AcceptanceList {
         self: Arc<Self>,
         thread: &WriteThread,
         given: Vec<NewMessage>,
-    ) -> Vec<Accepted> {
+    ) -> Vec<AcceptedResult> {
         let count = given.len();
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
             return refused(count, &closed());
@@ -124,6 +124,6 @@ fn keep(connection: &Connection, taken: &mut [GivenMessages]) -> Done<()> {
     Ok(())
 }
 
-fn refused(count: usize, error: &StoreError) -> Vec<Accepted> {
+fn refused(count: usize, error: &StoreError) -> Vec<AcceptedResult> {
     vec![Err(error.clone()); count]
 }

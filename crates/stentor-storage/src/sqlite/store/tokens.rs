@@ -15,7 +15,7 @@ use super::leftovers::{Leftover, LeftoverKind};
 use crate::sqlite::bulk::{self, Places};
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{all, exists, limit, one, run};
-use leaves::{BITS, Leaves, Pair};
+use leaves::{BITS, HashPair, Leaves};
 
 /// How large the small table may become.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ fn key_in(fleet: AppProvider, device: i64) -> i64 {
 }
 
 /// Finds which devices may hold the tokens with hashes that are in order.
-fn with_hashes(connection: &Connection, hashes: &[i64]) -> Done<Vec<Pair>> {
+fn with_hashes(connection: &Connection, hashes: &[i64]) -> Done<Vec<HashPair>> {
     let mut found = Vec::new();
     for leaves in [fresh(connection), old(connection)] {
         leaves.find(hashes, |pair| found.push(pair))?;
@@ -137,16 +137,16 @@ fn read_some(
 
 /// Notes who holds which token: hashes and keys.
 pub(super) fn note(connection: &Connection, holders: impl IntoIterator<Item = (i64, i64)>) -> Done<()> {
-    let mut pairs: Vec<Pair> = holders.into_iter().map(pair).collect();
+    let mut pairs: Vec<HashPair> = holders.into_iter().map(pair).collect();
     pairs.sort_unstable();
     note_within(connection, &pairs, ROOM)
 }
 
-fn pair((hash, key): (i64, i64)) -> Pair {
+fn pair((hash, key): (i64, i64)) -> HashPair {
     (hash, device_of(key).raw().cast_signed())
 }
 
-fn note_within(connection: &Connection, pairs: &[Pair], room: Room) -> Done<()> {
+fn note_within(connection: &Connection, pairs: &[HashPair], room: Room) -> Done<()> {
     if pairs.is_empty() {
         return Ok(());
     }
@@ -239,7 +239,8 @@ pub(in crate::sqlite) fn adopt_rows(connection: &Connection) -> Done<()> {
             let rows: Vec<(i64, i64)> = all(connection, &sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some(end) = rows.last() else { break };
             last = *end;
-            let mut pairs: Vec<Pair> = rows.into_iter().map(|(hash, key)| pair((cut(hash), key))).collect();
+            let mut pairs: Vec<HashPair> =
+                rows.into_iter().map(|(hash, key)| pair((cut(hash), key))).collect();
             pairs.sort_unstable();
             old(connection).add(&pairs)?;
         }

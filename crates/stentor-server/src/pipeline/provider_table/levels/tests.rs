@@ -1,6 +1,6 @@
 use super::*;
 
-const KEY: Key = (AppId::from_raw(0x7f12_3456_789a_bcde), ProviderKind::Fcm);
+const KEY: ProviderKey = (AppId::from_raw(0x7f12_3456_789a_bcde), ProviderKind::Fcm);
 
 fn level(common_grains: i64) -> Level {
     Level { at: Timestamp::from_millis(1_800_000_000_123), warm_ms: 7, urgent_grains: -5, common_grains }

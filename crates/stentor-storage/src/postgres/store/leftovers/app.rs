@@ -14,12 +14,12 @@ use crate::postgres::store::maintenance;
 /// LedgerConnection that a campaign loses at once.
 const OF_CAMPAIGN_MAX_COUNT: usize = 64;
 
-type Work = fn(&Connection, i64, &WorkPortion<'_>) -> Done<bool>;
+type PortionWork = fn(&Connection, i64, &WorkPortion<'_>) -> Done<bool>;
 
 /// Removes what hangs on a removed app's number; what would still begin by itself goes first, fleets last: by them its devices
 /// are found.
 pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
-    let each: [(&str, Work, &str); 5] = [
+    let each: [(&str, PortionWork, &str); 5] = [
         ("SELECT id FROM schedules WHERE app = $1 LIMIT 1", schedule, "DELETE FROM schedules WHERE id = $1"),
         ("SELECT id FROM campaigns WHERE app = $1 LIMIT 1", campaign, "DELETE FROM campaigns WHERE id = $1"),
         ("SELECT no FROM topics WHERE app = $1 LIMIT 1", topic, "DELETE FROM topics WHERE no = $1"),

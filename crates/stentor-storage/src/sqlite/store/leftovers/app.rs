@@ -16,14 +16,14 @@ use crate::sqlite::store::{device_traces, maintenance, tokens};
 /// Rows that a campaign loses at once.
 const OF_CAMPAIGN_MAX_COUNT: usize = 64;
 
-type Work = fn(&Connection, i64, &Portion<'_>) -> Done<bool>;
+type AppWork = fn(&Connection, i64, &Portion<'_>) -> Done<bool>;
 
 /// Removes what hangs on a removed app's number; what would still begin by itself goes first.
 pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> Done<bool> {
     const OF_SCHEDULE: &str = "DELETE FROM occurrences WHERE (schedule, instant) IN
         (SELECT schedule, instant FROM occurrences WHERE schedule = ?1 LIMIT ?2)";
-    let schedule: Work = |connection, no, portion| delete(connection, &[OF_SCHEDULE], no, portion);
-    let each: [(&str, Work, &str); 5] = [
+    let schedule: AppWork = |connection, no, portion| delete(connection, &[OF_SCHEDULE], no, portion);
+    let each: [(&str, AppWork, &str); 5] = [
         ("SELECT id FROM schedules WHERE app = ?1 LIMIT 1", schedule, "DELETE FROM schedules WHERE id = ?1"),
         ("SELECT id FROM campaigns WHERE app = ?1 LIMIT 1", campaign, "DELETE FROM campaigns WHERE id = ?1"),
         ("SELECT no FROM topics WHERE app = ?1 LIMIT 1", topic, "DELETE FROM topics WHERE no = ?1"),

@@ -11,7 +11,7 @@ use crate::sqlite::query::{exists, one, run};
 use crate::sqlite::store::leftovers::{Leftover, LeftoverKind};
 
 /// A token's hash and the number of the device that holds it, both below 2^40.
-pub(super) type Pair = (i64, i64);
+pub(super) type HashPair = (i64, i64);
 
 /// Bits of a hash, and of a device's number.
 pub(super) const BITS: u32 = 40;
@@ -32,13 +32,13 @@ pub(super) struct Leaves<'a> {
 
 /// What was taken out, and where to go on.
 pub(super) struct Taken {
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<HashPair>,
     pub(super) next: i64,
 }
 
 impl Leaves<'_> {
     /// Finds the pairs of hashes that are in order.
-    pub(super) fn find(&self, hashes: &[i64], mut found: impl FnMut(Pair)) -> Done<()> {
+    pub(super) fn find(&self, hashes: &[i64], mut found: impl FnMut(HashPair)) -> Done<()> {
         let mut statement = self.connection.prepare_cached(&self.covering_sql())?;
         let mut rest = hashes;
         while let Some(hash) = rest.first() {
@@ -80,7 +80,7 @@ impl Leaves<'_> {
     }
 
     /// Adds pairs that are in order; returns how many were not there.
-    pub(super) fn add(&self, pairs: &[Pair]) -> Done<usize> {
+    pub(super) fn add(&self, pairs: &[HashPair]) -> Done<usize> {
         let mut rest = pairs;
         let mut added = 0;
         while let Some((hash, _)) = rest.first() {
@@ -96,7 +96,7 @@ impl Leaves<'_> {
     }
 
     /// Takes a pair out; returns whether it was there.
-    pub(super) fn remove(&self, pair: Pair) -> Done<bool> {
+    pub(super) fn remove(&self, pair: HashPair) -> Done<bool> {
         let mut leaf = self.covering(pair.0)?;
         let Ok(at) = leaf.pairs.binary_search(&pair) else { return Ok(false) };
         leaf.pairs.remove(at);
@@ -128,7 +128,7 @@ impl Leaves<'_> {
     fn sound(&self, hash: i64) -> Done<Option<Leaf>> {
         one(self.connection, &self.covering_sql(), [hash], |row| {
             let page = StoredLeaf::of_row(row, hash)?;
-            let pairs: Vec<Pair> = (0..page.count()).map(|at| page.pair(at)).collect();
+            let pairs: Vec<HashPair> = (0..page.count()).map(|at| page.pair(at)).collect();
             let leaf = Leaf { first: row.get(0)?, until: page.until, pairs };
             if leaf.is_in_order() { Ok(leaf) } else { Err(damaged("a leaf of token hashes in no order")) }
         })
@@ -189,7 +189,7 @@ impl Leaves<'_> {
 struct Leaf {
     first: i64,
     until: i64,
-    pairs: Vec<Pair>,
+    pairs: Vec<HashPair>,
 }
 
 impl Leaf {
@@ -266,23 +266,23 @@ impl<'a> StoredLeaf<'a> {
         self.pairs.len()
     }
 
-    fn pair(&self, at: usize) -> Pair {
+    fn pair(&self, at: usize) -> HashPair {
         read(&self.pairs[at])
     }
 
-    fn find(&self, hash: i64, found: &mut impl FnMut(Pair)) {
+    fn find(&self, hash: i64, found: &mut impl FnMut(HashPair)) {
         let from = self.pairs.partition_point(|pair| read(pair).0 < hash);
         self.pairs[from..].iter().map(read).take_while(|pair| pair.0 == hash).for_each(found);
     }
 }
 
-fn read(bytes: &[u8; PAIR_BYTES]) -> Pair {
+fn read(bytes: &[u8; PAIR_BYTES]) -> HashPair {
     let [a, b, c, d, e, f, g, h, i, j] = *bytes;
     (i64::from_le_bytes([a, b, c, d, e, 0, 0, 0]), i64::from_le_bytes([f, g, h, i, j, 0, 0, 0]))
 }
 
 /// Merges two lists in order into one in order without repeats.
-fn merge(kept: &[Pair], new: &[Pair]) -> Vec<Pair> {
+fn merge(kept: &[HashPair], new: &[HashPair]) -> Vec<HashPair> {
     let mut merged = Vec::with_capacity(kept.len() + new.len());
     let mut rest = kept;
     for pair in new {

@@ -12,7 +12,7 @@ fn file() -> Connection {
     connection
 }
 
-fn pairs(leaves: &Leaves<'_>, expected: &BTreeSet<Pair>) -> BTreeSet<Pair> {
+fn pairs(leaves: &Leaves<'_>, expected: &BTreeSet<HashPair>) -> BTreeSet<HashPair> {
     let hashes: BTreeSet<i64> = expected.iter().map(|(hash, _)| *hash).collect();
     let mut held = BTreeSet::new();
     let hold = |pair| assert!(held.insert(pair), "{pair:?} is there twice");
@@ -21,7 +21,7 @@ fn pairs(leaves: &Leaves<'_>, expected: &BTreeSet<Pair>) -> BTreeSet<Pair> {
 }
 
 /// Spreads numbers over all hashes, with the outermost ones and some that many share.
-fn numbered(number: i64) -> Pair {
+fn numbered(number: i64) -> HashPair {
     let hash = match number % 50 {
         0 => 0,
         1 => (1 << BITS) - 1,
@@ -32,7 +32,7 @@ fn numbered(number: i64) -> Pair {
 }
 
 /// Sees that both tables together hold what they must, and that the count is the count.
-fn check(connection: &Connection, expected: &BTreeSet<Pair>) {
+fn check(connection: &Connection, expected: &BTreeSet<HashPair>) {
     let (fresh, old) = (pairs(&fresh(connection), expected), pairs(&old(connection), expected));
     assert!(fresh.is_disjoint(&old));
     assert_eq!(fresh.union(&old).copied().collect::<BTreeSet<_>>(), *expected);
@@ -47,8 +47,8 @@ fn no_hash_is_lost_or_doubled_while_stretches_are_moved() {
     let mut expected = BTreeSet::new();
     for batch in 0..40_i64 {
         let size = [1, 7, 64, 150][(batch % 4) as usize];
-        let new: Vec<Pair> = (0..size).map(|at| numbered(batch * 1_000 + at)).collect();
-        let sorted: BTreeSet<Pair> = new.iter().copied().collect();
+        let new: Vec<HashPair> = (0..size).map(|at| numbered(batch * 1_000 + at)).collect();
+        let sorted: BTreeSet<HashPair> = new.iter().copied().collect();
         note_within(&connection, &sorted.into_iter().collect::<Vec<_>>(), SMALL).expect("noted");
         expected.extend(new);
         check(&connection, &expected);
@@ -91,7 +91,7 @@ fn the_rows_of_older_files_are_adopted() {
         run(&connection, &sql, row).expect("written");
     }
     migrations::run(&connection, migrations::STORE).expect("adopted");
-    let expected: BTreeSet<Pair> = rows.map(|(hash, key)| (cut(hash), key & ((1 << 40) - 1))).collect();
+    let expected: BTreeSet<HashPair> = rows.map(|(hash, key)| (cut(hash), key & ((1 << 40) - 1))).collect();
     assert_eq!(pairs(&old(&connection), &expected), expected);
 }
 

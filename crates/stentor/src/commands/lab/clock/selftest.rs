@@ -33,7 +33,7 @@ pub(super) struct ClockSelftestArgs {
 }
 
 /// What one setup came to.
-struct Done {
+struct SelftestResult {
     setup: ClockTrial,
     findings: Findings,
     checks: Vec<Check>,
@@ -59,7 +59,7 @@ impl ClockSelftestArgs {
     }
 }
 
-fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<Done>> {
+fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<SelftestResult>> {
     // Found once, since a failure inside the trial has nowhere to go.
     let command = |orders: &_| party::command(orders).unwrap_or_else(|_| Command::new("stentor"));
     let setups = [ClockTrial::symmetric(protocol, seed), ClockTrial::asymmetric(protocol, seed)];
@@ -73,12 +73,12 @@ fn make(protocol: Protocol, seed: u64) -> anyhow::Result<Vec<Done>> {
             note("there are no time namespaces here: both parties set their clocks ahead themselves");
         }
         let checks = setup.checks(&findings);
-        results.push(Done { setup, findings, checks });
+        results.push(SelftestResult { setup, findings, checks });
     }
     Ok(results)
 }
 
-fn object(result: &Done) -> Value {
+fn object(result: &SelftestResult) -> Value {
     json!({
         "name": result.setup.name,
         "link": result.setup.link,
@@ -89,7 +89,7 @@ fn object(result: &Done) -> Value {
     })
 }
 
-fn text(results: &[Done], within_bounds: bool) -> String {
+fn text(results: &[SelftestResult], within_bounds: bool) -> String {
     let mut text = String::new();
     for result in results {
         text.push_str(&format!("One-way delay to the server in ms, {}:\n", result.setup.name));

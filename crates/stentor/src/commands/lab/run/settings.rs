@@ -20,9 +20,9 @@ pub(super) fn of(cell: &CampaignCell) -> String {
     text
 }
 
-type Settings = Vec<(&'static str, Option<u32>)>;
+type OwnSettings = Vec<(&'static str, Option<u32>)>;
 
-fn pipeline(cell: &CampaignCell) -> Settings {
+fn pipeline(cell: &CampaignCell) -> OwnSettings {
     let mut settings = vec![
         ("chunk_max_devices", cell.chunk_devices.or(cell.consumers.map(|_| CHUNK_DEVICES))),
         ("expand_max_chunks", cell.expand_chunks),
@@ -38,7 +38,7 @@ fn pipeline(cell: &CampaignCell) -> Settings {
 }
 
 /// Each app has connections of its own, so that they share what is fixed.
-fn sender(cell: &CampaignCell) -> Settings {
+fn sender(cell: &CampaignCell) -> OwnSettings {
     let Some(consumers) = cell.consumers else { return Vec::new() };
     let inflight = (consumers / cell.apps).max(1);
     let connections = cell.connections.unwrap_or(inflight).clamp(1, inflight);

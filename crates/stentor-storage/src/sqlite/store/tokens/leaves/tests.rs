@@ -22,16 +22,16 @@ fn hash() -> impl Strategy<Value = i64> {
     prop_oneof![4 => 0..END, 2 => 0_i64..6, 1 => Just(END - 1)]
 }
 
-fn pairs() -> impl Strategy<Value = BTreeSet<Pair>> {
+fn pairs() -> impl Strategy<Value = BTreeSet<HashPair>> {
     vec((hash(), 0_i64..4), 0..1_300).prop_map(|pairs| pairs.into_iter().collect())
 }
 
-fn sorted(pairs: &BTreeSet<Pair>) -> Vec<Pair> {
+fn sorted(pairs: &BTreeSet<HashPair>) -> Vec<HashPair> {
     pairs.iter().copied().collect()
 }
 
 /// Reads all leaves, and sees that they cover every hash once and hold what they cover.
-fn all(leaves: &Leaves<'_>) -> BTreeSet<Pair> {
+fn all(leaves: &Leaves<'_>) -> BTreeSet<HashPair> {
     let mut held = BTreeSet::new();
     let mut from = i64::MIN;
     loop {
@@ -102,7 +102,7 @@ proptest! {
 #[test]
 fn a_full_leaf_stays_in_its_page() {
     let connection = file();
-    let many: Vec<Pair> = (0..10_000).map(|number| (number * 1_000, (1 << BITS) - 1 - number)).collect();
+    let many: Vec<HashPair> = (0..10_000).map(|number| (number * 1_000, (1 << BITS) - 1 - number)).collect();
     leaves(&connection).add(&many).expect("added");
     let sql = "SELECT count(*) FROM dbstat WHERE name = 'token_leaves' AND pagetype = 'overflow'";
     let overflown = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
