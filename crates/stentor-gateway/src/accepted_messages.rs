@@ -12,7 +12,7 @@ use stentor_core::ports::store::StoreError;
 
 use crate::limits::CONTENTS_MAX_COUNT;
 
-type Turn = tokio::sync::Mutex<()>;
+type ReadingTurn = tokio::sync::Mutex<()>;
 
 /// Apps whose messages are read one after the other; others are read beside them.
 const TURNS_COUNT: usize = 16;
@@ -22,7 +22,7 @@ const TURNS_COUNT: usize = 16;
 pub(crate) struct AcceptedMessages {
     known: Mutex<HashMap<MessageId, Arc<Message>>>,
     /// Of many devices that come back at once, the first reads what they all ask for.
-    turns: [Turn; TURNS_COUNT],
+    turns: [ReadingTurn; TURNS_COUNT],
 }
 
 impl AcceptedMessages {
@@ -52,7 +52,7 @@ impl AcceptedMessages {
         Ok(found)
     }
 
-    fn turn(&self, app: AppId) -> &Turn {
+    fn turn(&self, app: AppId) -> &ReadingTurn {
         &self.turns[app.raw() as usize % TURNS_COUNT]
     }
 
