@@ -1,6 +1,6 @@
 //! One connection to the server, with the statements that are prepared on it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(super) struct PostgresConnection {
     deferred: RefCell<String>,
     /// The number of the transaction, once it was told.
     transaction: RefCell<Option<String>>,
+    /// The life of the server in which it was opened, once somebody wanted to know.
+    life: OnceCell<Option<String>>,
     /// LedgerConnection that could not be read, of all connections of the store.
     pub(super) damage: Arc<DamageLog>,
 }
@@ -53,6 +55,7 @@ impl PostgresConnection {
             standing: Cell::new(ConnectionStanding::Fine),
             deferred: RefCell::default(),
             transaction: RefCell::default(),
+            life: OnceCell::new(),
             damage,
         })
     }
@@ -123,6 +126,11 @@ impl PostgresConnection {
     /// Returns the number of the transaction, which its beginning asked for as `transaction`.
     pub(super) fn transaction(&self) -> Option<String> {
         self.transaction.borrow().clone()
+    }
+
+    /// Returns the life of the server in which it was opened, which is looked for once.
+    pub(super) fn life(&self, look: impl FnOnce(&Self) -> Option<String>) -> Option<String> {
+        self.life.get_or_init(|| look(self)).clone()
     }
 
     /// Waits so long for another session to tell something on a channel that is listened to; returns whether one did.

@@ -10,6 +10,7 @@ mod copy_rows;
 mod damage;
 mod engine;
 mod fault;
+mod incarnation;
 mod inspection;
 mod migrations;
 mod portion;

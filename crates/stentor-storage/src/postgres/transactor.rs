@@ -10,6 +10,7 @@ use super::address::PostgresAddress;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
 use super::damage::DamageLog;
 use super::fault::{Done, PostgresError, unavailable};
+use super::incarnation;
 use super::query::one;
 
 /// The first number of our advisory locks in a database.
@@ -128,14 +129,16 @@ impl Transactor {
             Err(fault) if fault.is_unavailable() => return TransactionEnd::Again(fault),
             Err(fault) => return TransactionEnd::Ended(Err(fault)),
         };
+        // Before the transaction: afterwards it may be another life.
+        connection.life(incarnation::look);
         connection.begin_watch();
         begin(connection, reach);
         let done = work(connection);
         match (connection.standing(), done) {
             (ConnectionStanding::Fine, Ok(done)) => {
                 let Err(fault) = connection.batch("COMMIT") else { return TransactionEnd::Ended(Ok(done)) };
-                let number = connection.transaction();
-                match self.became(number, until) {
+                let (number, life) = (connection.transaction(), connection.life(incarnation::look));
+                match self.became(number, life.as_deref(), until) {
                     Ok(true) => TransactionEnd::Ended(Ok(done)),
                     Ok(false) => TransactionEnd::Again(fault),
                     Err(unknown) => TransactionEnd::Ended(Err(unknown)),
@@ -155,24 +158,34 @@ impl Transactor {
     }
 
     /// Returns whether a transaction was kept whose commit was not answered.
-    fn became(&mut self, number: Option<String>, until: Instant) -> Done<bool> {
+    ///
+    /// In another life of the server its number may be another's, so that "committed" says nothing of this one. "Aborted" does: that
+    /// one or this one was, and then this one is nowhere.
+    fn became(&mut self, number: Option<String>, life: Option<&str>, until: Instant) -> Done<bool> {
         let unknown =
             || unavailable("it is not known whether it was kept: the server was lost in the commit");
         let number = number.ok_or_else(unknown)?;
         self.connection = None;
         loop {
-            let told = self.connect().and_then(|connection| {
-                let sql = "SELECT pg_xact_status($1::text::xid8)";
-                one(connection, sql, [number.as_str()], |row| row.get::<Option<String>>(0))
-            });
-            match told.ok().flatten().flatten().as_deref() {
-                Some("committed") => return Ok(true),
+            let (status, now) = self.status_of(&number).unwrap_or_default();
+            match status.as_deref() {
+                Some("committed") if now.is_some() && now.as_deref() == life => return Ok(true),
+                Some("committed") => return Err(unknown()),
                 Some("aborted") => return Ok(false),
                 // It goes on, or the server is not there yet.
                 _ if Instant::now() < until => std::thread::sleep(PAUSE),
                 _ => return Err(unknown()),
             }
         }
+    }
+
+    /// Returns what the server says of a transaction, and in which of its lives.
+    fn status_of(&mut self, number: &str) -> Done<(Option<String>, Option<String>)> {
+        let connection = self.connect()?;
+        let life = connection.life(incarnation::look);
+        let sql = "SELECT pg_xact_status($1::text::xid8)";
+        let status = one(connection, sql, [number], |row| row.get::<Option<String>>(0))?;
+        Ok((status.flatten(), life))
     }
 }
 

@@ -162,6 +162,30 @@ async fn of_a_commit_whose_answer_is_lost_it_is_asked_what_became_of_it() {
 }
 
 #[tokio::test]
+async fn of_a_commit_whose_answer_is_lost_nothing_is_said_when_the_server_has_begun_another_life() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let middle = Middle::start(server.socket());
+    let address: PostgresAddress = database.url_at(middle.port).parse().expect("an address");
+    let store = PostgresStore::open(&address, &PostgresSettings::default()).expect("opened");
+    store.create_app(&app(1)).await.expect("kept");
+    let scene = Scene::again(&store, 1);
+    scene.fcm(1).await;
+    scene.send(Draft::to(Target::Everyone)).await;
+    // As after a crash or on a promoted standby, where a number that was committed may be another transaction's.
+    database.command("UPDATE incarnation SET id = gen_random_uuid()");
+    middle.next.store(ANSWER_IS_LOST, Ordering::SeqCst);
+    let accepted = scene.accept(scene.new_message(Draft::to(Target::Everyone))).await;
+    assert!(
+        matches!(&accepted, Err(StoreError::Unavailable(why)) if why.contains("not known")),
+        "{accepted:?}"
+    );
+    middle.next.store(NEVER_ARRIVES, Ordering::SeqCst);
+    let accepted = scene.accept(scene.new_message(Draft::to(Target::Everyone))).await;
+    assert_eq!(accepted, Ok(Idempotent::Done(())), "what was taken back is done again");
+}
+
+#[tokio::test]
 async fn a_store_goes_on_when_the_server_ends_its_connections() {
     let Some(server) = server() else { return };
     let database = server.database();
