@@ -90,13 +90,16 @@ impl PostgresQueue {
     }
 }
 
-/// Does a statement again that collided with another, or whose table somebody has dropped.
+/// Does a statement again that collided with another, or whose table somebody has dropped or a promotion has spoilt.
 fn insist<T>(connection: &Connection, work: &impl Fn(&Connection) -> Done<T>) -> Done<T> {
     for _ in 1..TRIES_MAX_COUNT {
         connection.begin_watch();
         match work(connection) {
             Err(PostgresError::Engine(error)) if statements::is_missing(&error) => {
                 statements::prepare(connection)?;
+            }
+            Err(PostgresError::Engine(error)) if statements::is_spoilt(&error) => {
+                statements::make_anew(connection)?;
             }
             Err(_) if connection.standing() == ConnectionStanding::Collided => {}
             done => return done,

@@ -35,6 +35,8 @@ const SCHEMA: &str = "CREATE UNLOGGED SEQUENCE IF NOT EXISTS queue_leases;
     CREATE INDEX IF NOT EXISTS queue_tickets_leased ON queue_tickets (provider, app, class, lease_until)
         WHERE lease IS NOT NULL";
 
+const DROP: &str = "DROP TABLE IF EXISTS queue_tickets; DROP SEQUENCE IF EXISTS queue_leases";
+
 /// Leaves a ticket that is there as it is, leased or not, and tells of the others.
 const PUT: &str = "WITH put AS (
         INSERT INTO queue_tickets (chunk, provider, app, class, due_at)
@@ -81,10 +83,31 @@ const DEPTHS: &str = "SELECT provider, app, class,
 
 /// Makes the table where there is none.
 pub(super) fn prepare(connection: &Connection) -> Done<()> {
+    alone(connection, || connection.batch(SCHEMA))
+}
+
+/// Makes the table anew where the sequence beside it cannot be read: PostgreSQL 15 leaves an unlogged one without a page on a standby
+/// that is promoted.
+pub(super) fn make_anew(connection: &Connection) -> Done<()> {
+    // Reading it without counting on finds an empty table, and no fault.
+    alone(connection, || match connection.batch("SELECT nextval('queue_leases')") {
+        // Somebody else has done it.
+        Ok(()) => Ok(()),
+        Err(_) => connection.batch(&format!("{DROP}; {SCHEMA}")),
+    })
+}
+
+/// Does something while no other process makes the table.
+fn alone(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
-    let made = connection.batch(SCHEMA);
+    let done = work();
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
-    made
+    done
+}
+
+/// Returns whether the server says that it cannot make sense of its own pages.
+pub(super) fn is_spoilt(error: &Error) -> bool {
+    error.code() == Some(&SqlState::INTERNAL_ERROR)
 }
 
 /// Returns whether the table, or the sequence beside it, is not there.
