@@ -12,8 +12,12 @@ use stentor_core::ports::store::StoreError;
 use super::fault::{Done, PostgresError, unavailable};
 use super::tls::{self, Verification};
 
-/// How often the system asks whether a silent server is still there, and how long it waits for a reply.
-const KEEPALIVE: Duration = Duration::from_secs(10);
+/// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
+/// up after so many questions. What was sent and not acknowledged is waited for as long altogether.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVES_COUNT: u32 = 3;
+const SILENCE_MAX: Duration = Duration::from_secs(11);
 
 /// What each session sets for itself.
 ///
@@ -21,9 +25,15 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// which it reads: a plan that is made while a table is empty and nothing was counted yet would read the table from end to end, or
 /// sort all that a bound allows for the few thousand rows that are asked for, by as many processes as it likes, for as long as it is
 /// kept. A compiler for plans pays for no statement as short as ours.
+///
+/// A transaction may hold locks that all others wait for. The server's own defaults keep those of a machine that vanished for two
+/// hours, and those of a process that was stopped for ever: it asks about silent connections as we do, and ends a transaction whose
+/// client does nothing with it.
 const SESSION: &str =
     "SET synchronous_commit = on; SET client_min_messages = warning; SET enable_seqscan = off;
-    SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off";
+    SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off;
+    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
+    SET tcp_user_timeout = '11s'; SET idle_in_transaction_session_timeout = '15s'";
 
 /// The address of a database; what is shown of it holds no password.
 #[derive(Clone)]
@@ -79,7 +89,11 @@ impl PostgresAddress {
     /// Connects, waiting at most so long.
     pub(super) fn connect(&self, wait: Duration) -> Done<Client> {
         let mut config = self.config.clone();
-        config.application_name("stentor").connect_timeout(wait).keepalives_idle(KEEPALIVE);
+        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+        // One after the other is tried: the last one must have its turn before the caller's patience ends.
+        config.application_name("stentor").connect_timeout(wait / hosts);
+        config.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVES_COUNT).tcp_user_timeout(SILENCE_MAX);
         let client = match self.verification {
             None => config.connect(NoTls),
             Some(verification) => config.connect(tls::connector(verification, self.roots.as_deref())?),
