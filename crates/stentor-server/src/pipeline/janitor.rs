@@ -228,19 +228,26 @@ async fn make_up_for_losses(shared: &PipelineContext) {
 /// Looks at the queue's depths when it has changed, and now and then: the less often the longer a look takes.
 async fn watch_depths(shared: &PipelineContext) {
     let interval = Duration::from_millis(shared.config.depths_interval_ms.max(1));
-    while !shared.stop.is_cancelled() {
+    let look = async || {
         let began = Instant::now();
-        match shared.queue.depths(shared.now()).await {
-            Ok(depths) => shared.note_depths(depths),
-            Err(error) => tracing::warn!(%error, "the queue's depths could not be read"),
-        }
-        let rest = began.elapsed() * DEPTHS_REST;
+        let rest = match shared.queue.depths(shared.now()).await {
+            Ok(depths) => {
+                shared.note_depths(depths);
+                began.elapsed() * DEPTHS_REST
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the queue's depths could not be read");
+                // It cost the queue nothing, and the next one may tell what it has lost.
+                Duration::ZERO
+            }
+        };
         tokio::select! {
-            () = shared.stop.cancelled() => {}
             () = tokio::time::sleep(interval.max(rest)) => {}
             () = shared.queue.changed() => tokio::time::sleep(DEPTHS_PAUSE.min(interval).max(rest)).await,
         }
-    }
+    };
+    // A look changes nothing, and the pause after a slow one is long: nobody who stops the server waits for either.
+    while shared.stop.run_until_cancelled(look()).await.is_some() {}
 }
 
 #[cfg(test)]

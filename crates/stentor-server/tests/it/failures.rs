@@ -121,3 +121,16 @@ async fn looking_on_a_hundred_times_asks_the_queue_a_few_times() {
     let asked = trap.count("depths") - before;
     assert!(asked <= allowed && asked < 200, "{asked} times, {allowed} are allowed");
 }
+
+#[tokio::test]
+async fn a_queue_that_does_not_tell_its_depths_holds_up_no_drain() {
+    let trap = Arc::new(Trap::default());
+    let server = server_over(Arc::new(SystemClock), trap.clone()).await;
+    trap.hang_at(Some("depths"));
+    let before = trap.count("depths");
+    until("a look that hangs", async || trap.count("depths") > before).await;
+    let began = Instant::now();
+    server.stop().await;
+    // The deadline of a drain is 25 seconds here.
+    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+}
