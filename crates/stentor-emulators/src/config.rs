@@ -153,7 +153,7 @@ impl<T> EmulatorConfig<T> {
         protocols: Protocols,
         build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
     ) -> Result<Running, EmulatorError> {
-        let tls = tls::server(&self.tls, protocols.alpn())?;
+        let tls = tls::server(&self.tls, protocols.alpn(), self.listen.ip())?;
         let (listen, control_address) = (self.listen, self.control);
         let (control, speaker) = build(self)?;
         Running::start(control, control_address, listen, tls, protocols, speaker).await

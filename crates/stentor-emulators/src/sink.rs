@@ -73,7 +73,7 @@ pub struct RunningSink {
 impl SinkEmulator {
     /// Starts the sink on the current runtime. Fails when its port, file or latency cannot be used.
     pub async fn start(config: SinkConfig) -> Result<RunningSink, EmulatorError> {
-        let tls = tls::server(&config.tls, Protocols::Http2And1.alpn())?;
+        let tls = tls::server(&config.tls, Protocols::Http2And1.alpn(), config.listen.ip())?;
         let context = context(&config)?;
         let ca_pem = tls.ca_pem.clone();
         let log = config.log.as_ref().map(SinkLogWriter::open).transpose()?.map(Arc::new);

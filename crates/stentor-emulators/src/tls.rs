@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,10 +76,10 @@ pub(crate) struct ServerTls {
 }
 
 /// Makes the settings for one port that offers these ALPN protocols.
-pub(crate) fn server(tls: &TlsConfig, alpn: &[&[u8]]) -> Result<ServerTls, EmulatorError> {
+pub(crate) fn server(tls: &TlsConfig, alpn: &[&[u8]], listen: IpAddr) -> Result<ServerTls, EmulatorError> {
     let (chain, key, ca_pem) = match tls {
         TlsConfig::Plaintext => return Ok(ServerTls { config: None, ca_pem: None }),
-        TlsConfig::Authority { directory } => issue(directory.as_deref())?,
+        TlsConfig::Authority { directory } => issue(directory.as_deref(), listen)?,
         TlsConfig::Files { certificate, key } => read_files(certificate, key)?,
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -101,13 +102,17 @@ fn read_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, EmulatorErr
     Ok((chain, key, pem))
 }
 
-fn issue(directory: Option<&Path>) -> Result<TlsIdentity, EmulatorError> {
+fn issue(directory: Option<&Path>, listen: IpAddr) -> Result<TlsIdentity, EmulatorError> {
     let authority = match directory {
         Some(directory) => keep_authority(directory)?,
         None => make_authority()?,
     };
     let key = KeyPair::generate().map_err(certificate_error)?;
-    let names = NAMES.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut names = NAMES.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let own = listen.to_string();
+    if !listen.is_unspecified() && !names.contains(&own) {
+        names.push(own);
+    }
     let mut params = CertificateParams::new(names).map_err(certificate_error)?;
     params.distinguished_name.push(DnType::CommonName, "Stentor emulator");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
