@@ -26,6 +26,16 @@ pub struct ResourceUsage {
     pub peak_rss_bytes: u64,
 }
 
+impl ResourceUsage {
+    /// Adds what another process used.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            peak_rss_bytes: self.peak_rss_bytes + other.peak_rss_bytes,
+        }
+    }
+}
+
 /// A running child; dropping it kills it.
 pub struct ChildProcess {
     name: &'static str,
@@ -48,9 +58,21 @@ impl ChildProcess {
         environment: &[(&'static str, OsString)],
         log: &Path,
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("this program cannot find itself")?;
-        let mut command = Command::new(program);
-        command.args(arguments).envs(environment.iter().map(|(variable, value)| (variable, value)));
+        Self::start_behind(name, &[], arguments, environment, log)
+    }
+
+    /// Starts this program once more behind words that end in becoming it, such as those that enter a namespace.
+    pub fn start_behind(
+        name: &'static str,
+        before: &[OsString],
+        arguments: &[OsString],
+        environment: &[(&'static str, OsString)],
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("this program cannot find itself")?.into_os_string();
+        let mut words = before.iter().chain(std::iter::once(&program)).chain(arguments);
+        let mut command = Command::new(words.next().unwrap_or(&program));
+        command.args(words).envs(environment.iter().map(|(variable, value)| (variable, value)));
         Self::spawn(name, command, log)
     }
 

@@ -1,7 +1,7 @@
 //! One campaign to all devices of a stage, or of our own gateway, what is killed while it runs, and the proof of where every message went.
 
 mod campaign;
-mod comparison;
+pub(crate) mod comparison;
 mod gateway;
 mod histories;
 mod kills;
@@ -9,17 +9,19 @@ mod options;
 mod proof;
 mod report;
 
+use crate::devices::DevicePopulation;
 use crate::emulated::elapsed_text;
 use crate::import;
 use crate::reporter::Reporter;
 use crate::stage::Stage;
 use crate::text::thousands;
 pub use campaign::CampaignResult;
+use comparison::ComparedCampaign;
 pub use comparison::{Comparison, EmulatorCounts};
 pub use gateway::{GatewayDemoOptions, run_gateway};
 pub use kills::Kills;
 pub use options::DemoOptions;
-use report::DemoFindings;
+pub(crate) use report::{ClusterFacts, DemoFindings};
 pub use report::{DemoReport, GatewayFigures, ImportCost, rounded};
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,16 +34,22 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     let import_usage = if services.are_sinks() { Some(stage.server.restart().await?) } else { None };
     let run = campaign::run(options, &mut stage, &**reporter).await?;
     stage.emulators.stop();
-    let compared = Instant::now();
-    let comparison =
-        comparison::run(services.answers(), &stage, population, &run.ledger, &**reporter).await?;
+    let begun = Instant::now();
+    let compared = ComparedCampaign {
+        policy: services.answers(),
+        emulators: &stage.emulators,
+        client: &stage.client,
+        population,
+        others: DevicePopulation::new(0, 0),
+        ledger: &run.ledger,
+    };
+    let comparison = comparison::run(compared, &**reporter).await?;
     reporter.line(&format!(
         "comparison: {} tokens{}, the ledger asked about {}",
         thousands(population.devices()),
-        elapsed_text(" in ", compared.elapsed()),
+        elapsed_text(" in ", begun.elapsed()),
         thousands(comparison.asked)
     ));
-    stage.others.stop();
     let usage = stage.server.stop();
     let import = ImportCost { seconds: import_seconds, usage: import_usage };
     let limits = stage.server.limits()?;

@@ -56,7 +56,8 @@ impl Half {
         }
     }
 
-    const fn platform(self) -> &'static str {
+    /// The platform's word.
+    pub(crate) const fn platform(self) -> &'static str {
         match self {
             Self::Fcm => "android",
             Self::Apns => "apple",

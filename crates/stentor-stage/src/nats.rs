@@ -25,7 +25,7 @@ pub struct PrivateNats {
 impl PrivateNats {
     /// Starts one with the server's own defaults.
     pub fn start() -> anyhow::Result<Self> {
-        let program = program().context("no nats-server is installed: run lab/brokers/install")?;
+        let program = installed()?;
         let folder = tempfile::Builder::new().prefix("stentor-nats-").tempdir()?;
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let mut command = Command::new(program);
@@ -50,6 +50,11 @@ impl PrivateNats {
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.server.id()).unwrap_or(0.0)
     }
+}
+
+/// Finds the program, or says how it is installed.
+pub(crate) fn installed() -> anyhow::Result<PathBuf> {
+    program().context("no nats-server is installed: run lab/brokers/install")
 }
 
 /// Finds the program: where the script puts it, here or above this program, or in the search path.

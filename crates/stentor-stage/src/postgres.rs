@@ -30,9 +30,7 @@ impl PrivatePostgres {
     pub fn start() -> anyhow::Result<Self> {
         let programs = programs().context("no PostgreSQL 15 or newer is installed (Debian: postgresql)")?;
         let folder = tempfile::Builder::new().prefix("stentor-postgres-").tempdir()?;
-        if rustix::process::geteuid().is_root() {
-            chown(folder.path(), id("-u"), id("-g"))?;
-        }
+        hand_over(folder.path())?;
         let data = folder.path().join("data");
         let mut initdb = as_user(&programs.join("initdb"));
         initdb
@@ -91,7 +89,8 @@ impl Drop for PrivatePostgres {
     }
 }
 
-fn programs() -> Option<PathBuf> {
+/// Finds the programs of the newest server that is installed.
+pub(crate) fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
     let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
     let versions = versions.filter_map(|entry| version(entry.path()));
@@ -100,16 +99,25 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Returns a command that runs as the server's user.
-fn as_user(program: &Path) -> Command {
-    let mut command = if rustix::process::geteuid().is_root() {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
-    command.current_dir("/").stdin(Stdio::null());
+pub(crate) fn as_user(program: &Path) -> Command {
+    as_user_behind(&[], program)
+}
+
+/// Returns a command that runs as the server's user behind words that end in becoming it.
+pub(crate) fn as_user_behind(before: &[OsString], program: &Path) -> Command {
+    let mut words = before.to_vec();
+    if rustix::process::geteuid().is_root() {
+        words.extend(["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"].map(OsString::from));
+    }
+    words.push(program.as_os_str().to_owned());
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir("/").stdin(Stdio::null());
     command
+}
+
+/// Lets the server's user have a folder.
+pub(crate) fn hand_over(folder: &Path) -> std::io::Result<()> {
+    if rustix::process::geteuid().is_root() { chown(folder, id("-u"), id("-g")) } else { Ok(()) }
 }
 
 fn id(flag: &str) -> Option<u32> {
@@ -117,7 +125,8 @@ fn id(flag: &str) -> Option<u32> {
     String::from_utf8_lossy(&told).trim().parse().ok()
 }
 
-fn finish(mut command: Command) -> anyhow::Result<()> {
+/// Does a command to its end.
+pub(crate) fn finish(mut command: Command) -> anyhow::Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if output.status.success() {
         return Ok(());

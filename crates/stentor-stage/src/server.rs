@@ -13,8 +13,28 @@ use stentor_rig::cgroup::Cgroup;
 /// A server that was killed first takes back what was in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// What all servers of an installation must have alike.
+const SECRETS: [&str; 3] = ["key.pepper", "root.key", "seal.key"];
 /// Any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Where a server is among others.
+#[derive(Clone, Debug)]
+pub struct ServerPlace {
+    /// Where it listens; the system chooses port 0.
+    pub listen: SocketAddr,
+    /// The words before its program, which put it where it belongs.
+    pub before: Vec<OsString>,
+    /// The network that it may send to although it is private: that of the emulators.
+    pub network: String,
+}
+
+impl ServerPlace {
+    /// On this machine, like everything else.
+    fn here(listen: SocketAddr) -> Self {
+        Self { listen, before: Vec::new(), network: "loopback".to_owned() }
+    }
+}
 
 /// The server of the demo; sums up what all its processes used.
 pub struct Server {
@@ -24,8 +44,7 @@ pub struct Server {
     config: Option<PathBuf>,
     /// What its environment holds beyond ours.
     environment: Vec<(&'static str, OsString)>,
-    /// Where it was to listen; the system chooses port 0.
-    listen: SocketAddr,
+    place: ServerPlace,
     address: Option<String>,
     /// Who vouches for it; without it there is no TLS.
     authority: Option<Vec<u8>>,
@@ -38,6 +57,16 @@ pub struct Server {
 /// Where the server of a directory keeps its data.
 pub fn data_dir(directory: &Path) -> PathBuf {
     directory.join("server")
+}
+
+/// Copies the secrets of a server that has started for one to come that shares its database.
+pub fn share_secrets(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for secret in SECRETS {
+        std::fs::copy(from.join(secret), to.join(secret))
+            .with_context(|| format!("{secret} cannot be copied to {}", to.display()))?;
+    }
+    Ok(())
 }
 
 fn publish_settings(data_dir: &Path, settings: &str) -> anyhow::Result<PathBuf> {
@@ -54,7 +83,7 @@ impl Server {
 
     /// Starts the server at an address with settings of its own, now and after every kill.
     pub async fn start_at(directory: &Path, listen: SocketAddr, settings: String) -> anyhow::Result<Self> {
-        Self::start_listening(directory, listen, Some(settings), Vec::new()).await
+        Self::start_placed(directory, ServerPlace::here(listen), Some(settings), Vec::new()).await
     }
 
     /// Starts the server with settings and variables of its own, now and after every kill.
@@ -63,12 +92,13 @@ impl Server {
         settings: Option<String>,
         environment: Vec<(&'static str, OsString)>,
     ) -> anyhow::Result<Self> {
-        Self::start_listening(directory, ANY_PORT, settings, environment).await
+        Self::start_placed(directory, ServerPlace::here(ANY_PORT), settings, environment).await
     }
 
-    async fn start_listening(
+    /// Starts the server somewhere with settings and variables of its own, now and after every kill.
+    pub async fn start_placed(
         directory: &Path,
-        listen: SocketAddr,
+        place: ServerPlace,
         settings: Option<String>,
         environment: Vec<(&'static str, OsString)>,
     ) -> anyhow::Result<Self> {
@@ -79,8 +109,8 @@ impl Server {
             log: directory.join("server.log"),
             config,
             environment,
-            listen,
-            address: (listen.port() != 0).then(|| listen.to_string()),
+            address: (place.listen.port() != 0).then(|| place.listen.to_string()),
+            place,
             authority: None,
             child: None,
             cgroup: None,
@@ -192,7 +222,7 @@ impl Server {
     }
 
     async fn launch(&mut self) -> anyhow::Result<()> {
-        let listen = self.address.clone().unwrap_or_else(|| self.listen.to_string());
+        let listen = self.address.clone().unwrap_or_else(|| self.place.listen.to_string());
         let mut arguments: Vec<OsString> = vec![
             "serve".into(),
             "--data-dir".into(),
@@ -202,13 +232,19 @@ impl Server {
             "--end-with-parent".into(),
             // The emulators are on this machine.
             "--allow-network".into(),
-            "loopback".into(),
+            self.place.network.clone().into(),
         ];
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        let child =
-            self.child.insert(ChildProcess::start_with("server", &arguments, &self.environment, &self.log)?);
+        let child = ChildProcess::start_behind(
+            "server",
+            &self.place.before,
+            &arguments,
+            &self.environment,
+            &self.log,
+        )?;
+        let child = self.child.insert(child);
         if let Some(cgroup) = &self.cgroup {
             // Before it is waited for: what it takes at its start is limited and counted as well.
             cgroup.take(child.id()).context("the server cannot be moved into its control group")?;

@@ -8,7 +8,6 @@ use crate::engines::{EngineServers, StageQueue, StageStore};
 use crate::failure::CommandFailure;
 use crate::keys::Keys;
 use crate::limits;
-use crate::node_group::{self, NodeGroup, NodeGroupOptions};
 use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
@@ -40,8 +39,6 @@ pub struct StageOptions {
     pub store: StageStore,
     /// Where it has the chunks that wait.
     pub queue: StageQueue,
-    /// The servers that share it, where there are several.
-    pub nodes: Option<NodeGroupOptions>,
 }
 
 /// Who answers for the push services.
@@ -94,7 +91,6 @@ impl StageOptions {
             trouble: None,
             store: StageStore::File,
             queue: StageQueue::File,
-            nodes: None,
         }
     }
 
@@ -124,10 +120,8 @@ impl StageOptions {
 /// Everything that runs.
 pub struct Stage {
     // The server is first, so that it is ended before those it talks to.
-    /// The server; of several the first.
+    /// The server.
     pub server: Server,
-    /// Those beside it.
-    pub others: NodeGroup,
     /// End after the server that uses them.
     pub engines: EngineServers,
     /// Both push services.
@@ -202,19 +196,14 @@ impl Stage {
         let emulators = Emulators::start(options.services.are_sinks(), path, settings).await?;
         let injector =
             TroubleInjector::prepare(options.trouble, path, &data_dir(path), options.devices, reporter)?;
-        let settings = match options.nodes {
-            Some(nodes) => Some(nodes.settings()),
-            None => options.trouble.map(|_| troubles::settings(options.devices)),
-        };
+        let settings = options.trouble.map(|_| troubles::settings(options.devices));
         let engines = EngineServers::start(options.store, &options.queue)?;
         let mut environment = injector.environment();
         environment.extend(engines.environment(&options.queue));
-        let server = Server::start_with(path, settings.clone(), environment.clone()).await?;
-        let others = NodeGroup::start(path, options.nodes, settings, environment).await?;
-        let mut credentials = emulators.credentials(&keys)?;
-        options.nodes.iter().for_each(|nodes| nodes.limit(&mut credentials));
+        let server = Server::start_with(path, settings, environment).await?;
+        let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, others, engines, emulators, client, keys, injector, directory })
+        Ok(Self { server, engines, emulators, client, keys, injector, directory })
     }
 
     /// Where everything lies.
@@ -230,35 +219,9 @@ impl Stage {
         }
     }
 
-    /// Kills one of the servers, counted round, and starts it again: at once, or after the others have taken it for dead.
-    pub async fn kill_node(&mut self, place: u32, is_back_at_once: bool) -> anyhow::Result<()> {
-        let server = self.node(place);
-        server.kill();
-        if !is_back_at_once {
-            tokio::time::sleep(node_group::AWAY).await;
-        }
-        server.start_again().await
-    }
-
-    /// Stops one of the servers, counted round, where it is, until the others have taken it for dead.
-    pub async fn pause_node(&mut self, place: u32) {
-        let server = self.node(place);
-        server.process().iter().for_each(|process| process.pause());
-        tokio::time::sleep(node_group::AWAY).await;
-        server.process().iter().for_each(|process| process.resume());
-    }
-
-    fn node(&mut self, place: u32) -> &mut Server {
-        match place as usize % (self.others.servers.len() + 1) {
-            0 => &mut self.server,
-            other => &mut self.others.servers[other - 1],
-        }
-    }
-
     /// Fails when a process has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         self.server.check_alive()?;
-        self.others.check_alive()?;
         self.emulators.check_alive()
     }
 }

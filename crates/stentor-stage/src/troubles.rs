@@ -4,8 +4,8 @@
 //! made, and the reason is said.
 
 mod acceptance;
-mod clock;
-mod disk;
+pub(crate) mod clock;
+pub(crate) mod disk;
 mod sync;
 
 use crate::child_process::ChildProcess;

@@ -38,6 +38,7 @@ const HOUSES: &[Floors] = &[
     protocols::EMULATORS,
     stage::STAGE,
     stage::STAGE_DEMO,
+    stage::STAGE_CLUSTER,
     stage::STAGE_BENCH,
     stage::STAGE_BENCH_FACES,
     stage::STAGE_FACES,

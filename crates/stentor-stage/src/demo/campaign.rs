@@ -182,18 +182,6 @@ impl RunningCampaign<'_> {
                 self.done.troubles += 1;
                 "server"
             }
-            KillTarget::Node => {
-                let place = self.next_node();
-                self.stage.kill_node(place, self.done.nodes.is_multiple_of(2)).await?;
-                self.done.nodes += 1;
-                "a server"
-            }
-            KillTarget::PausedNode => {
-                let place = self.next_node();
-                self.stage.pause_node(place).await;
-                self.done.pauses += 1;
-                "a server"
-            }
         };
         self.plan.is_back();
         let done = thousands(self.latest.totals.ended());
@@ -203,11 +191,6 @@ impl RunningCampaign<'_> {
             elapsed_text(", back after ", started.elapsed())
         ));
         Ok(())
-    }
-
-    /// Returns whose turn it is among the servers.
-    const fn next_node(&self) -> u32 {
-        self.done.nodes + self.done.pauses
     }
 
     fn interval(&self) -> Duration {

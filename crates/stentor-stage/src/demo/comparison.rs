@@ -5,11 +5,12 @@
 //! the emulators accepted, then both speak of the same devices. It is asked about every other device.
 
 use super::histories::{self, DeliveryHistory};
+use crate::client::ApiClient;
 use crate::devices::{DevicePopulation, Half, PopulationMember};
+use crate::emulator::Emulators;
 use crate::ledger::CampaignLedger;
 use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
-use crate::stage::Stage;
 use std::collections::{HashMap, HashSet};
 use stentor_emulators::{Counts, ObserverFile};
 
@@ -61,23 +62,43 @@ pub struct EmulatorCounts {
     pub overflow: u64,
 }
 
+/// What is compared.
+pub(crate) struct ComparedCampaign<'a> {
+    /// What the emulators answered by.
+    pub(crate) policy: AnswerPolicy,
+    /// Both of them, whose counts are final.
+    pub(crate) emulators: &'a Emulators,
+    /// Asks the server.
+    pub(crate) client: &'a ApiClient,
+    /// The devices of the campaign.
+    pub(crate) population: DevicePopulation,
+    /// Devices that got other messages meanwhile.
+    pub(crate) others: DevicePopulation,
+    /// The books of the campaign.
+    pub(crate) ledger: &'a CampaignLedger,
+}
+
 /// Compares.
-pub(super) async fn run(
-    policy: AnswerPolicy,
-    stage: &Stage,
-    population: DevicePopulation,
-    ledger: &CampaignLedger,
+pub(crate) async fn run(
+    compared: ComparedCampaign<'_>,
     reporter: &dyn Reporter,
 ) -> anyhow::Result<Comparison> {
-    let books = ObserverFiles { fcm: stage.emulators.fcm.counted()?, apns: stage.emulators.apns.counted()? };
+    let ComparedCampaign { policy, emulators, client, population, others, ledger } = compared;
+    let books = ObserverFiles { fcm: emulators.fcm.counted()?, apns: emulators.apns.counted()? };
     let (mut comparison, mut odd) = survey(population, &books);
+    let known = |half| others.members().filter(move |member| member.half == half);
+    for half in Half::BOTH {
+        let seen = known(half).filter(|member| books.counts(others, *member) != Counts::default()).count();
+        let counted = comparison.counted.entry(half).or_default();
+        counted.strangers = counted.strangers.saturating_sub(seen as u64);
+    }
     let accepted: u64 = comparison.counted.values().map(|counted| counted.tokens_accepted).sum();
     if accepted != ledger.totals.accepted {
         let suspects = population.members().filter(|member| books.counts(population, *member).accepted > 0);
         odd.extend(suspects.take(MAX_SUSPECTS));
     }
     odd.extend(sample(population));
-    let histories = histories::fetch(&stage.client, population, &ledger.message, &odd, reporter).await?;
+    let histories = histories::fetch(client, population, &ledger.message, &odd, reporter).await?;
     comparison.asked = odd.len() as u64;
     for member in &odd {
         let is_dead = policy.is_dead(member.half, &population.token(*member));

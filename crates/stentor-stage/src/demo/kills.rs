@@ -18,18 +18,14 @@ pub(super) enum KillTarget {
     Stalled,
     /// The server, which is not killed: what is below it is in trouble.
     Troubled,
-    /// One of several servers, in turn.
-    Node,
-    /// One of several servers, in turn: it is not killed but stops for longer than the others wait for it.
-    PausedNode,
 }
 
 impl KillTarget {
     /// Returns in a word what was done to it.
     pub(super) const fn participle(self) -> &'static str {
         match self {
-            Self::Server | Self::Emulator | Self::Node => "killed",
-            Self::Stalled | Self::PausedNode => "stopped",
+            Self::Server | Self::Emulator => "killed",
+            Self::Stalled => "stopped",
             Self::Troubled => "troubled",
         }
     }
@@ -46,21 +42,12 @@ pub struct Kills {
     pub stalls: u32,
     /// How often what is below the server is in trouble.
     pub troubles: u32,
-    /// How often one of several servers is killed.
-    pub nodes: u32,
-    /// How often one of several servers stops for longer than the others wait for it.
-    pub pauses: u32,
 }
 
 impl Kills {
     /// Adds all of them.
     pub const fn all(self) -> u32 {
-        self.crashes() + self.emulators + self.stalls + self.troubles
-    }
-
-    /// Adds those after which a server has left something unsettled.
-    pub const fn crashes(self) -> u32 {
-        self.server + self.nodes + self.pauses
+        self.server + self.emulators + self.stalls + self.troubles
     }
 }
 
@@ -94,8 +81,6 @@ impl KillSchedule {
         targets.resize(targets.len() + kills.emulators as usize, KillTarget::Emulator);
         targets.resize(targets.len() + kills.stalls as usize, KillTarget::Stalled);
         targets.resize(targets.len() + kills.troubles as usize, KillTarget::Troubled);
-        targets.resize(targets.len() + kills.nodes as usize, KillTarget::Node);
-        targets.resize(targets.len() + kills.pauses as usize, KillTarget::PausedNode);
         targets.shuffle(&mut dice);
         let shares = (targets.len() as f64 + 1.0) / ALL_WITHIN;
         let kill = |(index, target): (usize, KillTarget)| ScheduledKill {

@@ -3,7 +3,6 @@
 use super::kills::Kills;
 use crate::devices::DevicePopulation;
 use crate::engines::{StageQueue, StageStore};
-use crate::node_group::NodeGroupOptions;
 use crate::policy::AnswerPolicy;
 use crate::stage::{PushServices, StageOptions};
 use crate::troubles::{self, Trouble};
@@ -67,22 +66,6 @@ impl DemoOptions {
     /// A campaign through emulators while a trouble comes again and again below the server, which nobody kills.
     pub fn in_trouble(devices: u64, trouble: Trouble, seed: u64) -> Self {
         Self::through_emulators(devices, Kills::default(), seed, Some(trouble))
-    }
-
-    /// A campaign through several servers of one database, of which one after the other is killed or stopped so often.
-    pub fn of_nodes(devices: u64, nodes: u32, faults: u32, seed: u64) -> Self {
-        let group = NodeGroupOptions::for_faults(nodes, faults, devices);
-        let kills = Kills { nodes: faults.div_ceil(2), pauses: faults / 2, ..Kills::default() };
-        let services = PushServices::Emulators(AnswerPolicy::Realistic);
-        let stage = StageOptions {
-            services,
-            seed,
-            store: StageStore::Postgres,
-            nodes: Some(group),
-            latency_ms: Some(MAX_LATENCY_MS),
-            ..StageOptions::with_emulators(devices)
-        };
-        Self::new(stage, kills, Duration::from_secs(120))
     }
 
     fn through_emulators(devices: u64, kills: Kills, seed: u64, trouble: Option<Trouble>) -> Self {

@@ -29,19 +29,31 @@ const TIMED: [&str; 11] = [
 ];
 
 /// What was found, before it is judged.
-pub(super) struct DemoFindings {
+pub(crate) struct DemoFindings {
     /// How many devices there were.
-    pub(super) devices: u64,
+    pub(crate) devices: u64,
     /// How the campaign went.
-    pub(super) run: CampaignResult,
+    pub(crate) run: CampaignResult,
     /// What the comparison with the ledger found.
-    pub(super) comparison: Comparison,
+    pub(crate) comparison: Comparison,
     /// What the server's processes used.
-    pub(super) usage: ResourceUsage,
+    pub(crate) usage: ResourceUsage,
     /// How the import went.
-    pub(super) import: ImportCost,
+    pub(crate) import: ImportCost,
     /// The limits in force.
-    pub(super) limits: Value,
+    pub(crate) limits: Value,
+}
+
+/// What was done to a cluster while its campaign ran.
+pub(crate) struct ClusterFacts {
+    /// Faults that were planned, and that were done.
+    pub(crate) faults: [u32; 2],
+    /// Faults of which some cut answers of push services off.
+    pub(crate) unanswered: u32,
+    /// Servers, of which each fault may stop all.
+    pub(crate) nodes: u32,
+    /// What else does not hold.
+    pub(crate) broken: Vec<String>,
 }
 
 /// How it went with devices of our own gateway.
@@ -91,13 +103,26 @@ impl DemoReport {
         let (trouble, run) = (options.stage.trouble, &findings.run);
         let (planned, done) = (options.kills, run.done);
         let facts = ProofFacts {
-            kills: [planned.crashes(), done.crashes()],
+            kills: [planned.server, done.server],
             // An emulator that stops for longer than anybody waits leaves as much in doubt as one that is killed.
             emulator_kills: [planned.emulators + planned.stalls, done.emulators + done.stalls],
             troubles: [planned.troubles, done.troubles],
             has_wrong_dates: trouble == Some(Trouble::ClockJump),
             acceptance: run.acceptance.broken(trouble.is_some_and(Trouble::refuses)),
             ..facts_of(&findings)
+        };
+        Self::judged(findings, &facts, None)
+    }
+
+    /// Draws the conclusions of a campaign through a cluster.
+    pub(crate) fn of_cluster(cluster: ClusterFacts, findings: DemoFindings) -> Self {
+        let facts = facts_of(&findings);
+        let facts = ProofFacts {
+            kills: cluster.faults,
+            emulator_kills: [cluster.unanswered; 2],
+            max_unsettled: facts.max_unsettled * u64::from(cluster.nodes),
+            acceptance: cluster.broken,
+            ..facts
         };
         Self::judged(findings, &facts, None)
     }
@@ -149,8 +174,6 @@ impl DemoReport {
         let mut object = self.whole_object();
         let done = self.run.done;
         object["faults"] = done.all().into();
-        object["node_kills"] = done.nodes.into();
-        object["node_pauses"] = done.pauses.into();
         if !emulated::is_timed() {
             TIMED.iter().for_each(|field| object[field] = Value::Null);
             object["not_timed"] = NOT_TIMED.into();

@@ -170,7 +170,6 @@ impl DemoArgs {
             trouble: None,
             store: self.store.into(),
             queue: self.queue,
-            nodes: None,
         };
         let kills = Kills { server: self.kills, emulators, ..Kills::default() };
         DemoOptions::new(stage, kills, Duration::from_secs(self.give_up_after_seconds))

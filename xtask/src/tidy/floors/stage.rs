@@ -12,10 +12,9 @@ pub(super) const STAGE: Floors = Floors {
         &["engines"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
-        &["node_group"],
         &["stage"],
         &["demo"],
-        &["kill", "bench", "features"],
+        &["kill", "bench", "features", "cluster"],
         &["push_subject"],
     ],
     back: &[],
@@ -30,6 +29,19 @@ pub(super) const STAGE_DEMO: Floors = Floors {
         &["campaign", "proof"],
         &["report"],
         &["gateway"],
+    ],
+    back: &[],
+};
+
+pub(super) const STAGE_CLUSTER: Floors = Floors {
+    folder: "crates/stentor-stage/src/cluster/",
+    module: &["cluster"],
+    floors: &[
+        &["network", "writing", "fault"],
+        &["database", "queue_servers", "traffic", "watch"],
+        &["database_pair", "report"],
+        &["site"],
+        &["injection"],
     ],
     back: &[],
 };

@@ -1,39 +1,75 @@
-//! `stentor lab cluster`: several servers over one PostgreSQL database, of which one after the other is killed or stopped.
+//! `stentor lab cluster`: several servers over one PostgreSQL database, and one fault after the other while they send.
 
 use crate::commands::demo::describe::describe;
 use crate::failure::{CommandFailure, Exit};
-use crate::output::Output;
+use crate::output::{Output, thousands};
 use crate::progress::on_the_terminal;
 use clap::Args;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_stage::demo::{self, DemoOptions};
+use stentor_stage::cluster::{self, ClusterOptions, ClusterReport, FaultKind};
+use stentor_stage::engines::StageQueue;
 
-/// Kill and stop servers that share a PostgreSQL database while they send a campaign, and prove that nothing was lost
+/// Kill, stop and cut off servers, their database and their queue while they send, and prove that nothing was lost
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor lab cluster
   stentor lab cluster --nodes 3 --faults 10 --devices 20000 --seed 7 --json
+  stentor lab cluster --faults 100 --queue nats --devices 40000 --json
+  stentor lab cluster --faults 5 --kind database-promotion --kind node-pause
 
-A PostgreSQL server of its own (15 or newer must be installed), two emulators and the servers run on this machine. Every other fault
-is a kill -9 of a server, which is back at once or after eight seconds; the others are SIGSTOP for eight seconds, while a
-server counts as dead after three. The campaign is slowed down to twelve seconds for each fault by the quota of its
-credentials, which all servers share. The proof is that of `stentor demo --kills`; with --json it is a JSON object on the last
-line, in which `faults`, `lost`, `stuck`, `duplicates`, `duplicate_bound` and `ledger_balanced` say what scripts need. The exit code
-is 0 only if nothing is lost or stuck, the duplicates are within their bound and the books balance.")]
+Servers, PostgreSQL (15 or newer must be installed) with a standby, with --queue nats three nats-servers (lab/brokers/install), and two
+emulators run on this machine; as root each in a network namespace of its own, between which packets can be made to go nowhere. One
+campaign goes to all devices, slowly, while imports, campaigns to topics and single messages run beside it at whichever server
+answers. The kinds of faults:
+
+  node-kill, node-absence   kill -9 of a server, back at once or after the others took it for dead (three seconds)
+  node-pause                SIGSTOP and SIGCONT of a server, longer than that
+  node-clock                a server's clock is an hour wrong (libfaketime)
+  node-from-database, node-from-queue, node-from-push-services
+                            a server cannot reach one of these (root)
+  database-kill, standby-kill
+                            kill -9 of all processes of one PostgreSQL, which is started again
+  database-promotion        kill -9 of the primary; the standby is promoted, and what was the primary becomes its standby
+  database-loss             the same, and no server is told: the connections just say nothing any more (root)
+  standby-partition         primary and standby cannot reach each other (root)
+  database-disk-full        the primary's disk, a small tmpfs, is full (root)
+  queue-kill                kill -9 of the nats-server that leads the stream
+  queue-partition           it cannot reach the other two (root)
+  queue-deletion            the stream is deleted
+  queue-wipe                all nats-servers are killed and their files removed
+  push-service-kill         kill -9 of an emulator
+
+Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped and its reason
+told. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
+`lost`, `stuck`, `duplicates`, `duplicate_bound`, `ledger_balanced` and `faults_by_kind` say what scripts need. The exit code is 0 only if
+nothing is lost or stuck, every 202 is in the ledger and has ended, duplicates are marked and within their bound and the books balance.")]
 pub(crate) struct ClusterArgs {
     /// How many servers
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
     nodes: u32,
-    /// How often a server is killed or stopped
+    /// How many faults
     #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1_000))]
     faults: u32,
-    /// How many devices: half through FCM, half through APNs
+    /// How many devices the campaign has: half through FCM, half through APNs
     #[arg(long, default_value_t = 4_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=10_000_000))]
     devices: u64,
-    /// Makes tokens, answers and the times of faults repeatable
+    /// Where the chunks are that wait: postgres, nats (three servers), or memory or sqlite (each server its own)
+    #[arg(long, default_value = "postgres", value_name = "QUEUE")]
+    queue: StageQueue,
+    /// Leave the standby of the database out
+    #[arg(long)]
+    no_standby: bool,
+    /// Make faults of this kind; may be given more than once [default: all kinds]
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<FaultKind>,
+    /// Makes tokens, answers, and kinds, places and times of faults repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
+    /// Keep all files in this directory; it must be empty or not exist
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
 }
 
 impl ClusterArgs {
@@ -41,18 +77,49 @@ impl ClusterArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         crate::process::raise_file_limit();
-        let options = DemoOptions::of_nodes(self.devices, self.nodes, self.faults, self.seed);
+        let (nodes, seed, queue) = (self.nodes, self.seed, self.queue.word());
+        let options = self.options()?;
         let reporter = on_the_terminal();
         let report = tokio::select! {
-            report = demo::run(&options, &reporter) => report?,
+            report = cluster::run(&options, &reporter) => report?,
             () = ended => {
                 return Err(CommandFailure::new(Exit::Interrupted, "interrupted; every process is ended").into());
             }
         };
         let mut object = report.object();
-        object["nodes"] = self.nodes.into();
-        object["seed"] = self.seed.into();
-        output.result(&object, || describe(&report))?;
+        object["nodes"] = nodes.into();
+        object["seed"] = seed.into();
+        object["queue"] = queue.into();
+        output.result(&object, || written(&report))?;
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+
+    fn options(self) -> anyhow::Result<ClusterOptions> {
+        let Self { nodes, faults, devices, queue, no_standby, kinds, seed, keep } = self;
+        if matches!(queue, StageQueue::NatsAt(_)) {
+            return Err(CommandFailure::usage("--queue: the nats-servers are the cluster's own: nats").into());
+        }
+        let has_standby = !no_standby;
+        Ok(ClusterOptions { nodes, faults, devices, seed, queue, has_standby, kinds, keep })
+    }
+}
+
+/// Writes the report of the campaign with the faults and what was beside it.
+fn written(report: &ClusterReport) -> String {
+    let faults = report.by_kind().into_iter().map(|(kind, (count, slowest))| {
+        format!("{kind:<24} {count:>3}   all servers served again within {slowest:.1} s")
+    });
+    let faults: Vec<_> = faults.collect();
+    let beside = &report.beside;
+    let beside = format!(
+        "beside    {} devices imported, {} messages with {} deliveries: {} lost, {} stuck, {} duplicates, the slowest answer after {:.1} s",
+        thousands(beside.imported),
+        thousands(beside.messages),
+        thousands(beside.deliveries),
+        beside.lost,
+        beside.stuck,
+        beside.duplicates,
+        beside.slowest_seconds
+    );
+    [faults.join("\n"), beside, describe(&report.campaign)].join("\n\n")
 }

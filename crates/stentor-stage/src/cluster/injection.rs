@@ -1,0 +1,174 @@
+//! Makes the faults: each begins, lasts, and is over when this returns, with every process back.
+
+use super::fault::{FaultKind, PlannedFault};
+use super::network::ClusterHost;
+use super::queue_servers::SERVERS_COUNT;
+use super::site::{ClusterNode, ClusterSite};
+use super::writing;
+use crate::devices::Half;
+use std::time::{Duration, Instant};
+
+/// How often a disk is filled again: what the database gives back meanwhile is taken.
+const FILL_EVERY: Duration = Duration::from_millis(200);
+/// How wrong a clock is.
+const CLOCK_OFFSET_SECONDS: i64 = 3_600;
+
+impl ClusterSite {
+    /// Makes one fault.
+    pub(crate) async fn inject(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        match fault.kind {
+            FaultKind::NodeKill | FaultKind::NodeAbsence => self.kill_node(fault).await,
+            FaultKind::NodePause => {
+                self.pause_node(fault).await;
+                Ok(())
+            }
+            FaultKind::NodeClock => self.shift_clock(fault).await,
+            FaultKind::NodeFromDatabase | FaultKind::NodeFromQueue | FaultKind::NodeFromPushServices => {
+                self.cut_node_off(fault).await
+            }
+            FaultKind::DatabaseKill | FaultKind::StandbyKill => self.kill_database(fault).await,
+            FaultKind::DatabasePromotion => self.promote().await,
+            FaultKind::DatabaseLoss => self.lose_primary().await,
+            FaultKind::StandbyPartition => self.cut_standby_off(fault).await,
+            FaultKind::DatabaseDiskFull => self.fill_disk(fault).await,
+            FaultKind::QueueKill | FaultKind::QueueWipe => self.kill_queue(fault).await,
+            FaultKind::QueuePartition => self.cut_leader_off(fault).await,
+            FaultKind::QueueDeletion => self.delete_stream().await,
+            FaultKind::PushServiceKill => {
+                self.emulators.of_mut(Half::BOTH[fault.place % 2]).kill_and_restart().await
+            }
+        }
+    }
+
+    fn node(&mut self, fault: PlannedFault) -> &mut ClusterNode {
+        let place = fault.place % self.nodes.len();
+        &mut self.nodes[place]
+    }
+
+    async fn kill_node(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let server = &mut self.node(fault).server;
+        server.kill();
+        if fault.kind == FaultKind::NodeAbsence {
+            tokio::time::sleep(fault.lasts).await;
+        }
+        server.start_again().await
+    }
+
+    async fn pause_node(&mut self, fault: PlannedFault) {
+        let server = &mut self.node(fault).server;
+        server.process().iter().for_each(|process| process.pause());
+        tokio::time::sleep(fault.lasts).await;
+        server.process().iter().for_each(|process| process.resume());
+    }
+
+    async fn shift_clock(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let Some(clock) = &self.node(fault).clock else { return Ok(()) };
+        let sign = if fault.place.is_multiple_of(2) { 1 } else { -1 };
+        clock.shift(sign * CLOCK_OFFSET_SECONDS)?;
+        tokio::time::sleep(fault.lasts).await;
+        clock.shift(0)
+    }
+
+    async fn cut_node_off(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let from: Vec<ClusterHost> = match (fault.kind, &self.queue) {
+            (FaultKind::NodeFromDatabase, _) => vec![self.database.primary_host()],
+            (FaultKind::NodeFromQueue, Some(queue)) => {
+                (0..SERVERS_COUNT).map(|place| queue.host(place).clone()).collect()
+            }
+            _ => vec![self.push_services.clone()],
+        };
+        let node = self.node(fault).host.clone();
+        cut(&node, &from, fault.lasts).await
+    }
+
+    async fn kill_database(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        if fault.kind == FaultKind::StandbyKill {
+            self.database.kill_standby();
+        } else {
+            self.database.kill_primary();
+        }
+        tokio::time::sleep(fault.lasts).await;
+        self.database.start_again().await?;
+        self.database.until_in_sync().await
+    }
+
+    async fn promote(&mut self) -> anyhow::Result<()> {
+        self.database.until_in_sync().await?;
+        self.database.promote()?;
+        self.database.renew_standby()?;
+        self.database.until_in_sync().await
+    }
+
+    /// The primary dies where nobody can reach it: no server is told, each has to find out.
+    async fn lose_primary(&mut self) -> anyhow::Result<()> {
+        self.database.until_in_sync().await?;
+        let lost = self.database.primary_host();
+        for node in &self.nodes {
+            node.host.cut(&lost)?;
+        }
+        self.database.promote()?;
+        // The new one waits for a standby with every commit, as the old one did.
+        self.database.renew_standby()?;
+        let found = writing::until_written(&self.clients(true)?).await;
+        for node in &self.nodes {
+            node.host.mend(&lost)?;
+        }
+        found?;
+        self.database.until_in_sync().await
+    }
+
+    async fn cut_standby_off(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let Some(standby) = self.database.standby_host() else { return Ok(()) };
+        cut(&self.database.primary_host(), &[standby], fault.lasts).await?;
+        self.database.until_in_sync().await
+    }
+
+    async fn fill_disk(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < fault.lasts {
+            if let Some(disk) = self.database.primary().disk() {
+                disk.fill()?;
+            }
+            tokio::time::sleep(FILL_EVERY).await;
+        }
+        if let Some(disk) = self.database.primary().disk() {
+            disk.empty()?;
+        }
+        self.database.start_again().await?;
+        self.database.until_in_sync().await
+    }
+
+    async fn kill_queue(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        if fault.kind == FaultKind::QueueWipe {
+            queue.wipe()?;
+        } else {
+            let leader = queue.leader().await;
+            queue.kill(leader);
+        }
+        tokio::time::sleep(fault.lasts).await;
+        queue.start_again()
+    }
+
+    async fn cut_leader_off(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        let leader = queue.leader().await;
+        let others: Vec<ClusterHost> =
+            (1..SERVERS_COUNT).map(|step| queue.host(leader + step).clone()).collect();
+        cut(queue.host(leader), &others, fault.lasts).await
+    }
+
+    async fn delete_stream(&mut self) -> anyhow::Result<()> {
+        match &self.queue {
+            Some(queue) => queue.delete_stream().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Cuts one off from some others for a while.
+async fn cut(one: &ClusterHost, from: &[ClusterHost], span: Duration) -> anyhow::Result<()> {
+    from.iter().try_for_each(|other| one.cut(other))?;
+    tokio::time::sleep(span).await;
+    from.iter().try_for_each(|other| one.mend(other))
+}

@@ -1,0 +1,74 @@
+//! What a run over a cluster says at its end.
+
+use super::fault::FaultKind;
+use super::traffic::TrafficFindings;
+use crate::demo::{DemoReport, rounded};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A fault that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultRecord {
+    /// What it was.
+    pub kind: FaultKind,
+    /// How long it lasted, until all processes were back.
+    pub lasted: Duration,
+    /// How long it then took until every server had taken a message.
+    pub recovery: Duration,
+}
+
+/// Everything that was found.
+pub struct ClusterReport {
+    /// The campaign, and whether all holds.
+    pub campaign: DemoReport,
+    /// What went on beside it.
+    pub beside: TrafficFindings,
+    /// The faults, in their order.
+    pub records: Vec<FaultRecord>,
+    /// Kinds that could not be made here, and why.
+    pub skipped: Vec<(FaultKind, &'static str)>,
+}
+
+impl ClusterReport {
+    /// Returns whether the proof holds.
+    pub fn holds(&self) -> bool {
+        self.campaign.holds()
+    }
+
+    /// Counts the faults of each kind, with the longest recovery of each in seconds.
+    pub fn by_kind(&self) -> BTreeMap<&'static str, (u32, f64)> {
+        let mut kinds = BTreeMap::new();
+        for record in &self.records {
+            let (count, slowest): &mut (u32, f64) = kinds.entry(record.kind.word()).or_default();
+            *count += 1;
+            *slowest = slowest.max(record.recovery.as_secs_f64());
+        }
+        kinds
+    }
+
+    /// The report as one object: what the campaign and what is beside it lost, and repeated, together.
+    pub fn object(&self) -> Value {
+        let (mut object, beside) = (self.campaign.object(), &self.beside);
+        let parts = [
+            ("lost", beside.lost),
+            ("stuck", beside.stuck),
+            ("duplicates", beside.duplicates),
+            ("duplicate_bound", beside.duplicate_bound),
+        ];
+        for (field, count) in parts {
+            object[field] = (object[field].as_u64().unwrap_or_default() + count).into();
+        }
+        let kinds = self.by_kind();
+        let counts: BTreeMap<_, _> = kinds.iter().map(|(kind, (count, _))| (*kind, *count)).collect();
+        let recoveries: BTreeMap<_, _> =
+            kinds.iter().map(|(kind, (_, slowest))| (*kind, rounded(*slowest))).collect();
+        let skipped: BTreeMap<_, _> = self.skipped.iter().map(|(kind, why)| (kind.word(), *why)).collect();
+        object["faults"] = self.records.len().into();
+        object["faults_by_kind"] = json!(counts);
+        object["recovery_seconds"] = json!(recoveries);
+        object["skipped"] = json!(skipped);
+        object["beside"] = beside.object();
+        object
+    }
+}

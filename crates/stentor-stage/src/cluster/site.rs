@@ -1,0 +1,199 @@
+//! All processes of a cluster: servers, the database with its standby, nats-servers, push services.
+
+use super::database::DatabaseOptions;
+use super::database_pair::DatabasePair;
+use super::network::{ClusterHost, ClusterNetwork};
+use super::queue_servers::{QueueServers, SERVERS_COUNT};
+use super::{ClusterAbilities, ClusterOptions};
+use crate::client::{ApiClient, segment};
+use crate::devices::{DevicePopulation, Half};
+use crate::emulator::Emulators;
+use crate::engines::StageQueue;
+use crate::keys::Keys;
+use crate::reporter::Reporter;
+use crate::server::{Server, ServerPlace, data_dir, share_secrets};
+use crate::stage::{StageDirectory, make_app};
+use crate::troubles::clock::ShiftedClock;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// After so long without a sign of life a server is taken for dead.
+const SILENCE_MAX_MS: u32 = 3_000;
+/// Small, so that each server has its part of a small campaign.
+const CHUNK_MAX_DEVICES: u32 = 50;
+/// How long every answer of a push service takes: a fault finds pushes on their way.
+const LATENCY_MS: f64 = 500.0;
+/// Connections of one server to the database, with those that it has left behind.
+const CONNECTIONS_PER_NODE: u32 = 40;
+const CONNECTIONS_BESIDE: u32 = 20;
+/// The apps: one has the campaign, the other all that is beside it.
+const APPS: [&str; 2] = ["campaign", "beside"];
+
+/// Everything that runs.
+pub(crate) struct ClusterSite {
+    // The servers are first, so that they are ended before those they talk to.
+    pub(crate) nodes: Vec<ClusterNode>,
+    pub(crate) database: DatabasePair,
+    pub(crate) queue: Option<QueueServers>,
+    pub(crate) emulators: Emulators,
+    /// Where the push services are.
+    pub(crate) push_services: ClusterHost,
+    /// What the servers send with, before any quota.
+    credentials: [Value; 2],
+    /// The ids of the apps.
+    apps: [String; 2],
+    network: ClusterNetwork,
+    directory: StageDirectory,
+}
+
+/// One server.
+pub(crate) struct ClusterNode {
+    /// Its process.
+    pub(crate) server: Server,
+    /// Where it is.
+    pub(crate) host: ClusterHost,
+    /// What it looks at to know the time.
+    pub(crate) clock: Option<ShiftedClock>,
+}
+
+impl ClusterSite {
+    /// Starts everything.
+    pub(crate) async fn start(
+        options: &ClusterOptions,
+        abilities: ClusterAbilities,
+        mut network: ClusterNetwork,
+        reporter: &Arc<dyn Reporter>,
+    ) -> anyhow::Result<Self> {
+        let directory = StageDirectory::make(options.keep.as_deref())?;
+        let (path, keys, push_services) = (directory.path(), Keys::make()?, network.emulators());
+        let settings = |half| emulator_settings(options, half, &keys, &push_services);
+        let emulators = Emulators::start(false, path, settings).await?;
+        let database = DatabaseOptions {
+            connections_max: CONNECTIONS_BESIDE + options.nodes * CONNECTIONS_PER_NODE,
+            has_standby: options.has_standby,
+            is_small: abilities.has_small_disk,
+        };
+        let database = DatabasePair::start(path, &mut network, &database, reporter)?;
+        let queue = match options.queue {
+            StageQueue::Nats => Some(QueueServers::start(path, &mut network)?),
+            _ => None,
+        };
+        let credentials = emulators.credentials(&keys)?;
+        let mut site = Self {
+            nodes: Vec::new(),
+            database,
+            queue,
+            emulators,
+            push_services,
+            credentials,
+            apps: Default::default(),
+            network,
+            directory,
+        };
+        for _ in 0..options.nodes {
+            site.add_node(options, abilities.has_clock).await?;
+        }
+        site.make_apps(options.quota_per_minute()).await?;
+        Ok(site)
+    }
+
+    /// Returns clients of all servers that act for the app of the campaign, or for the one beside it.
+    pub(crate) fn clients(&self, beside: bool) -> anyhow::Result<Vec<ApiClient>> {
+        let app = &self.apps[usize::from(beside)];
+        self.nodes.iter().map(|node| Ok(node.server.client()?.for_app(app.clone()))).collect()
+    }
+
+    /// Lets the campaign be sent as fast as it can be.
+    pub(crate) async fn lift_quota(&self) -> anyhow::Result<()> {
+        let root = self.nodes[0].server.client()?;
+        for (half, credential) in Half::BOTH.iter().zip(&self.credentials) {
+            let path = format!("/v1/apps/{}/credentials/{}", segment(&self.apps[0]), half.word());
+            root.put(&path, credential).await?;
+        }
+        Ok(())
+    }
+
+    /// Fails when a process has ended by itself.
+    pub(crate) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.nodes.iter_mut().try_for_each(|node| node.server.check_alive())?;
+        self.queue.as_mut().map_or(Ok(()), QueueServers::check_alive)?;
+        self.emulators.check_alive()
+    }
+
+    /// Where everything lies.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    async fn add_node(&mut self, options: &ClusterOptions, has_clock: bool) -> anyhow::Result<()> {
+        let host = self.network.add_host()?;
+        let (first, place) = (self.directory.path().to_owned(), self.nodes.len() + 1);
+        let own = if place == 1 { first.clone() } else { first.join(format!("node-{place}")) };
+        if place > 1 {
+            share_secrets(&data_dir(&first), &data_dir(&own))?;
+        }
+        let clock = has_clock.then(|| ShiftedClock::set_up(&own.join("clock"))).transpose()?;
+        let mut environment = self.environment(&options.queue);
+        environment.extend(clock.iter().flat_map(ShiftedClock::environment));
+        let place = ServerPlace {
+            listen: SocketAddr::new(host.ip.into(), 0),
+            before: host.before(),
+            network: self.network.allowed(),
+        };
+        let server = Server::start_placed(&own, place, Some(node_settings()), environment).await?;
+        self.nodes.push(ClusterNode { server, host, clock });
+        Ok(())
+    }
+
+    fn environment(&self, queue: &StageQueue) -> Vec<(&'static str, OsString)> {
+        let mut environment: Vec<(&'static str, OsString)> = vec![
+            ("STENTOR__STORE__ENGINE", "postgres".into()),
+            ("STENTOR__STORE__URL", self.database.url().into()),
+            ("STENTOR__QUEUE__ENGINE", queue.word().into()),
+        ];
+        if let Some(servers) = &self.queue {
+            environment.push(("STENTOR__QUEUE__URL", servers.url().into()));
+            environment.push(("STENTOR__QUEUE__REPLICAS_COUNT", SERVERS_COUNT.to_string().into()));
+        }
+        environment
+    }
+
+    async fn make_apps(&mut self, quota_per_minute: u32) -> anyhow::Result<()> {
+        let mut slow = self.credentials.clone();
+        slow.iter_mut().for_each(|credential| credential["quota"] = json!(quota_per_minute));
+        for (place, credentials) in [slow, self.credentials.clone()].iter().enumerate() {
+            let client = make_app(self.nodes[0].server.client()?, APPS[place], credentials).await?;
+            client.app().unwrap_or_default().clone_into(&mut self.apps[place]);
+        }
+        Ok(())
+    }
+}
+
+/// What the servers are told. A credential that is refused for the clock's sake is tried again soon.
+fn node_settings() -> String {
+    format!(
+        "[node]\nsilence_max_ms = {SILENCE_MAX_MS}\n\
+         [pipeline]\nchunk_max_devices = {CHUNK_MAX_DEVICES}\nquota_ramp_ms = 0\ncredential_probe_ms = 2_000\n"
+    )
+}
+
+/// The settings of one push service: everything but TLS and the observer's file.
+fn emulator_settings(options: &ClusterOptions, half: Half, keys: &Keys, place: &ClusterHost) -> Value {
+    let tokens = |population: DevicePopulation| population.devices_of(half);
+    // Every token fits in, with room for ones that should not be there.
+    let capacity_tokens = tokens(options.devices()) + tokens(options.others()) + 1_000;
+    let mut policy = options.policy().of(half);
+    policy["latency"] = json!({"kind": "fixed", "ms": LATENCY_MS});
+    let mut settings = json!({
+        "seed": options.seed,
+        "policy": policy,
+        "observer": {"capacity_tokens": capacity_tokens},
+        "listen": SocketAddr::new(place.ip.into(), 0),
+        "control": "127.0.0.1:0",
+    });
+    keys.introduce(half, &mut settings);
+    settings
+}

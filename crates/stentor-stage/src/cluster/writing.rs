@@ -1,0 +1,38 @@
+//! Whether every server takes a message again.
+
+use crate::client::ApiClient;
+use crate::failure::CommandFailure;
+use reqwest::StatusCode;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// How long it may take until every server serves again.
+const LIMIT: Duration = Duration::from_secs(120);
+/// How long an answer may take; a server that was stopped or cut off gives none.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until each of these servers has answered 202; returns how long that took.
+pub(crate) async fn until_written(clients: &[ApiClient]) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    // Nobody has this topic.
+    let message = json!({"target": {"condition": "'nobody' in topics"}, "data": {"kind": "inquiry"}});
+    for client in clients {
+        loop {
+            let asked = tokio::time::timeout(ANSWER_LIMIT, client.offer("/v1/messages", &message)).await;
+            let said = match asked {
+                Ok(Ok((StatusCode::ACCEPTED, _))) => break,
+                Ok(Ok((status, body))) => format!("{status}: {body}"),
+                Ok(Err(error)) => format!("{error:#}"),
+                Err(_) => format!("no answer within {ANSWER_LIMIT:?}"),
+            };
+            if begun.elapsed() > LIMIT {
+                let server = client.server();
+                let sentence = format!("{server} keeps nothing {LIMIT:?} after the fault is over: {said}");
+                return Err(CommandFailure::not_done(sentence).into());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(begun.elapsed())
+}
