@@ -28,17 +28,15 @@ pub fn is_too_late(due_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> 
     if has_ttl { expires_at <= now } else { expires_at.plus(ZERO_TTL_GRACE) <= now }
 }
 
-/// Releases what every instance but this one had leased: it may have been sent.
-pub fn recover<R: LedgerRows>(rows: &mut R, instance: u64, now: Timestamp) -> Result<Recovery, R::Error> {
+/// Releases what every instance but this one had leased: it may have been sent. Returns the tickets of what may be published
+/// beside it.
+pub fn recover<R: LedgerRows>(
+    rows: &mut R,
+    instance: u64,
+    now: Timestamp,
+) -> Result<(Recovery, Vec<Ticket>), R::Error> {
     let ids = rows.leased()?;
-    let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
-        if ledger.rows.is_leased_by(chunk.id, instance)? {
-            return Ok(None);
-        }
-        queue_again(ledger, chunk, now, true).map(|_| Some(chunk.count as u64))
-    })?;
-    let released: Vec<u64> = released.into_iter().flatten().collect();
-    Ok(Recovery { chunks: released.len() as u64, deliveries: released.iter().sum() })
+    release(rows, &ids, now, |rows, id| rows.is_leased_by(id, instance))
 }
 
 /// Releases chunks that nodes had leased which are dead; returns the tickets of those that may be published beside it.
@@ -47,9 +45,22 @@ pub fn release_dead<R: LedgerRows>(
     ids: &[ChunkId],
     now: Timestamp,
 ) -> Result<(Recovery, Vec<Ticket>), R::Error> {
+    release(rows, ids, now, |_, _| Ok(false))
+}
+
+fn release<R: LedgerRows>(
+    rows: &mut R,
+    ids: &[ChunkId],
+    now: Timestamp,
+    is_held: impl Fn(&R, ChunkId) -> Result<bool, R::Error>,
+) -> Result<(Recovery, Vec<Ticket>), R::Error> {
     let released = with_each(rows, (ids, ChunkState::Leased), now, |ledger, chunk| {
-        Ok((queue_again(ledger, chunk, now, true)?, chunk.count as u64))
+        if is_held(&*ledger.rows, chunk.id)? {
+            return Ok(None);
+        }
+        Ok(Some((queue_again(ledger, chunk, now, true)?, chunk.count as u64)))
     })?;
+    let released: Vec<_> = released.into_iter().flatten().collect();
     let deliveries = released.iter().map(|(_, count)| count).sum();
     let recovery = Recovery { chunks: released.len() as u64, deliveries };
     Ok((recovery, released.into_iter().filter_map(|(ticket, _)| ticket).collect()))

@@ -257,8 +257,8 @@ impl World {
         self.instance += 1;
         let (instance, now) = (self.instance, self.now());
         let leased: u64 = self.room.chunks.values().map(|row| u64::from(row.lease.is_some())).sum();
-        let found = recover(&mut self.room, instance, now).expect("recovered");
-        assert!(found.chunks <= leased);
+        let (found, tickets) = recover(&mut self.room, instance, now).expect("recovered");
+        assert!(found.chunks <= leased && tickets.len() as u64 <= found.chunks);
         assert!(self.room.leased().expect("listed").is_empty(), "what a dead process leased is released");
     }
 

@@ -49,13 +49,11 @@ pub struct QueueAbilities {
     pub holds_back: bool,
     /// Tickets of a lane are leased in order of due time, then of chunk id; otherwise about as they were published.
     pub orders: bool,
-    /// Chunks are taken out without a lease; otherwise nobody asks for it, and their tickets are found void once leased.
-    pub withdraws: bool,
 }
 
 impl QueueAbilities {
     /// Everything.
-    pub const ALL: Self = Self { holds_back: true, orders: true, withdraws: true };
+    pub const ALL: Self = Self { holds_back: true, orders: true };
 }
 
 /// A queue of chunk ids. Every call takes `now` from the caller.
@@ -92,7 +90,7 @@ pub trait Queue: Send + Sync {
     /// Puts tickets of which nothing was sent back, due at `due_at`; a lease lost meanwhile is ignored.
     async fn nack(&self, leases: Vec<QueueLease>, due_at: Timestamp) -> Result<(), QueueError>;
 
-    /// Takes chunks out without a lease, because their campaign has ended or holds, if the engine can do that.
+    /// Takes chunks out without a lease: their campaign has ended or holds, or who had leased them is dead.
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError>;
 
     /// Returns how full each lane is that holds anything.

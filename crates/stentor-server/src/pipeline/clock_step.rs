@@ -1,8 +1,8 @@
 //! A clock that went back: what was put off by a later clock would wait until that time comes again.
 //!
 //! Deliveries that were to be tried again, and breakers that were opened, are brought forward by as much as the clock went back.
-//! The queue is thrown away for that and filled again from the store, which is safe at any time; after a restart the due
-//! times in the store count again.
+//! The queue is thrown away for that and filled again from the store, which is safe at any time; of one that others use only what
+//! waits for a later time is put in anew. After a restart the due times in the store count again.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use stentor_core::id::ChunkId;
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-use super::republishing::{DutyError, publish_queued};
+use super::republishing::{DutyError, publish_anew, publish_queued};
 use super::shared::PipelineContext;
 
 /// Time between two looks at the clock.
@@ -63,8 +63,14 @@ async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), D
     if !shared.publishes() {
         return Ok(());
     }
-    shared.queue.clear().await?;
-    publish_queued(shared, ChunkId::from_raw(0), |ticket| Some(brought_forward(ticket, back, now))).await?;
+    let forward = |ticket| Some(brought_forward(ticket, back, now));
+    if shared.shares_queue {
+        let later = |ticket: Ticket| Some(ticket).filter(|ticket| ticket.due_at > now).and_then(forward);
+        publish_anew(shared, later).await?;
+    } else {
+        shared.queue.clear().await?;
+        publish_queued(shared, ChunkId::from_raw(0), forward).await?;
+    }
     shared.due_index.wake_all();
     Ok(())
 }

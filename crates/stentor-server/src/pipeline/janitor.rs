@@ -111,10 +111,7 @@ async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
             return Ok(());
         }
         shared.wakeups.progress.notify_waiters();
-        // Where a queue cannot, their tickets are found void once they are leased.
-        if shared.queue.abilities().withdraws {
-            shared.queue.withdraw(&swept.expired).await?;
-        }
+        shared.queue.withdraw(&swept.expired).await?;
     }
 }
 

@@ -127,24 +127,31 @@ impl Pipeline {
         let known =
             Some(instant_of(deps.store.last_id().await?)).filter(|known| *known > Timestamp::default());
         let known = known.unwrap_or_else(|| deps.clock.now());
-        let recovery = deps.store.recover(deps.standing.instance(), deps.clock.now()).await?;
+        let (recovery, released) = deps.store.recover(deps.standing.instance(), deps.clock.now()).await?;
         if recovery.chunks > 0 {
             let Recovery { chunks, deliveries } = recovery;
             tracing::warn!(chunks, deliveries, "recovered what another process had left unsettled");
-        }
-        // Tickets that a dead process had leased would wait for their lease to run out: all are published anew.
-        // Where others use the queue too, they lose nothing: what they are at is leased in the store.
-        if let Err(error) = deps.queue.clear().await {
-            tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
         }
         let bulk = deps.bulk.clone().unwrap_or_else(Handle::current);
         let (settlers, inboxes) = settler_inbox::inboxes(SETTLER_INBOX_MAX_CHUNKS);
         let shared = Arc::new(PipelineContext::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
+        pipeline.prepare_queue(&released).await;
         pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)
+    }
+
+    /// Frees the queue of what a dead process had leased from it, which would wait for its lease to run out. One that is this
+    /// process's own is filled anew; one that others use keeps what they have put in and leased.
+    async fn prepare_queue(&self, released: &[Ticket]) {
+        if self.shared.shares_queue {
+            return self.publish_released(released).await;
+        }
+        if let Err(error) = self.shared.queue.clear().await {
+            tracing::warn!(%error, "emptying the queue failed; what was leased waits for its lease to run out");
+        }
     }
 
     /// Starts what goes on to the last, so that all outcomes are written.
@@ -273,6 +280,9 @@ impl Pipeline {
 
     /// Publishes what dead nodes had leased, whose tickets they may hold still.
     pub(crate) async fn publish_released(&self, tickets: &[Ticket]) {
+        if tickets.is_empty() {
+            return;
+        }
         let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
         if let Err(error) = self.shared.queue.withdraw(&chunks).await {
             tracing::warn!(%error, "tickets of dead servers stay until their leases run out");

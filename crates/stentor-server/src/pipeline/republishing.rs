@@ -22,8 +22,25 @@ pub(super) enum DutyError {
 /// Publishes every queued chunk after one under a ticket made of its own, if one is.
 pub(super) async fn publish_queued(
     shared: &PipelineContext,
+    after: ChunkId,
+    change: impl Fn(Ticket) -> Option<Ticket>,
+) -> Result<(), DutyError> {
+    publish_pages(shared, after, change, false).await
+}
+
+/// Publishes queued chunks as [`publish_queued`] does, in place of the tickets that the queue has of them.
+pub(super) async fn publish_anew(
+    shared: &PipelineContext,
+    change: impl Fn(Ticket) -> Option<Ticket>,
+) -> Result<(), DutyError> {
+    publish_pages(shared, ChunkId::from_raw(0), change, true).await
+}
+
+async fn publish_pages(
+    shared: &PipelineContext,
     mut after: ChunkId,
     change: impl Fn(Ticket) -> Option<Ticket>,
+    is_anew: bool,
 ) -> Result<(), DutyError> {
     loop {
         let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
@@ -31,6 +48,10 @@ pub(super) async fn publish_queued(
         after = last.chunk;
         let tickets: Vec<_> = tickets.into_iter().filter_map(&change).collect();
         if !tickets.is_empty() {
+            if is_anew {
+                let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
+                shared.queue.withdraw(&chunks).await?;
+            }
             shared.queue.publish(&tickets).await?;
             shared.due_index.note(&tickets);
         }

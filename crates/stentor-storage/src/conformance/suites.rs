@@ -399,6 +399,7 @@ macro_rules! queue_suite {
                 restart {
                     tickets_outlive_the_queue_if_the_engine_says_so
                     a_queue_is_rebuilt_by_publishing_all_again
+                    what_a_dead_process_had_leased_is_freed_and_nothing_else
                 }
             }
         }

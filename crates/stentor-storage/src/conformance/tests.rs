@@ -95,7 +95,7 @@ async fn a_snapshot_goes_its_own_way() {
     scene.lease(tickets[0].chunk, at(1)).await;
     let crashed = store.snapshot();
     scene.fcm(1).await;
-    let recovery = crashed.recover(99, at(2)).await.expect("recovered");
+    let (recovery, _) = crashed.recover(99, at(2)).await.expect("recovered");
     assert_eq!(recovery.deliveries, 2);
     let after = Scene::again(&crashed, 1);
     assert_eq!((after.tally(message).await.queued, scene.tally(message).await.sending), (2, 2));

@@ -103,7 +103,7 @@ impl PipelineStore for MemoryStore {
         Ok(false)
     }
 
-    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         let state = &mut *self.lock();
         state.last_instance = state.last_instance.max(instance);
         ledger::recover(state, instance, now)

@@ -89,6 +89,11 @@ impl LeasedTickets {
         count - self.leases.len()
     }
 
+    /// Forgets those of some chunks.
+    pub(super) fn forget(&mut self, chunks: &[ChunkId]) {
+        chunks.iter().for_each(|chunk| drop(self.leases.remove(chunk)));
+    }
+
     /// Forgets all of them.
     pub(super) fn clear(&mut self) {
         self.leases.clear();

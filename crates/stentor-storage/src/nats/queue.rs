@@ -177,7 +177,7 @@ fn depth(
 #[async_trait]
 impl Queue for NatsQueue {
     fn abilities(&self) -> QueueAbilities {
-        QueueAbilities { holds_back: false, orders: false, withdraws: false }
+        QueueAbilities { holds_back: false, orders: false }
     }
 
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
@@ -238,7 +238,13 @@ impl Queue for NatsQueue {
         Ok(())
     }
 
-    async fn withdraw(&self, _chunks: &[ChunkId]) -> Result<(), QueueError> {
+    async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
+        let stream = self.stream().await?;
+        for some in chunks.chunks(AT_ONCE_MAX_COUNT) {
+            // What is put in again later would otherwise be taken for what is leased here.
+            self.leased().forget(some);
+            stream.remove(some).await?;
+        }
         Ok(())
     }
 

@@ -10,9 +10,10 @@ use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishEr
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stream};
 use async_nats::{Client, Subject};
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use stentor_core::chunk::{Lane, Ticket};
+use stentor_core::id::ChunkId;
 use stentor_core::ports::queue::QueueError;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
@@ -201,6 +202,19 @@ impl TicketStream {
             async move { stream.purge().filter(trial).await }
         };
         self.with(purge).await.map(drop)
+    }
+
+    /// Removes the tickets of some chunks, leased or not.
+    pub(super) async fn remove(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
+        let removals = chunks.iter().map(|chunk| {
+            let subject = self.subjects.of_chunk(*chunk);
+            let purge = move |stream: Stream<()>| {
+                let subject = subject.clone();
+                async move { stream.purge().filter(subject).await }
+            };
+            self.with(purge)
+        });
+        try_join_all(removals).await.map(drop)
     }
 
     /// Removes all tickets.

@@ -42,6 +42,11 @@ impl Subjects {
         format!("{}.{}", self.prefix(lane), chunk.raw())
     }
 
+    /// Returns where a chunk's ticket lies, whatever its lane.
+    pub(super) fn of_chunk(&self, chunk: ChunkId) -> String {
+        format!("{}.q.*.*.*.{}", self.stream, chunk.raw())
+    }
+
     /// Returns where the tickets of a lane lie.
     pub(super) fn lane(&self, lane: Lane) -> String {
         format!("{}.*", self.prefix(lane))

@@ -58,7 +58,7 @@ async fn a_chunk_that_the_disk_does_not_give_is_left_alone_and_the_others_are_se
 async fn leases_on_a_page_that_the_disk_does_not_give_keep_no_server_from_starting() {
     let folder = TempDir::new().expect("a folder");
     let (store, _, chunks) = scratched(&folder, Some(lease_of(INSTANCE - 1, at(1)))).await;
-    let recovery = store.recover(INSTANCE, at(2)).await.expect("it starts");
+    let (recovery, _) = store.recover(INSTANCE, at(2)).await.expect("it starts");
     assert_eq!(recovery.chunks, 2);
     let replies = store.lease(&[chunks[0], chunks[2]], lease_at(at(3))).await.expect("leased");
     assert!(replies.iter().all(|reply| matches!(reply, LeaseReply::Leased(_))));

@@ -283,8 +283,9 @@ pub trait PipelineStore: Send + Sync {
 
     /// Releases the leases of every instance but this one, marks their deliveries ambiguous and adds them to the
     /// campaigns' `duplicate_bound`. For an engine that serves one process; called once at start. The instance's number
-    /// counts as given out from then on: `last_id` is never below it.
-    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError>;
+    /// counts as given out from then on: `last_id` is never below it. Returns how much that was, and the tickets of what may be
+    /// published: a queue that outlives the process may take them for leased.
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError>;
 
     /// Returns whether what is written now is kept: it was so within the last second, or a small write is tried for it.
     async fn keeps(&self) -> Result<(), StoreError>;

@@ -204,7 +204,7 @@ impl<'a> World<'a> {
         self.open = None;
         self.open = Some(self.home.open().await);
         self.instance += 1;
-        let recovery = self.store().recover(self.instance, self.now()).await.expect("recovered");
+        let (recovery, _) = self.store().recover(self.instance, self.now()).await.expect("recovered");
         let deliveries: usize = self.held.iter().map(|held| held.chunk.devices.len()).sum();
         assert_eq!((recovery.chunks, recovery.deliveries), (self.held.len() as u64, deliveries as u64));
         for HeldLease { chunk, .. } in std::mem::take(&mut self.held) {

@@ -238,7 +238,7 @@ pub async fn what_is_awaited_in_a_crash_is_released_and_counted(store: &dyn Stor
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let leased = scene.lease(tickets[0].chunk, at(1)).await;
     let awaited = scene.settled_but(await_some(accept_all(&leased, at(2)), &[2], &leased)).await;
-    let recovery = store.recover(INSTANCE + 1, at(3)).await.expect("recovered");
+    let (recovery, _) = store.recover(INSTANCE + 1, at(3)).await.expect("recovered");
     assert_eq!(recovery, Recovery { chunks: 1, deliveries: 1 });
     assert_eq!(scene.books(message).await.duplicate_bound, 1);
     let rest = awaited_chunk(&leased, awaited, &[2]);

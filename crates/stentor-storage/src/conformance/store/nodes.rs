@@ -33,7 +33,7 @@ pub async fn what_a_node_had_leased_is_released_when_it_starts_again(store: &dyn
     store.recover(first.instance, at(1)).await.expect("recovered");
     store.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
     let again = store.join(newcomer(1), at(2)).await.expect("joined");
-    let recovery = store.recover(again.instance, at(2)).await.expect("recovered");
+    let (recovery, _) = store.recover(again.instance, at(2)).await.expect("recovered");
     assert_eq!((recovery.chunks, recovery.deliveries), (1, 3));
     assert_eq!(scene.tally(message).await, Tally { queued: 3, ..Tally::default() });
     let leased = scene.lease(tickets[0].chunk, at(3)).await;

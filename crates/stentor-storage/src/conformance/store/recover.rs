@@ -17,8 +17,10 @@ pub async fn leases_of_a_dead_process_are_released_and_counted(store: &dyn Store
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     scene.deliver(&tickets[..1], at(1)).await;
     scene.lease(tickets[1].chunk, at(2)).await;
-    let recovery = store.recover(NEXT, at(3)).await.expect("recovered");
+    let (recovery, released) = store.recover(NEXT, at(3)).await.expect("recovered");
     assert_eq!(recovery, Recovery { chunks: 1, deliveries: 4 });
+    let released: Vec<ChunkId> = released.iter().map(|ticket| ticket.chunk).collect();
+    assert_eq!(released, [tickets[1].chunk], "to be published again");
     let books = scene.books(message).await;
     assert_eq!(books.tally, Tally { accepted: 4, queued: 6, ..Tally::default() });
     assert_eq!((books.duplicate_bound, books.ambiguous), (4, 0), "nothing has ended yet");
@@ -61,7 +63,7 @@ pub async fn own_leases_are_left_alone(store: &dyn Store) {
     scene.fcm(2).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     scene.lease(tickets[0].chunk, at(1)).await;
-    assert_eq!(store.recover(INSTANCE, at(2)).await, Ok(Recovery::default()));
+    assert_eq!(store.recover(INSTANCE, at(2)).await, Ok((Recovery::default(), Vec::new())));
     assert_eq!(scene.tally(message).await.sending, 2);
 }
 
@@ -72,10 +74,11 @@ pub async fn every_crash_adds_to_the_bound(store: &dyn Store) {
     for crash in 1..=3 {
         let instance = INSTANCE + crash;
         store.lease(&[tickets[0].chunk], lease_of(instance, at(1))).await.expect("leased");
-        let recovery = store.recover(instance + 1, at(2)).await.expect("recovered");
+        let (recovery, _) = store.recover(instance + 1, at(2)).await.expect("recovered");
         assert_eq!(recovery, Recovery { chunks: 1, deliveries: 3 });
         assert_eq!(scene.books(message).await.duplicate_bound, 3 * crash);
-        assert_eq!(store.recover(instance + 1, at(2)).await, Ok(Recovery::default()), "once per crash");
+        let again = store.recover(instance + 1, at(2)).await;
+        assert_eq!(again, Ok((Recovery::default(), Vec::new())), "once per crash");
     }
 }
 
@@ -135,7 +138,7 @@ pub async fn the_number_of_an_instance_counts_as_given_out(store: &dyn Store) {
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     store.lease(&[tickets[0].chunk], lease_of(first, at(2))).await.expect("leased");
     let next = store.last_id().await.expect("the last id") + 1;
-    let recovery = store.recover(next, at(3)).await.expect("recovered");
+    let (recovery, _) = store.recover(next, at(3)).await.expect("recovered");
     assert_eq!(recovery, Recovery { chunks: 1, deliveries: 1 });
     assert_eq!(scene.tally(message).await.sending, 0);
 }

@@ -79,7 +79,7 @@ pub async fn a_crash_between_lease_and_settlement_loses_nothing(home: &dyn Store
     let store = home.open().await;
     let scene = Scene::again(&*store, 1);
     assert_eq!(scene.tally(message).await, Tally { accepted: 3, queued: 1, sending: 4, ..Tally::default() });
-    let recovery = store.recover(INSTANCE + 1, at(4)).await;
+    let recovery = store.recover(INSTANCE + 1, at(4)).await.map(|(recovery, _)| recovery);
     assert_eq!(recovery, Ok(Recovery { chunks: 1, deliveries: 4 }));
     let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     assert_eq!(queued.len(), 2);

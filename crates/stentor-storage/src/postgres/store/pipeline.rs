@@ -135,7 +135,7 @@ impl PipelineStore for PostgresStore {
         self.write(move |connection| continue_work(connection, now)).await
     }
 
-    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         let has_joined = self.inner.own.get().is_some();
         self.write(move |connection| {
             sequences::advance(connection, "id", instance)?;
@@ -143,7 +143,7 @@ impl PipelineStore for PostgresStore {
             if !has_joined {
                 return ledger::recover(&mut rows, instance, now);
             }
-            Ok(ledger::release_dead(&mut rows, &nodes::orphans(connection)?, now)?.0)
+            ledger::release_dead(&mut rows, &nodes::orphans(connection)?, now)
         })
         .await
     }

@@ -138,7 +138,7 @@ impl PipelineStore for SqliteStore {
         self.write(move |connection| continue_work(connection, now)).await
     }
 
-    async fn recover(&self, instance: u64, now: Timestamp) -> Result<Recovery, StoreError> {
+    async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         self.write_around(move |connection, lost| {
             sequences::advance(connection, "id", instance)?;
             ledger::recover(&mut Rows::around(connection, lost), instance, now)
