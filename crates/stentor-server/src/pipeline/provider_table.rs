@@ -309,6 +309,7 @@ impl ProviderTable {
                 tell(key, parking);
                 self.tell_others(key, parking);
             }
+            (Some(before), Some(parking)) if before.until != parking.until => self.tell_others(key, parking),
             (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane served again"),
             _ => {}
         }
@@ -327,10 +328,14 @@ impl ProviderTable {
         let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
-        if until > now && breaker.parking().is_none() {
-            tell(key, &parking);
-            breaker.park(parking, now);
+        if until <= now {
+            return;
         }
+        if breaker.parking().is_none() {
+            tell(key, &parking);
+        }
+        // It keeps a later end that it knows already.
+        breaker.park(parking, now);
     }
 
     /// Forgets the provider, because its credential was put or removed: the next chunk reads it again.

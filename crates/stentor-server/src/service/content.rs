@@ -17,7 +17,14 @@ impl Service {
         app: AppId,
         spec: &MessageSpec,
     ) -> ServiceResult<Vec<ProviderKind>> {
-        let providers = self.providers_of(app, &spec.target)?;
+        let providers = match self.providers_of(app, &spec.target) {
+            // Another server may have put one that is not heard of here yet.
+            Err(_) if self.is_shared => {
+                self.reload_credentials().await?;
+                self.providers_of(app, &spec.target)?
+            }
+            providers => providers?,
+        };
         match check_all(providers, spec) {
             Err(problem) if matches!(spec.target, Target::Device(_)) => {
                 self.check_device_only(app, spec, problem).await

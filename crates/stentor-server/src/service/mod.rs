@@ -194,6 +194,8 @@ pub struct Service {
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
+    /// Whether other servers may change what is in the store.
+    is_shared: bool,
 }
 
 impl Service {
@@ -236,6 +238,7 @@ impl Service {
             refusals,
             counters,
             broker,
+            is_shared,
         })
     }
 

@@ -28,12 +28,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(11);
 ///
 /// A transaction may hold locks that all others wait for. The server's own defaults keep those of a machine that vanished for two
 /// hours, and those of a process that was stopped for ever: it asks about silent connections as we do, and ends a transaction whose
-/// client does nothing with it.
+/// client does nothing with it, sooner than callers of the others give up.
 const SESSION: &str =
     "SET synchronous_commit = on; SET client_min_messages = warning; SET enable_seqscan = off;
     SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off;
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
-    SET tcp_user_timeout = '11s'; SET idle_in_transaction_session_timeout = '15s'";
+    SET tcp_user_timeout = '11s'; SET idle_in_transaction_session_timeout = '5s'";
 
 /// The address of a database; what is shown of it holds no password.
 #[derive(Clone)]

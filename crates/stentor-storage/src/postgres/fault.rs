@@ -113,7 +113,12 @@ pub(super) fn is_collision(error: &Error) -> bool {
 /// Returns whether the connection is lost, or the server told that it ends it.
 pub(super) fn is_loss(error: &Error) -> bool {
     let Some(code) = error.code() else { return error.is_closed() || is_transport(error) };
-    let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+    let ends = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ];
     ends.contains(code) || code.code().starts_with("08")
 }
 
