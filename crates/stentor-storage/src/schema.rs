@@ -63,7 +63,14 @@ pub(crate) const UNDO_NODES: SchemaUndo = SchemaUndo {
         DELETE FROM sequences WHERE name IN ('event', 'place')",
 };
 
-/// Changes the schema of a store that nobody uses. Refuses (Conflict) a step back that cannot be undone, or by which something would be
+/// Undoes the step by which servers of two versions use a database.
+pub(crate) const UNDO_MIXED_VERSIONS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql: "ALTER TABLE schema_version DROP COLUMN usable_by; ALTER TABLE nodes DROP COLUMN schema_version",
+};
+
+/// Changes the schema of a store: back only of one that nobody uses, forward also of a database that servers use which go on with it. Refuses (Conflict) a step back that cannot be undone, or by which something would be
 /// lost, and changes nothing then.
 pub fn migrate(place: &StorePlace, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
     match place {

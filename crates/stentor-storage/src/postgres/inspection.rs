@@ -28,6 +28,8 @@ pub struct PostgresInspection {
     pub schema_version: usize,
     /// The version that this program knows.
     pub known_schema_version: usize,
+    /// Whether this program may use a database of that schema.
+    pub is_schema_usable: bool,
     /// Whether a copy into it was begun and not finished.
     pub is_copy_unfinished: bool,
     /// Bytes of the database with its indexes.
@@ -70,6 +72,8 @@ const SETTINGS: &str = "SELECT current_setting('server_version'), pg_is_in_recov
 
 fn look(connection: &Connection) -> Done<PostgresInspection> {
     let schema_version = migrations::version(connection)?;
+    let known = migrations::newest();
+    let is_schema_usable = schema_version <= known || migrations::check_usable(connection).is_ok();
     let is_copy_unfinished = store::is_unfinished(connection)?;
     let count = |row: &Row<'_>, at: usize| {
         Ok::<_, super::fault::PostgresError>(row.get::<i64>(at)?.max(0).cast_unsigned())
@@ -81,7 +85,8 @@ fn look(connection: &Connection) -> Done<PostgresInspection> {
             is_encrypted: row.get(2)?,
             is_over_tcp: row.get(3)?,
             schema_version,
-            known_schema_version: migrations::newest(),
+            known_schema_version: known,
+            is_schema_usable,
             is_copy_unfinished,
             bytes: count(row, 4)?,
             fsync: row.get(5)?,

@@ -1,12 +1,11 @@
 //! From an empty or older database to the present schema, one numbered step after the other.
 
-use stentor_core::ports::store::StoreError;
-
 use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
 use super::query::{exists, one};
 use crate::schema::{
-    SchemaUndo, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo, would_lose,
+    SchemaUndo, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo,
+    would_lose,
 };
 
 /// The oldest server that is tested (its own number, major version first).
@@ -14,18 +13,34 @@ const SERVER_MIN_VERSION: i64 = 150_000;
 /// Keeps two programs from taking a step at once.
 const LOCK: i64 = 0x5354_4E54_4D49;
 
+/// A step of the schema.
+struct SchemaStep {
+    sql: &'static str,
+    /// The oldest schema that a program must know to go on with what the step leaves. Where that is less than what the step leads to, servers of
+    /// the version before may run beside those of this one: such a step only adds, and what it makes useless goes with a later one.
+    usable_by: usize,
+}
+
+const fn step(usable_by: usize, sql: &'static str) -> SchemaStep {
+    SchemaStep { sql, usable_by }
+}
+
 /// The steps; step i leads to version i + 1 and is never changed once released.
-const STEPS: &[&str] = &[
-    include_str!("migrations/0001_store.sql"),
-    include_str!("migrations/0002_store_upstream_webhooks.sql"),
-    include_str!("migrations/0003_store_upstream_receipts.sql"),
-    include_str!("migrations/0004_store_device_traces.sql"),
-    include_str!("migrations/0005_store_nodes.sql"),
+const STEPS: &[SchemaStep] = &[
+    step(1, include_str!("migrations/0001_store.sql")),
+    step(2, include_str!("migrations/0002_store_upstream_webhooks.sql")),
+    step(3, include_str!("migrations/0003_store_upstream_receipts.sql")),
+    step(4, include_str!("migrations/0004_store_device_traces.sql")),
+    step(5, include_str!("migrations/0005_store_nodes.sql")),
+    step(5, include_str!("migrations/0006_store_mixed_versions.sql")),
 ];
+
+/// The first version that says by whom it may be used.
+const SAYS_WHO_VERSION: usize = 6;
 
 /// What undoes them, by the version that each leads to; the others stay.
 const UNDO: &[(usize, SchemaUndo)] =
-    &[(2, UNDO_WEBHOOKS), (3, UNDO_RECEIPTS), (4, UNDO_TRACES), (5, UNDO_NODES)];
+    &[(2, UNDO_WEBHOOKS), (3, UNDO_RECEIPTS), (4, UNDO_TRACES), (5, UNDO_NODES), (6, UNDO_MIXED_VERSIONS)];
 
 /// Returns the newest version.
 pub(super) const fn newest() -> usize {
@@ -50,15 +65,15 @@ pub(super) fn undo(connection: &Connection) -> Done<()> {
     if exists(connection, undo.finds_loss, ())? {
         return Err(would_lose(version, undo).into());
     }
-    let sql = format!("BEGIN; {}; UPDATE schema_version SET version = {}; COMMIT", undo.sql, version - 1);
-    let done = connection.batch(&sql);
-    if done.is_err() {
-        connection.batch("ROLLBACK")?;
-    }
-    done
+    transact(connection, || {
+        connection.batch(undo.sql)?;
+        note_version(connection, version - 1)?;
+        note_usable(connection, version - 1)
+    })
 }
 
-/// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program.
+/// Takes the steps that are still to be taken, each in a transaction of its own. Refuses a database of a newer program, unless it says
+/// that this one may use it, and a step with which servers that use the database now could not go on.
 pub(super) fn run(connection: &Connection) -> Done<()> {
     check_server(connection)?;
     connection.batch(&format!(
@@ -75,12 +90,13 @@ fn take_all(connection: &Connection) -> Done<()> {
     let version: Option<i64> = one(connection, "SELECT version FROM schema_version", (), |row| row.get(0))?;
     let version = version.and_then(|version| usize::try_from(version).ok());
     let version = version.ok_or_else(|| damaged("no schema version"))?;
-    if version > STEPS.len() {
-        return Err(StoreError::Conflict(format!(
-            "the database has schema {version}, this program knows {}: use the program that wrote it, or a newer one",
-            STEPS.len()
-        ))
-        .into());
+    if version > newest() {
+        check_usable(connection)?;
+        tracing::warn!(
+            version,
+            known = newest(),
+            "the database has a newer schema, with which this version goes on"
+        );
     }
     for (index, step) in STEPS.iter().enumerate().skip(version) {
         if version > 0 {
@@ -89,14 +105,71 @@ fn take_all(connection: &Connection) -> Done<()> {
                 "the database is brought to a newer schema, which may take a while"
             );
         }
-        let done = connection
-            .batch(&format!("BEGIN; {step}; UPDATE schema_version SET version = {}; COMMIT", index + 1));
-        if done.is_err() {
-            connection.batch("ROLLBACK")?;
-        }
-        done?;
+        transact(connection, || {
+            // First, so that a server that joins meanwhile waits, or is seen.
+            note_version(connection, index + 1)?;
+            refuse_older(connection, step.usable_by)?;
+            connection.batch(step.sql)?;
+            note_usable(connection, index + 1)
+        })?;
     }
     Ok(())
+}
+
+fn transact(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
+    connection.batch("BEGIN")?;
+    let done = work().and_then(|()| connection.batch("COMMIT"));
+    if done.is_err() {
+        connection.batch("ROLLBACK")?;
+    }
+    done
+}
+
+fn note_version(connection: &Connection, version: usize) -> Done<()> {
+    connection.batch(&format!("UPDATE schema_version SET version = {version}"))
+}
+
+fn note_usable(connection: &Connection, version: usize) -> Done<()> {
+    if version < SAYS_WHO_VERSION {
+        return Ok(());
+    }
+    let usable_by = STEPS[version - 1].usable_by;
+    connection.batch(&format!("UPDATE schema_version SET usable_by = {usable_by}"))
+}
+
+/// Refuses a database with whose schema this program cannot go on. Where this is asked in a transaction, the schema stays as it is until
+/// that ends.
+pub(super) fn check_usable(connection: &Connection) -> Done<()> {
+    let told = one(connection, "SELECT version, usable_by FROM schema_version FOR SHARE", (), |row| {
+        Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
+    });
+    let (version, usable_by) = told?.ok_or_else(|| damaged("no schema version"))?;
+    if usize::try_from(usable_by).is_ok_and(|usable_by| usable_by <= newest()) {
+        return Ok(());
+    }
+    let known = newest();
+    Err(conflict(format!(
+        "the database has schema {version}, this program knows {known}: use the program that wrote it, or a newer one"
+    )))
+}
+
+/// Refuses a step while servers use the database that could not go on after it.
+fn refuse_older(connection: &Connection, usable_by: usize) -> Done<()> {
+    let sql = "SELECT 1 FROM information_schema.columns
+        WHERE table_schema = current_schema() AND table_name = 'nodes' AND column_name = 'schema_version'";
+    if !exists(connection, sql, ())? {
+        return Ok(());
+    }
+    let sql = "SELECT min(schema_version), count(*) FROM nodes
+        WHERE schema_version < $1 AND seen_at > clock_timestamp() - interval '1 minute'";
+    let usable_by = i64::try_from(usable_by).unwrap_or(i64::MAX);
+    let older =
+        one(connection, sql, [usable_by], |row| Ok((row.get::<Option<i64>>(0)?, row.get::<i64>(1)?)))?;
+    let Some((Some(oldest), count)) = older else { return Ok(()) };
+    Err(conflict(format!(
+        "{count} servers that use this database know its schema up to {oldest} and cannot go on after the next step: bring \
+         them to the version before this one first, or stop them, or wait a minute after one that was killed"
+    )))
 }
 
 fn check_server(connection: &Connection) -> Done<()> {

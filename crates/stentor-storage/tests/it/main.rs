@@ -12,6 +12,7 @@ mod postgres_queue;
 mod postgres_server;
 mod postgres_tls;
 mod postgres_troubles;
+mod postgres_versions;
 mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;

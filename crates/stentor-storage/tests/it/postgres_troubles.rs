@@ -72,15 +72,6 @@ async fn no_device_below_the_bound_is_missing_when_another_store_registers_meanw
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    database.command("UPDATE schema_version SET version = version + 1");
-    let opened = PostgresStore::open(&database.address(), &PostgresSettings::default());
-    assert!(matches!(opened, Err(StoreError::Conflict(why)) if why.contains("newer")));
-}
-
-#[tokio::test]
 async fn a_text_with_a_nul_is_refused_and_harms_nothing() {
     let Some(server) = server() else { return };
     let database = server.database();

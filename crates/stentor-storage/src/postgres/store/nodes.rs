@@ -20,6 +20,7 @@ use super::message_rows::MessageMemory;
 use super::rows::LedgerConnection;
 use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
 use crate::postgres::fault::{Done, conflict, damaged};
+use crate::postgres::migrations;
 use crate::postgres::query::{all, exists, one, run};
 use crate::postgres::row::{int, number};
 
@@ -93,6 +94,8 @@ impl NodeStore for PostgresStore {
 }
 
 fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Membership> {
+    // One that slept may find that the database is not for its version any more.
+    migrations::check_usable(connection)?;
     // Who starts from the same directory again is dead otherwise: two servers cannot hold its lock.
     run(connection, "DELETE FROM nodes WHERE node = $1", [int(newcomer.node)])?;
     let differs = "SELECT 1 FROM nodes WHERE secrets_hash <> $1";
@@ -105,10 +108,11 @@ fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Me
     let place = free_place(connection)?;
     let last = apps::last_id(connection)?;
     let instance = next_number(last, now, Some(place));
-    let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, seen_at)
-        VALUES ($1, $2, $3, $4, $5, clock_timestamp())";
-    let secrets_hash = newcomer.secrets_hash.to_vec();
-    run(connection, sql, params![int(newcomer.node), int(instance), place, newcomer.fires, secrets_hash])?;
+    let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, schema_version, seen_at)
+        VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp())";
+    let (secrets_hash, known) = (newcomer.secrets_hash.to_vec(), migrations::newest() as u64);
+    let row = params![int(newcomer.node), int(instance), place, newcomer.fires, secrets_hash, int(known)];
+    run(connection, sql, row)?;
     Ok(Membership { instance, id_place: Some(place), last_event: node_events::last(connection)? })
 }
 

@@ -45,6 +45,13 @@ impl PostgresSide {
 
     /// Connects and leaves the schema as it is.
     fn connect(address: &PostgresAddress) -> Result<Self, StoreError> {
+        let side = Self::connect_beside_servers(address)?;
+        refuse_servers(&side.connection)?;
+        Ok(side)
+    }
+
+    /// Connects to a database that servers may use, but no copy.
+    fn connect_beside_servers(address: &PostgresAddress) -> Result<Self, StoreError> {
         let connection = Connection::open(address, std::sync::Arc::default(), PATIENCE)?;
         hold_alone(&connection)?;
         Ok(Self { connection })
@@ -63,12 +70,17 @@ impl PostgresSide {
     }
 }
 
-/// Holds the database for this copy; refuses while servers or another copy use it. A server that starts meanwhile finds the copy unfinished.
+/// Holds the database for this copy; refuses while another copy uses it. A server that starts meanwhile finds the copy unfinished.
 fn hold_alone(connection: &Connection) -> Done<()> {
     let sql = "SELECT pg_try_advisory_lock($1, $2)";
     if one(connection, sql, [LOCKS, COPY_LOCK], |row| row.get(0))? != Some(true) {
         return Err(conflict("another copy uses this database"));
     }
+    Ok(())
+}
+
+/// Refuses a database that servers use.
+fn refuse_servers(connection: &Connection) -> Done<()> {
     let has_nodes = one(connection, "SELECT to_regclass('nodes') IS NOT NULL", (), |row| row.get(0))?;
     let alive = "SELECT 1 FROM nodes WHERE seen_at > clock_timestamp() - interval '1 minute'";
     if has_nodes == Some(true) && exists(connection, alive, ())? {
@@ -187,9 +199,12 @@ impl TransferSide for PostgresSide {
     }
 }
 
-/// Changes the schema of a database that nobody uses.
+/// Changes the schema of a database; back only of one that nobody uses.
 pub(crate) fn migrate(address: &PostgresAddress, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
-    let side = PostgresSide::connect(address)?;
+    let side = match goal {
+        SchemaGoal::Newest => PostgresSide::connect_beside_servers(address)?,
+        SchemaGoal::OneBack => PostgresSide::connect(address)?,
+    };
     let from = migrations::version(&side.connection)?;
     match goal {
         SchemaGoal::Newest => migrations::run(&side.connection)?,

@@ -8,14 +8,15 @@ use clap::Args;
 use serde_json::json;
 use stentor_server::app::{SchemaChange, SchemaGoal, migrate, store_place};
 
-/// Bring the schema to this version's, or one step back for an older version; the server must be stopped
+/// Bring the schema to this version's, or one step back for an older version
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   stentor store migrate --data-dir /var/lib/stentor
   stentor store migrate --config stentor.toml --back --json
 
-A server takes the steps forward at its start by itself. A step back is taken only where it can be undone and nothing would be lost by it;
+A server takes the steps forward at its start by itself. It must be stopped, unless several use a PostgreSQL database: a step with which those
+that run can go on is taken beside them. A step back is taken only where it can be undone and nothing would be lost by it;
 otherwise the command says why not and changes nothing, and a backup from before the upgrade is what helps.")]
 pub(super) struct MigrateArgs {
     /// One step back, so that the version of Stentor before that step can use the store

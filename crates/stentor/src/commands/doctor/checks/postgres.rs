@@ -46,6 +46,12 @@ fn judge_schema(shown: &str, found: &PostgresInspection) -> ServerFinding {
     if found.is_copy_unfinished {
         return bad(FindingHealth::Broken, "a copy into it was not finished: run `stentor store copy` again");
     }
+    if is > known && found.is_schema_usable {
+        return bad(
+            FindingHealth::Doubtful,
+            "servers of a newer version have been here: bring this one to their version soon",
+        );
+    }
     if is > known {
         return bad(FindingHealth::Broken, "use the version of Stentor that wrote it, or a newer one");
     }
@@ -120,6 +126,7 @@ mod tests {
             is_over_tcp: true,
             schema_version: 3,
             known_schema_version: 3,
+            is_schema_usable: true,
             is_copy_unfinished: false,
             bytes: 1 << 20,
             fsync: true,
@@ -146,10 +153,11 @@ mod tests {
             .map(|finding| finding.health)
         };
         assert_eq!(healths(&found()), [FindingHealth::Good; 5]);
-        let faults: [(usize, FindingHealth, Change); 8] = [
+        let faults: [(usize, FindingHealth, Change); 9] = [
             (0, FindingHealth::Broken, |found| found.is_standby = true),
             (0, FindingHealth::Broken, |found| found.is_copy_unfinished = true),
-            (0, FindingHealth::Broken, |found| found.schema_version = 4),
+            (0, FindingHealth::Doubtful, |found| found.schema_version = 4),
+            (0, FindingHealth::Broken, |found| (found.schema_version, found.is_schema_usable) = (4, false)),
             (0, FindingHealth::Doubtful, |found| found.schema_version = 2),
             (1, FindingHealth::Doubtful, |found| found.is_encrypted = false),
             (2, FindingHealth::Broken, |found| found.fsync = false),

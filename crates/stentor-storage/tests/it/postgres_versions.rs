@@ -1,0 +1,83 @@
+//! Programs of several versions on one database: who may use it, and which step waits for whom.
+
+use stentor_core::ports::store::{LeaseReply, Newcomer, NodeStore, PipelineStore, StoreError};
+use stentor_core::target::Target;
+use stentor_storage::conformance::scene::{Draft, Scene, at, lease_of};
+use stentor_storage::postgres::{PostgresSettings, PostgresStore};
+use stentor_storage::schema::{SchemaChange, SchemaGoal, migrate};
+use stentor_storage::transfer::StorePlace;
+
+use crate::postgres_server::{TestDatabase, server};
+
+fn open(database: &TestDatabase) -> Result<PostgresStore, StoreError> {
+    PostgresStore::open(&database.address(), &PostgresSettings::default())
+}
+
+/// Changes the schema on a thread on which the driver may wait.
+fn take(database: &TestDatabase, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
+    let place = StorePlace::Postgres(Box::new(database.address()));
+    std::thread::scope(|scope| scope.spawn(|| migrate(&place, goal)).join().expect("no panic"))
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    database.command("UPDATE schema_version SET version = version + 1, usable_by = version + 1");
+    let opened = open(&database);
+    assert!(matches!(opened, Err(StoreError::Conflict(why)) if why.contains("newer")));
+}
+
+#[tokio::test]
+async fn a_database_of_the_next_version_is_used_while_it_says_that_it_may_be() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    database.command(
+        "UPDATE schema_version SET version = version + 1;
+        ALTER TABLE devices ADD COLUMN of_later INTEGER NOT NULL DEFAULT 7; CREATE TABLE of_later (id BIGINT)",
+    );
+    let store = open(&database).expect("opened");
+    let newcomer = Newcomer { node: 1, secrets_hash: [7; 32], fires: true };
+    let joined = store.join(newcomer, at(1)).await.expect("joined");
+    let scene = Scene::new(&store).await;
+    scene.fcm(3).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let leased = store.lease(&[tickets[0].chunk], lease_of(joined.instance, at(1))).await;
+    assert!(matches!(leased.expect("leased").as_slice(), [LeaseReply::Leased(_)]));
+    assert_eq!(scene.tally(message).await.sending, 3);
+    // The next step takes away what this version needs: it is let in no more, and acts for nobody.
+    database.command("UPDATE schema_version SET version = version + 1, usable_by = version + 1");
+    let refused = store.join(newcomer, at(2)).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("this program knows")));
+}
+
+#[tokio::test]
+async fn a_step_that_servers_of_an_older_version_cannot_go_on_with_waits_until_they_are_gone() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let store = open(&database).expect("opened");
+    let newcomer = Newcomer { node: 1, secrets_hash: [7; 32], fires: true };
+    store.join(newcomer, at(1)).await.expect("joined");
+    // As if the last step was still to be taken, and this server knew less than it asks for.
+    let knows = |version: u32| {
+        format!("UPDATE schema_version SET version = 5; UPDATE nodes SET schema_version = {version}")
+    };
+    database.command(&knows(4));
+    let refused = take(&database, SchemaGoal::Newest);
+    assert!(
+        matches!(refused, Err(StoreError::Conflict(why)) if why.contains("1 servers") && why.contains("up to 4"))
+    );
+    let opened = open(&database);
+    assert!(
+        matches!(opened, Err(StoreError::Conflict(why)) if why.contains("cannot go on")),
+        "nor does a start"
+    );
+    database.command(&knows(5));
+    assert_eq!(
+        take(&database, SchemaGoal::Newest),
+        Ok(SchemaChange { from: 5, to: 6 }),
+        "beside a server that goes on with it"
+    );
+    let back = take(&database, SchemaGoal::OneBack);
+    assert!(matches!(back, Err(StoreError::Conflict(why)) if why.contains("servers use this database")));
+}
