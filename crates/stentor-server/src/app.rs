@@ -34,7 +34,7 @@ pub use crate::node::{
     TableSum, back_up, check_backup, copy_store, inspect, inspect_database, migrate, queue_file, restore,
     rotate, store_file, store_place,
 };
-use crate::node::{Dependencies, PipelineHandle, node_number, prepare_folder};
+use crate::node::{Dependencies, PipelineHandle, node_number, prepare};
 use crate::pipeline::{Failure, NodeRole, NodeRoles};
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
@@ -81,7 +81,7 @@ impl BuiltServer {
 
     /// Builds a server that reads its time from the given clock.
     pub async fn build_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, AppError> {
-        let lock = prepare_folder(&config.data_dir)?;
+        let lock = prepare(&config)?;
         let engines = Engines::open(&config, &clock)?;
         Self::assemble(config, clock, engines, lock).await
     }
@@ -92,7 +92,7 @@ impl BuiltServer {
         clock: Arc<dyn Clock>,
         engines: Engines,
     ) -> Result<Self, AppError> {
-        let lock = prepare_folder(&config.data_dir)?;
+        let lock = prepare(&config)?;
         Self::assemble(config, clock, engines, lock).await
     }
 

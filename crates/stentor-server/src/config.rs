@@ -25,6 +25,7 @@ use stentor_storage::postgres::PostgresAddress;
 
 pub use explain::{Explained, explain};
 pub use outbound::OutboundConfig;
+pub(crate) use secrets::SEAL_KEY_FILE;
 pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
 pub use upstream::UpstreamConfig;

@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 
 pub use access_token::{TOKEN_LIFE, TokenGrant, looks_like_token};
 pub use account_key::{AccountKey, is_signed, key_id};
+pub(crate) use service_key::SERVICE_KEY_FILE;
 pub use service_key::ServiceKey;
 pub use signed::{SignatureError, SignedDocument};
 

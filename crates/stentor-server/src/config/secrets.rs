@@ -7,7 +7,7 @@ use serde::Deserialize;
 use stentor_storage::seal::SealKeys;
 
 /// File in the data directory that holds the key, unless the configuration names another place.
-const KEY_FILE: &str = "seal.key";
+pub(crate) const SEAL_KEY_FILE: &str = "seal.key";
 
 /// Settings of the key that seals credentials at rest.
 #[derive(Debug, Clone, Deserialize)]
@@ -17,6 +17,8 @@ pub struct SecretsConfig {
     pub key: SecretString,
     /// File with the same; empty for the one in the data directory.
     pub key_file: PathBuf,
+    /// Folder with what all servers of an installation have alike; empty for what the data directory has.
+    pub shared_dir: PathBuf,
 }
 
 impl SecretsConfig {
@@ -29,7 +31,11 @@ impl SecretsConfig {
     /// Returns the file that holds the keys when they are not given here.
     #[must_use]
     pub fn key_file(&self, data_dir: &Path) -> PathBuf {
-        if self.key_file.as_os_str().is_empty() { data_dir.join(KEY_FILE) } else { self.key_file.clone() }
+        if self.key_file.as_os_str().is_empty() {
+            data_dir.join(SEAL_KEY_FILE)
+        } else {
+            self.key_file.clone()
+        }
     }
 
     /// Lists what is wrong, without repeating it.

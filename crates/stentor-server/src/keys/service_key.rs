@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::{damaged, read_or_create};
 
-const SERVICE_KEY_FILE: &str = "service.key";
+/// File in the data directory that holds it.
+pub(crate) const SERVICE_KEY_FILE: &str = "service.key";
 const SEED_BYTES: usize = 32;
 
 /// An Ed25519 key (RFC 8032) that belongs to this installation.

@@ -5,11 +5,13 @@ mod engines;
 mod handle;
 mod identity;
 mod sealing;
+mod shared_secrets;
 mod threads;
 
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::config::Config;
 use crate::private;
 pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
 pub(crate) use engines::Dependencies;
@@ -81,6 +83,13 @@ pub enum AppError {
 }
 
 /// Makes the data directory and locks it, so that no second server works on it.
+pub(crate) fn prepare(config: &Config) -> Result<std::fs::File, AppError> {
+    let lock = prepare_folder(&config.data_dir)?;
+    shared_secrets::adopt(config)?;
+    Ok(lock)
+}
+
+/// Makes the data directory of a server for its owner alone and locks it.
 pub(crate) fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
     let what = data_dir.display().to_string();
     let wrap = |cause| AppError::File { what: what.clone(), cause };
