@@ -20,8 +20,21 @@ use crate::postgres_server::{TestDatabase, server};
 
 const SECRETS_HASH: [u8; 32] = [7; 32];
 
-fn open(database: &TestDatabase) -> PostgresStore {
-    PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("opened")
+/// Two stores on one database of their own.
+struct Pair {
+    one: PostgresStore,
+    other: PostgresStore,
+    // After the stores: it is dropped with force.
+    database: TestDatabase,
+}
+
+impl Pair {
+    /// Opens them; `None` where there is no server.
+    fn new() -> Option<Self> {
+        let database = server()?.database();
+        let open = || PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("opened");
+        Some(Self { one: open(), other: open(), database })
+    }
 }
 
 async fn join(store: &PostgresStore, node: u64) -> Membership {
@@ -42,9 +55,7 @@ const PATIENCE: Option<Duration> = Some(Duration::from_secs(3_600));
 
 #[tokio::test]
 async fn a_second_server_starts_and_leaves_the_leases_of_the_first_alone() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -63,9 +74,7 @@ async fn a_second_server_starts_and_leaves_the_leases_of_the_first_alone() {
 
 #[tokio::test]
 async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -90,9 +99,7 @@ async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
 
 #[tokio::test]
 async fn what_a_dead_node_leases_after_its_death_is_released() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -106,9 +113,7 @@ async fn what_a_dead_node_leases_after_its_death_is_released() {
 
 #[tokio::test]
 async fn who_says_goodbye_leaves_nothing_leased() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -122,9 +127,7 @@ async fn who_says_goodbye_leaves_nothing_leased() {
 
 #[tokio::test]
 async fn a_node_with_another_pepper_is_refused_while_others_are_there() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let first = join(&one, 1).await;
     let stranger = Newcomer { node: 2, secrets_hash: [8; 32], fires: true };
     let refused = other.join(stranger, at(1)).await;
@@ -135,9 +138,7 @@ async fn a_node_with_another_pepper_is_refused_while_others_are_there() {
 
 #[tokio::test]
 async fn two_nodes_share_the_producers_and_never_write_the_same_page() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(10).await;
     let (first, _second) = (join(&one, 1).await, join(&other, 2).await);
@@ -158,9 +159,7 @@ async fn two_nodes_share_the_producers_and_never_write_the_same_page() {
 
 #[tokio::test]
 async fn what_one_changes_the_other_hears_in_order() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     let (_first, second) = (join(&one, 1).await, join(&other, 2).await);
     let provider = ProviderKind::Fcm;
@@ -181,9 +180,7 @@ async fn what_one_changes_the_other_hears_in_order() {
 
 #[tokio::test]
 async fn two_nodes_draw_no_more_from_a_quota_than_one_bucket_holds() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     let quota = Quota { per_minute: 60, ramp: Duration::ZERO, urgent_share_percent: 20 };
     let claim = QuotaClaim {
@@ -204,9 +201,7 @@ async fn two_nodes_draw_no_more_from_a_quota_than_one_bucket_holds() {
 
 #[tokio::test]
 async fn what_one_settles_for_the_gateway_another_can_bring_to_its_devices() {
-    let Some(server) = server() else { return };
-    let database = server.database();
-    let (one, other) = (open(&database), open(&database));
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     let given = registration(ProviderKind::Gateway, "own");
     let device = one.register(scene.app, &[given], at(0)).await.expect("registered")[0].device;
