@@ -2,7 +2,7 @@
 
 mod conditions;
 
-use crate::process::run_json;
+use crate::process::{PROGRAM, run_json};
 use crate::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -15,20 +15,20 @@ use stentor_stage::server::share_secrets;
 use tempfile::TempDir;
 
 /// How long anything here may take on a machine that is busy.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// How long something revoked may still be taken on another server.
 const REVOKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Servers in directories of their own, over one database.
-struct Nodes {
-    directory: TempDir,
-    database: PrivatePostgres,
+pub(crate) struct Nodes {
+    pub(crate) directory: TempDir,
+    pub(crate) database: PrivatePostgres,
     first: Option<String>,
 }
 
 impl Nodes {
     /// Makes the database; `None` where no PostgreSQL is installed.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         if !Path::new("/usr/lib/postgresql").exists() {
             let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
             assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
@@ -39,7 +39,12 @@ impl Nodes {
     }
 
     /// Starts a server by a name; those after the first know its secrets.
-    fn start(&mut self, name: &str, settings: &str) -> Server {
+    pub(crate) fn start(&mut self, name: &str, settings: &str) -> Server {
+        self.start_program(Path::new(PROGRAM), name, settings)
+    }
+
+    /// Starts a server of another version.
+    pub(crate) fn start_program(&mut self, program: &Path, name: &str, settings: &str) -> Server {
         let own = self.directory.path().join(name);
         std::fs::create_dir_all(&own).unwrap();
         if let Some(first) = self.first.as_ref().filter(|first| *first != name) {
@@ -51,16 +56,16 @@ impl Nodes {
         let mut environment: Vec<(&str, &str)> =
             environment.iter().map(|(variable, value)| (*variable, value.to_str().unwrap())).collect();
         environment.push(("STENTOR__OUTBOUND__ALLOWED_NETWORKS", "loopback"));
-        Server::start_in(&environment, &own, settings)
+        Server::start_program(program, &environment, &own, settings)
     }
 }
 
-fn client(server: &Server, key: &str) -> ApiClient {
+pub(crate) fn client(server: &Server, key: &str) -> ApiClient {
     ApiClient::new(server.process.url(), Some(Key(key.to_owned())), None).unwrap()
 }
 
 /// Makes an app with a credential and devices; returns its id.
-async fn make_app(root: &ApiClient, devices: u32) -> String {
+pub(crate) async fn make_app(root: &ApiClient, devices: u32) -> String {
     let app =
         root.post("/v1/apps", &json!({"name": "shop"})).await.unwrap()["id"].as_str().unwrap().to_owned();
     root.put(&format!("/v1/apps/{app}/credentials/null"), &json!({})).await.unwrap();
@@ -72,8 +77,17 @@ async fn make_app(root: &ApiClient, devices: u32) -> String {
     app
 }
 
+/// Waits until something holds.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LIMIT, "{what} does not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Waits until a campaign is over; returns its ledger.
-async fn ended(client: &ApiClient, campaign: &Value) -> Value {
+pub(crate) async fn ended(client: &ApiClient, campaign: &Value) -> Value {
     let (path, begun) = (format!("/v1/campaigns/{}", campaign.as_str().unwrap()), Instant::now());
     loop {
         let ledger = client.get(&path).await.unwrap();
@@ -143,20 +157,13 @@ async fn a_server_that_was_stopped_too_long_learns_that_it_counts_as_dead_and_go
     let root = client(&other, &one.root_key());
     let app = make_app(&root, 3).await;
     one.process.signal(Signal::STOP);
-    let begun = Instant::now();
-    while !other.process.log().contains("gave no sign of life") {
-        assert!(begun.elapsed() < LIMIT, "{}", other.process.log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the death of the first server", || other.process.log().contains("gave no sign of life")).await;
     let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
     let app = root.for_app(app);
     let accepted = app.post("/v1/messages", &everyone).await.unwrap();
     assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 3);
     one.process.signal(Signal::CONT);
-    while !one.process.log().contains("gave no sign of life for too long") {
-        assert!(begun.elapsed() < 2 * LIMIT, "{}", one.process.log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("its return", || one.process.log().contains("gave no sign of life for too long")).await;
     let on_one = client(&one, &one.root_key()).for_app(app.app().unwrap().to_owned());
     let accepted = on_one.post("/v1/messages", &everyone).await.unwrap();
     assert_eq!(ended(&on_one, &accepted["campaign"]).await["totals"]["accepted"], 3);
@@ -179,6 +186,25 @@ fn a_server_without_the_secrets_of_the_others_is_refused_with_what_to_do() {
     let (code, told) = run_json(&arguments);
     assert_eq!(code, 1, "{told}");
     assert!(told["error"].as_str().unwrap().contains("key.pepper"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_takes_what_all_must_have_alike_from_the_folder_that_it_is_given() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let first = nodes.start("first", "");
+    let shared = nodes.directory.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    for name in ["key.pepper", "root.key", "seal.key", "service.key"] {
+        std::fs::copy(nodes.directory.path().join("first/data").join(name), shared.join(name)).unwrap();
+    }
+    // It is handed nothing else.
+    nodes.first = None;
+    let second = nodes.start("second", &format!("[secrets]\nshared_dir = \"{}\"\n", shared.display()));
+    let app = make_app(&client(&first, &first.root_key()), 1).await;
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let app = client(&second, &first.root_key()).for_app(app);
+    let accepted = app.post("/v1/messages", &everyone).await.unwrap();
+    assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 1);
 }
 
 /// Runs faults of these kinds and checks that nothing was lost, stuck or repeated without a mark.

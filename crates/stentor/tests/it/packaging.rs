@@ -1,6 +1,7 @@
 //! What the repository has for those who install the server: units of systemd, files for Docker Compose and a chart for Helm are in order.
 
 use crate::faces::home_wanted_by;
+use crate::server::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,13 +58,22 @@ fn the_loader_of_docker_compose_takes_each_shape() {
     let told = String::from_utf8(told.stdout).unwrap();
     let found: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(found.len(), shapes.len(), "{told}");
-    for shape in &found {
+    let (nodes, alone): (Vec<&Value>, Vec<&Value>) =
+        found.iter().partition(|shape| shape["file"].as_str().unwrap().ends_with("many-nodes.yaml"));
+    for shape in &alone {
         assert_eq!(shape["error"], Value::Null, "{shape}");
         assert!(shape["services"]["stentor"]["mounts"][0] == "data", "keys and queue are kept: {shape}");
     }
     let with_postgres =
-        found.iter().find(|shape| shape["file"].as_str().unwrap().ends_with("with-postgres.yaml"));
+        alone.iter().find(|shape| shape["file"].as_str().unwrap().ends_with("with-postgres.yaml"));
     assert_eq!(with_postgres.unwrap()["services"]["stentor"]["needs"][0], "postgres");
+    assert_eq!(nodes[0]["error"], Value::Null, "{}", nodes[0]);
+    for server in ["api", "sender", "gateway"] {
+        let server = &nodes[0]["services"][server];
+        let needs: Vec<&str> = server["needs"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+        assert!(needs.contains(&"postgres") && needs.contains(&"nats"), "{server}");
+        assert_eq!(server["mounts"], serde_json::json!([]), "it keeps nothing of its own");
+    }
 }
 
 /// Runs Helm on the chart; returns whether it is content, and what it says.
@@ -80,21 +90,59 @@ fn helm(home: &Path, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
+fn a_server_takes_the_secrets_that_the_script_makes() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        eprintln!("skipped: there is no openssl");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("make-secrets");
+    std::fs::copy(packaging("compose/make-secrets"), &script).unwrap();
+    let run = || assert!(Command::new(&script).output().unwrap().status.success());
+    run();
+    let secrets = folder.path().join("secrets");
+    let made = std::fs::read_to_string(secrets.join("root.key")).unwrap();
+    run();
+    let server =
+        Server::start_with(folder.path(), &format!("[secrets]\nshared_dir = \"{}\"\n", secrets.display()));
+    assert_eq!(server.root_key(), made.trim(), "what is there stays");
+    for name in ["key.pepper", "root.key", "seal.key", "service.key"] {
+        let [given, taken] = [secrets.join(name), folder.path().join("data").join(name)]
+            .map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(given.trim(), taken.trim(), "{name}");
+    }
+    assert_eq!(server.ok(&["app", "create", "shop"])["name"], "shop");
+}
+
+#[test]
 fn the_chart_of_helm_is_in_order_and_renders_each_shape() {
     let Some(home) = home_wanted_by(&["helm"], "helm", "version") else { return };
     let shapes = files("helm/stentor/shapes", "yaml");
-    assert!(shapes.len() >= 2);
+    assert!(shapes.len() >= 3);
     for shape in shapes {
         let values = shape.to_str().unwrap();
         let (is_fine, told) = helm(&home, &["lint", "--strict", "--values", values]);
         assert!(is_fine, "{values}: {told}");
         let (is_fine, rendered) = helm(&home, &["template", "push", "--values", values]);
-        assert!(is_fine && rendered.contains("kind: StatefulSet"), "{values}: {rendered}");
+        assert!(is_fine, "{values}: {rendered}");
+        let has_nodes = values.ends_with("many-nodes.yaml");
+        assert_eq!(rendered.contains("kind: StatefulSet"), !has_nodes, "{values}: {rendered}");
+        assert_eq!(rendered.matches("kind: Deployment").count(), if has_nodes { 3 } else { 0 }, "{rendered}");
         let has_database = rendered.contains("STENTOR__STORE__URL_FILE");
-        assert_eq!(has_database, values.ends_with("with-postgres.yaml"), "{values}: {rendered}");
+        assert_eq!(has_database, !values.ends_with("one-binary.yaml"), "{values}: {rendered}");
+        assert_eq!(rendered.contains("--role=scheduler,producer,consumer"), has_nodes, "{rendered}");
     }
-    let (is_fine, told) = helm(&home, &["template", "push", "--set", "store.engine=postgres"]);
-    assert!(!is_fine && told.contains("store.urlSecret.name"), "{told}");
-    let (is_fine, told) = helm(&home, &["template", "push", "--set", "stor.engine=postgres"]);
-    assert!(!is_fine && told.contains("stor"), "{told}");
+    let refused = |values: &[&str], why: &str| {
+        let values: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+        let (is_fine, told) = helm(&home, &[&["template", "push"], &values[..]].concat());
+        assert!(!is_fine && told.contains(why), "{told}");
+    };
+    refused(&["store.engine=postgres"], "store.urlSecret.name");
+    refused(&["stor.engine=postgres"], "stor");
+    let one = ["nodes.all.replicas=2", "nodes.all.roles={api,consumer}"];
+    refused(&one, "store.engine must be postgres");
+    let postgres = ["store.engine=postgres", "store.urlSecret.name=store"];
+    refused(&[one, postgres].concat(), "queue.engine must be postgres or nats");
+    refused(&[&one[..], &postgres, &["queue.engine=postgres"]].concat(), "sharedSecret");
+    refused(&["nodes.all.replicas=2", "nodes.all.roles={sleeper}"], "roles");
 }

@@ -6,9 +6,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
+/// The binary of this version.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stentor");
+
 /// Prepares the binary, away from the environment of whoever runs the tests.
 pub(crate) fn stentor(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stentor"));
+    prepared(Path::new(PROGRAM), arguments)
+}
+
+fn prepared(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("STENTOR_") {
             command.env_remove(variable);
@@ -49,8 +56,18 @@ impl Process {
 
     /// Starts it with some variables in its environment.
     pub(crate) fn start_in(environment: &[(&str, &str)], arguments: &[&str], log: &Path) -> Self {
+        Self::start_program(Path::new(PROGRAM), environment, arguments, log)
+    }
+
+    /// Starts this or another version of the binary.
+    pub(crate) fn start_program(
+        program: &Path,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+        log: &Path,
+    ) -> Self {
         let errors = std::fs::File::options().create(true).append(true).open(log).unwrap();
-        let mut command = stentor(arguments);
+        let mut command = prepared(program, arguments);
         command.envs(environment.iter().copied());
         let mut child = command.arg("--json").stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let mut line = String::new();

@@ -1,6 +1,6 @@
 //! The server as a process: start, signals, crashes, its key, and what it never logs.
 
-use crate::process::{Process, run_json};
+use crate::process::{PROGRAM, Process, run_json};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,21 @@ impl Server {
 
     /// Starts a server on a directory with some variables in its environment.
     pub(crate) fn start_in(environment: &[(&str, &str)], directory: &Path, settings: &str) -> Self {
+        Self::start_program(Path::new(PROGRAM), environment, directory, settings)
+    }
+
+    /// Starts a server of this or another version.
+    pub(crate) fn start_program(
+        program: &Path,
+        environment: &[(&str, &str)],
+        directory: &Path,
+        settings: &str,
+    ) -> Self {
         let (data, config) = (directory.join("data"), directory.join("stentor.toml"));
         std::fs::write(&config, settings).unwrap();
         let (data, config) = (data.to_str().unwrap(), config.to_str().unwrap());
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", config];
-        let process = Process::start_in(environment, &arguments, &directory.join("server.log"));
+        let process = Process::start_program(program, environment, &arguments, &directory.join("server.log"));
         Self::of(process, directory)
     }
 
