@@ -101,18 +101,26 @@ class Server:
         self.stentor, self.folder = stentor, folder
         config = folder / "stentor.toml"
         config.write_text('[gateway]\nmcs_listen = "127.0.0.1:0"\nmqtt_listen = "127.0.0.1:0"\n')
-        data = str(folder / "data")
-        command = [stentor, "serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", str(config), "--json"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert self.process.stdout is not None
+        self.start()
         try:
-            self.url = json.loads(self.process.stdout.readline())["url"]
-            self.port = int(self.url.rsplit(":", 1)[1])
             self.app = self.run("app", "create", "idle")["id"]
             self.key = self.run("app", "key", "create", "--name", "devices", "--scope", "join")["secret"]
         except BaseException:
             end(self.process)
             raise
+
+    def start(self) -> None:
+        """Starts it on its folder."""
+        data, config = str(self.folder / "data"), str(self.folder / "stentor.toml")
+        command = [self.stentor, "serve", "--listen", "127.0.0.1:0", "--data-dir", data, "--config", config, "--json"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self.process.stdout is not None
+        try:
+            self.url = json.loads(self.process.stdout.readline())["url"]
+        except BaseException:
+            end(self.process)
+            raise
+        self.port = int(self.url.rsplit(":", 1)[1])
 
     def run(self, *arguments: str) -> Any:
         """Runs a command of ours."""

@@ -5,7 +5,8 @@
 It starts a server of its own on loopback and registers devices of the gateway that never connect. A campaign to everyone is accepted and
 settled; the rows of all tables and the bytes of the database are counted before and after it. Then an app of a thousand devices gets
 messages to everyone, one after the other, and one of its devices connects by MQTT 3.1.1 again and again without confirming anything: what is
-measured is the time from its first byte, login and subscription together, to the first message. Linux, Python 3.9; nothing else.
+measured is the time from its first byte, login and subscription together, to the first message. The same is measured twice after the server
+was killed and started again, when nothing is in its memory. Linux, Python 3.9; nothing else.
 """
 
 from __future__ import annotations
@@ -105,8 +106,13 @@ def return_of_one(server: Server, count: int) -> Dict[str, Any]:
         campaign = send(server, server.app, str(number))
     settle(server, server.app, campaign, APP_DEVICES)
     samples = [first_message(server, joined) for _ in range(RETURNS)]
+    # What is in the server's memory is gone then.
+    end(server.process)
+    server.start()
+    restarted = [first_message(server, joined) for _ in range(2)]
     return {
         "messages": count,
+        "after_restart_ms": [round(one["first"], 2) for one in restarted],
         "first_message_ms": [round(one["first"], 2) for one in samples],
         "first_message_ms_median": round(median(one["first"] for one in samples), 2),
         "window_ms_median": round(median(one["window"] for one in samples), 2),
