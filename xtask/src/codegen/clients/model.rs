@@ -9,6 +9,8 @@ use super::schema::{ApiField, ApiType, Schemas, TypeBody, ValueKind, about, refe
 const REFUSAL: &str = "Problem";
 /// The field that asks to keep nothing; where a reply depends on it, asking so is a method of its own.
 const DRY_RUN: &str = "dry_run";
+/// What another format makes of a reply.
+const XML: &str = "application/xml";
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
 /// The whole API.
@@ -146,8 +148,8 @@ impl CallReader<'_> {
         let mut kinds = Vec::new();
         for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {
             let content = response["content"].as_object().into_iter().flatten();
-            // Other formats of the same reply have no schema here: the clients speak JSON.
-            let described = content.filter(|(_, media)| media["schema"].is_object());
+            // The clients speak JSON.
+            let described = content.filter(|(name, media)| *name != XML && media["schema"].is_object());
             kinds.extend(described.map(|(_, media)| self.schemas.kind(&media["schema"])));
         }
         kinds.dedup();

@@ -16,6 +16,8 @@ pub const NAMESPACE: &str = "urn:stentor:v1";
 /// Namespace of the attribute that says that there is nothing.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 /// What stands in a map, and in each of its entries.
-const ENTRY: &str = "entry";
-const KEY: &str = "key";
-const VALUE: &str = "value";
+pub const ENTRY: &str = "entry";
+/// Where an entry has its name.
+pub const KEY: &str = "key";
+/// Where an entry has what stands under the name.
+pub const VALUE: &str = "value";

@@ -22,7 +22,7 @@ pub(super) const PROBLEM_XML: &str = "application/problem+xml";
 /// Media type of a refusal in Protocol Buffers: the record `Refused`.
 pub(super) const PROBLEM_PROTOBUF: &str = "application/x-protobuf";
 /// Namespace of a refusal in XML (RFC 9457, appendix B).
-const PROBLEM_NAMESPACE: &str = "urn:ietf:rfc:7807";
+pub(super) const PROBLEM_NAMESPACE: &str = "urn:ietf:rfc:7807";
 /// Where the documentation of a code is, relative to the server.
 const TYPE_PREFIX: &str = "/docs/errors#";
 

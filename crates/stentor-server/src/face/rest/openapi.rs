@@ -5,6 +5,7 @@ mod exact;
 mod links;
 mod patterns;
 mod words;
+mod xml;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -56,6 +57,7 @@ fn written() -> serde_json::Result<String> {
     let mut document = serde_json::to_value(document())?;
     credentials::tell_paths(&mut document);
     exact::apply(&mut document);
+    xml::apply(&mut document);
     links::apply(&mut document);
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
@@ -169,7 +171,7 @@ fn add_other_formats(operation: &mut Operation) {
     }
 }
 
-/// Returns the other formats of what is described in JSON; what they look like is said by the XML schema and the `.proto` file.
+/// Returns the other formats of what is described in JSON; what XML looks like is added later, Protocol Buffers are in the `.proto` file.
 fn other_formats() -> impl Iterator<Item = (String, RefOr<Content>)> {
     MEDIA_TYPES.into_iter().skip(1).map(|name| (name.to_owned(), RefOr::T(ContentBuilder::new().build())))
 }

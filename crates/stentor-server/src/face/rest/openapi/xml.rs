@@ -1,0 +1,225 @@
+//! What bodies look like as XML: the schemas of JSON, with what XML writes otherwise. The XML schema of the WSDL says the same to
+//! tools that read it.
+
+use serde_json::{Map, Value, json};
+
+use super::super::error::{PROBLEM_NAMESPACE, PROBLEM_XML};
+use super::super::format::MEDIA_TYPES;
+use super::exact::reference;
+use crate::contract::description::{OperationShape, description};
+use crate::contract::shape::{RecordShape, Shape};
+use crate::face::record::xml::{ENTRY, KEY, NAMESPACE, VALUE};
+
+/// Where a reference to a schema begins.
+const SCHEMAS: &str = "#/components/schemas/";
+/// Words under which a schema has others, all or some of which must hold.
+const COMBINED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// JsonSchemas of JSON by their names.
+type JsonSchemas = Map<String, Value>;
+
+/// Says of every body that may be XML what it looks like.
+pub(super) fn apply(document: &mut Value) {
+    let Some(schemas) = document["components"]["schemas"].as_object().cloned() else { return };
+    let items = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = items.filter_map(|(_, item)| item.as_object_mut()).flatten();
+    operations.for_each(|(_, operation)| tell_bodies(operation, &schemas));
+    let refusal = &mut document["components"]["responses"]["Problem"]["content"][PROBLEM_XML];
+    *refusal = json!({"schema": with_root(reference("Problem"), "problem", PROBLEM_NAMESPACE)});
+}
+
+fn tell_bodies(operation: &mut Value, schemas: &JsonSchemas) {
+    let named = |one: &&OperationShape| operation["operationId"] == one.facts.name.replace('.', "_");
+    let Some(one) = description().operations.iter().find(named) else { return };
+    let request = operation.pointer_mut("/requestBody/content");
+    tell(request, |body| with_root(whole(body, schemas), one.facts.type_name, NAMESPACE));
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    for (_, response) in responses.into_iter().flatten() {
+        tell(response.get_mut("content"), |body| {
+            with_root(reply(body, &one.reply, schemas), &one.reply.name, NAMESPACE)
+        });
+    }
+}
+
+/// Puts a schema beside that of JSON.
+fn tell(content: Option<&mut Value>, written: impl FnOnce(&Value) -> Value) {
+    let [json, xml, _] = MEDIA_TYPES;
+    let Some(content) = content else { return };
+    let body = content.get(json).and_then(|content| content.get("schema")).cloned();
+    if let (Some(body), Some(in_xml)) = (body, content.get_mut(xml)) {
+        in_xml["schema"] = written(&body);
+    }
+}
+
+fn with_root(mut schema: Value, element: &str, namespace: &str) -> Value {
+    schema["xml"] = json!({"name": element, "namespace": namespace});
+    schema
+}
+
+/// Returns what a reply looks like: one record, also where JSON has several forms or says a part of it in headers.
+fn reply(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
+    let fields = record.fields.iter();
+    let elements = fields.map(|field| (field.name.clone(), of_shape(&field.shape, schemas)));
+    if *body != reference(&record.name) {
+        return json!({"type": "object", "properties": elements.collect::<JsonSchemas>()});
+    }
+    let mut written = whole(body, schemas);
+    let Some(known) = written["properties"].as_object_mut() else { return as_xml(body, schemas) };
+    let further: JsonSchemas = elements.filter(|(name, _)| !known.contains_key(name)).collect();
+    if further.is_empty() {
+        return as_xml(body, schemas);
+    }
+    known.extend(further);
+    written
+}
+
+fn of_shape(shape: &Shape, schemas: &JsonSchemas) -> Value {
+    match shape {
+        Shape::Text => json!({"type": "string"}),
+        Shape::Int => json!({"type": "integer", "format": "int64"}),
+        Shape::Double => json!({"type": "number", "format": "double"}),
+        Shape::Bool => json!({"type": "boolean"}),
+        Shape::Json => text_of_json(&json!({})),
+        Shape::List(inner) => json!({"type": "array", "items": of_shape(inner, schemas)}),
+        Shape::Map(inner) => entries(&Map::new(), &of_shape(inner, schemas)),
+        Shape::Record(name) => as_xml(&reference(name), schemas),
+    }
+}
+
+/// Returns a schema as XML has it, with what it refers to in its place.
+fn whole(schema: &Value, schemas: &JsonSchemas) -> Value {
+    as_xml(referred(schema, schemas).unwrap_or(schema), schemas)
+}
+
+fn referred<'a>(schema: &Value, schemas: &'a JsonSchemas) -> Option<&'a Value> {
+    schemas.get(schema["$ref"].as_str()?.strip_prefix(SCHEMAS)?)
+}
+
+/// Returns a schema as XML has it; what XML writes as JSON does is referred to as before.
+fn as_xml(schema: &Value, schemas: &JsonSchemas) -> Value {
+    if let Some(referred) = referred(schema, schemas) {
+        let written = match schema["$ref"] == reference("Target")["$ref"] {
+            true => target(referred, schemas),
+            false => as_xml(referred, schemas),
+        };
+        return if written == *referred { schema.clone() } else { with_description(written, schema) };
+    }
+    if let Some(one) = alone(schema) {
+        return with_description(as_xml(one, schemas), schema);
+    }
+    let Some(schema) = schema.as_object() else { return schema.clone() };
+    match schema.get("additionalProperties").filter(|of| of.is_object()) {
+        Some(of) => entries(schema, &as_xml(of, schemas)),
+        None => Value::Object(parts(schema, schemas)),
+    }
+}
+
+/// Returns the same words with all that stands in them as XML has it.
+fn parts(schema: &Map<String, Value>, schemas: &JsonSchemas) -> Map<String, Value> {
+    let mut written = schema.clone();
+    if let Some(kinds) = schema.get("type").and_then(Value::as_array) {
+        // An element without content is an empty text: nothing is said by leaving the element out.
+        let kinds: Vec<_> = kinds.iter().filter(|kind| **kind != "null").cloned().collect();
+        written.insert("type".into(), if kinds.len() == 1 { kinds[0].clone() } else { kinds.into() });
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        let elements = properties.iter().map(|(name, one)| (name.clone(), element(name, one, schemas)));
+        written.insert("properties".into(), Value::Object(elements.collect()));
+    }
+    if let Some(items) = schema.get("items") {
+        written.insert("items".into(), as_xml(items, schemas));
+    }
+    for word in COMBINED {
+        if let Some(parts) = schema.get(word).and_then(Value::as_array) {
+            written.insert(word.into(), parts.iter().map(|part| as_xml(part, schemas)).collect());
+        }
+    }
+    written
+}
+
+/// Returns the one alternative that is left where the others are null, or whatever is refused by itself.
+fn alone(schema: &Value) -> Option<&Value> {
+    let parts = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
+    let says_something = |part: &&Value| {
+        part["type"] != "null" && part.as_object().is_some_and(|part| !part.keys().eq(["description"]))
+    };
+    let mut left = parts.iter().filter(says_something);
+    left.next().filter(|_| left.next().is_none() && parts.len() > 1)
+}
+
+/// Returns what a field is as an element; one that must be null is one that must not be there.
+fn element(name: &str, property: &Value, schemas: &JsonSchemas) -> Value {
+    if stentor_providers::all().any(|adapter| adapter.override_field() == Some(name)) {
+        return with_description(text_of_json(&json!({"type": "object"})), property);
+    }
+    if is_any_object(property) {
+        return text_of_json(property);
+    }
+    let is_bound_of_map = property.as_object().is_some_and(|rule| rule.keys().eq(["minProperties"]));
+    match property["type"].as_str() {
+        Some("null") => Value::Bool(false),
+        _ if is_bound_of_map => {
+            json!({"required": [ENTRY], "properties": {ENTRY: {"minItems": property["minProperties"]}}})
+        }
+        _ => as_xml(property, schemas),
+    }
+}
+
+/// JSON of whatever content is its text.
+fn text_of_json(what: &Value) -> Value {
+    let mut content = what.clone();
+    if let Some(content) = content.as_object_mut() {
+        content.remove("description");
+    }
+    let text = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": content});
+    with_description(text, what)
+}
+
+/// Returns whether a field, or one form of it, is an object of whatever content. A rule for a field has no description.
+fn is_any_object(property: &Value) -> bool {
+    let forms = property["oneOf"].as_array().into_iter().flatten();
+    let is_described = property.as_object().is_some_and(|field| field.keys().eq(["description", "type"]));
+    is_described && property["type"] == "object"
+        || forms.into_iter().any(|form| *form == json!({"type": "object"}))
+}
+
+/// A map is a row of entries, each with a key and a value; no key may be there twice.
+fn entries(map: &Map<String, Value>, of: &Value) -> Value {
+    let entry = json!({
+        "type": "object", "additionalProperties": false, "required": [KEY, VALUE],
+        "properties": {KEY: {"type": "string"}, VALUE: of},
+    });
+    let mut list = json!({"type": "array", "items": entry});
+    for (bound, least_or_most) in [("minProperties", "minItems"), ("maxProperties", "maxItems")] {
+        if let Some(count) = map.get(bound) {
+            list[least_or_most] = count.clone();
+        }
+    }
+    let written = json!({"type": "object", "additionalProperties": false, "properties": {ENTRY: list}});
+    with_description(written, &Value::Object(map.clone()))
+}
+
+/// The word for all devices is an element that is true.
+fn target(json: &Value, schemas: &JsonSchemas) -> Value {
+    let mut written = as_xml(json, schemas);
+    for one in written["oneOf"].as_array_mut().into_iter().flatten() {
+        if one["type"] == "string" {
+            let word = one["enum"][0].as_str().unwrap_or_default().to_owned();
+            *one = json!({
+                "type": "object", "additionalProperties": false, "required": [word],
+                "properties": {word: {"type": "boolean", "enum": [true]}}, "description": one["description"],
+            });
+        }
+    }
+    written
+}
+
+fn with_description(mut written: Value, schema: &Value) -> Value {
+    if let (Some(description), Some(written)) = (schema.get("description"), written.as_object_mut()) {
+        written.insert("description".into(), description.clone());
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;
