@@ -1,7 +1,7 @@
 //! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP or Ethernet.
 
-use super::EnergyError;
 use super::trace::{Direction, PacketTrace, TracePacket};
+use super::{EnergyError, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of a file that are read: an hour of 2 Mbit/s.
@@ -12,7 +12,6 @@ const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 const ETHERNET_HEADER_BYTES: usize = 14;
 const VLAN_TAG_BYTES: usize = 4;
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// What a capture holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

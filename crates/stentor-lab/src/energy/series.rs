@@ -1,7 +1,7 @@
 //! Readings over time: power that is integrated by trapezoids, and counters of energy that only have to be subtracted.
 
 use super::value::{EnergyOrigin, EnergySource};
-use super::{EnergyError, SECOND_NS, seconds};
+use super::{EnergyError, seconds};
 
 /// Power at one instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,12 +153,6 @@ impl EnergySource for CounterSeries {
     fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64> {
         (from_ns <= to_ns).then(|| Some(self.until(to_ns)? - self.until(from_ns)?)).flatten()
     }
-}
-
-/// Returns the nanoseconds of a period for a rate in readings a second.
-#[must_use]
-pub fn period_of_rate(readings_per_second: f64) -> i64 {
-    (SECOND_NS as f64 / readings_per_second).round() as i64
 }
 
 fn area(from: PowerReading, to: PowerReading) -> f64 {

@@ -185,21 +185,26 @@ fn results_are_not_mixed_with_those_of_other_settings() {
     assert_eq!(Journal::open(&settings(1, true), RECORDS).expect("the same").1.len(), 1);
 }
 
+/// Returns a record of a client's exchanges alone.
+fn summed(client: &[crate::subject::sample::ClientSample]) -> ForkRecord {
+    let mut record = sound();
+    samples::ForkSamples {
+        client,
+        server: &[],
+        inserted: &[],
+        pages: 1,
+        stops_at_headers: false,
+        are_numbered: false,
+    }
+    .sum_up(&mut record);
+    record
+}
+
 #[test]
 fn a_client_that_has_no_memory_for_an_exchange_has_run_out_of_memory_and_has_not_failed() {
     let of = |status: u16| {
         let client = [crate::subject::sample::ClientSample { status, ..Default::default() }];
-        let mut record = sound();
-        samples::ForkSamples {
-            client: &client,
-            server: &[],
-            inserted: &[],
-            pages: 1,
-            stops_at_headers: false,
-            are_numbered: false,
-        }
-        .sum_up(&mut record);
-        record.counts
+        summed(&client).counts
     };
     assert!(samples::ran_out(&of(crate::subject::sample::STATUS_OUT_OF_MEMORY)));
     assert!(!samples::ran_out(&of(1)) && !samples::ran_out(&of(0)));
@@ -214,16 +219,7 @@ fn exchanges_that_are_still_slower_at_the_beginning_are_kept_and_told_apart() {
         crate::subject::sample::ClientSample { t_deser_end: took, ..Default::default() }
     };
     let client: Vec<_> = (0..60).map(exchange).collect();
-    let mut record = sound();
-    samples::ForkSamples {
-        client: &client,
-        server: &[],
-        inserted: &[],
-        pages: 1,
-        stops_at_headers: false,
-        are_numbered: false,
-    }
-    .sum_up(&mut record);
+    let record = summed(&client);
     let count = |name: &str| record.latency[name].n;
     assert!(count(phase::RTT) == 60 && (30..=50).contains(&count(phase::RTT_STEADY)));
     assert!(record.latency[phase::RTT].p99 > 80_000_000 && record.latency[phase::RTT_STEADY].max < 2_000_000);

@@ -53,13 +53,6 @@ impl Trace {
         Ok(Self { opportunities_ms })
     }
 
-    /// The mean rate over the whole trace, in bits a second.
-    #[must_use]
-    pub fn mean_bits_per_second(&self) -> u64 {
-        let bits = self.opportunities_ms.len() as u64 * OPPORTUNITY_BYTES * 8;
-        bits * 1000 / self.period_ms()
-    }
-
     fn period_ms(&self) -> u64 {
         self.opportunities_ms.last().copied().unwrap_or(1).max(1)
     }
