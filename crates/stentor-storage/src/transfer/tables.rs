@@ -210,6 +210,7 @@ const APART: &[(&str, &str)] = &[
     ("nodes", "the servers that run beside each other"),
     ("node_events", "what they tell each other"),
     ("quota_levels", "what they may send within this second"),
+    ("incarnation", "which life of the database this is"),
 ];
 
 /// Columns that only one engine has, by table, each with where they come from.
