@@ -13,6 +13,7 @@ mod postgres_server;
 mod postgres_tls;
 mod postgres_troubles;
 mod postgres_versions;
+mod shared_queue;
 mod sqlite;
 mod sqlite_files;
 mod sqlite_golden;
