@@ -1,17 +1,19 @@
 //! A clock that went back: what was put off by a later clock would wait until that time comes again.
 //!
-//! Deliveries that were to be tried again, and breakers that were opened, are brought forward by as much as the clock went back.
-//! The queue is thrown away for that and filled again from the store, which is safe at any time; of one that others use only what
-//! waits for a later time is put in anew. After a restart the due times in the store count again.
+//! Deliveries that were to be tried again, and breakers that were opened, are brought forward by as much as the clock went back: in
+//! the store, from which a queue is filled that has lost what it held, and which other servers read; then the queue is thrown away
+//! and filled again, which is safe at any time. Of one that others use only what was brought forward is put in anew.
 
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use stentor_core::chunk::Ticket;
+use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
+use stentor_core::ports::store::{Lease, LeaseReply};
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-use super::republishing::{DutyError, publish_anew, publish_queued};
+use super::republishing::{DutyError, PAGE_MAX_COUNT, publish_anew, publish_queued};
 use super::shared::PipelineContext;
 
 /// Time between two looks at the clock.
@@ -56,22 +58,62 @@ pub(super) async fn watch(shared: &PipelineContext) {
     }
 }
 
-async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), DutyError> {
+pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
     shared.providers.clock_went_back(back, now);
     if !shared.publishes() {
         return Ok(());
     }
-    let forward = |ticket| Some(brought_forward(ticket, back, now));
+    let moved = bring_forward_in_store(shared, back, now).await?;
     if shared.shares_queue {
-        let later = |ticket: Ticket| Some(ticket).filter(|ticket| ticket.due_at > now).and_then(forward);
-        publish_anew(shared, later).await?;
+        publish_anew(shared, |ticket| Some(ticket).filter(|ticket| moved.contains(&ticket.chunk))).await?;
     } else {
         shared.queue.clear().await?;
-        publish_queued(shared, ChunkId::from_raw(0), forward).await?;
+        publish_queued(shared, ChunkId::from_raw(0), Some).await?;
     }
     shared.due_index.wake_all();
+    Ok(())
+}
+
+/// Brings forward in the store what waits; returns the chunks.
+async fn bring_forward_in_store(
+    shared: &PipelineContext,
+    back: Duration,
+    now: Timestamp,
+) -> Result<HashSet<ChunkId>, DutyError> {
+    let (mut moved, mut after) = (HashSet::new(), ChunkId::from_raw(0));
+    loop {
+        let tickets = shared.store.queued(after, PAGE_MAX_COUNT).await?;
+        let Some(last) = tickets.last() else { return Ok(moved) };
+        after = last.chunk;
+        let mut by_due: BTreeMap<Timestamp, Vec<ChunkId>> = BTreeMap::new();
+        for ticket in tickets.into_iter().filter(|ticket| ticket.due_at > now) {
+            by_due.entry(brought_forward(ticket, back, now).due_at).or_default().push(ticket.chunk);
+        }
+        for (due_at, chunks) in by_due {
+            put_off_until(shared, &chunks, due_at).await?;
+            moved.extend(chunks);
+        }
+    }
+}
+
+/// Changes the due time of chunks that wait: they are leased and given back at once.
+async fn put_off_until(
+    shared: &PipelineContext,
+    chunks: &[ChunkId],
+    due_at: Timestamp,
+) -> Result<(), DutyError> {
+    let _until_given_back = shared.lease_table.taking().await;
+    for some in chunks.chunks(shared.config.lease_max_chunks) {
+        let replies = shared.store.lease(some, shared.lease(TrafficClass::Bulk)).await?;
+        let leased = |reply: LeaseReply| match reply {
+            LeaseReply::Leased(chunk) => Some(chunk.lease()),
+            LeaseReply::Paused | LeaseReply::Void => None,
+        };
+        let leases: Vec<Lease> = replies.into_iter().filter_map(leased).collect();
+        shared.store.release(&leases, due_at).await?;
+    }
     Ok(())
 }
 

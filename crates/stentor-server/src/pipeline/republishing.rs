@@ -8,7 +8,7 @@ use stentor_core::ports::store::StoreError;
 use super::shared::PipelineContext;
 
 /// Most tickets in one call of the store.
-const PAGE_MAX_COUNT: usize = 1_000;
+pub(super) const PAGE_MAX_COUNT: usize = 1_000;
 
 /// Why a duty could not be done this time.
 #[derive(Debug, thiserror::Error)]

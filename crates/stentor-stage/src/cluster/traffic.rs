@@ -262,6 +262,7 @@ impl TrafficFindings {
             twice += u64::from(counts.accepted > 1);
             extra += u64::from(counts.accepted.saturating_sub(1));
         }
+        let reasons: Vec<_> = ledger.providers.iter().flat_map(|books| &books.reasons).collect();
         self.deliveries += devices;
         self.lost += unseen.max(devices.saturating_sub(ledger.audience));
         self.stuck += ledger.totals.open();
@@ -276,7 +277,10 @@ impl TrafficFindings {
             (!(ledger.balanced && ledger.sums_up()), "its books do not balance".to_owned()),
             (
                 ledger.totals.accepted != accepted,
-                format!("the ledger has {} accepted, the push services {accepted}", ledger.totals.accepted),
+                format!(
+                    "the push services accepted {accepted}, the ledger has {:?}: {reasons:?}",
+                    ledger.totals
+                ),
             ),
             (unseen > 0, format!("{unseen} devices got nothing")),
             (

@@ -93,3 +93,22 @@ async fn the_lanes_of_apps_that_are_gone_are_forgotten_and_others_are_not() {
     forget_apps(&shared).await.expect("forgotten");
     assert_eq!(shared.providers.apps().into_iter().collect::<Vec<_>>(), [stays]);
 }
+
+#[tokio::test]
+async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
+    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(at(100).as_millis()))));
+    let shared = shared(&store, &clock);
+    let scene = Scene::new(&store).await;
+    scene.fcm(1).await;
+    let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    // Put off by a clock that was an hour ahead: until ten seconds later, by that clock.
+    let replies = store.lease(&[tickets[0].chunk], shared.lease(TrafficClass::Bulk)).await.expect("asked");
+    let [stentor_core::ports::store::LeaseReply::Leased(leased)] = &replies[..] else {
+        panic!("{replies:?}")
+    };
+    store.release(&[leased.lease()], at(3_710)).await.expect("given back");
+    let back = Duration::from_secs(3_600);
+    crate::pipeline::clock_step::bring_forward(&shared, back).await.expect("brought forward");
+    let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
+    assert_eq!(queued.iter().map(|ticket| ticket.due_at).collect::<Vec<_>>(), [at(110)]);
+}
