@@ -50,6 +50,8 @@ impl ClusterReport {
     /// The report as one object: what the campaign and what is beside it lost, and repeated, together.
     pub fn object(&self) -> Value {
         let (mut object, beside) = (self.campaign.object(), &self.beside);
+        object["ledger_duplicate_bound"] = object["duplicate_bound"].take();
+        object["duplicate_bound"] = self.campaign.allowed_duplicates.into();
         let parts = [
             ("lost", beside.lost),
             ("stuck", beside.stuck),

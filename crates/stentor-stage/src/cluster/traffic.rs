@@ -100,7 +100,7 @@ pub struct TrafficFindings {
     pub stuck: u64,
     /// Pushes accepted beyond the first.
     pub duplicates: u64,
-    /// What the ledger says there may be.
+    /// How many there may be, by the ledger's bounds and marks.
     pub duplicate_bound: u64,
     /// Answers that only put off.
     pub refused: BTreeMap<String, u64>,
@@ -267,7 +267,8 @@ impl TrafficFindings {
         self.lost += unseen.max(devices.saturating_sub(ledger.audience));
         self.stuck += ledger.totals.open();
         self.duplicates += extra;
-        self.duplicate_bound += ledger.duplicate_bound;
+        // What a push service never answered may be there twice as well, and is marked.
+        self.duplicate_bound += ledger.duplicate_bound.max(ledger.ambiguous);
         let checks = [
             (
                 ledger.audience != devices,
