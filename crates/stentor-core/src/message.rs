@@ -220,10 +220,12 @@ impl Message {
         place(self.id, self.created_at, self.due_at)
     }
 
-    /// Returns the life that is left at `now`, in whole seconds.
+    /// Returns the life that is left at `now`, in whole seconds: never more than it was given, though the clock that is asked may be behind
+    /// the one by which it was accepted. A push service may refuse more than the longest ttl for good.
     #[must_use]
     pub fn remaining_ttl(&self, now: Timestamp) -> Ttl {
-        Ttl(self.expires_at().since(now).as_secs() as u32)
+        let left = self.expires_at().since(now).as_secs() as u32;
+        Ttl(left.min(self.spec.ttl.0))
     }
 }
 
@@ -342,6 +344,7 @@ mod tests {
         };
         assert!(!message.is_expired(at(159)) && message.is_expired(at(160)));
         assert_eq!(message.remaining_ttl(at(130)).as_seconds(), 30);
+        assert_eq!(message.remaining_ttl(at(40)).as_seconds(), 60, "by a clock that is behind");
         message.spec.ttl = Ttl::from_seconds(0).expect("fits");
         assert!(!message.is_expired(at(500)));
     }
