@@ -112,18 +112,10 @@ impl MeasuredCell {
     }
 
     fn order(&self, other: &Self) -> Ordering {
-        // Levels that are words first, then sizes: what belongs together stands together.
-        let levels = |sizes: bool| {
-            let pairs = self.levels.values().zip(other.levels.values());
-            let mut pairs =
-                pairs.filter(|(one, _)| size(one).is_some() == sizes).map(|(one, other)| by_size(one, other));
-            pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        };
         self.experiment
             .cmp(&other.experiment)
             .then_with(|| self.variant.cmp(&other.variant))
-            .then_with(|| levels(false))
-            .then_with(|| levels(true))
+            .then_with(|| by_levels(&self.levels, &other.levels))
             .then_with(|| self.subject.cmp(&other.subject))
             .then_with(|| self.stack.cmp(&other.stack))
             .then_with(|| self.server.cmp(&other.server))
@@ -227,12 +219,28 @@ fn in_ms(histogram: &hdrhistogram::Histogram<u64>) -> Samples {
     times.collect()
 }
 
-/// Orders levels: by the number in front where both have one, else as words.
+/// Orders what cells have of the same factors: levels that are words first, then sizes, so that what belongs together stands together. A
+/// factor may have both, as a delay of `0 ms` and one that is the `paper`'s.
+fn by_levels(some: &BTreeMap<String, String>, others: &BTreeMap<String, String>) -> Ordering {
+    let by = |rank: fn(&str, &str) -> Ordering| {
+        let mut pairs = some.values().zip(others.values()).map(|(one, other)| rank(one, other));
+        pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    by(by_word).then_with(|| by(by_size))
+}
+
+/// Orders levels by size, and those that are words before, by their letters.
 pub(super) fn by_size(one: &str, other: &str) -> Ordering {
     match (size(one), size(other)) {
         (Some(first), Some(second)) => first.total_cmp(&second).then_with(|| one.cmp(other)),
-        _ => one.cmp(other),
+        _ => by_word(one, other),
     }
+}
+
+/// Orders levels that are words by their letters, and before all sizes, between which it makes no difference.
+fn by_word(one: &str, other: &str) -> Ordering {
+    let word = |level| (size(level).is_some(), if size(level).is_some() { "" } else { level });
+    word(one).cmp(&word(other))
 }
 
 /// Reads the number that a level begins with, as in `461`, `100Kb` or `64 B`.
@@ -246,6 +254,25 @@ pub(super) fn size(level: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_with_words_and_sizes_in_one_factor_have_one_order() {
+        let cell = |delay: &str, payload: &str, tls: &str| {
+            let pairs = [("delay", delay), ("payload", payload), ("tls", tls)];
+            BTreeMap::from(pairs.map(|(factor, level)| (factor.to_owned(), level.to_owned())))
+        };
+        let delays = ["paper", "0 ms"].into_iter();
+        let pairs = delays.flat_map(|delay| ["64 B", "256 B"].map(|payload| (delay, payload)));
+        let cells: Vec<_> =
+            pairs.flat_map(|(delay, payload)| ["off", "on"].map(|tls| cell(delay, payload, tls))).collect();
+        for (one, other) in cells.iter().flat_map(|one| cells.iter().map(move |other| (one, other))) {
+            assert_eq!(by_levels(one, other), by_levels(other, one).reverse(), "{one:?} and {other:?}");
+            for third in &cells {
+                let is_between = by_levels(one, other).is_le() && by_levels(other, third).is_le();
+                assert!(!is_between || by_levels(one, third).is_le(), "{one:?}, {other:?}, {third:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_distribution_that_claims_more_samples_than_memory_holds_is_thinned() {
