@@ -1,4 +1,4 @@
-//! Tells the program which commit it is made of, so that records can name it; with `-dirty` where what it is made of differs from
+//! Passes to the program which commit it is made of, so that records can name it; with `-dirty` where what it is made of differs from
 //! that commit, and `unknown` outside a repository.
 
 use std::process::Command;

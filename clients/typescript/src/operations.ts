@@ -741,7 +741,7 @@ export class StatusCalls {
 export class HealthCalls {
   constructor(private readonly transport: Transport) {}
 
-  /** Tells that the process is alive. */
+  /** Answers while the process is alive. */
   alive(options: CallOptions = {}): Promise<types.Alive> {
     return this.transport.call<types.Alive>({ method: "GET", path: "/healthz" }, options);
   }

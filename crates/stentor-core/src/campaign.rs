@@ -99,7 +99,7 @@ pub struct Campaign {
 /// How many deliveries are in each state; the sum is the audience.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Waiting.
+    /// Deliveries that wait.
     pub queued: u64,
     /// Leased, not settled.
     pub sending: u64,

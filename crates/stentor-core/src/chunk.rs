@@ -14,7 +14,7 @@ codes! {
     TrafficClass {
         /// Named devices, tokens and users, and whatever was sent with high priority to few.
         Urgent = 0, "urgent";
-        /// Audiences.
+        /// What goes to audiences.
         Bulk = 1, "bulk";
     }
 }
@@ -145,7 +145,7 @@ impl TokenList {
         self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
     }
 
-    /// Gives memory back that it does not need, if that is worth a copy.
+    /// Frees memory that it does not need, if that is worth a copy.
     pub fn shrink(&mut self) {
         let needed = self.bytes.len() + self.ends.len() * size_of::<u32>();
         if self.capacity_bytes() > needed + needed / WORTH_PART {

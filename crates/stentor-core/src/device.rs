@@ -14,13 +14,13 @@ use crate::time::Timestamp;
 codes! {
     /// OS family of a device.
     Platform {
-        /// Android.
+        /// A device with Android.
         Android = 1, "android";
         /// iOS, iPadOS, macOS, watchOS, tvOS, visionOS.
         Apple = 2, "apple" | "ios" | "ipados" | "macos" | "watchos" | "tvos" | "visionos";
-        /// Browsers.
+        /// A browser.
         Web = 3, "web";
-        /// Windows.
+        /// A device with Windows.
         Windows = 4, "windows";
         /// Linux: kiosks, phones, sensors, single-board computers.
         Linux = 5, "linux";

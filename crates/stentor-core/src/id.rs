@@ -14,7 +14,7 @@ const RAW_MAX: u64 = i64::MAX as u64;
 const COUNTER_BITS: u32 = 20;
 /// The lowest bits, which are a node's own where several give out numbers.
 const PLACE_MASK: u64 = 0xff;
-/// Says that there is one node.
+/// The place of a server that is alone.
 const NO_PLACE: u16 = u16::MAX;
 
 /// A text that is not an id of the kind asked for.
@@ -166,7 +166,7 @@ pub const fn next_number(last: u64, now: Timestamp, place: Option<u8>) -> u64 {
     if own < least { own + PLACE_MASK + 1 } else { own }
 }
 
-/// Gives out numbers that never repeat and never go back, even when the clock does.
+/// Hands out numbers that never repeat and never go back, even when the clock does.
 ///
 /// The high bits are milliseconds since 1970, the low 20 count within one millisecond; a burst borrows from the future. Of several
 /// nodes each counts in the upper of these, and the lowest eight are its own.

@@ -26,7 +26,7 @@ pub struct Notification {
     /// Title line.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
-    /// Text.
+    /// The text below the title.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub body: Option<String>,
     /// Address of a picture.

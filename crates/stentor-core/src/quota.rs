@@ -101,7 +101,7 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// Gives the first instant at which it is worth asking again.
+    /// Returns the first instant at which it is worth asking again.
     pub fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<(), Timestamp> {
         self.fill(now);
         let wanted = grains(count);

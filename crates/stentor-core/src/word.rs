@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Gives an enumeration the words that are read as its values, however they are capitalized.
+/// Implements for an enumeration the words that are read as its values, however they are capitalized.
 macro_rules! words {
     ($name:ident { $($variant:ident = $($word:literal)|+;)* }) => {
         impl $crate::word::Word for $name {

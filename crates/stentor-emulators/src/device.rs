@@ -174,7 +174,7 @@ impl Devices {
         self.with(token_hash(token.as_bytes()), |device| device.mailbox.connect(now_ms()))
     }
 
-    /// Tells of every message that is accepted from now on, for whatever token; a new follower ends the one before it. FCM tells so,
+    /// Returns every message that is accepted from now on, for whatever token; a new follower ends the one before it. FCM tells so,
     /// of topics and conditions a message for each member.
     pub fn follow(&self) -> UnboundedReceiver<FollowedMessage> {
         let (sender, receiver) = unbounded_channel();

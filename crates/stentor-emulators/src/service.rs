@@ -79,7 +79,7 @@ pub(crate) struct ServiceReply {
 pub(crate) enum WireAnswer {
     /// A response; an empty body means headers only.
     Response(Response<()>, Bytes),
-    /// RST_STREAM.
+    /// The stream ends with RST_STREAM.
     Reset(ErrorCode),
 }
 

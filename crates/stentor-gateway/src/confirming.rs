@@ -14,7 +14,7 @@ use crate::session_state::SessionState;
 /// Which messages a device confirms.
 #[derive(Debug, Clone, Copy)]
 pub enum Confirmed<'a> {
-    /// These.
+    /// The messages with these ids.
     These(&'a [MessageId]),
     /// Each up to this one, in order of acceptance.
     UpTo(MessageId),

@@ -20,7 +20,7 @@ pub struct PendingMessage {
     pub chunk: ChunkId,
 }
 
-/// Gives what was settled to the devices that are connected, until nothing more can come.
+/// Hands what was settled to the devices that are connected, until nothing more can come.
 pub(crate) async fn run(
     registry: Arc<SessionRegistry>,
     held: Arc<HeldMessages>,

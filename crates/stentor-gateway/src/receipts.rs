@@ -56,7 +56,7 @@ pub(crate) struct ReceiptWriter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<IdSource>,
-    /// Tells of which app something waits for its senders.
+    /// The apps for whose senders something waits.
     pub(crate) arrivals: broadcast::Sender<AppId>,
     pub(crate) counts: Arc<GatewayCounts>,
 }

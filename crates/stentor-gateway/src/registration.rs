@@ -22,7 +22,7 @@ pub struct DeviceDetails {
     pub locale: Option<Locale>,
     /// Time zone of its user.
     pub time_zone: Option<TimeZoneName>,
-    /// Marks.
+    /// The device's tags.
     pub tags: Vec<Tag>,
     /// Topics to subscribe to.
     pub topics: Vec<TopicName>,

@@ -56,7 +56,7 @@ pub(crate) enum SessionStep {
     LookUp,
     /// Waits to be woken.
     Wait,
-    /// Ends.
+    /// The session ends.
     End(Closed),
 }
 

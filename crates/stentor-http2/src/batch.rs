@@ -38,7 +38,7 @@ impl fmt::Debug for RequestBatch {
 /// Which answers are kept with their headers and bodies; the status is always kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Keep {
-    /// All.
+    /// Those of every request.
     #[default]
     All,
     /// All but those with a status of 2xx, which then cost no memory.

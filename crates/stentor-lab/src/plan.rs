@@ -25,7 +25,7 @@ pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albe
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunProfile {
-    /// Minutes.
+    /// A run of minutes.
     #[default]
     Quick,
     /// Every level, fewer repetitions.

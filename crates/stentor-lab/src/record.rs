@@ -115,7 +115,7 @@ pub struct ForkRecord {
     pub first_call_ns: Option<u64>,
     /// From the start of each process until it was ready.
     pub start_ns: Sides,
-    /// Bytes.
+    /// Bytes of what was exchanged.
     pub bytes: Option<Bytes>,
     /// Processor time.
     pub cpu: Sides,
@@ -159,7 +159,7 @@ pub struct Environment {
     pub kernel: String,
     /// Name of the processor.
     pub cpu: String,
-    /// Processors.
+    /// How many processors there are.
     pub cores: u32,
     /// Memory, in bytes.
     pub memory_bytes: u64,

@@ -172,7 +172,7 @@ impl Results {
         ran.peek().is_some() && ran.all(MeasuredCell::is_untimed)
     }
 
-    /// Says that the records, or some of them, have no times because the processor was emulated.
+    /// Returns that the records, or some of them, have no times because the processor was emulated.
     #[must_use]
     pub fn not_timed(&self) -> Option<String> {
         let emulated = self.records.iter().filter(|record| record.is_emulated()).count();

@@ -90,7 +90,7 @@ pub enum RunEvent<'a> {
 /// What came of a study.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RunSummary {
-    /// Cells.
+    /// Cells of the plan.
     pub cells: usize,
     /// Cells with their minimum of forks that count.
     pub cells_complete: usize,

@@ -29,7 +29,7 @@ pub use self::registry::{all, descriptor, open, refused_host, usual_provider};
 /// What an adapter needs from its surroundings.
 #[derive(Clone)]
 pub struct Setup {
-    /// Tells the time, for keys that expire.
+    /// The time, for keys that expire.
     pub clock: Arc<dyn Clock>,
     /// Bounds of its connections.
     pub limits: Limits,

@@ -47,7 +47,7 @@ impl Addresses for Outbound {
     }
 }
 
-/// Gives an HTTP library the permitted addresses of a name; addresses instead of names do not come by here.
+/// Resolves for an HTTP library the permitted addresses of a name; addresses instead of names do not come by here.
 impl Resolve for Outbound {
     fn resolve(&self, name: Name) -> Resolving {
         let this = self.clone();

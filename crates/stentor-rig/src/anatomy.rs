@@ -14,7 +14,7 @@ use std::ops::AddAssign;
 /// The bytes of one direction, by purpose. All but framing, TLS and payload count whole packets from the IP header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PurposeBytes {
-    /// Packets.
+    /// How many packets.
     pub packets: u64,
     /// Packets that carry something of the application for the first time.
     pub data_packets: u64,

@@ -27,7 +27,7 @@ pub(crate) fn leave_network() -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
-/// Gives processes that the calling thread starts from now on a time namespace of their own.
+/// Puts processes that the calling thread starts from now on a time namespace of their own.
 pub(crate) fn leave_time() -> io::Result<()> {
     // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not asked for.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWTIME) }?)

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use stentor_core::ports::clock::Clock;
 use stentor_core::time::Timestamp;
 
-/// Tells the system's time.
+/// The system's time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -71,7 +71,7 @@ impl Announcement {
 }
 
 impl Drop for Announcement {
-    /// Says goodbye, so that nobody finds a server that is gone.
+    /// Announces that it leaves, so that nobody finds a server that is gone.
     fn drop(&mut self) {
         if let Ok(done) = self.daemon.unregister(&self.name) {
             let _ = done.recv_timeout(GOODBYE_LIMIT);

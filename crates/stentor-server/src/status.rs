@@ -126,7 +126,7 @@ impl ServerStatus {
         self.started.elapsed()
     }
 
-    /// Tells of store and queue whether what is written now is kept.
+    /// Returns of store and queue whether what is written now is kept.
     async fn keep(&self) -> (bool, bool) {
         let kept = async {
             let _one_at_a_time = self.trying.lock().await;

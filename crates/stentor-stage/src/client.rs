@@ -77,7 +77,7 @@ impl ApiClient {
         self.app.as_deref()
     }
 
-    /// Reads.
+    /// Reads what is at a path.
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.call(self.request(Method::GET, path).timeout(ANSWER_LIMIT)).await
     }
@@ -126,7 +126,7 @@ impl ApiClient {
         self.call(self.request(Method::PUT, path).json(body).timeout(ANSWER_LIMIT)).await
     }
 
-    /// Deletes.
+    /// Deletes what is at a path.
     pub async fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.call(self.request(Method::DELETE, path).timeout(ANSWER_LIMIT)).await
     }

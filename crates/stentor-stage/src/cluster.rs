@@ -50,7 +50,7 @@ const QUOTA_SLACK_SECONDS: f64 = 5.0;
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// Servers.
+    /// How many servers.
     pub nodes: u32,
     /// Faults, one after the other.
     pub faults: u32,

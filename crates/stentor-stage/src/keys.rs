@@ -26,7 +26,7 @@ impl Keys {
         Ok(Self { rsa, p256 })
     }
 
-    /// Tells an emulator, by its settings, whose requests it shall take.
+    /// Adds to an emulator's settings whose requests it shall take.
     pub fn introduce(&self, half: Half, settings: &mut Value) {
         match half {
             Half::Fcm => {

@@ -50,7 +50,7 @@ pub struct LedgerStop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LedgerTotals {
-    /// Waiting.
+    /// Deliveries that wait.
     pub queued: u64,
     /// On their way.
     pub sending: u64,

@@ -16,7 +16,7 @@ pub enum Content {
     Payload(String),
     /// Whole numbers.
     Numbers(Vec<i64>),
-    /// Texts.
+    /// A list of texts.
     Texts(Vec<String>),
     /// Small objects.
     Objects(Vec<Item>),
@@ -50,9 +50,9 @@ pub struct Point {
     pub description: String,
     /// Street and number.
     pub address: String,
-    /// Town.
+    /// The town where it is.
     pub city: String,
-    /// Country.
+    /// The country where it is.
     pub country: String,
     /// Degrees north.
     pub latitude: String,
@@ -60,7 +60,7 @@ pub struct Point {
     pub longitude: String,
     /// When it is open.
     pub hours: String,
-    /// Telephone.
+    /// The telephone number.
     pub phone: String,
     /// Web site.
     pub website: String,

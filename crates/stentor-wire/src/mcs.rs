@@ -33,19 +33,19 @@ const LENGTH_MAX_BYTES: usize = 5;
 pub enum McsStanza {
     /// Asks whether the other side is there.
     HeartbeatPing(McsHeartbeat),
-    /// Says that it is.
+    /// The answer to it.
     HeartbeatAck(McsHeartbeat),
     /// The device's first stanza.
     LoginRequest(Box<McsLoginRequest>),
     /// The server's first stanza.
     LoginReply(McsLoginReply),
-    /// Says that the connection ends.
+    /// The connection ends.
     Close,
     /// Carries an extension.
     Iq(McsIq),
     /// A message.
     Data(Box<McsData>),
-    /// Says what is wrong with the stream, which ends.
+    /// What is wrong with the stream, which ends.
     StreamError(McsStreamError),
     /// A tag that nobody uses here; its content was passed over.
     Other(u8),
@@ -112,7 +112,7 @@ impl McsStanza {
         last.and_then(|last| u32::try_from(last).ok())
     }
 
-    /// Says up to which stanza its reader's stanzas were received; one that cannot say that says nothing, and this is false.
+    /// Writes up to which stanza its reader's stanzas were received; one that cannot say that says nothing, and this is false.
     pub fn say_received(&mut self, last: u32) -> bool {
         let field = match self {
             Self::HeartbeatPing(heartbeat) | Self::HeartbeatAck(heartbeat) => {

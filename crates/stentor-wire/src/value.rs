@@ -3,7 +3,7 @@
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     Nil,
     /// True or false.
     Bool(bool),
@@ -11,7 +11,7 @@ pub enum Value {
     Int(i64),
     /// A number with a fraction; infinities and "not a number" cannot be written.
     Double(f64),
-    /// Text.
+    /// A text.
     Text(String),
     /// Bytes; JSON carries them as base64 text and reads text back.
     Bytes(Vec<u8>),

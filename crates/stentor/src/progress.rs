@@ -111,7 +111,7 @@ pub(crate) fn on_the_terminal() -> Arc<dyn Reporter> {
     Arc::new(Terminal)
 }
 
-/// Tells on standard error.
+/// Writes to standard error.
 struct Terminal;
 
 impl Reporter for Terminal {

@@ -1,16 +1,13 @@
 //! Documentation: what a function returns is said as everybody says it, and nothing is documented by an empty word.
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ExprLit, Lit, Meta, ReturnType, Signature};
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 
-/// How the documentation of a function that returns something does not begin.
+/// How documentation does not begin: what is returned is returned, and whoever acts does it by a verb that says how.
 const WRONG_BEGINNINGS: &[&str] = &["Gives", "Tells", "Says"];
-/// Words after them with which another thing is said.
-const OTHER_MEANINGS: &[&str] =
-    &["up", "back", "it", "them", "that", "of", "for", "in", "at", "both", "goodbye", "processes", "nothing"];
 /// What documents nothing.
 const EMPTY: &[&str] =
     &["Why.", "Which.", "When.", "How.", "Who.", "Where.", "What.", "Whose.", "How many.", "How often."];
@@ -27,45 +24,26 @@ struct Docs<'a> {
     findings: Vec<TidyFinding>,
 }
 
-impl Docs<'_> {
-    fn check_function(&mut self, attributes: &[Attribute], signature: &Signature) {
-        let Some((line, text)) = attributes.iter().find_map(doc) else { return };
-        let mut words = text.split_whitespace();
-        let beginning = words.next().filter(|first| WRONG_BEGINNINGS.contains(first));
-        let is_other = words.next().is_some_and(|next| OTHER_MEANINGS.contains(&next.trim_end_matches('.')));
-        let returns = !matches!(signature.output, ReturnType::Default);
-        if let Some(beginning) = beginning.filter(|_| returns && !is_other) {
-            let sentence = format!(
-                "the documentation of `{}` begins with \"{beginning}\": say \"Returns\"",
-                signature.ident
-            );
+impl<'ast> Visit<'ast> for Docs<'_> {
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        let Some((line, text)) = doc(attribute) else { return };
+        let first = text.split_whitespace().next().unwrap_or_default();
+        if WRONG_BEGINNINGS.contains(&first) {
+            let sentence = format!("documentation begins with \"{first}\": say \"Returns\", or what is done");
+            self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
+        }
+        if EMPTY.contains(&text.as_str()) || is_one_word(&text) {
+            let sentence = format!("\"{text}\" documents nothing: say what it is");
             self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
         }
     }
 }
 
-impl<'ast> Visit<'ast> for Docs<'_> {
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.check_function(&item.attrs, &item.sig);
-        visit::visit_item_fn(self, item);
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.check_function(&item.attrs, &item.sig);
-        visit::visit_impl_item_fn(self, item);
-    }
-
-    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        self.check_function(&item.attrs, &item.sig);
-        visit::visit_trait_item_fn(self, item);
-    }
-
-    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        if let Some((line, text)) = doc(attribute).filter(|(_, text)| EMPTY.contains(&text.as_str())) {
-            let sentence = format!("\"{text}\" documents nothing: say what it is");
-            self.findings.push(TidyFinding::new(&self.file.path, line, sentence));
-        }
-    }
+/// Returns whether a whole sentence is one word, which the name that it documents says already; the last word of a longer one
+/// may stand in a line of its own.
+fn is_one_word(text: &str) -> bool {
+    let word = text.strip_suffix('.').unwrap_or_default();
+    word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphanumeric)
 }
 
 /// Returns the line and the text of a documentation comment.

@@ -155,7 +155,7 @@ fn percentile(sorted: &[usize], percent: usize) -> usize {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// Tells for each line whether it holds code, rather than being blank or a comment.
+/// Returns for each line whether it holds code, rather than being blank or a comment.
 fn code_lines(text: &str) -> Vec<bool> {
     let mut in_comment = false;
     text.lines()

@@ -762,7 +762,7 @@ class HealthCalls:
         self._transport = transport
 
     def alive(self) -> _types.Alive:
-        """Tells that the process is alive."""
+        """Answers while the process is alive."""
         return _cast("_types.Alive", self._transport.call(Call("GET", _address("/healthz"))))
 
     def metrics(self) -> str:
@@ -1546,7 +1546,7 @@ class AsyncHealthCalls:
         self._transport = transport
 
     async def alive(self) -> _types.Alive:
-        """Tells that the process is alive."""
+        """Answers while the process is alive."""
         return _cast("_types.Alive", await self._transport.call(Call("GET", _address("/healthz"))))
 
     async def metrics(self) -> str:

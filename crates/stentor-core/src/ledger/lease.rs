@@ -83,7 +83,7 @@ fn take<R: LedgerRows>(
     })))
 }
 
-/// Gives back a chunk of which nothing was sent, if it is leased under this epoch; returns its ticket if that may be
+/// Releases a chunk of which nothing was sent, if it is leased under this epoch; returns its ticket if that may be
 /// published.
 pub fn release<R: LedgerRows>(
     ledger: &mut LedgerCache<'_, R>,

@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-/// Tells the time; tests hold it still.
+/// The time; tests hold it still.
 pub trait Clock: Send + Sync + 'static {
     /// Returns the present instant.
     fn now(&self) -> Timestamp;

@@ -52,7 +52,7 @@ pub struct QueueAbilities {
 }
 
 impl QueueAbilities {
-    /// Everything.
+    /// All that an engine can do.
     pub const ALL: Self = Self { holds_back: true, orders: true };
 }
 

@@ -50,7 +50,7 @@ impl CcsSession {
         }
     }
 
-    /// Says that a message cannot be read, in the form of RFC 6120, because it has no id to name.
+    /// Refuses a message that cannot be read, in the form of RFC 6120, because it has no id to name.
     fn unreadable(&mut self, stanza_id: Option<&str>, json: &str, reason: &str) {
         let to = format!("{}@{}", self.sender_id(), self.service.options.generation.domain());
         let sentence = format!("InvalidJson: JSON_PARSING_ERROR : {reason}\n");

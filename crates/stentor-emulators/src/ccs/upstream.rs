@@ -66,7 +66,7 @@ pub struct UpstreamTotals {
     pub waiting: u64,
     /// Sent and not acknowledged.
     pub unacked: u64,
-    /// Acknowledged.
+    /// Messages that were acknowledged.
     pub acked: u64,
     /// Sent once more, because a connection ended before it acknowledged them.
     pub resent: u64,
@@ -190,7 +190,7 @@ impl UpstreamState {
         Some(item)
     }
 
-    /// Gives the device its place back.
+    /// Frees the device's place.
     fn forget(&mut self, item: &UpstreamItem) {
         let Some(device) = &item.device else { return };
         if let Some(theirs) = self.by_device.get_mut(device) {
@@ -225,7 +225,7 @@ impl CcsService {
         Ok(id)
     }
 
-    /// Tells an app server that a device has got a message. Is dropped when too much waits.
+    /// Notifies an app server that a device has got a message. Is dropped when too much waits.
     pub(super) fn send_receipt(&self, sender_id: &str, message_id: &str, token: &str) {
         let id = format!("dr2:{message_id}");
         let json = json!({

@@ -18,9 +18,9 @@ pub(crate) const INVALID_DATA_KEY: &str = "InvalidDataKey";
 /// The time to live is out of range.
 pub(crate) const INVALID_TTL: &str = "InvalidTtl";
 
-/// Says that the service is unavailable for now.
+/// The service is unavailable for now.
 pub(super) const UNAVAILABLE: &str = "Unavailable";
-/// Says that the service failed.
+/// The service failed.
 pub(super) const INTERNAL: &str = "InternalServerError";
 
 /// The codes of results.

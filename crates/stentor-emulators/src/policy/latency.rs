@@ -12,7 +12,7 @@ const MAX_LATENCY_MS: f64 = 3_600_000.0;
 pub enum AnswerLatency {
     /// Always the same.
     Fixed {
-        /// Milliseconds.
+        /// The latency in milliseconds.
         ms: f64,
     },
     /// Evenly between two bounds.

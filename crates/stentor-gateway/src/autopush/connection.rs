@@ -30,7 +30,7 @@ pub enum AutopushFrame {
     Binary,
     /// Asks whether the other side is there.
     Ping,
-    /// Says so.
+    /// The answer to a ping.
     Pong,
     /// Ends the connection, with the code.
     Close(u16),

@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         self.stream.write(PING).await
     }
 
-    /// Says that the connection is going to end, and gives what is under way a little time.
+    /// Announces that the connection is going to end, and leaves what is under way a little time.
     async fn drain(&mut self) -> Result<(), CcsEnd> {
         self.draining = Some(Instant::now() + CCS_DRAIN);
         self.stream.write(&payload::stanza(&payload::draining())).await

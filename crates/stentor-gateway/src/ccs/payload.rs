@@ -81,12 +81,12 @@ pub(super) fn stanza(payload: &Value) -> String {
     format!("<message><gcm xmlns=\"{PAYLOAD_NAMESPACE}\">{text}</gcm></message>")
 }
 
-/// Says that a message is on disk.
+/// Returns the stanza by which a message is on disk.
 pub(super) fn ack(to: &str, message_id: &str) -> Value {
     json!({"from": to, "message_id": message_id, "message_type": "ack"})
 }
 
-/// Says that a message was not taken over.
+/// Returns the stanza by which a message was not taken over.
 pub(super) fn nack(to: &str, message_id: &str, refusal: &CcsRefusal) -> Value {
     json!({
         "from": to, "message_id": message_id, "message_type": "nack",
@@ -94,7 +94,7 @@ pub(super) fn nack(to: &str, message_id: &str, refusal: &CcsRefusal) -> Value {
     })
 }
 
-/// Says that the connection is going to end.
+/// Returns the stanza by which the connection is going to end.
 pub(super) fn draining() -> Value {
     json!({"message_type": "control", "control_type": "CONNECTION_DRAINING"})
 }
@@ -110,7 +110,7 @@ pub(super) fn receipt_id(original_id: &str) -> String {
     format!("{RECEIPT_PREFIX}{original_id}")
 }
 
-/// Says that a device has confirmed a message; `token` is the device's own.
+/// Returns the stanza by which a device has confirmed a message; `token` is the device's own.
 pub(super) fn receipt(receipt: &UpstreamMessage, token: &str, domain: &str) -> Value {
     let original_id = original_id(receipt);
     json!({

@@ -87,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
         self.events.clear();
     }
 
-    /// Says why, if there is something to say, and ends our side.
+    /// Sends the reason, if there is one, and ends our side.
     pub(super) async fn close(mut self, end: &CcsEnd) {
         let text = match end {
             CcsEnd::Gone => "</stream:stream>".to_owned(),

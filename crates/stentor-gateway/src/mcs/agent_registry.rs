@@ -59,7 +59,7 @@ impl McsAgentRegistry {
         }
     }
 
-    /// Tells a program's connection that its registrations have changed.
+    /// Notifies a program's connection that its registrations have changed.
     pub(super) fn note_change(&self, agent: McsAgent) {
         if let Some(signal) = self.lock().get(&agent) {
             signal.raise(CHANGED);

@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         }
     }
 
-    /// Says the last words, as far as the device hears them.
+    /// Sends what ends the connection, as far as the device still reads.
     pub(super) async fn finish(mut self, end: &McsEnd) {
         end.last_words().into_iter().for_each(|stanza| {
             self.put(stanza);

@@ -365,7 +365,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         }
     }
 
-    /// Tells the device that its message was not taken, and that it need not send it again.
+    /// Answers the device that its message was not taken, and that it need not send it again.
     fn refuse(&mut self, channel: &McsChannelName, stanza: &McsData, word: &str) {
         self.note_kept(stanza);
         self.put_data(send_error_stanza(channel, key_of(stanza), word));

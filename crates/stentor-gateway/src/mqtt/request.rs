@@ -24,7 +24,7 @@ pub(super) enum MqttRequest {
     Puback(u16),
     /// Filters with the QoS that they want, 0 to 2.
     Subscribe { packet_id: u16, filters: Vec<(String, u8)> },
-    /// Filters.
+    /// The device leaves these filters.
     Unsubscribe { packet_id: u16, filters: Vec<String> },
     /// Asks whether we are there.
     Ping,

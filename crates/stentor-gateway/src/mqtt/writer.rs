@@ -95,7 +95,7 @@ impl MqttWriter {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Tells a device that it is let in.
+    /// Writes the CONNACK by which a device is let in.
     pub(super) fn admit(&mut self, admission: &MqttAdmission<'_>) {
         let code = ConnectReturnCode::Accepted;
         match self.version {
@@ -113,7 +113,7 @@ impl MqttWriter {
         }
     }
 
-    /// Tells a device why it is not let in.
+    /// Writes the CONNACK that refuses a device, with the reason.
     pub(super) fn refuse(&mut self, code: ConnectReasonCode, text: &str) {
         match self.version {
             MqttVersion::V3 => {
@@ -127,7 +127,7 @@ impl MqttWriter {
         }
     }
 
-    /// Tells a device of another version that we do not speak it (3.1.2.2 of MQTT 3.1.1).
+    /// Writes the CONNACK that refuses a version which we do not speak (3.1.2.2 of MQTT 3.1.1).
     pub(super) fn refuse_version(&mut self) {
         let packet = v3_1_1::Connack::builder().session_present(false);
         put!(self, packet.return_code(ConnectReturnCode::UnacceptableProtocolVersion));
@@ -199,7 +199,7 @@ impl MqttWriter {
         }
     }
 
-    /// Tells a device why its connection ends; MQTT 3.1.1 has no words for it.
+    /// Writes the DISCONNECT with the reason; MQTT 3.1.1 has no words for it.
     pub(super) fn leave(&mut self, fault: MqttFault) {
         if self.version == MqttVersion::V5 {
             let packet = v5_0::Disconnect::builder().reason_code(fault.code);

@@ -257,7 +257,7 @@ async fn what_clients_ask_beside_is_answered() {
     server.until("<iq type='error' id='u'>").await;
 }
 
-/// Gives a device a message of which its sender wants a receipt, and has the device confirm it.
+/// Sends a device a message of which its sender wants a receipt, and has the device confirm it.
 async fn confirmed(stage: &Stage, phone: stentor_gateway::DeviceIdentity, name: &str) {
     let session = stage.room.open(phone, 10);
     assert!(crate::room::now(&session).await.is_empty());

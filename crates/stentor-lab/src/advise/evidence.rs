@@ -66,7 +66,7 @@ pub struct Timed {
     pub low_ms: Option<f64>,
     /// Upper end.
     pub high_ms: Option<f64>,
-    /// Forks.
+    /// Forks that it was measured with.
     pub forks: usize,
 }
 

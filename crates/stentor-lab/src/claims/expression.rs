@@ -35,15 +35,15 @@ pub struct Binding {
 /// How two terms are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparator {
-    /// Less.
+    /// Less than.
     Less,
     /// Less or equal.
     LessOrEqual,
-    /// Greater.
+    /// Greater than.
     Greater,
     /// Greater or equal.
     GreaterOrEqual,
-    /// Equal.
+    /// Equal to.
     Equal,
     /// Not equal.
     NotEqual,
@@ -58,7 +58,7 @@ pub enum Term {
     Word(String),
     /// The value that a name is bound to.
     Variable(String),
-    /// Figures.
+    /// The figures that are selected.
     Figures(Selector),
     /// Two terms combined.
     Arithmetic(ArithmeticOperator, Box<Self>, Box<Self>),
@@ -68,14 +68,14 @@ pub enum Term {
     Aggregate(Aggregate, Vec<Self>),
 }
 
-/// Arithmetic.
+/// What is calculated of two terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArithmeticOperator {
-    /// Plus.
+    /// Their sum.
     Add,
-    /// Minus.
+    /// Their difference.
     Subtract,
-    /// Times.
+    /// Their product.
     Multiply,
     /// Divided by.
     Divide,

@@ -12,7 +12,7 @@ pub const RECORD_HEADER: &str = "time_s,volt,ampere,monotonic_ns";
 /// The unit in which a meter tells the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// Seconds.
+    /// A column of seconds.
     Seconds,
     /// Milliseconds, as `millis()` of an Arduino.
     Milliseconds,
@@ -37,9 +37,9 @@ impl TimeUnit {
 pub struct MeterReading {
     /// Seconds of the meter's clock.
     pub time_s: f64,
-    /// Volt.
+    /// The voltage in volt.
     pub volt: f64,
-    /// Ampere.
+    /// The current in ampere.
     pub ampere: f64,
 }
 

@@ -76,7 +76,7 @@ pub trait Machine {
     /// Takes the next packet; what the radio did until then is told to the sink.
     fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink);
 
-    /// Tells what the radio does until an instant, after which no packet comes.
+    /// Reports what the radio does until an instant, after which no packet comes.
     fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink);
 
     /// Returns the nanoseconds before a packet in which the radio may already use power for it.

@@ -39,9 +39,9 @@ pub struct Registry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformDevices {
-    /// Android.
+    /// Devices with Android.
     pub gcm: u64,
-    /// Apple.
+    /// Devices of Apple.
     pub apns: u64,
 }
 

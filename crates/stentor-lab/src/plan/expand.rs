@@ -98,7 +98,7 @@ pub struct NotRun {
 /// What a plan comes to.
 #[derive(Debug, Clone, Default)]
 pub struct ExpandedPlan {
-    /// Cells.
+    /// The cells to run.
     pub cells: Vec<Cell>,
     /// What the plan has and cannot be run.
     pub not_run: Vec<NotRun>,

@@ -19,7 +19,7 @@ pub struct UnservedPart {
 }
 
 impl UnservedPart {
-    /// Tells it as what is not run.
+    /// Returns it as what is not run.
     #[must_use]
     pub fn not_run(&self) -> NotRun {
         NotRun { what: self.told(), reason: self.reason.clone() }

@@ -172,7 +172,7 @@ impl Canvas {
         row + 20.0
     }
 
-    /// Says on the picture what kind of figures these are.
+    /// Writes on the picture what kind of figures these are.
     pub(crate) fn stamp(&mut self, (right, y): (f64, f64), words: &str) {
         let width = width_of(words) + 16.0;
         let _ = writeln!(

@@ -23,7 +23,7 @@ pub(super) enum WsdlReading {
     Whole(Service, Element),
     /// WSDL that our reader does not understand to its end: what it imports, for instance, is not followed.
     Partly(String),
-    /// None.
+    /// No contract was found.
     Nothing(String),
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Basis {
     Memory,
 }
 
-/// Says in a figure's kind and note what it may be compared with.
+/// Notes in a figure's kind and note what it may be compared with.
 pub(super) fn marked(figure: Figure, cell: &MeasuredCell, basis: Basis) -> Figure {
     let alike = |what: String| Figure { kind: format!("{ALIKE}{what}"), ..figure.clone() };
     match basis {

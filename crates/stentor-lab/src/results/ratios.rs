@@ -26,7 +26,7 @@ pub struct SubjectRatio<'a> {
     pub place: String,
     /// The subject.
     pub subject: String,
-    /// Ours.
+    /// The ratio that was measured.
     pub ours: Option<Ratio>,
     /// The paper's, of its printed figures.
     pub published: Option<f64>,

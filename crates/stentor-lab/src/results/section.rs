@@ -31,7 +31,7 @@ pub(super) enum SectionBlock {
     Table(TextTable, &'static str),
     /// A list.
     List(Vec<String>),
-    /// Commands.
+    /// Commands to be copied.
     Command(String),
     /// HTML, for the page alone.
     Html(String),

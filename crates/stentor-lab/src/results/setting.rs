@@ -33,7 +33,7 @@ fn taken<'a>(
     levels.iter().find(ran)
 }
 
-/// Says at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
+/// Returns at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
 pub(super) fn told(results: &Results, cells: &[&MeasuredCell]) -> String {
     let known = published::factors(results);
     let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();

@@ -57,7 +57,7 @@ fn kinds(forks: &[(u32, Vec<ForkFigure>)]) -> Vec<&ForkFigure> {
     kinds
 }
 
-/// Says of a phase when it cannot be told from another.
+/// Returns of a phase when it cannot be told from another.
 fn note(cell: &MeasuredCell, id: &str) -> &'static str {
     let phase = id.strip_prefix(PHASE).or_else(|| id.strip_suffix(MEDIAN));
     phase.filter(|phase| streams(cell, phase)).map_or("", |_| BLURRED)

@@ -96,7 +96,7 @@ pub(super) fn expected(results: &Results) -> Result<Vec<(String, Judged)>, Claim
     dossier.expected(&figures(results, &cells, CONFIDENCE))
 }
 
-/// Gives claims about features what probes say: of our own faces, which are of today, and without any chance in it.
+/// Adds to claims about features what probes found: of our own faces, which are of today, and without any chance in it.
 fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
     for (one, judged) in claims.iter_mut().zip(probed) {
         if !one.judged.statement.is_probed() {
@@ -116,7 +116,7 @@ fn by_probes(claims: &mut [ClaimFindings], probed: Vec<Judged>) {
 }
 
 impl Verdicts {
-    /// Says at which setting claims were judged, in a sentence for each kind of software; nothing where there is nothing to say.
+    /// Returns at which setting claims were judged, in a sentence for each kind of software; nothing where there is nothing to say.
     #[must_use]
     pub fn judged_at(&self) -> String {
         let each = [("period software", &self.period_setting), ("today's software", &self.modern_setting)];

@@ -72,7 +72,7 @@ impl Rigged {
         self.level
     }
 
-    /// Gives both sides so much of a processor from now on, `Some(None)` being all of it; nothing changes with `None`.
+    /// Limits both sides to so much of a processor from now on, `Some(None)` being all of it; nothing changes with `None`.
     fn share(&self, percent: Option<Option<u32>>) -> Result<(), SubjectError> {
         let (Some(rig), Some(percent)) = (&self.rig, percent) else { return Ok(()) };
         let refused = |error| SubjectError::Exchange(format!("the share of a processor: {error}"));

@@ -20,7 +20,7 @@ pub struct InstrumentWatch {
 }
 
 impl InstrumentWatch {
-    /// Begins.
+    /// Begins to watch.
     #[must_use]
     pub fn begin() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));

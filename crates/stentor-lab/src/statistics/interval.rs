@@ -19,7 +19,7 @@ pub struct Estimate {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Runs.
+    /// How many runs it is of.
     pub count: usize,
 }
 

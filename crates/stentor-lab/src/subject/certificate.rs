@@ -29,7 +29,7 @@ pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), SubjectError> {
     std::fs::write(key, made.signing_key.serialize_pem()).map_err(wrong)
 }
 
-/// Tells both halves where it is, in cells with TLS.
+/// Names it to both halves, in cells with TLS.
 pub(crate) fn tell(factors: &mut BTreeMap<String, String>, run: &Path) {
     if factors.get("tls").is_some_and(|level| level == "on") {
         let [certificate, key] = files(run).map(|path| path.display().to_string());

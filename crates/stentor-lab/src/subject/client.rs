@@ -47,7 +47,7 @@ struct Arrival {
 }
 
 impl SubjectClient {
-    /// Connects.
+    /// Connects to a server.
     pub async fn connect(dialect: SubjectDialect, op: Op, target: SocketAddr) -> Result<Self, SubjectError> {
         Self::connect_as(dialect, op, target, SubjectSetup::default()).await
     }

@@ -29,7 +29,7 @@ pub enum SubjectTransport {
 /// How values become bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueFormat {
-    /// JSON.
+    /// REST with JSON.
     Json,
     /// XML, read with callbacks.
     XmlSax,
@@ -41,7 +41,7 @@ pub enum ValueFormat {
     Protobuf,
     /// XML-RPC.
     XmlRpc,
-    /// SOAP.
+    /// SOAP of a version.
     Soap(Version),
 }
 

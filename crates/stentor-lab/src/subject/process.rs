@@ -104,7 +104,7 @@ impl SubjectProcess {
         })
     }
 
-    /// Tells it to stop, and waits for its end; what does not end is ended with everything that it started.
+    /// Orders it to stop, and waits for its end; what does not end is ended with everything that it started.
     pub async fn stop(mut self) -> Result<(Report, ExitStatus), SubjectError> {
         let report = self.ask(&SubjectOrder::Stop).await;
         match self.wait(self.patience).await? {

@@ -20,9 +20,9 @@ pub const CLOCK: &str = "CLOCK_MONOTONIC";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectRole {
-    /// Asks.
+    /// The half that asks.
     Client,
-    /// Answers.
+    /// The half that answers.
     Server,
     /// Passes on what both others say: they connect to it, and not to each other.
     Gateway,
@@ -38,7 +38,7 @@ pub enum SubjectOrder {
     Prepare(Prepare),
     /// Know what is to be done; a server only keeps samples from now on.
     Arm(Arm),
-    /// Begin.
+    /// The order to begin.
     Go {
         /// When, in nanoseconds of the clock; what is past means at once.
         t0_ns: i64,

@@ -99,7 +99,7 @@ fn android(message: &Message, now: Timestamp, own: &Map<String, Value>) -> Map<S
     android
 }
 
-/// Says for Apple devices behind FCM what the message says; FCM's own defaults are 30 days and priority 10.
+/// Returns for Apple devices behind FCM what the message says; FCM's own defaults are 30 days and priority 10.
 fn apns(message: &Message, beside: Option<&Map<String, Value>>) -> Map<String, Value> {
     let spec = &message.spec;
     let visible = spec.content.notification.is_some();

@@ -1,4 +1,4 @@
-//! APNs.
+//! The adapter to APNs, against its emulator.
 
 use std::sync::Arc;
 use std::time::Duration;

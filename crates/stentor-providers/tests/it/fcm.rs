@@ -1,4 +1,4 @@
-//! FCM.
+//! The adapter to FCM, against its emulator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

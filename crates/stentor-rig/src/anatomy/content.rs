@@ -59,7 +59,7 @@ impl ContentReader {
         kinds
     }
 
-    /// Gives up understanding: a piece is missing.
+    /// Stops to understand: a piece is missing.
     pub(super) fn lose_track(&mut self) {
         *self = Self { state: ContentState::Opaque, pending: Vec::new() };
     }

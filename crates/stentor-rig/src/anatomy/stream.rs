@@ -31,7 +31,7 @@ pub(super) struct TakenPayload {
 }
 
 impl ByteStream {
-    /// Says with which number the first byte will come.
+    /// Notes with which number the first byte will come.
     pub(super) fn begin(&mut self, first: u32) {
         self.first.get_or_insert(first);
     }

@@ -3,7 +3,7 @@
 use crate::packet::{Note, Packet};
 use std::io::{self, Write};
 
-/// Says that times are in nanoseconds.
+/// The magic number of captures with times in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// Packets begin with their IP header.
 const RAW_IP: u32 = 101;

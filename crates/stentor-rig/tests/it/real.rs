@@ -22,7 +22,7 @@ fn rig(plan: Plan) -> Option<Rig> {
     }
 }
 
-/// Says that a test is skipped, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+/// Notes that a test is skipped, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
 fn skip(why: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     assert!(

@@ -93,7 +93,7 @@ impl NodeTie {
         tokio::join!(self.beat(), self.listen(last_event), self.pass_arrivals(), self.pass_told());
     }
 
-    /// Says goodbye, so that nobody waits for it.
+    /// Announces that it leaves, so that nobody waits for it.
     pub(super) async fn part(&self) {
         if self.last_event.is_none() {
             return;
@@ -239,7 +239,7 @@ impl NodeTie {
         }
     }
 
-    /// Tells the others of apps whose devices sent something.
+    /// Notifies the others of apps whose devices sent something.
     async fn pass_arrivals(&self) {
         let mut arrivals: Receiver<AppId> = self.gateway.upstream_arrivals();
         loop {
@@ -251,7 +251,7 @@ impl NodeTie {
         }
     }
 
-    /// Tells the others what this node's pipeline has for them.
+    /// Sends the others what this node's pipeline has for them.
     async fn pass_told(&self) {
         while let Some(event) = self.pipeline.told().await {
             self.tell(event).await;

@@ -1,4 +1,4 @@
-//! Says of every setting what it is and where it comes from.
+//! What every setting is and where it comes from.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Messages.
+//! What can be asked of messages.
 
 mod overrides;
 
@@ -66,7 +66,7 @@ pub struct NotificationRequest {
     /// Title line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Text.
+    /// The text below the title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// Address of a picture.

@@ -204,7 +204,7 @@ impl Problem {
         Self { field: Some(field.into()), ..Self::new(ErrorCode::InvalidField, problem) }
     }
 
-    /// Says that there is no such thing.
+    /// Returns that there is no such thing.
     pub fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("there is no such {what} in this app"))
     }

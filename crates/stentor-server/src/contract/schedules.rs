@@ -1,4 +1,4 @@
-//! Schedules.
+//! What can be asked of schedules.
 
 use std::borrow::Cow;
 

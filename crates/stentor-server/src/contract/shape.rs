@@ -11,7 +11,7 @@ pub use schema::record_of;
 /// What a value looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
-    /// Text.
+    /// A text.
     Text,
     /// A whole number of 64 bits with a sign.
     Int,

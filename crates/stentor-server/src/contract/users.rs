@@ -1,4 +1,4 @@
-//! People.
+//! What can be asked of people.
 
 use serde::Serialize;
 use stentor_core::id::DeviceId;

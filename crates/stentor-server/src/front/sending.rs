@@ -51,7 +51,7 @@ pub(super) enum TokenStanding {
 pub(super) struct Usual {
     /// OS family.
     pub(super) platform: Platform,
-    /// Adapter.
+    /// The adapter that it goes through.
     pub(super) provider: ProviderKind,
 }
 

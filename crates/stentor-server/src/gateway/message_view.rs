@@ -20,7 +20,7 @@ use crate::contract::Instant;
 /// What a device gets.
 #[derive(Serialize)]
 struct DeviceMessageView<'a> {
-    /// Tells a repeat, and is what the device confirms.
+    /// Identifies a repeat, and is what the device confirms.
     id: MessageId,
     sent_at: Instant,
     ttl_seconds: u64,

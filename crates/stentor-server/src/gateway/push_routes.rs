@@ -126,7 +126,7 @@ pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
     }
 }
 
-/// Says in the words of Web Push why the server keeps nothing.
+/// Returns in the words of Web Push why the server keeps nothing.
 pub(super) fn refusal_of(problem: &Problem) -> PushRefusal {
     let seconds = problem.retry_after_seconds.unwrap_or(RETRY_SECONDS);
     match problem.code {

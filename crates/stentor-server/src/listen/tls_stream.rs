@@ -34,7 +34,7 @@ const INCOMPLETE_MAX_BYTES: usize = 96 * 1_024;
 enum TlsOutput<'a> {
     /// Only what TLS itself has to say.
     Nothing,
-    /// Content.
+    /// Bytes of the application.
     Content(&'a [u8]),
     /// That no more comes.
     End,

@@ -134,7 +134,7 @@ impl Reservation {
         Self { budget, dispatcher, load, class: self.class, count, is_late: true, began: self.began }
     }
 
-    /// Gives it back as settled work.
+    /// Frees it as settled work.
     pub(crate) fn settled(self) {
         if self.is_late {
             self.load.settle_late(self.count);

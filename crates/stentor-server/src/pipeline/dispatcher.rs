@@ -102,7 +102,7 @@ impl ChunkDispatcher {
         self.count();
     }
 
-    /// Tells the meter how many consumers there are.
+    /// Reports to the meter how many consumers there are.
     fn count(&mut self) {
         let before = std::mem::replace(&mut self.counted, self.pool.len());
         self.meter.consumers.fetch_add(self.counted, Ordering::Relaxed);

@@ -245,7 +245,7 @@ impl Pipeline {
         self.shared.publish(tickets).await;
     }
 
-    /// Tells that chunks were made that will be published.
+    /// Notes that chunks were made that will be published.
     pub fn note_queued(&self, tickets: &[Ticket]) {
         self.shared.note_queued(tickets);
     }
@@ -262,7 +262,7 @@ impl Pipeline {
         self.shared.crowded(app)
     }
 
-    /// Tells that a message or schedule was accepted, or a campaign goes on.
+    /// Notes that a message or schedule was accepted, or a campaign goes on.
     pub fn wake(&self) {
         self.shared.wakeups.scheduler.notify_one();
         self.shared.wakeups.producers.notify_one();
@@ -322,7 +322,7 @@ impl Pipeline {
         self.shared.backlog.clone()
     }
 
-    /// Tells that an app's credential was put or removed: its lanes are served anew.
+    /// Notes that an app's credential was put or removed: its lanes are served anew.
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
         self.shared.providers.changed((app, provider));
         let now = self.shared.now();

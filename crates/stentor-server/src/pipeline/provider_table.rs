@@ -315,7 +315,7 @@ impl ProviderTable {
         }
     }
 
-    /// Tells the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
+    /// Notifies the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
     fn tell_others(&self, (app, provider): ProviderKey, parking: &Parking) {
         if let (Some(told), Some(until)) = (&self.told, parking.until) {
             // Where too much waits to be told they hear it from the push service.
@@ -462,7 +462,7 @@ impl ProviderTable {
     }
 }
 
-/// Tells the operator that a lane rests.
+/// Logs that a lane rests.
 fn tell((app, provider): ProviderKey, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
 }

@@ -15,7 +15,7 @@ pub enum NodeRole {
     Scheduler,
     /// Expands audiences.
     Producer,
-    /// Sends.
+    /// Leases chunks and sends them.
     Consumer,
     /// Serves devices.
     Gateway,

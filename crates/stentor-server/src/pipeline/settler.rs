@@ -85,7 +85,7 @@ async fn settle(
     (replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect(), is_certain)
 }
 
-/// Tells whoever brings messages to connected devices what is on disk now.
+/// Notifies whoever brings messages to connected devices what is on disk now.
 fn tell(shared: &PipelineContext, settled: &mut [LeaseParts], is_certain: bool) {
     for told in settled.iter_mut().filter_map(|over| over.told.take()) {
         if let Some(feed) = &shared.settled_feed {

@@ -237,7 +237,7 @@ impl PipelineContext {
         lanes.into_iter().for_each(|lane| self.due_index.insert(lane, due_at));
     }
 
-    /// Gives up a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
+    /// Quarantines a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
     pub(crate) async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
         match self.store.quarantine(chunk, epoch, self.now()).await {
             Ok(was_there) => {

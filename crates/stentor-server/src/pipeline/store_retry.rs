@@ -31,7 +31,7 @@ pub(super) trait RetryTerms {
     async fn can_write(&self) -> bool;
     /// Waits before the next round, or until there is no time left.
     async fn wait(&self, problem: &StoreError, wait: Duration);
-    /// Gives up a chunk, and says why.
+    /// Quarantines a chunk, with the reason.
     async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError);
 }
 

@@ -166,7 +166,7 @@ impl Service {
     }
 }
 
-/// Says that the store answered something else than was asked: a defect.
+/// Returns that the store answered something else than was asked: a defect.
 pub(super) fn unexpected() -> Problem {
     tracing::error!("the store answered a change with something else");
     Problem::new(super::ErrorCode::Internal, "the server failed at this request")

@@ -218,7 +218,7 @@ impl Service {
         }
     }
 
-    /// Tells of a credential that was kept under other settings, before anything is sent with it.
+    /// Returns why a credential rests that was kept under other settings, before anything is sent with it.
     fn is_refused(&self, credential: &Credential) -> Option<Resting> {
         let host = crate::providers::refused_host(credential, &self.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));

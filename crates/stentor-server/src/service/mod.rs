@@ -166,7 +166,7 @@ pub struct ServiceParts {
     pub pipeline: Arc<dyn PipelinePort>,
     /// Keys known to this process.
     pub keyring: Keyring,
-    /// Bounds.
+    /// The bounds of what may be asked.
     pub limits: ServiceLimits,
     /// Where the server may connect.
     pub outbound: OutboundPolicy,

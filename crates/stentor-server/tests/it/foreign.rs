@@ -105,7 +105,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address")
 }
 
-/// Says that something is not installed, which is a failure where it is required.
+/// Notes that something is not installed, which is a failure where it is required.
 fn missing(name: &str, what: &str) -> Option<ForeignServer> {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|one| one == name), "{what} is installed");

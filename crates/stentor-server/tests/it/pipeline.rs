@@ -44,7 +44,7 @@ const APP: AppId = AppId::from_raw(1);
 /// Far longer than any story here takes, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// Tells the time of the virtual clock by which tokio sleeps.
+/// The time of the virtual clock by which tokio sleeps.
 struct TestClock {
     began: Instant,
     ahead_ms: AtomicU64,
@@ -57,7 +57,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Gives the stub for every credential but those of neighbours, with one quota for all.
+/// Opens the stub for every credential but those of neighbours, with one quota for all.
 struct Factory {
     stub: Arc<Stub>,
     neighbours: Vec<(AppId, Arc<Stub>)>,

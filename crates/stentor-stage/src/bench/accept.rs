@@ -42,7 +42,7 @@ pub struct AcceptReport {
 const COMPARED: [&str; 4] =
     ["accepted_per_second", "wall_seconds", "server_cpu_microseconds_per_message", "server_peak_rss_bytes"];
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
     let on_file = AcceptOptions { store: StageStore::File, ..options };
     let beside = match options.store {

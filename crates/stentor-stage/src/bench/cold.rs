@@ -34,7 +34,7 @@ pub struct ColdReport {
     pub ready_ms: Samples,
 }
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: ColdOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<ColdReport> {
     let mut stage = Stage::build(&StageOptions::with_sinks(options.devices + 10_000), reporter).await?;
     import::run(&stage.client, DevicePopulation::new(options.devices, 1), &**reporter).await?;

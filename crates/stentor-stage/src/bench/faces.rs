@@ -50,7 +50,7 @@ struct FacePair {
     rival: Result<Rival, String>,
 }
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: FacesOptions, reporter: &dyn Reporter) -> anyhow::Result<FacesReport> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
     let mut server = Server::start_with(directory.path(), Some(SETTINGS.to_owned()), Vec::new()).await?;

@@ -43,7 +43,7 @@ pub struct FairReport {
     pub counts: Vec<HostileAppCounts>,
 }
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: &FairOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<FairReport> {
     let mut stage = FairStage::build(options.devices, &options.behaviours, reporter).await?;
     reporter.line("the tenth app alone");

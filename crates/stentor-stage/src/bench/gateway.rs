@@ -46,7 +46,7 @@ pub struct GatewayOptions {
     pub commit: &'static str,
 }
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: GatewayOptions, reporter: &dyn Reporter) -> anyhow::Result<GatewayReport> {
     options.check()?;
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;

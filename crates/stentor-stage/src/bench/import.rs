@@ -45,7 +45,7 @@ struct ImportRounds {
 const COMPARED: [&str; 4] =
     ["devices_per_second", "wall_seconds", "server_cpu_microseconds_per_device", "server_peak_rss_bytes"];
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(
     options: ImportBenchOptions,
     reporter: &Arc<dyn Reporter>,

@@ -49,7 +49,7 @@ const SAMPLED: [&str; 10] = [
     "nats_cpu_seconds",
 ];
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<PipelineReport> {
     let demo = |engines, keep| DemoOptions::through_sinks(options.devices, options.latency_ms, keep, engines);
     let files = (StageStore::File, StageQueue::File);

@@ -37,7 +37,7 @@ pub struct UrgentReport {
     limits: Value,
 }
 
-/// Measures.
+/// Measures it and returns the report.
 pub async fn run(options: UrgentOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<UrgentReport> {
     let stage = Stage::build(&StageOptions::with_sinks(options.devices + 200_000), reporter).await?;
     import::run(&stage.client, DevicePopulation::new(options.devices, 1), &**reporter).await?;

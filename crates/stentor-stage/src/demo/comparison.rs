@@ -78,7 +78,7 @@ pub(crate) struct ComparedCampaign<'a> {
     pub(crate) ledger: &'a CampaignLedger,
 }
 
-/// Compares.
+/// Compares ledger and observers, device by device.
 pub(crate) async fn run(
     compared: ComparedCampaign<'_>,
     reporter: &dyn Reporter,

@@ -17,7 +17,7 @@ use crate::ccs_client::CcsAppServer;
 pub(super) type FeatureTrial =
     for<'a> fn(&'a FeatureScene, PushServiceFront) -> BoxFuture<'a, anyhow::Result<TrialOutcome>>;
 
-/// Says that nothing more comes: messages reach a device in the order of their acceptance.
+/// The message after which nothing more comes: messages reach a device in the order of their acceptance.
 const LAST: &str = "last";
 /// Longer than the life of a message that is to expire.
 const LONGER_THAN_TTL: Duration = Duration::from_millis(1_500);

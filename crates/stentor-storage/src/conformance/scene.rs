@@ -210,7 +210,7 @@ impl Draft {
         }
     }
 
-    /// Gives it a life.
+    /// Limits its life.
     #[must_use]
     pub const fn ttl(mut self, seconds: u64) -> Self {
         self.ttl_seconds = seconds;
@@ -239,7 +239,7 @@ impl Draft {
         self
     }
 
-    /// Gives it an override for devices of the gateway.
+    /// Adds an override for devices of the gateway.
     #[must_use]
     pub const fn for_gateway(mut self, fields: &'static str) -> Self {
         self.gateway = Some(fields);

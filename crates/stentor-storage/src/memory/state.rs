@@ -108,7 +108,7 @@ pub(super) struct CampaignRow {
     /// Devices with larger ids came too late; `None` until the campaign begins.
     pub(super) as_of: Option<DeviceId>,
     pub(super) providers: BTreeMap<ProviderKind, ProviderRow>,
-    /// Ascending.
+    /// Its chunks, in ascending order.
     pub(super) chunks: Vec<ChunkId>,
 }
 

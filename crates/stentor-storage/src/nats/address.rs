@@ -53,7 +53,7 @@ impl NatsAddress {
     }
 }
 
-/// Says that the servers cannot do it now.
+/// Returns that the servers cannot do it now.
 pub(super) fn unavailable(why: &impl fmt::Display) -> QueueError {
     QueueError::Unavailable(format!("NATS: {why}"))
 }

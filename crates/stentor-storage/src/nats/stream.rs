@@ -253,7 +253,7 @@ impl TicketStream {
         due_at(&message.payload)
     }
 
-    /// Tells all processes that something was put in.
+    /// Notifies all processes that something was put in.
     pub(super) async fn tell(&self) {
         // Who does not hear of it looks by himself now and then.
         let _ = self.client.publish(self.subjects.wake(), Vec::new().into()).await;
@@ -287,13 +287,13 @@ impl TicketStream {
         self.consumers().remove(&lane);
     }
 
-    /// Says something about tickets and waits until the server has heard it; what it does not know any more is no failure.
+    /// Replies to tickets and waits until the server has heard it; what it does not know any more is no failure.
     pub(super) async fn say(&self, replies: Vec<Subject>, word: &'static str) {
         let said = replies.into_iter().map(|reply| self.client.request(reply, word.into()));
         join_all(said).await;
     }
 
-    /// Says about tickets that they are worked on, without waiting.
+    /// Replies to tickets that they are worked on, without waiting.
     pub(super) async fn prolong(&self, replies: Vec<Subject>) {
         for reply in replies {
             let _ = self.client.publish(reply, WORKED_ON.into()).await;

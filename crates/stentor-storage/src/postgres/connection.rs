@@ -206,7 +206,7 @@ fn check_values(values: &[Value]) -> Done<()> {
     if values.iter().any(Value::has_nul) { Err(nul()) } else { Ok(()) }
 }
 
-/// Says that a text holds what no text of PostgreSQL can hold.
+/// Returns that a text holds what no text of PostgreSQL can hold.
 pub(super) fn nul() -> PostgresError {
     conflict("a text with a NUL cannot be kept")
 }
@@ -215,7 +215,7 @@ fn as_params(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-/// Says that the store was closed.
+/// Returns that the store was closed.
 pub(super) fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }

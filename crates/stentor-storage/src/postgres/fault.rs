@@ -65,12 +65,12 @@ impl From<PostgresError> for StoreError {
     }
 }
 
-/// Says that what was read makes no sense.
+/// Returns that what was read makes no sense.
 pub(super) fn damaged(what: &str) -> PostgresError {
     PostgresError::Store(StoreError::Damaged(what.to_owned()))
 }
 
-/// Says that there is no such thing.
+/// Returns that there is no such thing.
 pub(super) const fn missing(what: &'static str) -> PostgresError {
     PostgresError::Store(StoreError::NotFound(what))
 }
@@ -83,22 +83,22 @@ pub(super) fn unless_missing<T>(done: Done<T>) -> Done<Option<T>> {
     }
 }
 
-/// Says that the state of things forbids it.
+/// Returns that the state of things forbids it.
 pub(super) fn conflict(why: impl Into<String>) -> PostgresError {
     PostgresError::Store(StoreError::Conflict(why.into()))
 }
 
-/// Says that the engine cannot do it now.
+/// Returns that the engine cannot do it now.
 pub(super) fn unavailable(why: impl Into<String>) -> PostgresError {
     PostgresError::Store(StoreError::Unavailable(why.into()))
 }
 
-/// Says that nothing was there to be changed.
+/// Fails where nothing was there to be changed.
 pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
     if changed == 0 { Err(missing(what)) } else { Ok(()) }
 }
 
-/// Says that a row with this identity was there before.
+/// Fails where a row with this identity was there before.
 pub(super) fn unless_repeat(inserted: usize, why: &str) -> Done<()> {
     if inserted == 0 { Err(conflict(why)) } else { Ok(()) }
 }

@@ -69,7 +69,7 @@ impl PostgresQueue {
         })
     }
 
-    /// Tells that something is missing: after a crash the server has an empty table and counts from the beginning.
+    /// Notices that something is missing: after a crash the server has an empty table and counts from the beginning.
     fn notice(&self, last: u64) {
         let began_anew = self.last_token.load(Ordering::Relaxed) > last;
         if began_anew {

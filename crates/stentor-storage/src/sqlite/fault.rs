@@ -77,12 +77,12 @@ impl From<SqliteError> for StoreError {
     }
 }
 
-/// Says that what was read makes no sense.
+/// Returns that what was read makes no sense.
 pub(super) fn damaged(what: &str) -> SqliteError {
     SqliteError::Store(StoreError::Damaged(what.to_owned()))
 }
 
-/// Says that there is no such thing.
+/// Returns that there is no such thing.
 pub(super) const fn missing(what: &'static str) -> SqliteError {
     SqliteError::Store(StoreError::NotFound(what))
 }
@@ -95,7 +95,7 @@ pub(super) fn unless_missing<T>(done: Done<T>) -> Done<Option<T>> {
     }
 }
 
-/// Says that the state of things forbids it.
+/// Returns that the state of things forbids it.
 pub(super) fn conflict(why: impl Into<String>) -> SqliteError {
     SqliteError::Store(StoreError::Conflict(why.into()))
 }
@@ -113,7 +113,7 @@ pub(super) fn repeat(fault: SqliteError, why: &str) -> SqliteError {
     }
 }
 
-/// Says that nothing was there to be changed.
+/// Fails where nothing was there to be changed.
 pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
     if changed == 0 { Err(missing(what)) } else { Ok(()) }
 }

@@ -150,7 +150,7 @@ pub fn copy_store(
     Ok(StoreCopy { tables, resumed })
 }
 
-/// Says that a store is not all there yet.
+/// Returns that a store is not all there yet.
 pub(crate) fn unfinished() -> StoreError {
     StoreError::Conflict(
         "a copy into this store was not finished: run `stentor store copy` again, or empty it".to_owned(),

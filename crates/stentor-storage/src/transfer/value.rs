@@ -17,7 +17,7 @@ pub(crate) type TransferRow = Vec<TransferValue>;
 /// How many rows a table has, and a sum that does not depend on their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSum {
-    /// Rows.
+    /// How many rows.
     pub rows: u64,
     /// The sum, modulo 2^64, of the first eight bytes of each row's BLAKE3 hash.
     pub checksum: u64,

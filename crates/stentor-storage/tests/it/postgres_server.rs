@@ -141,7 +141,7 @@ impl PostgresServer {
         self.port
     }
 
-    /// Gives it a certificate and its key, in PEM, and has it speak TLS from now on.
+    /// Installs a certificate and its key, in PEM, and has it speak TLS from now on.
     pub(crate) fn speak_tls(&self, certificate: &str, key: &str) {
         let data = self.folder.join("data");
         let owner = std::fs::metadata(&data).expect("its folder");

@@ -405,7 +405,7 @@ async fn a_change_whose_entry_cannot_be_written_is_not_made() {
     assert_eq!(store.apps().await, Ok(Vec::new()));
 }
 
-/// Gives one row of each list a name that no name may be.
+/// Renames one row of each list to a name that no name may be.
 const DAMAGES: [&str; 5] = [
     "UPDATE apps SET name = char(1) WHERE id = 2",
     "UPDATE api_keys SET name = char(1) WHERE id = 2",

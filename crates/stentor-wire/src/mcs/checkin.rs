@@ -17,7 +17,7 @@ pub struct McsCheckinRequest {
     /// The security token that belongs to it.
     #[prost(fixed64, optional, tag = "13")]
     pub security_token: Option<u64>,
-    /// 3.
+    /// The version of the protocol: 3.
     #[prost(int32, optional, tag = "14")]
     pub version: Option<i32>,
 }
@@ -32,7 +32,7 @@ impl fmt::Debug for McsCheckinRequest {
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct McsCheckinReply {
-    /// True.
+    /// Always true.
     #[prost(bool, required, tag = "1")]
     pub stats_ok: bool,
     /// The server's time, in milliseconds since 1970.

@@ -90,7 +90,7 @@ pub struct McsLoginRequest {
     /// `android-` and the android id in hexadecimal.
     #[prost(string, optional, tag = "6")]
     pub device_id: Option<String>,
-    /// Settings.
+    /// What the client wants set.
     #[prost(message, repeated, tag = "8")]
     pub settings: Vec<McsSetting>,
     /// Messages that were received through an earlier connection.
@@ -102,7 +102,7 @@ pub struct McsLoginRequest {
     /// How often the device wants heartbeats.
     #[prost(message, optional, tag = "13")]
     pub heartbeat_stat: Option<McsHeartbeatStat>,
-    /// True.
+    /// Always true.
     #[prost(bool, optional, tag = "14")]
     pub use_rmq2: Option<bool>,
     /// 2: by android id.
@@ -132,7 +132,7 @@ pub struct McsLoginReply {
     /// Set when the device may not come in.
     #[prost(message, optional, tag = "3")]
     pub error: Option<McsErrorInfo>,
-    /// Settings.
+    /// What the server wants set.
     #[prost(message, repeated, tag = "4")]
     pub settings: Vec<McsSetting>,
     /// Number of this stanza.
@@ -259,7 +259,7 @@ pub struct McsData {
     pub immediate_ack: Option<bool>,
 }
 
-/// Says how far its writer has received, in the stanza around it.
+/// How far its writer has received, in the stanza around it.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct McsStreamAck {}
 

@@ -62,7 +62,7 @@ fn operation(facts: &Facts) -> Value {
     })
 }
 
-/// Tells of an operation in pieces; a face whose format knows no streams need not carry it.
+/// Describes an operation in pieces; a face whose format knows no streams need not carry it.
 fn stream(facts: &StreamFacts) -> Value {
     json!({
         "stream": facts.name,

@@ -18,7 +18,7 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(100);
 /// What the server says to a request.
 #[derive(Debug)]
 pub(crate) enum Answer<T> {
-    /// Done.
+    /// The call succeeded.
     Done(T),
     /// The device's token opens nothing any more.
     Unknown,

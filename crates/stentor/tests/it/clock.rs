@@ -37,7 +37,7 @@ fn self_test() -> (i32, Value) {
     (code, told)
 }
 
-/// Says that there is no link, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
+/// Notes that there is no link, where everybody sees it, or fails where `STENTOR_TEST_REQUIRE` lists `rig`.
 fn skip(told: &Value) {
     let why = told["error"].as_str().expect("a reason");
     assert!(!why.is_empty(), "{told}");

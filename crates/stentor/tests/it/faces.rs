@@ -113,7 +113,7 @@ pub(crate) fn home_wanted_by(words: &[&str], client: &str, pins: &str) -> Option
     None
 }
 
-/// Says that a client is missing, where everybody sees it, or fails where each of these words demands it.
+/// Notes that a client is missing, where everybody sees it, or fails where each of these words demands it.
 fn skip(words: &[&str], why: &str) {
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let is_required = words.iter().all(|wanted| required.split(',').any(|word| word.trim() == *wanted));

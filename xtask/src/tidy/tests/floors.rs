@@ -1,4 +1,4 @@
-//! Floors.
+//! The rule of floors.
 
 use super::{file, lines};
 use crate::tidy::floors::{Floors, check_with};

@@ -1,4 +1,4 @@
-//! Words.
+//! The rule of words.
 
 use super::{file, lines, sample};
 use crate::tidy::docs;
@@ -70,9 +70,13 @@ fn an_exemption_holds_in_its_folder_only() {
 
 #[test]
 fn what_a_function_returns_is_said_with_returns() {
-    let wrong = "/// Gives the sum.\nfn a() -> u8 { 1 }\n/// Tells whether.\nfn b() -> bool { true }";
-    assert_eq!(lines(&docs::check(&sample(wrong))), [1, 3]);
-    let right = "/// Returns the sum.\nfn a() -> u8 { 1 }\n/// Gives up.\nfn b() -> u8 { 1 }\n/// Tells everybody.\nfn c() {}";
+    let wrong =
+        "/// Gives the sum.\nfn a() -> u8 { 1 }\n/// Tells everybody.\nfn b() {}\n/// Says why.\nstruct C;";
+    assert_eq!(lines(&docs::check(&sample(wrong))), [1, 3, 5]);
+    let right =
+        "/// Returns the sum of both\n/// numbers.\nfn a() -> u8 { 1 }\n/// Notifies everybody.\nfn b() {}";
     assert!(docs::check(&sample(right)).is_empty());
-    assert_eq!(lines(&docs::check(&sample("/// Why.\nstruct A;"))), [1]);
+    for empty in ["Why", "How many", "Devices"] {
+        assert_eq!(lines(&docs::check(&sample(&format!("/// {empty}.\nstruct A;")))), [1], "{empty}");
+    }
 }

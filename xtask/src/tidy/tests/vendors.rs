@@ -1,4 +1,4 @@
-//! Vendors.
+//! The rule of vendors' words.
 
 use super::{file, lines};
 use crate::tidy::vendors::{VendorPlace, check, check_with};

@@ -40,7 +40,7 @@ pub struct SubscriptionChange {
     pub unknown: u64,
 }
 
-/// Devices.
+/// What is asked of devices.
 #[async_trait]
 pub trait DeviceStore: Send + Sync {
     /// Registers the first of some devices in one transaction, in order: as many as it can take without holding others up,
@@ -126,7 +126,7 @@ pub trait DeviceStore: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// Topics.
+/// What is asked of topics.
 #[async_trait]
 pub trait TopicStore: Send + Sync {
     /// Subscribes devices to a topic, which exists from then on; LimitReached when one would exceed its topics. Many take
@@ -174,7 +174,7 @@ pub trait TopicStore: Send + Sync {
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
 }
 
-/// People.
+/// What is asked of people.
 #[async_trait]
 pub trait UserStore: Send + Sync {
     /// Makes a person known; harmless when known. Registering a device with a user does the same by itself.
@@ -216,7 +216,7 @@ pub trait UserStore: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// Groups.
+/// What is asked of groups.
 #[async_trait]
 pub trait GroupStore: Send + Sync {
     /// Makes a group; harmless when it exists.

@@ -91,7 +91,7 @@ pub struct LeasedChunk {
     pub epoch: u32,
     /// The message.
     pub message: Arc<Message>,
-    /// Adapter.
+    /// The adapter that it goes through.
     pub provider: ProviderKind,
     /// 1 for the first.
     pub attempt: u16,
@@ -137,7 +137,7 @@ impl LeasedChunk {
 /// What asking for a lease came to.
 #[derive(Debug, Clone)]
 pub enum LeaseReply {
-    /// Yours.
+    /// The chunk is leased to the caller.
     Leased(Box<LeasedChunk>),
     /// The campaign is paused: the chunk stays queued, take its ticket off the queue.
     Paused,
@@ -148,7 +148,7 @@ pub enum LeaseReply {
 /// What settling came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleReply {
-    /// Written.
+    /// The settlement is written.
     Settled {
         /// The children, to be published.
         tickets: Vec<Ticket>,
@@ -244,7 +244,7 @@ pub trait PipelineStore: Send + Sync {
     /// Prolongs leases held by an instance.
     async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError>;
 
-    /// Gives back leased chunks of which not a byte was sent: queued again, the attempt not counted.
+    /// Releases leased chunks of which not a byte was sent: queued again, the attempt not counted.
     async fn release(&self, leases: &[Lease], due_at: Timestamp) -> Result<Vec<Ticket>, StoreError>;
 
     /// Writes settlements, each in one transaction and compare-and-set on its epoch: records, books, token hygiene, child
@@ -259,11 +259,11 @@ pub trait PipelineStore: Send + Sync {
     /// the reason of the first such provider.
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleReply>, StoreError>;
 
-    /// Gives up a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,
+    /// Quarantines a chunk that can neither be leased nor settled, so that it holds nothing else up: one leased under `epoch`,
     /// or a queued one. Its deliveries end failed for [`Reason::Damaged`](crate::outcome::Reason), those of a leased one
     /// ambiguous. Where its row or books make no sense, the chunk alone is taken away and the books stay as they are.
     /// Where it can neither be read nor written while other things can, it is left alone until the next start.
-    /// Tells whether it was there.
+    /// Returns whether it was there.
     async fn quarantine(
         &self,
         chunk: ChunkId,

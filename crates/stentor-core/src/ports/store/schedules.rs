@@ -19,7 +19,7 @@ pub struct Occurrence {
     pub next_due: Option<Timestamp>,
 }
 
-/// Schedules.
+/// What is asked of schedules.
 #[async_trait]
 pub trait ScheduleStore: Send + Sync {
     /// Returns one schedule.

@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
     }
 
-    /// Gives the last state of a topic to a device that has just subscribed to it.
+    /// Sends the last state of a topic to a device that has just subscribed to it.
     async fn give_retained(&mut self, topic: &TopicName) {
         match retained_of(&self.gateway, self.entrance.identity.app, topic).await {
             Ok(Some(message)) => {

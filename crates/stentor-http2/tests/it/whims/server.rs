@@ -40,7 +40,7 @@ pub(super) enum Act {
     Break,
     /// Resets its stream in the middle of the answer.
     BreakLate,
-    /// Gives all streams a wider window, then answers.
+    /// Widens the window of all streams, then answers.
     Widen(u32),
     /// Takes no more requests on this connection, then answers.
     Retire,

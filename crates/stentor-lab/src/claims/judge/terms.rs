@@ -200,7 +200,7 @@ fn comparable(figure: &Figure) -> Result<(), JudgeStop> {
     figure.objection().map_or(Ok(()), |why| Err(JudgeStop::Missing(why.to_owned())))
 }
 
-/// Says that a figure is in a picture only, or was not measured.
+/// Returns that a figure is in a picture only, or was not measured.
 fn absent(figure: &Figure) -> JudgeStop {
     JudgeStop::Missing(format!("{}: {figure}", figure.kind))
 }

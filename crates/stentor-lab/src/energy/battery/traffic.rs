@@ -56,7 +56,7 @@ impl RepeatedTraffic {
         })
     }
 
-    /// Gives the packets of the next period, in the order of time and behind all before.
+    /// Adds the packets of the next period, in the order of time and behind all before.
     pub fn next_period(&mut self, packets: &mut Vec<TracePacket>) {
         let begin = self.now_ns() + self.chance.below(self.jitter_ns as u64 + 1) as i64;
         let place = (self.count % self.exchanges.len() as u64) as usize;

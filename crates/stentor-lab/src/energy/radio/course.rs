@@ -122,7 +122,7 @@ impl EnergySource for Course {
     }
 }
 
-/// Tells the stretches of a machine so that they follow each other.
+/// Reports the stretches of a machine so that they follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CourseCursor {
     /// Until when everything has been told.
@@ -130,7 +130,7 @@ pub(super) struct CourseCursor {
 }
 
 impl CourseCursor {
-    /// Tells that the radio was in a state until an instant; nothing when that is past.
+    /// Reports that the radio was in a state until an instant; nothing when that is past.
     pub(super) fn until(&mut self, to_ns: i64, state: RadioState, watt: f64, sink: &mut dyn RadioSink) {
         if to_ns > self.at_ns {
             sink.stretch(RadioStretch { state, from_ns: self.at_ns, to_ns, watt });

@@ -102,7 +102,7 @@ impl Umts {
         }
     }
 
-    /// Tells the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
+    /// Reports the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
     fn tell(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
             UmtsState::Idle => (RadioState::Idle, self.of.idle_w),

@@ -50,7 +50,7 @@ impl Adaptive {
         Ok(Self { of, cursor, last: None, sleep_after_ns, window_ns, window_from: 0, window_bytes: 0 })
     }
 
-    /// Tells all windows that have ended by an instant.
+    /// Reports all windows that have ended by an instant.
     fn windows(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let ended = (to_ns - self.window_from) / self.window_ns;
         if ended >= 1 {
@@ -126,7 +126,7 @@ impl TwoStateRadio {
         Self { of, cursor: CourseCursor { at_ns: since_ns }, last: None, tail_ns }
     }
 
-    /// Tells the tail after the last packet until an instant.
+    /// Reports the tail after the last packet until an instant.
     fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) {
         self.cursor.until(last, RadioState::Active, self.of.active_w, sink);
         self.cursor.until((last + self.tail_ns).min(to_ns), RadioState::Tail, self.of.active_w, sink);

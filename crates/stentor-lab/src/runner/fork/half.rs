@@ -28,7 +28,7 @@ pub(super) struct KnownHalves {
 }
 
 impl RunningHalf {
-    /// Tells it to get ready; a half that cannot is ended.
+    /// Orders it to get ready; a half that cannot is ended.
     pub(super) async fn prepared(
         mut self,
         trial: &ForkAttempt<'_>,

@@ -42,7 +42,7 @@ pub(super) struct ExchangesResult {
 }
 
 impl ClientHalf {
-    /// Connects.
+    /// Connects to the server.
     pub(super) async fn ready(
         dialect: SubjectDialect,
         prepare: Prepare,

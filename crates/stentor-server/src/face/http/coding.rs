@@ -44,7 +44,7 @@ impl ZstdWindow {
 /// What a body is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::face) enum ContentCoding {
-    /// Nothing.
+    /// As it is, without a coding.
     Identity,
     Gzip,
     Zstd,

@@ -56,7 +56,7 @@ struct VersionView {
     api: &'static str,
 }
 
-/// Tells that the process is alive.
+/// Answers while the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Alive)))]
 async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })

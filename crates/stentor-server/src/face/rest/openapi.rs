@@ -144,7 +144,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch].into_iter().flatten()
 }
 
-/// Gives an operation a name of its own, and the refusal that every operation may answer with.
+/// Adds to an operation a name of its own and the refusal that every operation may answer with.
 fn complete(operation: &mut Operation) {
     let noun = operation.tags.as_ref().and_then(|tags| tags.first()).cloned().unwrap_or_default();
     let verb = operation.operation_id.take().unwrap_or_default();

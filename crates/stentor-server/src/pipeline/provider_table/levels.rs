@@ -74,7 +74,7 @@ impl Levels {
         self.known.keys().map(|(app, _)| *app)
     }
 
-    /// Gives the places of apps that are gone to others; none of their credentials may use its place any more.
+    /// Frees the places of apps that are gone for others; none of their credentials may use its place any more.
     pub(super) fn forget(&mut self, gone: &HashSet<AppId>) {
         let free = &mut self.free;
         self.known.retain(|(app, _), (place, _)| {

@@ -27,7 +27,7 @@ const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 pub enum BrokerChoice {
     /// Whatever is installed.
     All,
-    /// Nothing.
+    /// No broker beside.
     None,
 }
 

@@ -37,7 +37,7 @@ pub enum BadAnswer {
     Unavailable,
     /// `RST_STREAM` with `INTERNAL_ERROR`.
     Reset,
-    /// Nothing.
+    /// No answer comes.
     NoAnswer,
 }
 
@@ -89,7 +89,7 @@ pub enum Persistence {
     Once,
     /// The first two.
     Twice,
-    /// All.
+    /// Every attempt.
     Always,
 }
 

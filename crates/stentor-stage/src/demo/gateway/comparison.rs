@@ -13,7 +13,7 @@ const SAMPLE: usize = 1_000;
 /// The most devices that are asked about because something is odd about them.
 const ODD_MAX_COUNT: usize = 10_000;
 
-/// Compares.
+/// Compares ledger and devices, device by device.
 pub(super) async fn run(
     client: &ApiClient,
     registered: &[RegisteredDevice],

@@ -1,4 +1,4 @@
-//! Devices.
+//! What every store does with devices.
 
 use stentor_core::device::{DeviceFacts, DevicePatch, ProviderKind, Registration};
 use stentor_core::group::Member;

@@ -1,4 +1,4 @@
-//! Groups.
+//! What every store does with groups.
 
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;

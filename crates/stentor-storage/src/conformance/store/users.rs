@@ -1,4 +1,4 @@
-//! People.
+//! What every store does with people.
 
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;

@@ -15,7 +15,7 @@ const LISTEN: Duration = Duration::from_secs(2);
 /// How long to wait before a connection is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Tells those who wait that tickets were put in, here or by another process.
+/// Wakes those who wait when tickets were put in, here or by another process.
 pub(super) struct TicketListener {
     changes: Notify,
 }

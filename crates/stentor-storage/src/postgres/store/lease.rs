@@ -32,7 +32,7 @@ pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerm
     leases.iter().try_for_each(|lease| chunks::extend(connection, *lease, terms))
 }
 
-/// Gives back chunks of which nothing was sent.
+/// Releases chunks of which nothing was sent.
 pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
     let mut rows = LedgerConnection::new(connection);
     let mut ledger = LedgerCache::new(&mut rows);

@@ -39,7 +39,7 @@ pub(super) fn probe(connection: &Connection) -> Done<()> {
     take(connection, "probe", 1).map(drop)
 }
 
-/// Says that numbers up to this one are in use, now or once.
+/// Notes that numbers up to this one are in use, now or once.
 pub(super) fn advance(connection: &Connection, name: &str, value: u64) -> Done<()> {
     let sql = "UPDATE sequences SET value = $2 WHERE name = $1 AND value < $2";
     run(connection, sql, params![name, int(value)]).map(drop)

@@ -42,7 +42,7 @@ pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerm
     Ok(())
 }
 
-/// Gives back chunks of which nothing was sent.
+/// Releases chunks of which nothing was sent.
 pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
     let mut rows = Rows::new(connection);
     let mut ledger = LedgerCache::new(&mut rows);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Fewest, on whatever machine.
 const MIN_COUNT: usize = 256;
-/// Most.
+/// Most, on whatever machine.
 const MAX_COUNT: usize = 16_384;
 
 /// As many as fit into a transaction's time lately, and at most twice as many: all that are given are looked up first, so

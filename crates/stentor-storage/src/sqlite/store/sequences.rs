@@ -34,7 +34,7 @@ pub(super) fn probe(connection: &Connection) -> Done<()> {
     run(connection, sql, []).map(drop)
 }
 
-/// Says that numbers up to this one are in use, now or once.
+/// Notes that numbers up to this one are in use, now or once.
 pub(super) fn advance(connection: &Connection, name: &str, value: u64) -> Done<()> {
     let sql = "UPDATE sequences SET value = max(value, ?2) WHERE name = ?1";
     run(connection, sql, params![name, int(value)]).map(drop)

@@ -37,7 +37,7 @@ enum BenchCommand {
 }
 
 impl BenchArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         crate::emulated::refuse()?;
         match self.command {

@@ -35,7 +35,7 @@ enum What {
 }
 
 impl LabListArgs {
-    /// Lists.
+    /// Lists what there is.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.what {
             What::Studies => studies(output)?,

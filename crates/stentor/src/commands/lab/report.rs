@@ -95,7 +95,7 @@ fn sheet(account: &Account) -> String {
     }
 }
 
-/// Tells of what a directory keeps, also of a run that was interrupted or goes on.
+/// Returns what a directory keeps, also of a run that was interrupted or goes on.
 pub(super) fn account(run: &Path) -> anyhow::Result<Account> {
     let results = read(run)?;
     let remarks = remarks(&results, run);
@@ -115,7 +115,7 @@ pub(super) fn campaigns(account: &Account) -> anyhow::Result<Value> {
     }))
 }
 
-/// Tells of every cell of campaigns and every claim.
+/// Describes every cell of campaigns and every claim.
 pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
     let (tests, beyond) = account.results.measured();
     let cells: Vec<_> = tests.into_iter().chain(beyond).collect();

@@ -62,7 +62,7 @@ fn cost(text: &str) -> Result<f64, String> {
 }
 
 impl ScaleArgs {
-    /// Simulates.
+    /// Simulates the servers.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let costs = ScalingCosts {
             server_us_per_push: self.server_us_per_push,

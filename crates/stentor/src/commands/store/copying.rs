@@ -34,7 +34,7 @@ pub(super) struct CopyArgs {
 }
 
 impl CopyArgs {
-    /// Copies.
+    /// Copies the store.
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let place =
             |text: &str| text.parse::<StorePlace>().map_err(|error| CommandFailure::usage(error.to_string()));

@@ -67,7 +67,7 @@ pub(super) fn apply(document: &mut Value) {
     import["text/csv"]["schema"] = reference("CsvDevices");
 }
 
-/// Says that what does not fit among many things is refused by itself: the request is none the worse for it.
+/// Describes that what does not fit among many things is refused by itself: the request is none the worse for it.
 fn tell_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
     let Some(items) = schemas.get_mut(name).map(|batch| &mut batch["properties"][field]["items"]) else {
         return;

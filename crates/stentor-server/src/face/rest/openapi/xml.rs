@@ -18,7 +18,7 @@ const COMBINED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// JsonSchemas of JSON by their names.
 type JsonSchemas = Map<String, Value>;
 
-/// Says of every body that may be XML what it looks like.
+/// Describes of every body that may be XML what it looks like.
 pub(super) fn apply(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object().cloned() else { return };
     let items = document["paths"].as_object_mut().into_iter().flatten();

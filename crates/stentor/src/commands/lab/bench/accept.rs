@@ -30,7 +30,7 @@ pub(crate) struct AcceptArgs {
 }
 
 impl AcceptArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { messages, callers, store } = self;
         let options = AcceptOptions { messages, callers, store: store.into() };

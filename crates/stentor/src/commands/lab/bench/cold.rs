@@ -26,7 +26,7 @@ pub(crate) struct ColdArgs {
 }
 
 impl ColdArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = ColdOptions { devices: self.devices, rounds: self.rounds };
         let report = cold::run(options, &on_the_terminal()).await?;

@@ -49,12 +49,12 @@ pub(crate) struct FacesArgs {
 enum RivalChoice {
     /// Whatever is built and can run here
     All,
-    /// Nothing
+    /// No server beside
     None,
 }
 
 impl FacesArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let report = faces::run(self.options(), &*on_the_terminal()).await?;
         output.result(&report.object(), || describe(&report))?;

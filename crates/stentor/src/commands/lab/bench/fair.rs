@@ -73,7 +73,7 @@ impl From<BehaviourName> for HostileBehaviour {
 }
 
 impl FairArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let named: Vec<HostileBehaviour> = self.kind.into_iter().map(HostileBehaviour::from).collect();
         let options = FairOptions {

@@ -54,12 +54,12 @@ pub(crate) struct GatewayBenchArgs {
 enum BrokerScope {
     /// Whatever is installed here
     All,
-    /// Nothing
+    /// No server beside
     None,
 }
 
 impl GatewayBenchArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let report = gateway::run(self.options(), &*on_the_terminal()).await?;
         output.result(&report.object(), || describe(&report))?;

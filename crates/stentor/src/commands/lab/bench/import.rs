@@ -27,7 +27,7 @@ pub(crate) struct ImportBenchArgs {
 }
 
 impl ImportBenchArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, rounds, store } = self;
         let options = ImportBenchOptions { devices, rounds, store: store.into() };

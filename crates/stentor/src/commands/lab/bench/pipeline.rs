@@ -48,7 +48,7 @@ pub(crate) struct PipelineArgs {
 }
 
 impl PipelineArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, latency_ms, rounds, store, queue, keep } = self;
         let options = PipelineOptions { devices, latency_ms, rounds, store: store.into(), queue, keep };

@@ -54,7 +54,7 @@ enum BadAnswerName {
     Unavailable,
     /// `RST_STREAM` with `INTERNAL_ERROR`
     Reset,
-    /// Nothing
+    /// No answer at all
     NoAnswer,
 }
 
@@ -77,7 +77,7 @@ enum PersistenceName {
     Once,
     /// The first two
     Twice,
-    /// All
+    /// Every attempt
     Always,
 }
 
@@ -92,7 +92,7 @@ impl From<PersistenceName> for Persistence {
 }
 
 impl TroubleArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let options = TroubleOptions {
             cases: self.cases(),

@@ -29,7 +29,7 @@ pub(crate) struct UrgentArgs {
 }
 
 impl UrgentArgs {
-    /// Measures.
+    /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let Self { devices, messages, callers } = self;
         let report = urgent::run(UrgentOptions { devices, messages, callers }, &on_the_terminal()).await?;

@@ -43,7 +43,7 @@ impl SerialPort {
 }
 
 impl Read for SerialPort {
-    /// Gives nothing when the other end hangs up, or when it is to stop.
+    /// Returns nothing when the other end hangs up, or when it is to stop.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             // Nothing is handed over with it, and a stop that is seen one look later is early enough.

@@ -238,7 +238,7 @@ fn commits(records: &[ForkRecord]) -> String {
     commits.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Tells of each attempt, and how far all is.
+/// Reports each attempt, and how far all is.
 fn tell(event: &RunEvent<'_>, runs: &mut u64) {
     match event {
         RunEvent::Begun { forks, .. } => *runs = *forks,

@@ -3,14 +3,14 @@
 use crate::progress::PhaseProgress;
 use stentor_lab::runner::RunEvent;
 
-/// Tells events on standard error.
+/// Writes events to standard error.
 #[derive(Default)]
 pub(super) struct Teller {
     bar: Option<PhaseProgress>,
 }
 
 impl Teller {
-    /// Tells one.
+    /// Writes one.
     pub(super) fn tell(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Begun { forks, .. } => self.bar = Some(PhaseProgress::start("forks", *forks)),
