@@ -1,6 +1,6 @@
 //! Documentation: what a function returns is said as everybody says it, and nothing is documented by an empty word.
 
-use syn::visit::{self, Visit};
+use syn::visit::Visit;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 use crate::finding::TidyFinding;
