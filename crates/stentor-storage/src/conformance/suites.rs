@@ -213,6 +213,7 @@ macro_rules! store_suite {
                     a_campaign_that_ended_long_ago_is_forgotten
                     a_campaign_that_has_not_ended_is_never_forgotten
                     pruning_goes_on_until_nothing_is_left
+                    many_campaigns_are_forgotten_together_and_what_is_newer_stays_whole
                     a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it
                     an_unlisted_device_goes_when_nothing_counts_it_and_a_listed_one_stays
                 }

@@ -56,6 +56,37 @@ pub async fn pruning_goes_on_until_nothing_is_left(store: &dyn Store) {
     assert!(rounds > 1, "a call forgets no more than its limit");
 }
 
+pub async fn many_campaigns_are_forgotten_together_and_what_is_newer_stays_whole(store: &dyn Store) {
+    for (limit, raw) in [1, 3, 4, 100].into_iter().zip(1..) {
+        let scene = Scene::in_app(store, raw).await;
+        let devices = scene.fcm(9).await;
+        let mut old = Vec::new();
+        for device in &devices[..5] {
+            old.push(scene.send(Draft::to(Target::Device(*device))).await);
+        }
+        // Of three chunks, so that a limit cuts it.
+        old.push(scene.send_wide(Draft::to(Target::Everyone)).await);
+        for (_, tickets) in &old {
+            scene.deliver(tickets, at(1)).await;
+        }
+        let (newer, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+        scene.deliver(&tickets, at(90)).await;
+        let mut rounds = 0;
+        while store.prune(at(50), at(-100), limit).await.expect("pruned") > 0 {
+            rounds += 1;
+            assert!(rounds < 100, "pruning does not end");
+        }
+        for (message, _) in old {
+            assert!(store.message(scene.app, message).await.is_err(), "at most {limit} at once");
+        }
+        assert_eq!(scene.tally(newer).await.accepted, 9);
+        for device in devices {
+            let history = store.history(scene.app, device, first(10)).await.expect("a history");
+            assert_eq!(history.len(), 1, "at most {limit} at once");
+        }
+    }
+}
+
 pub async fn a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let to_token = |address: &str| Draft::to(Target::Token(token_target(address)));

@@ -2,14 +2,11 @@
 
 use crate::postgres::engine::{Connection, params};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::CampaignId;
 use stentor_core::time::Timestamp;
 
-use super::campaigns::raw_id;
 use super::sequences;
 use crate::postgres::fault::Done;
 use crate::postgres::query::{all, limit, run};
-use crate::postgres::row::int;
 
 /// Forgets old campaigns and replies, at most so many rows.
 pub(super) fn prune(
@@ -24,33 +21,35 @@ pub(super) fn prune(
         (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = $3 AND accepted > delivered))
         ORDER BY ended_at LIMIT $2";
     let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];
-    let old = all(connection, sql, values, raw_id)?;
-    for campaign in old {
-        if left == 0 {
-            break;
-        }
-        left -= forget(connection, campaign, left)?;
-    }
+    let old = all(connection, sql, values, |row| row.get(0))?;
+    left -= forget(connection, &old, left)?;
     let sql = "DELETE FROM replies WHERE (app, key) IN
         (SELECT app, key FROM replies WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
     left -= run(connection, sql, [replies_before.as_millis(), limit(left)])?;
     Ok((count - left) as u64)
 }
 
-/// Removes a campaign's chunks, and when none is left the rest of it; returns how many rows, at most so many.
-pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize) -> Done<usize> {
-    let id = int(campaign.raw());
-    let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = $1 LIMIT $2)";
-    let gone = run(connection, sql, [id, limit(count)])?;
-    if gone == count {
-        return Ok(gone);
+/// Removes chunks of campaigns, and when none is left the rest of the campaigns; returns how many rows, at most so many.
+///
+/// Each statement is for all of them: most campaigns are single messages, and a turn over the network costs more than their rows.
+pub(super) fn forget(connection: &Connection, campaigns: &[i64], count: usize) -> Done<usize> {
+    if campaigns.is_empty() {
+        return Ok(0);
     }
-    sequences::advance(connection, "id", campaign.raw())?;
-    run(connection, "DELETE FROM reasons WHERE campaign = $1", [id])?;
-    run(connection, "DELETE FROM ledgers WHERE campaign = $1", [id])?;
-    let sql = "DELETE FROM occurrences WHERE (schedule, instant) = (SELECT schedule, instant FROM messages WHERE id = $1)";
-    run(connection, sql, [id])?;
-    run(connection, "DELETE FROM messages WHERE id = $1", [id])?;
-    run(connection, "DELETE FROM campaigns WHERE id = $1", [id])?;
-    Ok(gone + 1)
+    // By a list, which is always looked up in the index; a join might be done by reading all chunks there are.
+    let sql =
+        "DELETE FROM chunks WHERE id = ANY(ARRAY(SELECT id FROM chunks WHERE message = ANY($1) LIMIT $2))";
+    let gone = run(connection, sql, params![campaigns.to_vec(), limit(count)])?;
+    let empty = &campaigns[..campaigns.len().min(count - gone)];
+    let Some(last) = empty.iter().max() else { return Ok(gone) };
+    sequences::advance(connection, "id", last.unsigned_abs())?;
+    for sql in [
+        "DELETE FROM reasons WHERE campaign = ANY($1)",
+        "DELETE FROM ledgers WHERE campaign = ANY($1)",
+        "DELETE FROM occurrences o USING messages m WHERE m.id = ANY($1) AND o.schedule = m.schedule AND o.instant = m.instant",
+        "DELETE FROM messages WHERE id = ANY($1)",
+    ] {
+        run(connection, sql, params![empty.to_vec()])?;
+    }
+    Ok(gone + run(connection, "DELETE FROM campaigns WHERE id = ANY($1)", params![empty.to_vec()])?)
 }

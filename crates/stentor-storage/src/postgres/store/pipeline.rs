@@ -28,8 +28,10 @@ const SMALL_MAX_DELIVERIES: usize = 64;
 const CHANGES_MAX_COUNT: usize = 2_048;
 /// Leases that one transaction prolongs.
 const EXTENDED_MAX_COUNT: usize = 2_000;
-/// Chunks, or rows, that one transaction sweeps or prunes, whatever is asked for.
+/// Chunks, or rows, that one transaction sweeps, whatever is asked for.
 const SWEPT_MAX_COUNT: usize = 256;
+/// Rows that one transaction prunes, whatever is asked for: some ten milliseconds.
+const PRUNED_MAX_COUNT: usize = 1_024;
 
 #[async_trait]
 impl PipelineStore for PostgresStore {
@@ -201,7 +203,7 @@ impl PipelineStore for PostgresStore {
         replies_before: Timestamp,
         limit: usize,
     ) -> Result<u64, StoreError> {
-        let limit = limit.min(SWEPT_MAX_COUNT);
+        let limit = limit.min(PRUNED_MAX_COUNT);
         self.write(move |connection| maintenance::prune(connection, ended_before, replies_before, limit))
             .await
     }

@@ -1,6 +1,6 @@
 //! What is left of an app: its devices, fleet by fleet, and all that hangs on its number.
 
-use stentor_core::id::{AppId, CampaignId, DeviceId};
+use stentor_core::id::{AppId, DeviceId};
 
 use super::{AT_ONCE_MAX_COUNT, delete, group, person, topic};
 use crate::postgres::engine::{Connection, params};
@@ -11,28 +11,26 @@ use crate::postgres::store::app_providers::{self, Fleet};
 use crate::postgres::store::device_traces;
 use crate::postgres::store::maintenance;
 
-/// LedgerConnection that a campaign loses at once.
-const OF_CAMPAIGN_MAX_COUNT: usize = 64;
-
 type PortionWork = fn(&Connection, i64, &WorkPortion<'_>) -> Done<bool>;
 
 /// Removes what hangs on a removed app's number; what would still begin by itself goes first, fleets last: by them its devices
 /// are found.
 pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
-    let each: [(&str, PortionWork, &str); 5] = [
-        ("SELECT id FROM schedules WHERE app = $1 LIMIT 1", schedule, "DELETE FROM schedules WHERE id = $1"),
-        ("SELECT id FROM campaigns WHERE app = $1 LIMIT 1", campaign, "DELETE FROM campaigns WHERE id = $1"),
+    let schedules = [(
+        "SELECT id FROM schedules WHERE app = $1 LIMIT 1",
+        schedule as PortionWork,
+        "DELETE FROM schedules WHERE id = $1",
+    )];
+    if !each_of(connection, app, &schedules, portion)? || !campaigns(connection, app, portion)? {
+        return Ok(false);
+    }
+    let named: [(&str, PortionWork, &str); 3] = [
         ("SELECT no FROM topics WHERE app = $1 LIMIT 1", topic, "DELETE FROM topics WHERE no = $1"),
         ("SELECT no FROM groups WHERE app = $1 LIMIT 1", group, "DELETE FROM groups WHERE no = $1"),
         ("SELECT no FROM users WHERE app = $1 LIMIT 1", person, "DELETE FROM users WHERE no = $1"),
     ];
-    for (next, work, end) in each {
-        while let Some(no) = one(connection, next, [app], |row| row.get::<i64>(0))? {
-            if portion.is_over() || !work(connection, no, portion)? {
-                return Ok(false);
-            }
-            run(connection, end, [no])?;
-        }
+    if !each_of(connection, app, &named, portion)? {
+        return Ok(false);
     }
     let rows = [
         "DELETE FROM device_tags WHERE (app, tag, key) IN
@@ -55,21 +53,41 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &WorkPortion<'_>)
     Ok(true)
 }
 
+/// Removes things one by one, with what hangs on each: how the next is found, what is done with it, how it ends. Returns whether
+/// none is left.
+fn each_of(
+    connection: &Connection,
+    app: i64,
+    kinds: &[(&str, PortionWork, &str)],
+    portion: &WorkPortion<'_>,
+) -> Done<bool> {
+    for (next, work, end) in kinds {
+        while let Some(no) = one(connection, next, [app], |row| row.get::<i64>(0))? {
+            if portion.is_over() || !work(connection, no, portion)? {
+                return Ok(false);
+            }
+            run(connection, end, [no])?;
+        }
+    }
+    Ok(true)
+}
+
 fn schedule(connection: &Connection, no: i64, portion: &WorkPortion<'_>) -> Done<bool> {
     let sql = "DELETE FROM occurrences WHERE (schedule, instant) IN
         (SELECT schedule, instant FROM occurrences WHERE schedule = $1 LIMIT $2)";
     delete(connection, sql, no, portion)
 }
 
-/// Forgets a campaign with its chunks.
-fn campaign(connection: &Connection, id: i64, portion: &WorkPortion<'_>) -> Done<bool> {
-    run(connection, "DELETE FROM producers WHERE campaign = $1", [id])?;
+/// Forgets the campaigns of a removed app with their chunks; returns whether none is left.
+fn campaigns(connection: &Connection, app: i64, portion: &WorkPortion<'_>) -> Done<bool> {
+    let next = "SELECT id FROM campaigns WHERE app = $1 LIMIT $2";
     while !portion.is_over() {
-        let gone =
-            maintenance::forget(connection, CampaignId::from_raw(id.unsigned_abs()), OF_CAMPAIGN_MAX_COUNT)?;
-        if gone < OF_CAMPAIGN_MAX_COUNT {
+        let ids: Vec<i64> = all(connection, next, [app, limit(AT_ONCE_MAX_COUNT)], |row| row.get(0))?;
+        if ids.is_empty() {
             return Ok(true);
         }
+        run(connection, "DELETE FROM producers WHERE campaign = ANY($1)", params![ids.clone()])?;
+        maintenance::forget(connection, &ids, AT_ONCE_MAX_COUNT)?;
     }
     Ok(false)
 }
