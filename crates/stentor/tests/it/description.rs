@@ -1,6 +1,7 @@
 //! An unmodified reader of descriptions judges ours: it makes requests from `openapi.json`, good and bad ones, and walks
 //! along the links.
 
+use crate::faces::ran;
 use crate::server::Server;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,14 +15,14 @@ const SEED: &str = "1";
 
 #[test]
 fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwise() {
-    let Some(tool) = tool() else { return };
+    let Some(home) = home() else { return };
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());
     let made = server.ok(&["app", "create", "shop"]);
     server.ok(&["app", "credential", "set", "--provider", "null"]);
     let app = made["app"]["id"].as_str().or(made["id"].as_str()).unwrap_or_else(|| panic!("{made}"));
     let description = format!("{}/openapi.json", server.process.url());
-    let mut run = Command::new(tool);
+    let mut run = Command::new(home.join("bin/schemathesis"));
     run.current_dir(directory.path()).args(["--no-color", "run", &description, "--checks", "all"]);
     run.args(["--max-examples", EXAMPLES, "--phases", "examples,coverage,fuzzing,stateful"]);
     run.env("SCHEMATHESIS_HOOKS", clients().join("hooks.py"));
@@ -37,17 +38,28 @@ fn a_foreign_tool_finds_nothing_in_the_description_that_the_server_does_otherwis
     );
 }
 
+#[test]
+fn every_reply_in_xml_is_what_the_description_says_and_says_what_json_does() {
+    let Some(home) = home() else { return };
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    let mut judge = Command::new(home.join("bin/python"));
+    judge.arg(clients().join("xml_judge.py")).args([server.process.url(), &server.root_key()]);
+    let told = ran(&mut judge);
+    assert!(told.contains("is content"), "{told}");
+}
+
 fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/judges/clients/schemathesis")
 }
 
 /// Finds the tool where `tests/judges/install` puts it; without it the test is skipped, unless it must not be.
-fn tool() -> Option<PathBuf> {
+fn home() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("judges").join("schemathesis");
     let pins = clients().join("requirements.txt");
     let current = std::fs::read(home.join("pins")).ok() == std::fs::read(pins).ok();
     if current {
-        return Some(home.join("bin/schemathesis"));
+        return Some(home);
     }
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
     let why = "schemathesis is not installed: run tests/judges/install";
