@@ -211,7 +211,7 @@ impl Python {
 }
 
 /// Builds the TypeScript client with its compiler and puts it where Node finds it by its name.
-fn built_package() -> Option<TempDir> {
+pub(crate) fn built_package() -> Option<TempDir> {
     let source = client("typescript");
     let home = home("client-typescript", &source.join("package-lock.json"))?;
     let package = TempDir::new().unwrap();

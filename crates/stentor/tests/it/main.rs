@@ -32,6 +32,7 @@ mod node_queues;
 mod node_versions;
 mod nodes;
 mod packaging;
+mod pages;
 mod probe;
 mod process;
 mod push_studies;
