@@ -58,21 +58,21 @@ impl ChildProcess {
         environment: &[(&'static str, OsString)],
         log: &Path,
     ) -> anyhow::Result<Self> {
-        Self::start_behind(name, &[], arguments, environment, log)
+        Self::start_behind(name, &[this_program()?], arguments, environment, log)
     }
 
-    /// Starts this program once more behind words that end in becoming it, such as those that enter a namespace.
+    /// Starts a program that is the last of some words; those before it end in becoming it, such as those that enter a namespace.
     pub fn start_behind(
         name: &'static str,
-        before: &[OsString],
+        words: &[OsString],
         arguments: &[OsString],
         environment: &[(&'static str, OsString)],
         log: &Path,
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("this program cannot find itself")?.into_os_string();
-        let mut words = before.iter().chain(std::iter::once(&program)).chain(arguments);
-        let mut command = Command::new(words.next().unwrap_or(&program));
-        command.args(words).envs(environment.iter().map(|(variable, value)| (variable, value)));
+        let (first, others) = words.split_first().context("no program is named")?;
+        let mut command = Command::new(first);
+        command.args(others).args(arguments);
+        command.envs(environment.iter().map(|(variable, value)| (variable, value)));
         Self::spawn(name, command, log)
     }
 
@@ -249,4 +249,9 @@ impl Drop for ChildProcess {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns where the program is that this process runs.
+pub(crate) fn this_program() -> anyhow::Result<OsString> {
+    Ok(std::env::current_exe().context("this program cannot find itself")?.into_os_string())
 }

@@ -64,6 +64,8 @@ pub struct ClusterOptions {
     pub has_standby: bool,
     /// The kinds of faults to choose from; all where it is empty.
     pub kinds: Vec<FaultKind>,
+    /// An older program that can use our schema: one server runs it from the start, and faults exchange it.
+    pub older: Option<PathBuf>,
     /// Where all files are kept; without it they go with the run.
     pub keep: Option<PathBuf>,
 }
@@ -81,6 +83,8 @@ pub(crate) struct ClusterAbilities {
     pub(crate) has_small_disk: bool,
     /// Clocks can be shifted.
     pub(crate) has_clock: bool,
+    /// There is an older program.
+    pub(crate) has_older: bool,
 }
 
 impl ClusterOptions {
@@ -109,7 +113,9 @@ impl ClusterOptions {
             has_standby: self.has_standby,
             has_nats: self.queue == StageQueue::Nats,
             has_small_disk: self.wants(FaultKind::DatabaseDiskFull) && disk::obstacle(reporter).is_none(),
-            has_clock: self.wants(FaultKind::NodeClock) && clock::obstacle().is_none(),
+            has_clock: [FaultKind::NodeClock, FaultKind::NodeClockDeath].iter().any(|kind| self.wants(*kind))
+                && clock::obstacle().is_none(),
+            has_older: self.older.is_some(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
-use crate::child_process::{ChildProcess, ResourceUsage};
+use crate::child_process::{ChildProcess, ResourceUsage, this_program};
 use crate::client::{ApiClient, Key, read_key};
 use crate::failure::CommandFailure;
 use anyhow::Context;
@@ -25,6 +25,8 @@ pub struct ServerPlace {
     pub listen: SocketAddr,
     /// The words before its program, which put it where it belongs.
     pub before: Vec<OsString>,
+    /// The program, where it is another one than this.
+    pub program: Option<PathBuf>,
     /// The network that it may send to although it is private: that of the emulators.
     pub network: String,
 }
@@ -32,7 +34,7 @@ pub struct ServerPlace {
 impl ServerPlace {
     /// On this machine, like everything else.
     fn here(listen: SocketAddr) -> Self {
-        Self { listen, before: Vec::new(), network: "loopback".to_owned() }
+        Self { listen, before: Vec::new(), program: None, network: "loopback".to_owned() }
     }
 }
 
@@ -189,6 +191,18 @@ impl Server {
         self.launch().await
     }
 
+    /// Returns whether it runs another program than this process.
+    pub(crate) const fn is_of_another_program(&self) -> bool {
+        self.place.program.is_some()
+    }
+
+    /// Asks it to end, and starts another program in its place, or this process's own, which goes on where it was.
+    pub(crate) async fn exchange(&mut self, program: Option<PathBuf>) -> anyhow::Result<()> {
+        self.stop();
+        self.place.program = program;
+        self.launch().await
+    }
+
     /// Asks it to end and returns what all its processes used.
     pub fn stop(&mut self) -> ResourceUsage {
         if let Some(child) = self.child.take() {
@@ -237,13 +251,9 @@ impl Server {
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        let child = ChildProcess::start_behind(
-            "server",
-            &self.place.before,
-            &arguments,
-            &self.environment,
-            &self.log,
-        )?;
+        let program = self.place.program.clone().map_or_else(this_program, |program| Ok(program.into()))?;
+        let words: Vec<OsString> = self.place.before.iter().cloned().chain([program]).collect();
+        let child = ChildProcess::start_behind("server", &words, &arguments, &self.environment, &self.log)?;
         let child = self.child.insert(child);
         if let Some(cgroup) = &self.cgroup {
             // Before it is waited for: what it takes at its start is limited and counted as well.

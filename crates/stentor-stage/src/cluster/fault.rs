@@ -18,6 +18,10 @@ pub enum FaultKind {
     NodePause,
     /// A server's clock is an hour wrong for a while.
     NodeClock,
+    /// A server is killed while its clock is an hour ahead, and is back with the right time after the others took it for dead.
+    NodeClockDeath,
+    /// A server ends in order, and another version of it starts in its place: the older one, or the present one where it was the older.
+    NodeVersion,
     /// A server cannot reach the primary of the database.
     NodeFromDatabase,
     /// A server cannot reach any nats-server.
@@ -66,11 +70,13 @@ const BETWEEN_MS: std::ops::Range<u64> = 300..1_500;
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::NodeKill,
         Self::NodeAbsence,
         Self::NodePause,
         Self::NodeClock,
+        Self::NodeClockDeath,
+        Self::NodeVersion,
         Self::NodeFromDatabase,
         Self::NodeFromQueue,
         Self::NodeFromPushServices,
@@ -94,6 +100,8 @@ impl FaultKind {
             Self::NodeAbsence => "node-absence",
             Self::NodePause => "node-pause",
             Self::NodeClock => "node-clock",
+            Self::NodeClockDeath => "node-clock-death",
+            Self::NodeVersion => "node-version",
             Self::NodeFromDatabase => "node-from-database",
             Self::NodeFromQueue => "node-from-queue",
             Self::NodeFromPushServices => "node-from-push-services",
@@ -113,9 +121,13 @@ impl FaultKind {
 
     /// Returns why it cannot be done in such a cluster; nothing when it can.
     pub(crate) fn obstacle(self, abilities: &ClusterAbilities) -> Option<&'static str> {
-        let ClusterAbilities { can_cut, has_standby, has_nats, has_small_disk, has_clock } = *abilities;
+        let ClusterAbilities { can_cut, has_standby, has_nats, has_small_disk, has_clock, has_older } =
+            *abilities;
         let needs: &[(bool, &'static str)] = match self {
-            Self::NodeClock => &[(has_clock, "libfaketime is missing: install faketime")],
+            Self::NodeClock | Self::NodeClockDeath => {
+                &[(has_clock, "libfaketime is missing: install faketime")]
+            }
+            Self::NodeVersion => &[(has_older, "no older program was given: --older PROGRAM")],
             Self::NodeFromDatabase | Self::NodeFromPushServices => &[(can_cut, CUTS)],
             Self::NodeFromQueue | Self::QueuePartition => &[(has_nats, NATS), (can_cut, CUTS)],
             Self::DatabasePromotion | Self::StandbyKill => &[(has_standby, STANDBY)],
@@ -135,10 +147,14 @@ impl FaultKind {
     /// How long it lasts, in milliseconds. A server counts as dead after three seconds.
     const fn lasts_ms(self) -> std::ops::Range<u64> {
         match self {
-            Self::NodeKill | Self::QueueDeletion | Self::PushServiceKill | Self::DatabasePromotion => 0..1,
+            Self::NodeKill
+            | Self::NodeVersion
+            | Self::QueueDeletion
+            | Self::PushServiceKill
+            | Self::DatabasePromotion => 0..1,
             Self::NodeAbsence | Self::NodePause | Self::NodeFromDatabase => 3_500..6_000,
             Self::DatabaseKill | Self::StandbyKill | Self::QueueWipe => 0..2_500,
-            Self::NodeClock => 2_500..4_000,
+            Self::NodeClock | Self::NodeClockDeath => 2_500..4_000,
             _ => 1_500..5_000,
         }
     }
@@ -202,6 +218,7 @@ mod tests {
             has_nats: true,
             has_small_disk: true,
             has_clock: true,
+            has_older: true,
         };
         let refused: Vec<_> =
             FaultKind::ALL.into_iter().filter(|kind| kind.obstacle(&abilities).is_some()).collect();

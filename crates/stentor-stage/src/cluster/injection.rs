@@ -3,13 +3,15 @@
 use super::fault::{FaultKind, PlannedFault};
 use super::network::ClusterHost;
 use super::queue_servers::SERVERS_COUNT;
-use super::site::{ClusterNode, ClusterSite};
+use super::site::{ClusterNode, ClusterSite, SILENCE_MAX_MS};
 use super::writing;
 use crate::devices::Half;
 use std::time::{Duration, Instant};
 
 /// How often a disk is filled again: what the database gives back meanwhile is taken.
 const FILL_EVERY: Duration = Duration::from_millis(200);
+/// Longer than the others wait for a sign of life.
+const ABSENCE: Duration = Duration::from_millis(SILENCE_MAX_MS as u64 + 1_000);
 /// How wrong a clock is.
 const CLOCK_OFFSET_SECONDS: i64 = 3_600;
 
@@ -23,6 +25,8 @@ impl ClusterSite {
                 Ok(())
             }
             FaultKind::NodeClock => self.shift_clock(fault).await,
+            FaultKind::NodeClockDeath => self.kill_node_ahead(fault).await,
+            FaultKind::NodeVersion => self.exchange_version(fault).await,
             FaultKind::NodeFromDatabase | FaultKind::NodeFromQueue | FaultKind::NodeFromPushServices => {
                 self.cut_node_off(fault).await
             }
@@ -67,6 +71,31 @@ impl ClusterSite {
         clock.shift(sign * CLOCK_OFFSET_SECONDS)?;
         tokio::time::sleep(fault.lasts).await;
         clock.shift(0)
+    }
+
+    /// Kills a server while its clock is ahead: what it put off by that clock is left to the others. Older versions did not go by the
+    /// database's clock, so that it is one of the present.
+    async fn kill_node_ahead(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let mut nodes: Vec<_> =
+            self.nodes.iter_mut().filter(|node| !node.server.is_of_another_program()).collect();
+        let place = fault.place % nodes.len();
+        let node = &mut nodes[place];
+        let Some(clock) = &node.clock else { return Ok(()) };
+        clock.shift(CLOCK_OFFSET_SECONDS)?;
+        tokio::time::sleep(fault.lasts).await;
+        node.server.kill();
+        clock.shift(0)?;
+        tokio::time::sleep(ABSENCE).await;
+        node.server.start_again().await
+    }
+
+    /// One step of a rolling upgrade, or of one back: at most one server is of the older version.
+    async fn exchange_version(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let older = self.older.clone();
+        match self.nodes.iter_mut().find(|node| node.server.is_of_another_program()) {
+            Some(node) => node.server.exchange(None).await,
+            None => self.node(fault).server.exchange(older).await,
+        }
     }
 
     async fn cut_node_off(&mut self, fault: PlannedFault) -> anyhow::Result<()> {

@@ -17,11 +17,11 @@ use crate::troubles::clock::ShiftedClock;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// After so long without a sign of life a server is taken for dead.
-const SILENCE_MAX_MS: u32 = 3_000;
+pub(super) const SILENCE_MAX_MS: u32 = 3_000;
 /// Small, so that each server has its part of a small campaign.
 const CHUNK_MAX_DEVICES: u32 = 50;
 /// How long every answer of a push service takes: a fault finds pushes on their way.
@@ -41,6 +41,8 @@ pub(crate) struct ClusterSite {
     pub(crate) emulators: Emulators,
     /// Where the push services are.
     pub(crate) push_services: ClusterHost,
+    /// An older program, which one of the servers runs.
+    pub(crate) older: Option<PathBuf>,
     /// What the servers send with, before any quota.
     credentials: [Value; 2],
     /// The ids of the apps.
@@ -88,6 +90,7 @@ impl ClusterSite {
             queue,
             emulators,
             push_services,
+            older: options.older.clone(),
             credentials,
             apps: Default::default(),
             network,
@@ -138,9 +141,11 @@ impl ClusterSite {
         let clock = has_clock.then(|| ShiftedClock::set_up(&own.join("clock"))).transpose()?;
         let mut environment = self.environment(&options.queue);
         environment.extend(clock.iter().flat_map(ShiftedClock::environment));
+        let is_last = self.nodes.len() as u32 + 1 == options.nodes;
         let place = ServerPlace {
             listen: SocketAddr::new(host.ip.into(), 0),
             before: host.before(),
+            program: self.older.clone().filter(|_| is_last),
             network: self.network.allowed(),
         };
         let server = Server::start_placed(&own, place, Some(node_settings()), environment).await?;

@@ -5,7 +5,7 @@ use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, thousands};
 use crate::progress::on_the_terminal;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_stage::cluster::{self, ClusterOptions, ClusterReport, FaultKind};
 use stentor_stage::engines::StageQueue;
@@ -18,6 +18,7 @@ Examples:
   stentor lab cluster --nodes 3 --faults 10 --devices 20000 --seed 7 --json
   stentor lab cluster --faults 100 --queue nats --devices 40000 --json
   stentor lab cluster --faults 5 --kind database-promotion --kind node-pause
+  stentor lab cluster --faults 8 --kind node-version --kind node-kill --older ./stentor-0.1
 
 Servers, PostgreSQL (15 or newer must be installed) with a standby, with --queue nats three nats-servers (lab/brokers/install), and two
 emulators run on this machine; as root each in a network namespace of its own, between which packets can be made to go nowhere. One
@@ -27,6 +28,9 @@ answers. The kinds of faults:
   node-kill, node-absence   kill -9 of a server, back at once or after the others took it for dead (three seconds)
   node-pause                SIGSTOP and SIGCONT of a server, longer than that
   node-clock                a server's clock is an hour wrong (libfaketime)
+  node-clock-death          a server is killed (kill -9) while its clock is an hour ahead, and is back with the right time after the others
+                            took it for dead
+  node-version              a server ends in order and another version of it starts in its place (--older)
   node-from-database, node-from-queue, node-from-push-services
                             a server cannot reach one of these (root)
   database-kill, standby-kill
@@ -40,6 +44,9 @@ answers. The kinds of faults:
   queue-deletion            the stream is deleted
   queue-wipe                all nats-servers are killed and their files removed
   push-service-kill         kill -9 of an emulator
+
+With --older one server runs an older program from the start; it must be able to use the schema of this one. `node-version` puts the
+present program in its place, and then the older one in that of any server, and so on: a rolling upgrade, and one back.
 
 Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped and its reason
 told. The next fault begins when every server has taken a message again. With --json the result is an object on the last line: `faults`,
@@ -67,6 +74,9 @@ pub(crate) struct ClusterArgs {
     /// Makes tokens, answers, and kinds, places and times of faults repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
+    /// An older stentor program, which one of the servers runs
+    #[arg(long, value_name = "PROGRAM")]
+    older: Option<PathBuf>,
     /// Keep all files in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -78,6 +88,7 @@ impl ClusterArgs {
         let ended = crate::process::asked_to_end()?;
         crate::process::raise_file_limit();
         let (nodes, seed, queue) = (self.nodes, self.seed, self.queue.word());
+        let older = self.older.clone();
         let options = self.options()?;
         let reporter = on_the_terminal();
         let report = tokio::select! {
@@ -90,18 +101,25 @@ impl ClusterArgs {
         object["nodes"] = nodes.into();
         object["seed"] = seed.into();
         object["queue"] = queue.into();
+        object["older"] = serde_json::json!(older);
         output.result(&object, || written(&report))?;
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn options(self) -> anyhow::Result<ClusterOptions> {
-        let Self { nodes, faults, devices, queue, no_standby, kinds, seed, keep } = self;
+        let Self { nodes, faults, devices, queue, no_standby, kinds, seed, older, keep } = self;
         if matches!(queue, StageQueue::NatsAt(_)) {
             return Err(CommandFailure::usage("--queue: the nats-servers are the cluster's own: nats").into());
         }
         let has_standby = !no_standby;
-        Ok(ClusterOptions { nodes, faults, devices, seed, queue, has_standby, kinds, keep })
+        let older = older.map(|program| program.canonicalize().map_err(|cause| not_there(&program, &cause)));
+        let older = older.transpose()?;
+        Ok(ClusterOptions { nodes, faults, devices, seed, queue, has_standby, kinds, older, keep })
     }
+}
+
+fn not_there(program: &Path, cause: &std::io::Error) -> CommandFailure {
+    CommandFailure::usage(format!("--older: {} cannot be run: {cause}", program.display()))
 }
 
 /// Writes the report of the campaign with the faults and what was beside it.
