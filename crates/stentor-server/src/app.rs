@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::arrival_limiter::ArrivalRate;
-use crate::clock::SystemClock;
+use crate::clock::ServerClock;
 use crate::config::{ApiConfig, Config};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
@@ -76,7 +76,7 @@ pub struct BuiltServer {
 impl BuiltServer {
     /// Opens store and queue, binds the address, recovers what a crash left and starts the pipeline.
     pub async fn build(config: Config) -> Result<Self, AppError> {
-        Self::build_with(config, Arc::new(SystemClock)).await
+        Self::build_with(config, Arc::new(ServerClock::default())).await
     }
 
     /// Builds a server that reads its time from the given clock.
@@ -108,7 +108,7 @@ impl BuiltServer {
         let (listener, certificate) = open_listener(&config.api).await?;
         let (socket, devices) = open_others(&config, certificate.as_ref(), listener.connections()).await?;
         let newcomer = newcomer(&config)?;
-        let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), newcomer).await;
+        let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), newcomer, config.node).await;
         let (identity, ids, last_event) = joined.map_err(of_store)?;
         let check_ins = config.gateway.check_ins();
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
@@ -339,12 +339,12 @@ fn of_store(cause: StoreError) -> AppError {
     AppError::Engine { what: "the store", cause: cause.to_string() }
 }
 
-/// Returns what this server is known by among those of its store, and how long a node may be silent.
-fn newcomer(config: &Config) -> Result<(Newcomer, Duration), AppError> {
+/// Returns what this server is known by among those of its store.
+fn newcomer(config: &Config) -> Result<Newcomer, AppError> {
     let node = node_number(&config.data_dir).map_err(key_files)?;
     let secrets_hash = Pepper::of(&config.data_dir).map_err(key_files)?.hash(NODES_PURPOSE);
     let fires = config.roles.has(NodeRole::Scheduler);
-    Ok((Newcomer { node, secrets_hash, fires }, config.node.silence_max()))
+    Ok(Newcomer { node, secrets_hash, fires })
 }
 
 async fn open_service(

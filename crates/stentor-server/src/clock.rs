@@ -1,9 +1,15 @@
-//! The system's clock: the only reader of time in the server.
+//! The system's clock, the only reader of time in the server, and the clock of the store, by which several servers go.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::time::Timestamp;
+
+/// What a clock that follows no other has in place of a beginning.
+const NONE: i64 = i64::MIN;
+/// A correction by less is not worth a line in the log.
+const TOLD_MS: i64 = 1_000;
 
 /// The system's time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,5 +22,87 @@ impl Clock for SystemClock {
             Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |span| -span),
         };
         Timestamp::from_millis(millis)
+    }
+}
+
+/// The system's time until it hears of the store's clock, and that one's from then on: what a server writes into a store that others
+/// read must be due when they think so too, also when its system's clock is wrong, and when it dies before anybody puts that right.
+///
+/// Between two times that it hears it counts what really passes, so that a step of the system's clock changes nothing. It moves only as
+/// far as what it hears proves it wrong: an answer that took long says little.
+#[derive(Debug)]
+pub struct ServerClock {
+    began: Instant,
+    /// What the clock it follows showed at the beginning, in milliseconds; [`NONE`] while it follows none.
+    beginning_ms: AtomicI64,
+}
+
+impl Default for ServerClock {
+    fn default() -> Self {
+        Self { began: Instant::now(), beginning_ms: AtomicI64::new(NONE) }
+    }
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        match self.beginning_ms.load(Ordering::Relaxed) {
+            NONE => SystemClock.now(),
+            beginning => Timestamp::from_millis(beginning + millis(self.began.elapsed())),
+        }
+    }
+
+    fn follow(&self, shown: Timestamp, span: Duration) {
+        let (passed, now) = (millis(self.began.elapsed()), self.now());
+        let right = now.as_millis().clamp(shown.as_millis(), shown.as_millis().saturating_add(millis(span)));
+        let by = right - now.as_millis();
+        if by.abs() >= TOLD_MS {
+            tracing::warn!(
+                seconds = by / 1_000,
+                "this server's clock differs from the store's, by which it goes"
+            );
+        }
+        self.beginning_ms.store(right - passed, Ordering::Relaxed);
+    }
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn system() -> i64 {
+        SystemClock.now().as_millis()
+    }
+
+    #[test]
+    fn it_shows_the_systems_time_until_it_hears_of_another_and_that_ones_from_then_on() {
+        let clock = ServerClock::default();
+        let before = system();
+        assert!((before..=system()).contains(&clock.now().as_millis()));
+        // The store's clock is an hour behind, so this one was an hour ahead.
+        let (shown, asked) = (system() - HOUR_MS, Instant::now());
+        clock.follow(Timestamp::from_millis(shown), Duration::ZERO);
+        let shows = clock.now().as_millis();
+        assert!((shown..=shown + millis(asked.elapsed()) + 1).contains(&shows), "{shows} after {shown}");
+    }
+
+    #[test]
+    fn it_moves_no_further_than_it_is_proved_wrong() {
+        let clock = ServerClock::default();
+        let hour = Duration::from_secs(3_600);
+        // The answer took an hour, so that any time of it may have been meant.
+        clock.follow(Timestamp::from_millis(system() - HOUR_MS / 2), hour);
+        let before = system();
+        let shows = clock.now().as_millis();
+        assert!((before - 1..=system() + 1).contains(&shows), "{shows} is not {before}");
+        // It was over before the present, by its own word: at least by half an hour wrong.
+        clock.follow(Timestamp::from_millis(system() - 2 * HOUR_MS), hour);
+        let shows = clock.now().as_millis();
+        assert!((before - HOUR_MS - 1..=system() - HOUR_MS + 1).contains(&shows), "{shows}");
     }
 }

@@ -91,6 +91,8 @@ pub struct Config {
 pub struct NodeConfig {
     /// A server that gives no sign of life for so long is taken for dead.
     pub silence_max_ms: u64,
+    /// After so long it looks for what others did without a word from them.
+    pub look_interval_ms: u64,
 }
 
 impl NodeConfig {
@@ -98,6 +100,12 @@ impl NodeConfig {
     #[must_use]
     pub const fn silence_max(&self) -> Duration {
         Duration::from_millis(self.silence_max_ms)
+    }
+
+    /// Returns the span.
+    #[must_use]
+    pub const fn look_interval(&self) -> Duration {
+        Duration::from_millis(self.look_interval_ms)
     }
 }
 
@@ -365,6 +373,9 @@ impl Config {
         problems.extend(self.queue.problems(self.store.engine));
         if self.node.silence_max_ms < 1_000 {
             problems.push("node.silence_max_ms: must be at least 1000".to_owned());
+        }
+        if self.node.look_interval_ms < 10 {
+            problems.push("node.look_interval_ms: must be at least 10".to_owned());
         }
         problems.extend(self.check_roles().err().map(|problem| format!("roles: {problem}")));
         problems.extend(self.sender.problems());

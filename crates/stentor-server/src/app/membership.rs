@@ -8,6 +8,7 @@ use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{Membership, Newcomer, NodeEvent, NodeNews, Store, StoreError};
+use stentor_core::time::Timestamp;
 use stentor_gateway::Gateway;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -15,14 +16,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::PipelineHandle;
+use crate::config::NodeConfig;
 use crate::node::Dependencies;
 use crate::pipeline::NodeStanding;
 use crate::service::{PipelinePort, Service};
 
-/// How often it looks for what the others did.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Without a look for this long, what is remembered of keys is not believed.
-const UNHEARD_MAX: Duration = Duration::from_millis(600);
+/// Time between two looks for what the others did, however much they tell.
+const BREATH: Duration = Duration::from_millis(50);
+/// Without a look for so many of its intervals, what is remembered of keys is not believed.
+const UNHEARD_MAX_INTERVALS: u32 = 3;
 /// Signs of life within the time for which the others wait for one.
 const BEATS_PER_PATIENCE: u32 = 5;
 
@@ -33,6 +35,8 @@ pub(super) struct NodeIdentity {
     pub(super) standing: Arc<NodeStanding>,
     /// How long a node may give no sign of life.
     pub(super) patience: Duration,
+    /// After so long it looks for what the others did without a word from them.
+    pub(super) look_interval: Duration,
 }
 
 impl NodeIdentity {
@@ -41,10 +45,13 @@ impl NodeIdentity {
     pub(super) async fn join(
         store: &dyn Store,
         clock: &dyn Clock,
-        (newcomer, patience): (Newcomer, Duration),
+        newcomer: Newcomer,
+        config: NodeConfig,
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
-        let asked = Instant::now();
-        let Membership { instance, id_place, last_event } = store.join(newcomer, clock.now()).await?;
+        let (asked, patience, look_interval) = (Instant::now(), config.silence_max(), config.look_interval());
+        let membership = store.join(newcomer, clock.now()).await?;
+        let Membership { instance, id_place, last_event, shown } = membership;
+        follow(clock, shown, asked);
         let ids = Arc::new(IdSource::after(instance));
         ids.go_on(instance, id_place);
         let is_shared = id_place.is_some();
@@ -52,7 +59,8 @@ impl NodeIdentity {
         if is_shared {
             standing.note_alive(asked, patience, false);
         }
-        Ok((Self { newcomer, standing, patience }, ids, is_shared.then_some(last_event)))
+        let identity = Self { newcomer, standing, patience, look_interval };
+        Ok((identity, ids, is_shared.then_some(last_event)))
     }
 }
 
@@ -117,6 +125,7 @@ impl NodeTie {
             match self.store.beat(standing.instance(), judges, self.clock.now()).await {
                 Ok(heartbeat) if heartbeat.is_known => {
                     heard = asked;
+                    follow(&*self.clock, heartbeat.shown, asked);
                     standing.note_alive(asked, *patience, heartbeat.is_first);
                     self.pipeline.publish_released(heartbeat.released).await;
                 }
@@ -129,7 +138,7 @@ impl NodeTie {
 
     /// Comes back after others took it for dead: what it had leased is theirs, and what it learns of that is void.
     async fn join_again(&self) {
-        let NodeIdentity { newcomer, standing, patience } = &self.identity;
+        let NodeIdentity { newcomer, standing, patience, .. } = &self.identity;
         tracing::error!(
             instance = standing.instance(),
             "this server gave no sign of life for too long: the others have taken over what it was sending"
@@ -137,6 +146,7 @@ impl NodeTie {
         let asked = Instant::now();
         match self.store.join(*newcomer, self.clock.now()).await {
             Ok(membership) => {
+                follow(&*self.clock, membership.shown, asked);
                 self.ids.go_on(membership.instance, membership.id_place);
                 standing.renew(membership.instance);
                 standing.note_alive(asked, *patience, false);
@@ -147,25 +157,29 @@ impl NodeTie {
     }
 
     async fn listen(&self, mut last_event: u64) {
-        let (mut last_chunk, mut heard) = (ChunkId::from_raw(0), Instant::now());
+        let (mut last_chunk, mut heard) = (None, Instant::now());
+        let look_interval = self.identity.look_interval;
         loop {
             match self.store.news(last_event).await {
                 Ok(news) => {
                     heard = Instant::now();
                     last_event = news.last_event;
                     self.take(&news, last_chunk).await;
-                    last_chunk = news.last_chunk;
+                    last_chunk = Some(news.last_chunk);
                 }
                 Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
             }
-            if heard.elapsed() > UNHEARD_MAX {
+            if heard.elapsed() > look_interval * UNHEARD_MAX_INTERVALS {
                 self.service.forget_keys();
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            tokio::select! {
+                () = self.store.told() => tokio::time::sleep(BREATH.min(look_interval)).await,
+                () = tokio::time::sleep(look_interval) => {}
+            }
         }
     }
 
-    async fn take(&self, news: &NodeNews, known: ChunkId) {
+    async fn take(&self, news: &NodeNews, known: Option<ChunkId>) {
         if news.is_gapped {
             self.refresh().await;
         }
@@ -173,7 +187,7 @@ impl NodeTie {
             self.hear(event).await;
         }
         // The first look finds what is there already: that is the janitor's.
-        if known.raw() > 0 && news.last_chunk > known {
+        if let Some(known) = known.filter(|known| news.last_chunk > *known) {
             self.pipeline.look_for_chunks(known).await;
         }
         self.pipeline.look_for_work(news.has_producers).await;
@@ -262,5 +276,12 @@ impl NodeTie {
         if let Err(error) = self.store.tell(event).await {
             tracing::warn!(%error, "the other servers could not be told of something");
         }
+    }
+}
+
+/// Goes by what the store's clock showed since it was asked.
+fn follow(clock: &dyn Clock, shown: Option<Timestamp>, asked: Instant) {
+    if let Some(shown) = shown {
+        clock.follow(shown, asked.elapsed());
     }
 }

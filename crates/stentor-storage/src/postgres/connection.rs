@@ -133,10 +133,10 @@ impl PostgresConnection {
         self.life.get_or_init(|| look(self)).clone()
     }
 
-    /// Waits so long for another session to tell something on a channel that is listened to; returns whether one did.
-    pub(super) fn next_notice(&self, wait: Duration) -> Done<bool> {
+    /// Waits so long for a session to tell something on a channel that is listened to; returns its word if one did.
+    pub(super) fn next_notice(&self, wait: Duration) -> Done<Option<String>> {
         let told = self.client.borrow_mut().notifications().timeout_iter(wait).next();
-        self.noted(told).map(|notice| notice.is_some())
+        Ok(self.noted(told)?.map(|notice| notice.payload().to_owned()))
     }
 
     /// Returns how many rows were changed over it since it was opened.

@@ -12,6 +12,7 @@ mod engine;
 mod fault;
 mod incarnation;
 mod inspection;
+mod listener;
 mod migrations;
 mod portion;
 mod query;

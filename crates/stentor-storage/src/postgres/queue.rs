@@ -4,7 +4,6 @@
 //! Each call is one statement, so that it needs no transaction of several turns. Whoever leases skips what another session is
 //! leasing at this moment. What is put in is told to all processes that listen.
 
-mod listener;
 mod statements;
 
 use std::collections::HashSet;
@@ -24,11 +23,11 @@ use super::address::PostgresAddress;
 use super::connection::ConnectionStanding;
 use super::engine::Connection;
 use super::fault::{Done, PostgresError};
+use super::listener::ChannelListener;
 use super::readers::ReadThreads;
 use super::row::int;
 use super::settings::PostgresSettings;
 use super::transactor::Transactor;
-use listener::TicketListener;
 
 /// Connections over which the queue is asked; one more listens.
 const CONNECTIONS_MAX_COUNT: usize = 3;
@@ -36,13 +35,13 @@ const CONNECTIONS_MAX_COUNT: usize = 3;
 const AT_ONCE_MAX_COUNT: usize = 1_000;
 /// How often a statement is done that the server ended because of another one.
 const TRIES_MAX_COUNT: usize = 5;
-/// Longest wait before `changed` returns for no reason: what falls due by itself is told by nobody.
-const CHANGED_MAX: Duration = Duration::from_secs(1);
 
 /// A queue in one PostgreSQL database, which any number of processes may share.
 pub struct PostgresQueue {
     threads: ReadThreads,
-    listener: Arc<TicketListener>,
+    listener: Arc<ChannelListener>,
+    /// Longest wait before `changed` returns for no reason: what falls due by itself is told by nobody.
+    look_interval: Duration,
     /// The largest number of a lease that it was given.
     last_token: AtomicU64,
     /// Tickets could not be put in.
@@ -62,7 +61,9 @@ impl PostgresQueue {
         let threads = ReadThreads::start("stentor-queue", connections, settings.waiting_max_jobs)?;
         Ok(Self {
             threads,
-            listener: TicketListener::start(transactor())?,
+            // Whatever is told, by others or by this process.
+            listener: ChannelListener::start(transactor(), statements::CHANNEL, |_| true)?,
+            look_interval: Duration::from_millis(settings.look_interval_ms.into()),
             last_token: AtomicU64::new(0),
             has_missed: AtomicBool::new(false),
             emptied: Notify::new(),
@@ -198,7 +199,7 @@ impl Queue for PostgresQueue {
 
     async fn changed(&self) {
         // Running out of time is a reason to look, like any other.
-        let _ = tokio::time::timeout(CHANGED_MAX, self.listener.woken()).await;
+        let _ = tokio::time::timeout(self.look_interval, self.listener.woken()).await;
     }
 }
 

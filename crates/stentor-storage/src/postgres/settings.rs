@@ -13,6 +13,8 @@ pub struct PostgresSettings {
     pub waiting_max_jobs: usize,
     /// How long a job waits for a server that is gone before its caller is told.
     pub patience_ms: u32,
+    /// After this long who waits for the queue to change looks without a word from another process.
+    pub look_interval_ms: u32,
 }
 
 impl Default for PostgresSettings {
@@ -24,6 +26,7 @@ impl Default for PostgresSettings {
             group_commit_max_ms: 20,
             waiting_max_jobs: 1_024,
             patience_ms: 10_000,
+            look_interval_ms: 1_000,
         }
     }
 }

@@ -56,7 +56,7 @@ mod users;
 mod webhooks;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use stentor_core::ports::store::StoreError;
@@ -65,6 +65,7 @@ use super::address::PostgresAddress;
 use super::damage::DamageLog;
 use super::engine::Connection;
 use super::fault::Done;
+use super::listener::ChannelListener;
 use super::migrations;
 use super::readers::ReadThreads;
 use super::settings::PostgresSettings;
@@ -103,7 +104,11 @@ struct StoreParts {
     vault: Vault,
     damage: Arc<DamageLog>,
     /// Which of the nodes this is.
-    own: OwnInstance,
+    own: Arc<OwnInstance>,
+    /// Hears what other nodes tell, once this one has joined them.
+    listener: OnceLock<Arc<ChannelListener>>,
+    address: PostgresAddress,
+    patience: Duration,
 }
 
 impl PostgresStore {
@@ -130,14 +135,14 @@ impl PostgresStore {
         settings: &PostgresSettings,
         vault: Vault,
     ) -> Result<Self, StoreError> {
-        let damage: Arc<DamageLog> = Arc::default();
+        let (damage, own): (Arc<DamageLog>, Arc<OwnInstance>) = Default::default();
         let patience = Duration::from_millis(settings.patience_ms.into());
         let transactor = || Transactor::new(address.clone(), Arc::clone(&damage), patience);
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
         let ledger = prepared(transactor(), vault.clone())?;
         let inner = StoreParts {
             acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(), settings)?,
-            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs)),
+            accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
             registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(), settings)?,
             ledger: WriteThread::start("stentor-ledger", Reach::Ledger, ledger, settings)?,
             readers: ReadThreads::start(
@@ -153,7 +158,10 @@ impl PostgresStore {
             messages: Arc::default(),
             vault,
             damage,
-            own: OwnInstance::default(),
+            own,
+            listener: OnceLock::new(),
+            address: address.clone(),
+            patience,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -228,6 +236,21 @@ impl PostgresStore {
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
         self.inner.long_readers.run(true, work).await
+    }
+}
+
+impl StoreParts {
+    /// Begins to hear what other nodes tell, if it does not yet.
+    fn listen(&self) -> Result<(), StoreError> {
+        if self.listener.get().is_none() {
+            let transactor = Transactor::new(self.address.clone(), Arc::clone(&self.damage), self.patience);
+            let own = Arc::clone(&self.own);
+            let is_anothers = move |word: &str| own.hears(word);
+            let listener = ChannelListener::start(transactor, node_events::CHANNEL, is_anothers)?;
+            // Of two that join at once one listener ends again.
+            let _ = self.listener.set(listener);
+        }
+        Ok(())
     }
 }
 

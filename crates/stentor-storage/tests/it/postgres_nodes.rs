@@ -1,6 +1,6 @@
 //! Two servers on one PostgreSQL database: who is dead, and what the other may do.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stentor_core::app::Credential;
 use stentor_core::campaign::Tally;
@@ -9,7 +9,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{
     AppStore, AuditStore, Change, DeviceStore, Expansion, LeaseReply, Membership, Newcomer, NodeEvent,
-    NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, SettleReply, StoreError,
+    NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply, StoreError,
 };
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
@@ -50,6 +50,8 @@ fn silence(database: &TestDatabase, node: &Membership) {
     database.command(&format!("{sql} {}", node.instance));
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Longer than any machine stands still, and shorter than a silence.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(3_600));
 
@@ -70,6 +72,31 @@ async fn a_second_server_starts_and_leaves_the_leases_of_the_first_alone() {
     assert!(heartbeat.is_known && heartbeat.released.is_empty());
     assert_eq!(scene.tally(message).await.sending, 3);
     assert_eq!(one.sweep(100, at(61)).await.expect("swept").released.len(), 1, "its own does");
+}
+
+#[tokio::test]
+async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_databases_clock_shows() {
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
+    let scene = Scene::new(&one).await;
+    scene.fcm(1).await;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a date").as_millis() as i64;
+    let (first, second) = (join(&one, 1).await, join(&other, 2).await);
+    let heartbeat = one.beat(first.instance, None, at(2)).await.expect("noted");
+    for shown in [first.shown, second.shown, heartbeat.shown] {
+        let shown = shown.expect("a clock").as_millis();
+        // Both clocks are of this machine, and a millisecond may be rounded away.
+        assert!((since - 1..since + 3_600_000).contains(&shown), "{shown} after {since}");
+    }
+    let mut last = second.last_event;
+    one.tell(NodeEvent::Upstream(scene.app)).await.expect("told");
+    while last == second.last_event {
+        tokio::time::timeout(MINUTE, other.told()).await.expect("nobody is told");
+        last = other.news(last).await.expect("read").last_event;
+    }
+    scene.accept(scene.new_message(Draft::to(Target::Everyone))).await.expect("accepted");
+    while other.next_due().await.expect("read").is_none() {
+        tokio::time::timeout(MINUTE, other.told()).await.expect("nobody is told");
+    }
 }
 
 #[tokio::test]

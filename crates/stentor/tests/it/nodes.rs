@@ -207,6 +207,24 @@ async fn a_server_takes_what_all_must_have_alike_from_the_folder_that_it_is_give
     assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 1);
 }
 
+#[tokio::test]
+async fn what_one_server_accepts_others_begin_expand_and_send_without_a_look() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    // Nothing here takes an hour: whoever acts was told.
+    let settings = |role: &str| {
+        let looks = "scheduler_max_sleep_ms = 3_600_000\nproducers_interval_ms = 3_600_000\nrepublish_interval_ms = 3_600_000";
+        format!("roles = [\"{role}\"]\n[node]\nlook_interval_ms = 3_600_000\n[pipeline]\n{looks}\n")
+    };
+    let api = nodes.start("api", &settings("api"));
+    let _others = ["scheduler", "producer", "consumer"].map(|role| nodes.start(role, &settings(role)));
+    let root = client(&api, &api.root_key());
+    let app = make_app(&root, 5).await;
+    let app = root.for_app(app);
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let accepted = app.post("/v1/messages", &everyone).await.unwrap();
+    assert_eq!(ended(&app, &accepted["campaign"]).await["totals"]["accepted"], 5);
+}
+
 /// Runs faults of these kinds and checks that nothing was lost, stuck or repeated without a mark.
 fn check_faults(arguments: &[&str], kinds: &[&str]) {
     let faults = kinds.len().to_string();
@@ -231,6 +249,13 @@ fn check_faults(arguments: &[&str], kinds: &[&str]) {
 fn r3_servers_and_their_database_are_killed_and_a_standby_promoted_and_nothing_is_lost() {
     if Nodes::new().is_some() {
         check_faults(&[], &["node-absence", "node-pause", "database-promotion"]);
+    }
+}
+
+#[test]
+fn a_server_that_dies_while_its_clock_is_ahead_leaves_nothing_late() {
+    if Nodes::new().is_some() {
+        check_faults(&["--no-standby"], &["node-clock-death", "node-kill"]);
     }
 }
 

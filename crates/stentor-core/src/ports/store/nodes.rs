@@ -31,6 +31,8 @@ pub struct Membership {
     pub id_place: Option<u8>,
     /// The last event before it came.
     pub last_event: u64,
+    /// What the store's own clock showed meanwhile, by which all nodes go; `None` where it is alone.
+    pub shown: Option<Timestamp>,
 }
 
 /// What a sign of life came to.
@@ -42,6 +44,8 @@ pub struct Heartbeat {
     pub is_first: bool,
     /// Chunks that dead nodes had leased, queued again.
     pub released: Vec<Ticket>,
+    /// What the store's own clock showed meanwhile, by which all nodes go; `None` where it is alone.
+    pub shown: Option<Timestamp>,
 }
 
 /// What one node did that others must know of.
@@ -106,7 +110,7 @@ pub trait NodeStore: AppStore {
     async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
         let _alone = newcomer;
         let instance = next_number(self.last_id().await?, now, None);
-        Ok(Membership { instance, id_place: None, last_event: 0 })
+        Ok(Membership { instance, id_place: None, last_event: 0, shown: None })
     }
 
     /// Notes that a node lives. Where it `judges`, nodes without a sign of life for as long as `patience`, by the store's own
@@ -118,7 +122,7 @@ pub trait NodeStore: AppStore {
         now: Timestamp,
     ) -> Result<Heartbeat, StoreError> {
         let _nobody_else = (instance, judges, now);
-        Ok(Heartbeat { is_known: true, is_first: true, released: Vec::new() })
+        Ok(Heartbeat { is_known: true, is_first: true, ..Heartbeat::default() })
     }
 
     /// Lets a node go that ends: what it still has leased is released.
@@ -137,6 +141,12 @@ pub trait NodeStore: AppStore {
             last_chunk,
             has_producers: false,
         })
+    }
+
+    /// Waits until another node may have done something since the last look. It may return for no reason; where nothing is told it never
+    /// returns, and who waits looks by himself now and then.
+    async fn told(&self) {
+        std::future::pending().await
     }
 
     /// Takes tokens from quotas, by the store's own clock, all in one transaction; reply i is how many claim i got.

@@ -6,6 +6,8 @@ use stentor_core::ports::store::{NewMessage, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::accept::{self, AcceptedResult};
+use super::node_events;
+use super::nodes::OwnInstance;
 use crate::postgres::connection::closed;
 use crate::postgres::damage::attempt;
 use crate::postgres::engine::Connection;
@@ -16,6 +18,8 @@ use crate::postgres::writer::{CommitJob, WriteThread};
 pub(super) struct AcceptanceList {
     waiting: Mutex<Vec<GivenMessages>>,
     places: Arc<Semaphore>,
+    /// Which of the nodes this is.
+    own: Arc<OwnInstance>,
 }
 
 /// What one caller gave.
@@ -29,9 +33,9 @@ struct GivenMessages {
 
 impl AcceptanceList {
     /// Makes an empty list; callers beyond its places wait.
-    pub(super) fn new(places: usize) -> Self {
+    pub(super) fn new(places: usize, own: Arc<OwnInstance>) -> Self {
         let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { waiting: Mutex::default(), places }
+        Self { waiting: Mutex::default(), places, own }
     }
 
     /// Keeps messages in the next commit, beside those of others. Reply i belongs to message i.
@@ -75,7 +79,13 @@ struct AcceptanceJob {
 impl CommitJob for AcceptanceJob {
     fn work(&mut self, connection: &Connection) -> bool {
         let taken = self.taken.get_or_insert_with(|| self.list.take());
-        let Err(fault) = keep(connection, taken) else { return true };
+        let Err(fault) = keep(connection, taken) else {
+            // Another may be the one that begins it.
+            if let Some(own) = self.list.own.among_others() {
+                node_events::wake(connection, own);
+            }
+            return true;
+        };
         let fault = StoreError::from(fault);
         for given in taken {
             given.kept = Some(Err(fault.clone()));

@@ -9,6 +9,7 @@ use stentor_core::target::Target;
 
 use super::PostgresStore;
 use super::audience;
+use super::node_events;
 use super::producers::{self, ProducerPosition};
 use super::rows::LedgerConnection;
 use super::stretch::FleetStretch;
@@ -41,7 +42,14 @@ impl PostgresStore {
                 FoundAudience::Nothing(step) => return Ok(Expanded::nothing(step)),
                 FoundAudience::Found(at, devices) => (at, devices),
             };
-            let kept = self.write(move |connection| keep(connection, task, at, &devices, how));
+            let teller = self.inner.own.among_others();
+            let kept = self.write(move |connection| {
+                let kept = keep(connection, task, at, &devices, how)?;
+                if let Some(own) = teller.filter(|_| kept.is_some()) {
+                    node_events::wake(connection, own);
+                }
+                Ok(kept)
+            });
             if let Some(expanded) = kept.await? {
                 return Ok(expanded);
             }

@@ -71,6 +71,14 @@ impl EventRow {
     }
 }
 
+/// Where it is told that there is something to look for; the word is the number of the node that tells it.
+pub(super) const CHANNEL: &str = "stentor_nodes";
+
+/// Wakes the other nodes, once this transaction is committed.
+pub(super) fn wake(connection: &Connection, origin: u64) {
+    connection.defer(&format!("NOTIFY {CHANNEL}, '{origin}'"));
+}
+
 /// Lets the other nodes hear of something, once this transaction is committed.
 ///
 /// The last thing in a transaction: who tells something after that waits until it ends.
@@ -89,7 +97,9 @@ pub(super) fn tell(connection: &Connection, origin: u64, event: &NodeEvent) -> D
         row.detail,
         row.reason,
     ];
-    run(connection, sql, values).map(drop)
+    run(connection, sql, values)?;
+    wake(connection, origin);
+    Ok(())
 }
 
 /// Lists what others told after an event, and whether some of it is forgotten.

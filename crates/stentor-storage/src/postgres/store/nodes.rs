@@ -1,7 +1,7 @@
 //! The nodes that use the database together: who is alive, by the database's clock, and whose word counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::postgres::engine::{Connection, Row, params};
@@ -22,19 +22,38 @@ use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequ
 use crate::postgres::fault::{Done, conflict, damaged};
 use crate::postgres::migrations;
 use crate::postgres::query::{all, exists, one, run};
-use crate::postgres::row::{int, number};
+use crate::postgres::row::{int, number, time};
 
 /// Numbers end in one of so many places.
 const PLACES_COUNT: u64 = 256;
 
-/// The instance that this process is among the nodes; 0 while it has not joined them.
+/// The instance that this process is among the nodes.
 #[derive(Debug, Default)]
-pub(super) struct OwnInstance(AtomicU64);
+pub(super) struct OwnInstance {
+    /// Its number; 0 while it has not joined them.
+    number: AtomicU64,
+    /// Whether there were others when it last showed that it lives.
+    has_others: AtomicBool,
+}
 
 impl OwnInstance {
     /// Returns its number, when it has joined.
     pub(super) fn get(&self) -> Option<u64> {
-        Some(self.0.load(Ordering::Acquire)).filter(|instance| *instance > 0)
+        Some(self.number.load(Ordering::Acquire)).filter(|instance| *instance > 0)
+    }
+
+    /// Hears the word of a node, which is its number; returns whether that is another one.
+    pub(super) fn hears(&self, word: &str) -> bool {
+        let is_anothers = word.parse().ok() != self.get();
+        if is_anothers {
+            self.has_others.store(true, Ordering::Relaxed);
+        }
+        is_anothers
+    }
+
+    /// Returns its number, when it has joined others that may wait for what it does.
+    pub(super) fn among_others(&self) -> Option<u64> {
+        self.get().filter(|_| self.has_others.load(Ordering::Relaxed))
     }
 }
 
@@ -42,7 +61,11 @@ impl OwnInstance {
 impl NodeStore for PostgresStore {
     async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
         let membership = self.write(move |connection| join(connection, &newcomer, now)).await?;
-        self.inner.own.0.store(membership.instance, Ordering::Release);
+        let own = &self.inner.own;
+        own.number.store(membership.instance, Ordering::Release);
+        // Until the first sign of life says how many there are.
+        own.has_others.store(true, Ordering::Relaxed);
+        self.inner.listen()?;
         Ok(membership)
     }
 
@@ -53,8 +76,9 @@ impl NodeStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Heartbeat, StoreError> {
         // Beside the ledger, whose transactions queue: a node that has much to write is not dead.
-        let (is_known, is_first) = self.write_rows(move |connection| show_life(connection, instance)).await?;
-        let alive = Heartbeat { is_known, is_first, released: Vec::new() };
+        let (alive, has_others) = self.write_rows(move |connection| show_life(connection, instance)).await?;
+        self.inner.own.has_others.store(has_others, Ordering::Relaxed);
+        let is_known = alive.is_known;
         let Some(patience) = judges.filter(|_| is_known) else {
             return Ok(alive);
         };
@@ -76,6 +100,13 @@ impl NodeStore for PostgresStore {
     async fn news(&self, after: u64) -> Result<NodeNews, StoreError> {
         let own = self.inner.own.get().unwrap_or_default();
         self.read(move |connection| news(connection, own, after)).await
+    }
+
+    async fn told(&self) {
+        match self.inner.listener.get() {
+            Some(listener) => listener.woken().await,
+            None => std::future::pending().await,
+        }
     }
 
     async fn draw(&self, claims: Vec<QuotaClaim>) -> Result<Vec<u64>, StoreError> {
@@ -113,7 +144,9 @@ fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Me
     let (secrets_hash, known) = (newcomer.secrets_hash.to_vec(), migrations::newest() as u64);
     let row = params![int(newcomer.node), int(instance), place, newcomer.fires, secrets_hash, int(known)];
     run(connection, sql, row)?;
-    Ok(Membership { instance, id_place: Some(place), last_event: node_events::last(connection)? })
+    node_events::wake(connection, instance);
+    let (last_event, shown) = (node_events::last(connection)?, Some(clock_time(connection)?));
+    Ok(Membership { instance, id_place: Some(place), last_event, shown })
 }
 
 /// Returns a place that no node has; those that were given back come last, lest a node that sleeps meets its former numbers.
@@ -127,10 +160,20 @@ fn free_place(connection: &Connection) -> Done<u8> {
     Err(conflict("256 servers use this database already"))
 }
 
-fn show_life(connection: &Connection, instance: u64) -> Done<(bool, bool)> {
+/// Returns whether there are others beside what the sign of life came to.
+fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, bool)> {
     let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
     let is_known = run(connection, sql, [int(instance)])? > 0;
-    Ok((is_known, is_known && is_firing(connection, Some(instance))?))
+    let is_first = is_known && is_firing(connection, Some(instance))?;
+    let has_others = exists(connection, "SELECT 1 FROM nodes WHERE instance <> $1", [int(instance)])?;
+    let shown = Some(clock_time(connection)?);
+    Ok((Heartbeat { is_known, is_first, released: Vec::new(), shown }, has_others))
+}
+
+/// Returns what the server's clock shows: the one clock that all nodes see.
+pub(super) fn clock_time(connection: &Connection) -> Done<Timestamp> {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    one(connection, sql, (), |row| time(row, 0))?.ok_or_else(|| damaged("a server without a clock"))
 }
 
 /// Returns whether a node gave no sign of life for long, or left something leased.

@@ -15,8 +15,8 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, KeptChunk};
 use super::rows::LedgerConnection;
 use super::{
-    PostgresStore, campaigns, lease, leftovers, maintenance, nodes, producers, receipt_rows, sequences,
-    start, unlisted,
+    PostgresStore, campaigns, lease, leftovers, maintenance, node_events, nodes, producers, receipt_rows,
+    sequences, start, unlisted,
 };
 use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
@@ -41,8 +41,17 @@ impl PipelineStore for PostgresStore {
         chunk_max_devices: usize,
         now: Timestamp,
     ) -> Result<Started, StoreError> {
+        let own = self.inner.own.among_others();
+        let begin = move |connection: &Connection| {
+            let started = start::due(connection, limit, chunk_max_devices, now)?;
+            // Others may be the ones that expand it, or send it.
+            if let Some(own) = own.filter(|_| !started.begun.is_empty()) {
+                node_events::wake(connection, own);
+            }
+            Ok(started)
+        };
         // Callers and single devices wait for it.
-        self.write_first(move |connection| start::due(connection, limit, chunk_max_devices, now)).await
+        self.write_first(begin).await
     }
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {

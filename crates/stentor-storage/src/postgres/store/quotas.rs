@@ -5,15 +5,14 @@ use stentor_core::ports::store::QuotaClaim;
 use stentor_core::quota::{Bucket, Level};
 use stentor_core::time::Timestamp;
 
+use super::nodes;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::query::{one, run};
 use crate::postgres::row::{int, number, time};
 
 /// Takes tokens for each claim, in order of the rows, so that no two nodes wait for each other.
 pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u64>> {
-    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-    let now =
-        one(connection, sql, (), |row| time(row, 0))?.ok_or_else(|| damaged("a server without a clock"))?;
+    let now = nodes::clock_time(connection)?;
     let mut order: Vec<usize> = (0..claims.len()).collect();
     order.sort_unstable_by_key(|at| (claims[*at].app, claims[*at].provider.code()));
     let mut counts = vec![0; claims.len()];

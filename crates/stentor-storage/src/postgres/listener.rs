@@ -1,0 +1,88 @@
+//! The connection that hears what other processes tell on a channel (`LISTEN`).
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use stentor_core::ports::store::StoreError;
+use tokio::sync::Notify;
+
+use super::fault::Done;
+use super::transactor::Transactor;
+
+/// How long it listens before it looks whether anybody still wants to hear.
+const LISTEN: Duration = Duration::from_secs(2);
+/// How long to wait before a connection is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Wakes those who wait when something was told, here or by another process.
+#[derive(Default)]
+pub(super) struct ChannelListener {
+    changes: Notify,
+}
+
+impl ChannelListener {
+    /// Starts the thread that listens for words that `counts`; it ends by itself once nobody holds the listener any more.
+    pub(super) fn start(
+        transactor: Transactor,
+        channel: &'static str,
+        counts: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Arc<Self>, StoreError> {
+        let listener = Arc::new(Self::default());
+        let mut listening = ListenThread { transactor, channel, counts, heard_by: Arc::downgrade(&listener) };
+        let thread = std::thread::Builder::new().name("stentor-listen".to_owned());
+        let started = thread.spawn(move || listening.go_on());
+        started.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(listener)
+    }
+
+    /// Wakes all who wait, and the next who comes when nobody does.
+    pub(super) fn wake(&self) {
+        self.changes.notify_waiters();
+        self.changes.notify_one();
+    }
+
+    /// Waits until something was told since the last call, or may have been.
+    pub(super) async fn woken(&self) {
+        self.changes.notified().await;
+    }
+}
+
+struct ListenThread<F> {
+    transactor: Transactor,
+    channel: &'static str,
+    counts: F,
+    heard_by: Weak<ChannelListener>,
+}
+
+impl<F: Fn(&str) -> bool> ListenThread<F> {
+    /// Listens for as long as anybody wants to hear. While the server is away, whoever waits looks by himself now and then.
+    fn go_on(&mut self) {
+        while self.heard_by.strong_count() > 0 {
+            if let Err(fault) = self.listen() {
+                tracing::debug!(%fault, channel = self.channel, "nothing is heard of other processes now");
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Listens over one connection until it is lost.
+    fn listen(&mut self) -> Done<()> {
+        let connection = self.transactor.connect()?;
+        connection.batch(&format!("LISTEN {}", self.channel))?;
+        let mut is_new = true;
+        loop {
+            let Some(listener) = self.heard_by.upgrade() else { return Ok(()) };
+            // What was told before this connection listened, nobody heard: who waits looks once.
+            if std::mem::take(&mut is_new) {
+                listener.wake();
+            }
+            drop(listener);
+            let heard = connection.next_notice(LISTEN)?;
+            if heard.is_some_and(|word| (self.counts)(&word))
+                && let Some(listener) = self.heard_by.upgrade()
+            {
+                listener.wake();
+            }
+        }
+    }
+}
