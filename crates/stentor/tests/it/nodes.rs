@@ -135,6 +135,25 @@ async fn a_key_that_is_removed_on_one_server_is_refused_on_another_within_a_seco
 }
 
 #[tokio::test]
+async fn a_credential_that_is_removed_on_one_server_is_refused_on_another_within_a_second() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let (one, other) = (nodes.start("one", ""), nodes.start("other", ""));
+    let root = client(&one, &one.root_key());
+    let app = make_app(&root, 1).await;
+    let elsewhere = client(&other, &one.root_key()).for_app(app.clone());
+    let everyone = json!({"target": "everyone", "notification": {"body": "hello"}});
+    let made = Instant::now();
+    while elsewhere.post("/v1/messages", &everyone).await.is_err() {
+        assert!(made.elapsed() < LIMIT, "a new credential is not known elsewhere");
+    }
+    root.delete(&format!("/v1/apps/{app}/credentials/null")).await.unwrap();
+    let removed = Instant::now();
+    while elsewhere.post("/v1/messages", &everyone).await.is_ok() {
+        assert!(removed.elapsed() < REVOKED_WITHIN, "it is still sent with");
+    }
+}
+
+#[tokio::test]
 async fn what_a_killed_server_has_accepted_the_other_sends() {
     let Some(mut nodes) = Nodes::new() else { return };
     let mut one = nodes.start("one", "roles = [\"api\"]\n");
@@ -243,6 +262,13 @@ fn check_faults(arguments: &[&str], kinds: &[&str]) {
     let skipped = report["skipped"].as_object().unwrap().len();
     assert_eq!(report["faults"], json!(kinds.len()), "{report}");
     assert_eq!(report["faults_by_kind"].as_object().unwrap().len(), kinds.len() - skipped, "{report}");
+}
+
+#[test]
+fn r2_a_full_disk_of_the_database_and_a_clock_that_is_wrong_lose_nothing() {
+    if Nodes::new().is_some() {
+        check_faults(&["--no-standby"], &["database-disk-full", "node-clock", "node-kill"]);
+    }
 }
 
 #[test]
