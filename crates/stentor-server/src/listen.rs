@@ -1,8 +1,10 @@
 //! Accepts connections, with or without TLS, and serves HTTP/1.1 and HTTP/2 on one port.
 
 mod certificate;
+mod connection_task;
 mod connections;
 mod counted;
+mod polled_stream;
 mod preface_timeout;
 mod scheme;
 mod socket_counts;
@@ -16,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use futures_util::future::Either;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -29,9 +30,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
-pub(crate) use connections::{AtWork, ConnectionCounts, Connections, Place, SourceNetwork};
+pub(crate) use connection_task::ConnectionTask;
+use connections::Place;
+pub(crate) use connections::{AtWork, ConnectionCounts, Connections, SourceNetwork};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
+pub(crate) use polled_stream::{PolledStream, SocketPoller};
 use preface_timeout::PrefaceTimeout;
 use scheme::SchemeRepair;
 pub(crate) use socket_counts::SocketCounts;
@@ -96,8 +100,14 @@ pub(crate) struct Accepted {
 
 /// What is spoken on the connections of a listener.
 pub(crate) trait ConnectionProtocol: Clone + Send + Sync + 'static {
+    /// What watches its sockets.
+    type Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Has the socket of a connection watched.
+    fn socket(&self, stream: TcpStream) -> io::Result<Self::Socket>;
+
     /// Serves until the peer has gone, nothing was asked for too long, another needs the place, or the server stops.
-    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> impl Future<Output = ()> + Send
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 }
@@ -150,7 +160,10 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = next => match accepted {
                     Ok((stream, peer)) => if let Some(place) = self.connections.admit(peer.ip()) {
-                        served.spawn(self.accept((stream, PeerAddress(peer)), place, &protocol, &stopping));
+                        match self.accept((stream, PeerAddress(peer)), place, &protocol, &stopping) {
+                            Ok(connection) => drop(served.spawn(connection)),
+                            Err(error) => tracing::warn!(%error, "a connection could not be watched"),
+                        }
                     },
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -172,28 +185,26 @@ impl Listener {
         place: Place,
         protocol: &P,
         stopping: &CancellationToken,
-    ) -> impl Future<Output = ()> + use<P> {
+    ) -> io::Result<ConnectionTask> {
         let (tls, timeouts) = (self.tls.clone(), self.timeouts);
         let (protocol, stopping) = (protocol.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
         let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
-        let Some(tls) = tls else { return Either::Left(protocol.serve_connection(stream, accepted)) };
-        // Apart: the task of a connection is as large as the largest thing that it may hold, and there are many of them.
-        let greeting = Box::pin(greet(tls, stream, accepted));
-        Either::Right(async move {
-            if let Some((stream, accepted)) = greeting.await {
-                protocol.serve_connection(stream, accepted).await;
-            }
-        })
+        let stream = protocol.socket(stream)?;
+        let Some(tls) = tls else { return Ok(protocol.serve_connection(stream, accepted)) };
+        Ok(ConnectionTask::new(async move {
+            let (stream, accepted) = greet(tls, stream, accepted).await?;
+            Some(protocol.serve_connection(stream, accepted))
+        }))
     }
 }
 
 /// Does the handshake of TLS; nothing when it fails, takes too long, or another needs the place.
-async fn greet(
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     tls: Arc<ServerConfig>,
-    stream: TcpStream,
+    stream: S,
     accepted: Accepted,
-) -> Option<(Box<TlsStream<TcpStream>>, Accepted)> {
+) -> Option<(Box<TlsStream<S>>, Accepted)> {
     let stream = tokio::select! {
         greeted = timeout(accepted.timeouts.header, TlsStream::accept(tls, stream)) => greeted.ok()?.ok()?,
         () = accepted.place.replaced() => return None,
@@ -202,7 +213,22 @@ async fn greet(
 }
 
 impl ConnectionProtocol for Http {
-    async fn serve_connection<S>(self, stream: S, accepted: Accepted)
+    type Socket = TcpStream;
+
+    fn socket(&self, stream: TcpStream) -> io::Result<TcpStream> {
+        Ok(stream)
+    }
+
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        ConnectionTask::only(self.serve(stream, accepted))
+    }
+}
+
+impl Http {
+    async fn serve<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

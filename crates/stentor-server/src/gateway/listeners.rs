@@ -1,20 +1,26 @@
 //! Listeners of the protocols that are not HTTP: each has an address of its own, and the API's certificate.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use stentor_gateway::Gateway;
 use stentor_gateway::ccs::{self, CcsServer};
 use stentor_gateway::mcs::{self, McsLimits};
 use stentor_gateway::mqtt::{self, MqttLimits};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ApiConfig, GatewayConfig};
-use crate::listen::{Accepted, Certificate, ConnectionProtocol, ConnectionTimeouts, Connections, Listener};
+use crate::listen::{
+    Accepted, Certificate, ConnectionProtocol, ConnectionTask, ConnectionTimeouts, Connections, Listener,
+    PolledStream, SocketPoller,
+};
 use crate::node::AppError;
 use crate::private;
 
@@ -57,7 +63,7 @@ impl PortProtocol {
 
 /// Listeners that are bound and not yet serving.
 #[derive(Default)]
-pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener)>);
+pub(crate) struct GatewayListeners(Vec<(PortProtocol, Listener, SocketPoller)>);
 
 impl GatewayListeners {
     /// Binds those that have an address.
@@ -75,18 +81,20 @@ impl GatewayListeners {
             let tls = certificate.map(Certificate::bare_config).transpose().map_err(AppError::Tls)?;
             let bound = Listener::bind(address, tls, connections.clone(), timeouts).await;
             let setting = protocol.setting();
-            let bound = bound.map_err(|cause| AppError::Listen { setting, address, cause })?;
+            let failed = |cause| AppError::Listen { setting, address, cause };
+            let bound = bound.map_err(failed)?;
+            let poller = SocketPoller::start().map_err(failed)?;
             if api.tls_files().is_none() && !address.ip().to_canonical().is_loopback() {
                 tracing::warn!(%address, setting, "devices are served without TLS beyond this machine");
             }
-            listeners.push((protocol, bound));
+            listeners.push((protocol, bound, poller));
         }
         Ok(Self(listeners))
     }
 
     /// Writes the addresses whose ports were chosen by the system into the data directory.
     pub(crate) fn tell(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
-        for (protocol, listener) in &self.0 {
+        for (protocol, listener, _) in &self.0 {
             let Some(address) = protocol.address(config).filter(|address| address.port() == 0) else {
                 continue;
             };
@@ -102,9 +110,9 @@ impl GatewayListeners {
 
     /// Serves devices, and app servers that speak CCS, until `stop`.
     pub(crate) async fn serve(self, gateway: &Gateway, app_servers: CcsServer, stop: CancellationToken) {
-        let serving = self.0.into_iter().map(|(protocol, listener)| {
-            let connections =
-                DeviceConnections { gateway: gateway.clone(), app_servers: app_servers.clone(), protocol };
+        let serving = self.0.into_iter().map(|(protocol, listener, poller)| {
+            let (gateway, app_servers) = (gateway.clone(), app_servers.clone());
+            let connections = DeviceConnections { gateway, app_servers, protocol, poller };
             listener.serve(connections, stop.clone().cancelled_owned())
         });
         join_all(serving).await;
@@ -117,6 +125,7 @@ struct DeviceConnections {
     gateway: Gateway,
     app_servers: CcsServer,
     protocol: PortProtocol,
+    poller: SocketPoller,
 }
 
 impl DeviceConnections {
@@ -131,7 +140,7 @@ impl DeviceConnections {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Self { gateway, app_servers, protocol } = self;
+        let Self { gateway, app_servers, protocol, .. } = self;
         match protocol {
             PortProtocol::Mcs => {
                 Box::pin(mcs::serve(gateway, stream, stopping, admitted, McsLimits::default()))
@@ -149,23 +158,28 @@ impl DeviceConnections {
 }
 
 impl ConnectionProtocol for DeviceConnections {
-    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> impl Future<Output = ()> + Send
+    type Socket = PolledStream;
+
+    fn socket(&self, stream: TcpStream) -> io::Result<PolledStream> {
+        self.poller.watch(stream)
+    }
+
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (admitted, Accepted { place, stopping, .. }) = (CancellationToken::new(), accepted);
         let mut serving = self.serving(stream, stopping, admitted.clone());
-        async move {
+        ConnectionTask::new(async move {
             // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
             tokio::select! {
-                () = &mut serving => return,
-                () = place.replaced() => return,
+                () = &mut serving => return None,
+                () = place.replaced() => return None,
                 () = admitted.cancelled() => {}
             }
-            drop(admitted);
             // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
-            let _at_work = place.begin();
-            serving.await;
-        }
+            let kept = place.keep()?;
+            Some(ConnectionTask::only(serving.map(move |()| drop(kept))))
+        })
     }
 }

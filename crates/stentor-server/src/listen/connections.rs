@@ -57,7 +57,16 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct OpenConnections {
     all: usize,
-    by_origin: HashMap<SourceNetwork, Vec<Arc<Activity>>>,
+    by_origin: HashMap<SourceNetwork, OriginConnections>,
+}
+
+/// The connections of one address.
+#[derive(Default)]
+struct OriginConnections {
+    /// Those that may have to make room.
+    replaceable: Vec<Arc<Activity>>,
+    /// How many have their places to their ends.
+    kept: usize,
 }
 
 /// What one connection is at.
@@ -77,6 +86,12 @@ pub(crate) struct Place {
     connections: Arc<Connections>,
     origin: SourceNetwork,
     activity: Arc<Activity>,
+}
+
+/// The place of a connection that has it to its end: it waits for messages, and makes room for nobody.
+pub(crate) struct KeptPlace {
+    connections: Arc<Connections>,
+    origin: SourceNetwork,
 }
 
 /// A request that is being worked on.
@@ -133,7 +148,7 @@ impl Connections {
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let origin = SourceNetwork::from(address);
         let mut open = self.open();
-        let of_origin = open.by_origin.get(&origin).map_or(0, Vec::len);
+        let of_origin = open.by_origin.get(&origin).map_or(0, OriginConnections::count);
         let has_place = (of_origin < self.per_address_max_count
             || self.make_room(&mut open, Some(origin), 1))
             && (open.all < self.max_count
@@ -149,7 +164,7 @@ impl Connections {
             replaced: CancellationToken::new(),
         });
         open.all += 1;
-        open.by_origin.entry(origin).or_default().push(activity.clone());
+        open.by_origin.entry(origin).or_default().replaceable.push(activity.clone());
         Some(Place { connections: self.clone(), origin, activity })
     }
 
@@ -170,14 +185,15 @@ impl Connections {
 
     fn has_room(&self) -> bool {
         let open = self.open();
-        open.all < self.max_count || open.by_origin.values().flatten().any(|one| one.is_idle())
+        open.all < self.max_count
+            || open.by_origin.values().any(|of_origin| of_origin.replaceable.iter().any(|one| one.is_idle()))
     }
 
     /// Closes idle connections, those of the address with the most first, the longest idle first; whether there was one.
     fn make_room(&self, open: &mut OpenConnections, of: Option<SourceNetwork>, count: usize) -> bool {
         let origins = open.by_origin.iter().filter(|(origin, _)| of.is_none_or(|of| of == **origin));
         let mut idle: Vec<_> = origins
-            .flat_map(|(origin, all)| all.iter().map(|one| (*origin, all.len(), one)))
+            .flat_map(|(origin, all)| all.replaceable.iter().map(|one| (*origin, all.count(), one)))
             .filter(|(_, _, one)| one.is_idle())
             .map(|(origin, of_origin, one)| (usize::MAX - of_origin, one.idle_from_ms(), origin, one.clone()))
             .collect();
@@ -211,13 +227,49 @@ impl Connections {
 impl OpenConnections {
     /// Forgets a connection; one that made room is forgotten already.
     fn remove(&mut self, origin: SourceNetwork, one: &Arc<Activity>) {
-        let Some(all) = self.by_origin.get_mut(&origin) else { return };
-        let Some(at) = all.iter().position(|other| Arc::ptr_eq(other, one)) else { return };
-        all.swap_remove(at);
+        if self.change(origin, |all| all.take(one)) {
+            self.all -= 1;
+        }
+    }
+
+    /// Lets a connection have its place to its end; false when it has made room already.
+    fn keep(&mut self, origin: SourceNetwork, one: &Arc<Activity>) -> bool {
+        self.change(origin, |all| {
+            let is_there = all.take(one);
+            all.kept += usize::from(is_there);
+            is_there
+        })
+    }
+
+    /// Forgets a connection that had its place to its end.
+    fn remove_kept(&mut self, origin: SourceNetwork) {
         self.all -= 1;
-        if all.is_empty() {
+        self.change(origin, |all| {
+            all.kept -= 1;
+            true
+        });
+    }
+
+    /// Changes what is known of an address; it is forgotten with its last connection.
+    fn change(&mut self, origin: SourceNetwork, change: impl FnOnce(&mut OriginConnections) -> bool) -> bool {
+        let Some(all) = self.by_origin.get_mut(&origin) else { return false };
+        let is_changed = change(all);
+        if all.count() == 0 {
             self.by_origin.remove(&origin);
         }
+        is_changed
+    }
+}
+
+impl OriginConnections {
+    const fn count(&self) -> usize {
+        self.replaceable.len() + self.kept
+    }
+
+    /// Takes one out of those that may have to make room; whether it was one.
+    fn take(&mut self, one: &Arc<Activity>) -> bool {
+        let place = self.replaceable.iter().position(|other| Arc::ptr_eq(other, one));
+        place.map(|place| self.replaceable.swap_remove(place)).is_some()
     }
 }
 
@@ -238,6 +290,12 @@ impl Place {
         self.activity.was_asked.store(true, Ordering::SeqCst);
         let (connections, activity) = (self.connections.clone(), self.activity.clone());
         AtWork { connections, activity, answer_bytes: 0 }
+    }
+
+    /// Lets the connection have its place to its end; `None` when it must make room for another already.
+    pub(crate) fn keep(&self) -> Option<KeptPlace> {
+        let is_kept = self.connections.open().keep(self.origin, &self.activity);
+        is_kept.then(|| KeptPlace { connections: self.connections.clone(), origin: self.origin })
     }
 
     /// Waits until the connection must make room for another.
@@ -274,6 +332,13 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.connections.open().remove(self.origin, &self.activity);
+        self.connections.tell_room();
+    }
+}
+
+impl Drop for KeptPlace {
+    fn drop(&mut self) {
+        self.connections.open().remove_kept(self.origin);
         self.connections.tell_room();
     }
 }

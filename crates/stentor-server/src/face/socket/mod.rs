@@ -8,12 +8,15 @@ mod hello;
 mod page;
 mod replies;
 
+use std::io;
+
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 use super::Api;
 use super::record::Dispatcher;
 use crate::contract::description::description;
-use crate::listen::{Accepted, ConnectionProtocol};
+use crate::listen::{Accepted, ConnectionProtocol, ConnectionTask};
 
 pub use envelope::{FrameEncoding, SocketRequest, Unread};
 pub use hello::{HELLO_MAX_BYTES, Hello};
@@ -44,11 +47,19 @@ impl SocketFace {
 }
 
 impl ConnectionProtocol for SocketFace {
-    async fn serve_connection<S>(self, stream: S, accepted: Accepted)
+    type Socket = TcpStream;
+
+    fn socket(&self, stream: TcpStream) -> io::Result<TcpStream> {
+        Ok(stream)
+    }
+
+    fn serve_connection<S>(self, stream: S, accepted: Accepted) -> ConnectionTask
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let _counted = self.api.socket_counts().connected();
-        connection::serve(self.api, stream, accepted).await;
+        ConnectionTask::only(async move {
+            let _counted = self.api.socket_counts().connected();
+            connection::serve(self.api, stream, accepted).await;
+        })
     }
 }
