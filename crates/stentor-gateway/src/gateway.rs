@@ -1,5 +1,6 @@
 //! The gateway as a whole: who may connect, and what waits for whom.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stentor_core::device::{Device, ProviderKind, PushToken};
@@ -23,6 +24,7 @@ use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
 use crate::session_state::{Closed, SessionState, is_live};
+use crate::silence::SilenceClock;
 use crate::stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 
 /// Why a device may not connect.
@@ -56,6 +58,9 @@ pub(crate) struct GatewayState {
     pub(crate) receipts: Receipts,
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
+    pub(crate) silences: Arc<SilenceClock>,
+    /// Whoever comes in now is sent away.
+    is_stopping: AtomicBool,
     key: GatewayKey,
     messages: Arc<AcceptedMessages>,
     settled: mpsc::Sender<SettledChunk>,
@@ -89,7 +94,10 @@ impl Gateway {
             arrivals: arrivals.clone(),
             counts: Arc::clone(&counts),
         });
-        let tasks = Arc::new(Mutex::new(vec![giving, writer]));
+        let silences = Arc::new(SilenceClock::new());
+        let looking = silences.clone().run(Arc::clone(&registry));
+        let looking = AbortOnDropHandle::new(tokio::spawn(looking));
+        let tasks = Arc::new(Mutex::new(vec![giving, writer, looking]));
         let mcs_agents = McsAgentRegistry::default();
         let state = GatewayState {
             store,
@@ -98,6 +106,8 @@ impl Gateway {
             receipts,
             counts,
             held,
+            silences,
+            is_stopping: AtomicBool::new(false),
             key,
             messages,
             settled,
@@ -206,7 +216,12 @@ impl Gateway {
     }
 
     fn open_session(&self, state: SessionState) -> DeviceSession {
-        DeviceSession::open(Arc::new(state), Arc::clone(&self.state))
+        let session = DeviceSession::open(Arc::new(state), Arc::clone(&self.state));
+        // Asked when all may see it: either the end of all sessions has met it, or it meets that here.
+        if self.state.is_stopping.load(Ordering::SeqCst) {
+            session.close(Closed::Stopping);
+        }
+        session
     }
 
     /// Returns whether a device is connected to this process.
@@ -245,8 +260,9 @@ impl Gateway {
         self.state.registry.of_app(app).iter().for_each(|session| session.close(Closed::CutOff));
     }
 
-    /// Ends all sessions: the server stops.
+    /// Ends all sessions, also those that are opened later: the server stops.
     pub fn stop(&self) {
+        self.state.is_stopping.store(true, Ordering::SeqCst);
         self.state.registry.all().iter().for_each(|session| session.close(Closed::Stopping));
     }
 

@@ -30,6 +30,7 @@ mod registry;
 mod sender_receipts;
 mod session;
 mod session_state;
+mod silence;
 mod stats;
 mod upstream;
 mod upstream_broker;

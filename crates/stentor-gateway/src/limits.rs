@@ -23,6 +23,10 @@ pub const HELD_MAX_COUNT: usize = 65_536;
 pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
 /// Wait before what waits for a device is looked up again when the store could not tell.
 pub const LOOK_UP_RETRY: Duration = Duration::from_millis(500);
+/// Time from one look for silent devices to the next: a device is cut off by so much later than it could be.
+pub const SILENCE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest time until a device is looked at again.
+pub const SILENCE_LOOK_LATEST: Duration = Duration::from_secs(60);
 /// Messages of devices that one connection, stream or webhook of an app is handed before it settles any: 100, as CCS has it.
 pub const UPSTREAM_WINDOW_MAX_COUNT: usize = 100;
 /// Messages of devices that are looked at in one read.

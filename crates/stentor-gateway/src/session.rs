@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use stentor_core::id::MessageId;
 use stentor_core::outcome::Reason;
@@ -41,6 +42,25 @@ impl DeviceSession {
     #[must_use]
     pub fn identity(&self) -> DeviceIdentity {
         self.state.identity()
+    }
+
+    pub(crate) fn close(&self, why: Closed) {
+        self.state.close(why);
+    }
+
+    /// Ends it from now on once the device has been silent for so long.
+    pub(crate) fn end_after_silence(&self, longest: Duration) {
+        self.gateway.silences.watch(&self.state, longest);
+    }
+
+    /// Returns how long the device may be silent.
+    pub(crate) fn longest_silence(&self) -> Duration {
+        self.state.silence().longest()
+    }
+
+    /// Notes that the device was heard.
+    pub(crate) fn heard(&self) {
+        self.gateway.silences.heard(&self.state);
     }
 
     /// Waits for what there is for the device; returns why the session is to end.

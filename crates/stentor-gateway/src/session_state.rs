@@ -14,6 +14,7 @@ use crate::delivery::PendingMessage;
 use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
 use crate::sender_receipts::{self, EndedDeliveries, SenderReceipt};
+use crate::silence::Silence;
 use crate::stats::DeviceProtocol;
 
 /// Why a session ended from our side.
@@ -23,6 +24,8 @@ pub enum Closed {
     TakenOver,
     /// The device was removed, or has another token.
     CutOff,
+    /// The device has been silent for too long.
+    Silent,
     /// The server stops.
     Stopping,
 }
@@ -60,10 +63,17 @@ pub(crate) enum SessionStep {
     End(Closed),
 }
 
-#[derive(Debug)]
-struct SessionInner {
+/// Deliveries on their way.
+#[derive(Debug, Default)]
+struct UnderWay {
     queue: VecDeque<PendingMessage>,
     flight: Vec<Flight>,
+}
+
+#[derive(Debug)]
+struct SessionInner {
+    /// Nothing while the session is idle, which most are.
+    under_way: Option<Box<UnderWay>>,
     look_up: LookUp,
     closed: Option<Closed>,
     /// Who waits for the next step.
@@ -75,7 +85,8 @@ struct SessionInner {
 pub(crate) struct SessionState {
     identity: DeviceIdentity,
     protocol: DeviceProtocol,
-    window: usize,
+    window: u32,
+    silence: Silence,
     /// What several sessions of one connection wake.
     shared_wake: Option<Arc<Notify>>,
     state: Mutex<SessionInner>,
@@ -88,14 +99,10 @@ impl SessionState {
         window: usize,
         shared_wake: Option<Arc<Notify>>,
     ) -> Self {
-        let state = SessionInner {
-            queue: VecDeque::new(),
-            flight: Vec::new(),
-            look_up: LookUp::Needed,
-            closed: None,
-            waker: None,
-        };
-        Self { identity, protocol, window: window.max(1), shared_wake, state: Mutex::new(state) }
+        let state = SessionInner { under_way: None, look_up: LookUp::Needed, closed: None, waker: None };
+        let window = u32::try_from(window.max(1)).unwrap_or(u32::MAX);
+        let (silence, state) = (Silence::default(), Mutex::new(state));
+        Self { identity, protocol, window, silence, shared_wake, state }
     }
 
     pub(crate) const fn identity(&self) -> DeviceIdentity {
@@ -107,7 +114,11 @@ impl SessionState {
     }
 
     pub(crate) const fn window(&self) -> usize {
-        self.window
+        self.window as usize
+    }
+
+    pub(crate) const fn silence(&self) -> &Silence {
+        &self.silence
     }
 
     /// Takes what was settled just now. What finds no room is looked up later: a slow reader costs no memory. What is held back is
@@ -125,10 +136,8 @@ impl SessionState {
                 return;
             }
             LookUp::Done if state.has(delivery.message.id) => return,
-            LookUp::Done if state.queue.len() + state.flight.len() >= self.window => {
-                state.look_up = LookUp::Needed;
-            }
-            LookUp::Done => state.queue.push_back(delivery.clone()),
+            LookUp::Done if state.count() >= self.window() => state.look_up = LookUp::Needed,
+            LookUp::Done => state.under_way().queue.push_back(delivery.clone()),
         }
         self.wake(state);
     }
@@ -145,15 +154,18 @@ impl SessionState {
 
     /// Returns what is to be done next. What it gives counts as given from then on.
     pub(crate) fn step(&self, now: Timestamp) -> SessionStep {
-        self.lock().step(now, self.window)
+        self.lock().step(now, self.window())
     }
 
     /// Returns what is to be done next, as [`SessionState::step`] does; where that is nothing, whatever comes wakes `context`.
     pub(crate) fn poll_step(&self, now: Timestamp, context: &Context<'_>) -> Poll<SessionStep> {
         let mut state = self.lock();
-        match state.step(now, self.window) {
+        match state.step(now, self.window()) {
             SessionStep::Wait => {
-                state.waker = Some(context.waker().clone());
+                match &mut state.waker {
+                    Some(known) if known.will_wake(context.waker()) => {}
+                    waker => *waker = Some(context.waker().clone()),
+                }
                 Poll::Pending
             }
             step => Poll::Ready(step),
@@ -162,7 +174,9 @@ impl SessionState {
 
     /// Takes back what the device was to be given next and is held back now.
     pub(crate) fn withhold(&self, message: MessageId) {
-        self.lock().queue.retain(|delivery| delivery.message.id != message);
+        if let Some(under_way) = &mut self.lock().under_way {
+            under_way.queue.retain(|delivery| delivery.message.id != message);
+        }
     }
 
     /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all.
@@ -173,11 +187,11 @@ impl SessionState {
             if state.has(delivery.message.id) || held.has(self.identity.app, delivery.message.id) {
                 continue;
             }
-            if state.queue.len() + state.flight.len() >= self.window {
+            if state.count() >= self.window() {
                 left = true;
                 break;
             }
-            state.queue.push_back(delivery);
+            state.under_way().queue.push_back(delivery);
         }
         let again = state.look_up == LookUp::Running { again: true };
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
@@ -196,7 +210,8 @@ impl SessionState {
     ) -> EndedDeliveries {
         let mut state = self.lock();
         let mut ended = EndedDeliveries::default();
-        for flight in state.flight.iter_mut().filter(|flight| !flight.is_confirmed) {
+        let flights = state.under_way.iter_mut().flat_map(|under_way| &mut under_way.flight);
+        for flight in flights.filter(|flight| !flight.is_confirmed) {
             if is_meant(flight.message) {
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
@@ -215,10 +230,12 @@ impl SessionState {
         let is_written = |flight: &Flight| {
             flight.is_confirmed && receipts.iter().any(|receipt| receipt.chunk == flight.chunk)
         };
-        state.flight.retain(|flight| !is_written(flight));
-        if state.flight.is_empty() {
+        if let Some(under_way) = &mut state.under_way {
+            under_way.flight.retain(|flight| !is_written(flight));
+        }
+        if state.count() == 0 {
             // A session that is idle holds no room for more.
-            state.flight = Vec::new();
+            state.under_way = None;
         }
         if state.look_up == LookUp::Needed {
             self.wake(state);
@@ -227,7 +244,7 @@ impl SessionState {
 
     /// Returns how many deliveries it was given and has not confirmed.
     pub(crate) fn unconfirmed(&self) -> usize {
-        self.lock().flight.iter().filter(|flight| !flight.is_confirmed).count()
+        self.lock().flight().iter().filter(|flight| !flight.is_confirmed).count()
     }
 
     /// Ends it; the first reason counts.
@@ -260,8 +277,22 @@ impl SessionInner {
         if let Some(closed) = self.closed {
             return SessionStep::End(closed);
         }
-        // Taken as a whole: a session that is idle holds no room for more.
-        let queue = std::mem::take(&mut self.queue);
+        if let Some(deliveries) = self.deliveries(now) {
+            return SessionStep::Give(deliveries);
+        }
+        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
+        if self.look_up == LookUp::Needed && self.flight().len() < window {
+            self.look_up = LookUp::Running { again: false };
+            return SessionStep::LookUp;
+        }
+        SessionStep::Wait
+    }
+
+    /// Takes what is to be given next, and notes that it is; `None` when there is nothing.
+    fn deliveries(&mut self, now: Timestamp) -> Option<Vec<PendingMessage>> {
+        let under_way = self.under_way.as_mut()?;
+        // Taken as a whole: what has been given holds no room for more.
+        let queue = std::mem::take(&mut under_way.queue);
         let deliveries: Vec<PendingMessage> = queue.into_iter().filter(|one| is_live(one, now)).collect();
         if !deliveries.is_empty() {
             let flight = |one: &PendingMessage| Flight {
@@ -270,20 +301,33 @@ impl SessionInner {
                 wanted: sender_receipts::wanted(&one.message),
                 is_confirmed: false,
             };
-            self.flight.extend(deliveries.iter().map(flight));
-            return SessionStep::Give(deliveries);
+            under_way.flight.reserve_exact(deliveries.len());
+            under_way.flight.extend(deliveries.iter().map(flight));
+            return Some(deliveries);
         }
-        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
-        if self.look_up == LookUp::Needed && self.flight.len() < window {
-            self.look_up = LookUp::Running { again: false };
-            return SessionStep::LookUp;
+        if under_way.flight.is_empty() {
+            self.under_way = None;
         }
-        SessionStep::Wait
+        None
+    }
+
+    fn under_way(&mut self) -> &mut UnderWay {
+        self.under_way.get_or_insert_default()
+    }
+
+    fn flight(&self) -> &[Flight] {
+        self.under_way.as_ref().map_or(&[], |under_way| &under_way.flight)
+    }
+
+    /// Returns how many deliveries take a place of the window.
+    fn count(&self) -> usize {
+        self.under_way.as_ref().map_or(0, |under_way| under_way.queue.len() + under_way.flight.len())
     }
 
     fn has(&self, message: MessageId) -> bool {
-        self.flight.iter().any(|flight| flight.message == message)
-            || self.queue.iter().any(|delivery| delivery.message.id == message)
+        let Some(under_way) = &self.under_way else { return false };
+        under_way.flight.iter().any(|flight| flight.message == message)
+            || under_way.queue.iter().any(|delivery| delivery.message.id == message)
     }
 }
 

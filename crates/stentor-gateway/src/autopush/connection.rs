@@ -248,7 +248,7 @@ where
                     }
                 }
                 Ok(Some(News::Deleted(_))) => return Err(self.reset().await),
-                Err(Closed::TakenOver) => return Err(Some(AutopushClose::Normal)),
+                Err(Closed::TakenOver | Closed::Silent) => return Err(Some(AutopushClose::Normal)),
                 Err(Closed::Stopping) => return Err(Some(AutopushClose::GoingAway)),
                 Err(Closed::CutOff) => self.forget(place).await?,
             }

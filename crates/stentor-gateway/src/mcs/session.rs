@@ -230,6 +230,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
                 }
                 Err(Closed::TakenOver) => return Err(McsEnd::TakenOver),
                 Err(Closed::Stopping) => return Err(McsEnd::Stopping),
+                Err(Closed::Silent) => return Err(McsEnd::Silent),
                 Err(Closed::CutOff) => cut.push(self.sessions[index].channel.identity.device),
             }
             has_more = true;

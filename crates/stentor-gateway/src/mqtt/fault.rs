@@ -42,8 +42,6 @@ pub(super) enum MqttEnd {
     Gone,
     /// The device has said so; `with_will` when it wants its will to be sent, `forgets` when its session ends with it.
     Left { with_will: bool, forgets: bool },
-    /// The device has been silent for too long.
-    Silent,
     /// The device did something that it may not do.
     Fault(MqttFault),
     /// The session ended from our side.
@@ -55,7 +53,7 @@ impl MqttEnd {
     pub(super) const fn fault(self) -> Option<MqttFault> {
         match self {
             Self::Gone | Self::Left { .. } => None,
-            Self::Silent => Some(MqttFault::new(
+            Self::Closed(Closed::Silent) => Some(MqttFault::new(
                 DisconnectReasonCode::KeepAliveTimeout,
                 "nothing came for longer than the keep alive",
             )),
@@ -79,7 +77,7 @@ impl MqttEnd {
         match self {
             Self::Left { with_will, .. } => with_will,
             Self::Closed(Closed::Stopping | Closed::CutOff) => false,
-            Self::Gone | Self::Silent | Self::Fault(_) | Self::Closed(Closed::TakenOver) => true,
+            Self::Gone | Self::Fault(_) | Self::Closed(Closed::TakenOver | Closed::Silent) => true,
         }
     }
 }

@@ -24,24 +24,23 @@ const VERSION_AT_BYTE: usize = 6;
 
 /// Makes requests of bytes that come in any pieces. It holds no more than one packet and what came behind it.
 pub(super) struct MqttReader {
-    builder: PacketBuilder,
+    /// Has a part of a packet; there is none between two packets.
+    builder: Option<Box<PacketBuilder>>,
+    packet_max_bytes: u32,
     version: Option<MqttVersion>,
     input: Vec<u8>,
     read_bytes: usize,
-    /// Whether the builder has a part of a packet.
-    is_within: bool,
 }
 
 impl MqttReader {
     /// Starts before the first packet, which may have so many bytes.
     pub(super) fn new(packet_max_bytes: u32) -> Self {
-        let builder = PacketBuilder::with_maximum_packet_size(packet_max_bytes);
-        Self { builder, version: None, input: Vec::new(), read_bytes: 0, is_within: false }
+        Self { builder: None, packet_max_bytes, version: None, input: Vec::new(), read_bytes: 0 }
     }
 
     /// Sets how many bytes the packets from the next one on may have.
-    pub(super) fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
-        self.builder.set_maximum_packet_size(packet_max_bytes);
+    pub(super) const fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
+        self.packet_max_bytes = packet_max_bytes;
     }
 
     /// Returns the version; `None` before a CONNECT told it.
@@ -57,17 +56,20 @@ impl MqttReader {
     /// Returns the next request; `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
         while let Some(rest) = self.input.get(self.read_bytes..).filter(|rest| !rest.is_empty()) {
-            if let Some(packet_id) = self.version.and_then(|_| short_puback(rest)).filter(|_| !self.is_within)
-            {
+            let is_between = self.version.is_some() && self.builder.is_none();
+            if let Some(packet_id) = is_between.then(|| short_puback(rest)).flatten() {
                 self.read_bytes += SHORT_PUBACK.len() + size_of_val(&packet_id);
                 return Ok(Some(MqttRequest::Puback(packet_id)));
             }
             let mut cursor = Cursor::new(rest);
-            let built = self.builder.feed(&mut cursor);
+            let new = || Box::new(PacketBuilder::with_maximum_packet_size(self.packet_max_bytes));
+            let built = self.builder.get_or_insert_with(new).feed(&mut cursor);
             self.read_bytes += usize::try_from(cursor.position()).unwrap_or(usize::MAX);
-            self.is_within = matches!(built, PacketBuildResult::Incomplete);
             match built {
-                PacketBuildResult::Complete(packet) => return self.read(&packet).map(Some),
+                PacketBuildResult::Complete(packet) => {
+                    self.builder = None;
+                    return self.read(&packet).map(Some);
+                }
                 PacketBuildResult::Error(error) => return Err(MqttFault::unreadable(error)),
                 PacketBuildResult::Incomplete => {}
             }

@@ -27,12 +27,12 @@ type ConnectRefusal = (ConnectReasonCode, &'static str);
 /// A device that is let in.
 pub(super) struct MqttEntrance {
     pub(super) identity: DeviceIdentity,
-    pub(super) client_id: String,
-    pub(super) is_kept: bool,
+    /// The name under which its session goes on after this connection, where it does.
+    pub(super) kept_as: Option<Box<str>>,
     pub(super) is_resumed: bool,
     /// Apart: few have one.
     pub(super) will: Option<Box<MqttWill>>,
-    pub(super) window: usize,
+    pub(super) window: u16,
     pub(super) packet_max_bytes: u32,
     /// After so much silence the device counts as gone.
     pub(super) silence_max: Duration,
@@ -122,11 +122,10 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     });
     Ok(MqttEntrance {
         identity,
-        client_id,
-        is_kept: connect.is_kept,
+        kept_as: connect.is_kept.then(|| client_id.into()),
         is_resumed,
         will: connect.will.map(Box::new),
-        window: usize::from(connect.receive_max_count.min(limits.window_max_count)),
+        window: connect.receive_max_count.min(limits.window_max_count),
         packet_max_bytes: connect.packet_max_bytes,
         silence_max,
     })

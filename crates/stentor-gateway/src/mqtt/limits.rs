@@ -20,7 +20,7 @@ pub struct MqttLimits {
     /// Deliveries that a device may have unconfirmed.
     pub window_max_count: u16,
     /// Filters that open the mailbox of one connection.
-    pub filters_max_count: usize,
+    pub filters_max_count: u16,
     /// Longest delay of a will.
     pub will_delay_max: Duration,
 }

@@ -70,15 +70,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
 
     /// Writes what was gathered.
     pub(super) async fn flush(&mut self) -> Result<(), MqttEnd> {
-        if self.writer.waiting_bytes() == 0 {
-            return Ok(());
-        }
-        let bytes = self.writer.take();
         // Most of what is written finds room at once, and needs neither a timer nor memory of its own.
-        match poll_fn(|context| Poll::Ready(self.write_now(context, &bytes))).await? {
-            WrittenNow::Whole => Ok(()),
-            WrittenNow::Part(count) => Box::pin(self.write_rest(&bytes[count..])).await,
+        match poll_fn(|context| Poll::Ready(self.flush_now(context))).await? {
+            None => Ok(()),
+            Some(rest) => Box::pin(self.write_rest(rest)).await,
         }
+    }
+
+    /// Writes of what was gathered what finds room at once; returns the rest.
+    fn flush_now(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<u8>>, MqttEnd> {
+        if self.writer.waiting_bytes() == 0 {
+            return Ok(None);
+        }
+        let mut bytes = self.writer.take();
+        Ok(match self.write_now(context, &bytes)? {
+            WrittenNow::Whole => None,
+            WrittenNow::Part(count) => Some(bytes.split_off(count)),
+        })
     }
 
     /// Writes what finds room at once.
@@ -97,10 +105,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
     }
 
     /// Waits until all is written. Whoever takes nothing for too long is cut off.
-    async fn write_rest(&mut self, bytes: &[u8]) -> Result<(), MqttEnd> {
+    async fn write_rest(&mut self, bytes: Vec<u8>) -> Result<(), MqttEnd> {
         let stream = &mut self.stream;
         let writing = async {
-            stream.write_all(bytes).await?;
+            stream.write_all(&bytes).await?;
             stream.flush().await
         };
         tokio::select! {

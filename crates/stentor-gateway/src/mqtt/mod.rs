@@ -28,8 +28,9 @@ use crate::gateway::Gateway;
 use link::MqttLink;
 use session::MqttSession;
 
-/// Serves one connection to its end: the login, then messages both ways, until either side leaves or `stopping` is cancelled.
-/// `admitted` is cancelled when the device has logged in.
+/// Serves one connection to its end: the login, then messages both ways, until either side leaves or [`Gateway::stop`] ends all
+/// sessions. `admitted` is cancelled when the device has logged in; `stopping` ends what is no session yet, and whoever waits for
+/// a device that does not read.
 pub fn serve<S>(
     gateway: Gateway,
     stream: S,
@@ -59,5 +60,5 @@ async fn enter<S: AsyncRead + AsyncWrite + Unpin + Send>(
     let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
     let entrance = handshake::enter(&gateway, &mut link, &limits).await?;
     admitted.cancel();
-    Some(MqttSession::new(gateway, link, &limits, entrance))
+    Some(MqttSession::new(gateway, *link, &limits, *entrance))
 }

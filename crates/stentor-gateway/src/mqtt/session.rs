@@ -3,15 +3,14 @@
 mod answers;
 mod deliveries;
 
-use std::future::{Future as _, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Duration, Instant, Sleep};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 use super::fault::{MqttEnd, MqttFault};
 use super::handshake::MqttEntrance;
@@ -24,7 +23,7 @@ use super::upstream::draft_of;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::session::{DeviceSession, News};
-use crate::session_state::{Closed, SessionStep};
+use crate::session_state::SessionStep;
 use crate::stats::DeviceProtocol;
 use crate::web_push::PushKeys;
 
@@ -39,14 +38,14 @@ enum MqttEvent {
 /// One connection from its login to its end.
 pub(super) struct MqttSession<S> {
     gateway: Gateway,
-    link: Box<MqttLink<S>>,
-    /// Made once: what it waits on is shared by all sessions.
-    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Ends when the device has been silent for too long, or was heard meanwhile.
-    silence: Pin<Box<Sleep>>,
-    filters_max_count: usize,
-    will_delay_max: Duration,
-    entrance: Box<MqttEntrance>,
+    link: MqttLink<S>,
+    filters_max_count: u16,
+    /// The name under which the session goes on after this connection, where it does.
+    kept_as: Option<Box<str>>,
+    /// What is sent when the device is gone, and after how long.
+    will: Option<Box<(MqttWill, Duration)>>,
+    window: u16,
+    packet_max_bytes: u32,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
     /// The device's, for which what it gets is sealed.
@@ -54,37 +53,39 @@ pub(super) struct MqttSession<S> {
     /// Deliveries of QoS 1 that the device has not acknowledged, by the number of their packet.
     flight: Vec<(u16, MessageId)>,
     last_packet_id: u16,
-    /// When the last whole packet came.
-    heard_at: Instant,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     pub(super) fn new(
         gateway: Gateway,
-        link: Box<MqttLink<S>>,
+        link: MqttLink<S>,
         limits: &MqttLimits,
-        entrance: Box<MqttEntrance>,
+        entrance: MqttEntrance,
     ) -> Box<Self> {
+        let MqttEntrance { identity, kept_as, is_resumed, will, window, packet_max_bytes, silence_max } =
+            entrance;
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
-        let window = if entrance.is_resumed { entrance.window } else { 1 };
-        let session = gateway.open(entrance.identity, DeviceProtocol::Mqtt, window);
-        let subscriptions = MqttSubscriptions::new(entrance.is_resumed);
-        let stopping = Box::pin(link.stopping.clone().cancelled_owned());
-        let silence = Box::pin(tokio::time::sleep(entrance.silence_max));
+        let window_at_first = if is_resumed { window } else { 1 };
+        let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
+        session.end_after_silence(silence_max);
+        let will = will.map(|will| {
+            // A session that is not kept ends with its connection, and its will does not wait longer than it.
+            let delay = Duration::from_secs(if kept_as.is_some() { will.delay_seconds.into() } else { 0 });
+            Box::new((*will, delay.min(limits.will_delay_max)))
+        });
         Box::new(Self {
             gateway,
             link,
-            stopping,
-            silence,
             filters_max_count: limits.filters_max_count,
-            will_delay_max: limits.will_delay_max,
-            entrance,
+            kept_as,
+            will,
+            window,
+            packet_max_bytes,
             session,
-            subscriptions,
+            subscriptions: MqttSubscriptions::new(is_resumed),
             keys: None,
             flight: Vec::new(),
             last_packet_id: 0,
-            heard_at: Instant::now(),
         })
     }
 
@@ -104,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Reads the keys of the device, once its session is open: who changes them ends the sessions that are open.
     async fn read_keys(&mut self) -> Result<(), MqttEnd> {
         let unavailable = |_| MqttFault::new(DisconnectReasonCode::ServerBusy, "the store is unavailable");
-        let keys = self.gateway.device_keys(self.entrance.identity).await.map_err(unavailable)?;
+        let keys = self.gateway.device_keys(self.session.identity()).await.map_err(unavailable)?;
         self.keys = keys.map(Box::new);
         Ok(())
     }
@@ -122,7 +123,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             MqttEvent::Filled => Ok(()),
             MqttEvent::Step(SessionStep::Give(messages)) if self.subscriptions.is_open() => {
                 let messages = self.session.counted(messages);
-                self.give(messages).await
+                // Apart, as all that a connection does not hold while it waits.
+                Box::pin(self.give(messages)).await
             }
             MqttEvent::Step(step) => Box::pin(self.follow(step)).await,
         }
@@ -138,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             }
         };
         if !acknowledged.is_empty() || matches!(request, Ok(Some(_))) {
-            self.heard_at = Instant::now();
+            self.session.heard();
         }
         let acknowledged: Vec<MessageId> =
             acknowledged.into_iter().filter_map(|packet_id| self.acknowledged(packet_id)).collect();
@@ -157,16 +159,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         if let Poll::Ready(filled) = self.link.poll_fill(context) {
             return Poll::Ready(filled.map(|()| MqttEvent::Filled));
         }
-        if self.stopping.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(MqttEnd::Closed(Closed::Stopping)));
-        }
-        while self.silence.as_mut().poll(context).is_ready() {
-            let silent_at = self.heard_at + self.entrance.silence_max;
-            if silent_at <= Instant::now() {
-                return Poll::Ready(Err(MqttEnd::Silent));
-            }
-            self.silence.as_mut().reset(silent_at);
-        }
         Poll::Pending
     }
 
@@ -183,32 +175,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     /// Opens the mailbox anew: what waits is looked up, also what was passed over while nobody wanted it.
     async fn open_mailbox(&mut self) -> Result<(), MqttEnd> {
-        let window = self.entrance.window.saturating_sub(self.flight.len());
-        self.session = self.gateway.open(self.entrance.identity, DeviceProtocol::Mqtt, window);
+        let window = usize::from(self.window).saturating_sub(self.flight.len());
+        let opened = self.gateway.open(self.session.identity(), DeviceProtocol::Mqtt, window);
+        opened.end_after_silence(self.session.longest_silence());
+        self.session = opened;
         self.read_keys().await
     }
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
-        let Self { gateway, mut link, will_delay_max, entrance, session, .. } = *self;
-        let stopping = link.stopping.clone();
+        let Self { gateway, mut link, kept_as, will, session, .. } = *self;
+        let (stopping, identity) = (link.stopping.clone(), session.identity());
         drop(session);
         if let Some(fault) = end.fault() {
             link.writer.leave(fault);
         }
         link.close().await;
-        if matches!(end, MqttEnd::Left { forgets: true, .. }) {
-            let forgotten = session_record::forget(&gateway, entrance.identity, &entrance.client_id).await;
-            if let Err(error) = forgotten {
-                tracing::warn!(%error, "a session of MQTT could not be forgotten");
-            }
+        if let (MqttEnd::Left { forgets: true, .. }, Some(client_id)) = (end, kept_as)
+            && let Err(error) = session_record::forget(&gateway, identity, &client_id).await
+        {
+            tracing::warn!(%error, "a session of MQTT could not be forgotten");
         }
-        if end.leaves_will() && !stopping.is_cancelled() {
-            let MqttEntrance { identity, is_kept, will, .. } = *entrance;
-            if let Some(will) = will {
-                // A session that is not kept ends here, and its will does not wait longer than it.
-                let delay = Duration::from_secs(if is_kept { will.delay_seconds.into() } else { 0 });
-                send_will(&gateway, identity, &will, delay.min(will_delay_max), &stopping).await;
-            }
+        if end.leaves_will()
+            && !stopping.is_cancelled()
+            && let Some((will, delay)) = will.as_deref()
+        {
+            send_will(&gateway, identity, will, *delay, &stopping).await;
         }
     }
 }

@@ -12,6 +12,10 @@ pub(super) const TOPIC_PREFIX: &str = "topics/";
 /// What the topics that lead to the app begin with.
 pub(super) const UPSTREAM_PREFIX: &str = "upstream";
 
+/// The filters that open the mailbox and are no topic of the app.
+const MAILBOX_FILTERS: [&str; 7] =
+    ["#", "topics/#", "topics/+", "messages/#", "messages/+", DEVICE_TOPIC, DELETED_TOPIC];
+
 /// What one filter means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MqttFilter {
@@ -27,10 +31,7 @@ impl MqttFilter {
         if filter.starts_with("$share/") {
             return Err(SubackReasonCode::SharedSubscriptionsNotSupported);
         }
-        if matches!(filter, "#" | "topics/#" | "topics/+" | "messages/#" | "messages/+") {
-            return Ok(Self::Mailbox);
-        }
-        if matches!(filter, DEVICE_TOPIC | DELETED_TOPIC) {
+        if MAILBOX_FILTERS.contains(&filter) {
             return Ok(Self::Mailbox);
         }
         let Some(name) = filter.strip_prefix(TOPIC_PREFIX) else {
@@ -44,7 +45,12 @@ impl MqttFilter {
 /// because a device has one mailbox.
 #[derive(Debug, Default)]
 pub(super) struct MqttSubscriptions {
-    filters: Vec<(String, u8)>,
+    /// Which filters of [`MAILBOX_FILTERS`] it has, a bit each: most connections have one of them and no other.
+    mailbox: u8,
+    /// Which of these have QoS 1.
+    mailbox_at_least_once: u8,
+    /// The others.
+    topics: Vec<(Box<str>, u8)>,
     /// Whether the device returned to a session that had filters, which we do not keep.
     is_resumed: bool,
 }
@@ -52,44 +58,71 @@ pub(super) struct MqttSubscriptions {
 impl MqttSubscriptions {
     /// Starts with none, or as a session that goes on.
     pub(super) const fn new(is_resumed: bool) -> Self {
-        Self { filters: Vec::new(), is_resumed }
+        Self { mailbox: 0, mailbox_at_least_once: 0, topics: Vec::new(), is_resumed }
     }
 
     /// Returns whether the device wants to be given anything.
     pub(super) fn is_open(&self) -> bool {
-        self.is_resumed || !self.filters.is_empty()
+        self.is_resumed || self.count() > 0
     }
 
     /// Adds a filter, or changes its QoS; `false` when there are too many.
     pub(super) fn add(&mut self, filter: &str, qos: u8, max_count: usize) -> bool {
-        if let Some((_, known)) = self.filters.iter_mut().find(|(known, _)| known == filter) {
+        let has_room = self.count() < max_count;
+        if let Some(bit) = mailbox_bit(filter) {
+            let is_kept = has_room || self.mailbox & bit != 0;
+            if is_kept {
+                self.mailbox |= bit;
+                self.mailbox_at_least_once &= !bit;
+                self.mailbox_at_least_once |= if qos > 0 { bit } else { 0 };
+            }
+            return is_kept;
+        }
+        if let Some((_, known)) = self.topics.iter_mut().find(|(known, _)| &**known == filter) {
             *known = qos;
             return true;
         }
-        if self.filters.len() >= max_count {
-            return false;
+        if has_room {
+            // Most have few, and hold no room for more.
+            self.topics.reserve_exact(1);
+            self.topics.push((filter.into(), qos));
         }
-        // Most have one, and hold no room for more.
-        self.filters.reserve_exact(1);
-        self.filters.push((filter.to_owned(), qos));
-        true
+        has_room
     }
 
     /// Takes a filter away; returns whether it was there.
     pub(super) fn remove(&mut self, filter: &str) -> bool {
-        let before = self.filters.len();
-        self.filters.retain(|(known, _)| known != filter);
+        let before = self.count();
+        self.mailbox &= !mailbox_bit(filter).unwrap_or_default();
+        self.topics.retain(|(known, _)| &**known != filter);
         // Whoever takes filters back knows which ones it has: nothing is assumed any more.
         self.is_resumed = false;
-        self.filters.len() < before
+        self.count() < before
     }
 
     /// Returns the QoS with which a message comes on a topic: the best of the filters that match, else the best of all.
     pub(super) fn qos(&self, topic: &str) -> u8 {
-        let matching = self.filters.iter().filter(|(filter, _)| matches(filter, topic));
-        let best = matching.map(|(_, qos)| *qos).max();
-        best.or_else(|| self.filters.iter().map(|(_, qos)| *qos).max()).unwrap_or(1)
+        let matching = self.all().filter(|(filter, _)| matches(filter, topic));
+        let best = matching.map(|(_, qos)| qos).max();
+        best.or_else(|| self.all().map(|(_, qos)| qos).max()).unwrap_or(1)
     }
+
+    fn count(&self) -> usize {
+        self.mailbox.count_ones() as usize + self.topics.len()
+    }
+
+    /// Lists the filters, with the QoS of each.
+    fn all(&self) -> impl Iterator<Item = (&str, u8)> {
+        let mailbox =
+            MAILBOX_FILTERS.into_iter().enumerate().filter(|(place, _)| self.mailbox >> place & 1 == 1);
+        let mailbox = mailbox.map(|(place, filter)| (filter, self.mailbox_at_least_once >> place & 1));
+        mailbox.chain(self.topics.iter().map(|(filter, qos)| (&**filter, *qos)))
+    }
+}
+
+/// Returns the bit of a filter of [`MAILBOX_FILTERS`].
+fn mailbox_bit(filter: &str) -> Option<u8> {
+    MAILBOX_FILTERS.iter().position(|known| *known == filter).map(|place| 1 << place)
 }
 
 /// Returns whether a topic matches a filter (4.7 of both versions).

@@ -1,5 +1,6 @@
 //! What devices get, over a store in memory.
 
+mod allocations;
 mod autopush;
 mod ccs;
 mod mcs;

@@ -42,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 MqttFault::new(DisconnectReasonCode::TopicNameInvalid, "a device publishes to upstream/...");
             return self.refuse(&publish, PubackReasonCode::TopicNameInvalid, Some(fault));
         };
-        match self.gateway.keep_upstream(self.entrance.identity, draft).await {
+        match self.gateway.keep_upstream(self.session.identity(), draft).await {
             Ok(_) if publish.qos > 0 => {
                 self.link.writer.confirm(publish.packet_id, PubackReasonCode::Success);
                 Ok(())
@@ -115,14 +115,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         };
         let qos = qos.min(1);
         if let MqttFilter::Topic(topic) = meant {
-            let identity = self.entrance.identity;
+            let identity = self.session.identity();
             match self.gateway.store().subscribe(identity.app, &topic, &[identity.device]).await {
                 Ok(change) if change.changed > 0 => new_topics.push(topic),
                 Ok(_) => {}
                 Err(error) => return suback_code(&error),
             }
         }
-        if !self.subscriptions.add(filter, qos, self.filters_max_count) {
+        if !self.subscriptions.add(filter, qos, self.filters_max_count.into()) {
             return SubackReasonCode::QuotaExceeded;
         }
         if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     /// Sends the last state of a topic to a device that has just subscribed to it.
     async fn give_retained(&mut self, topic: &TopicName) {
-        match retained_of(&self.gateway, self.entrance.identity.app, topic).await {
+        match retained_of(&self.gateway, self.session.identity().app, topic).await {
             Ok(Some(message)) => {
                 let now = self.gateway.clock().now();
                 // A last state that cannot be sealed is left out, as one is that cannot be looked up.
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     async fn unsubscribe_one(&mut self, filter: &str) -> UnsubackReasonCode {
         let mut was_there = false;
         if let Ok(MqttFilter::Topic(topic)) = MqttFilter::read(filter) {
-            let identity = self.entrance.identity;
+            let identity = self.session.identity();
             match self.gateway.store().unsubscribe(identity.app, &topic, &[identity.device]).await {
                 Ok(change) => was_there = change.changed > 0,
                 Err(StoreError::NotFound(_)) => {}

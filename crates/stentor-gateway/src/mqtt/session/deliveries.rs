@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     /// Gathers a message for the device; false when it is larger than the device takes. What is sealed is this device's alone, what
     /// is not is the same for many.
     fn write_message(&mut self, one: &PendingMessage, packet_id: Option<u16>) -> Result<bool, MqttEnd> {
-        let (now, most) = (self.gateway.clock().now(), self.entrance.packet_max_bytes);
+        let (now, most) = (self.gateway.clock().now(), self.packet_max_bytes);
         let (writer, is_numbered) = (&mut self.link.writer, packet_id.is_some());
         let version = writer.version();
         let Some(keys) = &self.keys else {
@@ -81,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery) {
         let encoded = EncodedDelivery::encode(self.link.writer.version(), delivery, false);
         if let Some(encoded) = encoded {
-            let _is_written = self.link.writer.publish(&encoded, None, self.entrance.packet_max_bytes);
+            let _is_written = self.link.writer.publish(&encoded, None, self.packet_max_bytes);
         }
     }
 

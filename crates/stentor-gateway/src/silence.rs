@@ -1,0 +1,116 @@
+//! Devices that have been silent for too long: one clock for all of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stentor_core::id::DeviceId;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::limits::{SILENCE_LOOK_INTERVAL, SILENCE_LOOK_LATEST};
+use crate::registry::SessionRegistry;
+use crate::session_state::{Closed, SessionState};
+
+/// What a session knows of its device's silence. One that is not watched may be silent for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    /// When the device was last heard, since the clock began.
+    heard_at_ms: AtomicU64,
+    /// How long it may be silent; zero where nobody watches.
+    longest_ms: AtomicU32,
+    /// The second of the next look at it; what another second says of it is out of date.
+    look_at_second: AtomicU32,
+}
+
+/// When to look at which device.
+#[derive(Debug)]
+pub(crate) struct SilenceClock {
+    began: Instant,
+    looks: Mutex<BTreeMap<u32, Vec<DeviceId>>>,
+}
+
+impl SilenceClock {
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), looks: Mutex::default() }
+    }
+
+    /// Notes that a device was heard just now.
+    pub(crate) fn heard(&self, session: &SessionState) {
+        session.silence().heard_at_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Ends a session from now on once its device has been silent for so long, and a look's interval more at most.
+    pub(crate) fn watch(&self, session: &SessionState, longest: Duration) {
+        let silence = session.silence();
+        let longest_ms = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
+        silence.heard_at_ms.store(self.now_ms(), Ordering::Relaxed);
+        silence.longest_ms.store(longest_ms, Ordering::Relaxed);
+        self.look_later(session);
+    }
+
+    /// Looks at those whose time has come, for as long as it is polled.
+    pub(crate) async fn run(self: Arc<Self>, registry: Arc<SessionRegistry>) {
+        let mut looks = interval(SILENCE_LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            self.look(&registry);
+        }
+    }
+
+    fn look(&self, registry: &SessionRegistry) {
+        let now_ms = self.now_ms();
+        for (second, devices) in self.due(seconds(now_ms)) {
+            for session in registry.connected(&devices) {
+                let silence = session.silence();
+                // A device that has come back since has a look of its own.
+                if silence.look_at_second.load(Ordering::Relaxed) != second {
+                    continue;
+                }
+                if silence.ends_at_ms() <= now_ms {
+                    session.close(Closed::Silent);
+                } else {
+                    self.look_later(&session);
+                }
+            }
+        }
+    }
+
+    /// Takes out the looks up to this second.
+    fn due(&self, second: u32) -> BTreeMap<u32, Vec<DeviceId>> {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = looks.split_off(&second.saturating_add(1));
+        std::mem::replace(&mut looks, later)
+    }
+
+    /// Looks at a session when its silence could be over, but not much later: devices that leave are then forgotten here too.
+    fn look_later(&self, session: &SessionState) {
+        let silence = session.silence();
+        let latest = self.now_ms() + u64::try_from(SILENCE_LOOK_LATEST.as_millis()).unwrap_or(u64::MAX);
+        // The first whole second after it.
+        let second = seconds(silence.ends_at_ms().min(latest)).saturating_add(1);
+        silence.look_at_second.store(second, Ordering::Relaxed);
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.entry(second).or_default().push(session.identity().device);
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Silence {
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_millis(self.longest_ms.load(Ordering::Relaxed).into())
+    }
+
+    fn ends_at_ms(&self) -> u64 {
+        let longest_ms = self.longest_ms.load(Ordering::Relaxed);
+        self.heard_at_ms.load(Ordering::Relaxed).saturating_add(longest_ms.into())
+    }
+}
+
+fn seconds(ms: u64) -> u32 {
+    u32::try_from(ms / 1_000).unwrap_or(u32::MAX)
+}
