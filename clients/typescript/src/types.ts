@@ -579,7 +579,7 @@ export interface NewUpstreamWebhook {
 
 /** The visible part. */
 export interface Notification {
-  /** Text. */
+  /** The text below the title. */
   body?: string | null;
   /** Address of a picture. */
   image?: string | null;

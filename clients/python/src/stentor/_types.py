@@ -879,7 +879,7 @@ class Notification(TypedDict, total=False):
     """The visible part."""
 
     body: Optional[str]
-    """Text."""
+    """The text below the title."""
 
     image: Optional[str]
     """Address of a picture."""
