@@ -281,6 +281,7 @@ impl PlayedCluster {
             always_balanced: watched.always_balanced,
             wall_seconds: wall.as_secs_f64(),
             cpu_seconds: usage.cpu_seconds,
+            nodes: Vec::new(),
             engine_seconds: Default::default(),
             peak_rss_bytes: usage.peak_rss_bytes,
             done: Kills::default(),

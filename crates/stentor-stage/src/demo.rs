@@ -31,7 +31,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
     let (services, population) = (options.stage.services, options.devices());
     let mut stage = Stage::build(&options.stage, reporter).await?;
     let import_seconds = import::run(&stage.client, population, &**reporter).await?.as_secs_f64();
-    let import_usage = if services.are_sinks() { Some(stage.server.restart().await?) } else { None };
+    let import_usage = if services.are_sinks() { Some(stage.restart().await?) } else { None };
     let run = campaign::run(options, &mut stage, &**reporter).await?;
     stage.emulators.stop();
     let begun = Instant::now();
@@ -50,7 +50,7 @@ pub async fn run(options: &DemoOptions, reporter: &Arc<dyn Reporter>) -> anyhow:
         elapsed_text(" in ", begun.elapsed()),
         thousands(comparison.asked)
     ));
-    let usage = stage.server.stop();
+    let usage = stage.stop();
     let import = ImportCost { seconds: import_seconds, usage: import_usage };
     let limits = stage.server.limits()?;
     let devices = population.devices();

@@ -25,6 +25,7 @@ pub mod limits;
 pub mod mqtt_devices;
 pub mod mqtt_packets;
 pub mod nats;
+pub mod nodes;
 pub(crate) mod orders;
 pub mod policy;
 pub mod postgres;

@@ -1,8 +1,10 @@
 //! What more servers over one database would bring: measured costs, extended by a simulation.
 
+mod measured;
 mod simulation;
 mod station;
 
+pub use measured::MeasuredRun;
 use serde_json::{Value, json};
 use simulation::Simulation;
 

@@ -1,5 +1,6 @@
 //! The stage: a directory, two emulators, a server, an app with its credentials.
 
+use crate::child_process::ResourceUsage;
 use crate::client::{ApiClient, segment};
 use crate::devices::{DevicePopulation, Half};
 use crate::emulated::elapsed_text;
@@ -8,6 +9,7 @@ use crate::engines::{EngineServers, StageQueue, StageStore};
 use crate::failure::CommandFailure;
 use crate::keys::Keys;
 use crate::limits;
+use crate::nodes;
 use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::server::{Server, data_dir};
@@ -39,6 +41,8 @@ pub struct StageOptions {
     pub store: StageStore,
     /// Where it has the chunks that wait.
     pub queue: StageQueue,
+    /// How many servers there are; several need a store that they can share.
+    pub nodes: u32,
 }
 
 /// Who answers for the push services.
@@ -91,6 +95,7 @@ impl StageOptions {
             trouble: None,
             store: StageStore::File,
             queue: StageQueue::File,
+            nodes: 1,
         }
     }
 
@@ -120,8 +125,10 @@ impl StageOptions {
 /// Everything that runs.
 pub struct Stage {
     // The server is first, so that it is ended before those it talks to.
-    /// The server.
+    /// The server that is asked.
     pub server: Server,
+    /// Those beside it over the same database.
+    pub beside: Vec<Server>,
     /// End after the server that uses them.
     pub engines: EngineServers,
     /// Both push services.
@@ -200,15 +207,40 @@ impl Stage {
         let engines = EngineServers::start(options.store, &options.queue)?;
         let mut environment = injector.environment();
         environment.extend(engines.environment(&options.queue));
-        let server = Server::start_with(path, settings, environment).await?;
+        let server = Server::start_with(path, settings.clone(), environment.clone()).await?;
+        let beside = nodes::start_beside(path, options.nodes, settings.as_ref(), &environment).await?;
         let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;
-        Ok(Self { server, engines, emulators, client, keys, injector, directory })
+        Ok(Self { server, beside, engines, emulators, client, keys, injector, directory })
     }
 
     /// Where everything lies.
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// All servers, the one that is asked first.
+    pub fn servers(&mut self) -> impl Iterator<Item = &mut Server> {
+        std::iter::once(&mut self.server).chain(&mut self.beside)
+    }
+
+    /// Restarts all servers, as [`Server::restart`] does; returns what they used.
+    pub async fn restart(&mut self) -> anyhow::Result<ResourceUsage> {
+        let mut used = Vec::new();
+        for server in self.servers() {
+            used.push(server.restart().await?);
+        }
+        Ok(nodes::together(used.into_iter()))
+    }
+
+    /// Asks all servers to end; returns what they used.
+    pub fn stop(&mut self) -> ResourceUsage {
+        nodes::together(self.servers().map(Server::stop))
+    }
+
+    /// Returns what each server has used so far.
+    pub fn usages(&mut self) -> Vec<ResourceUsage> {
+        self.servers().map(Server::usage).collect()
     }
 
     /// Makes the trouble for which this stage was built.
@@ -221,7 +253,7 @@ impl Stage {
 
     /// Fails when a process has ended by itself.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
-        self.server.check_alive()?;
+        self.servers().try_for_each(Server::check_alive)?;
         self.emulators.check_alive()
     }
 }

@@ -21,6 +21,8 @@ pub struct PipelineOptions {
     pub store: StageStore,
     /// Where it has the chunks that wait; beside PostgreSQL it is the file.
     pub queue: StageQueue,
+    /// How many servers share the campaign; those of the file beside them are one.
+    pub nodes: u32,
     /// Where everything of the only round is kept.
     pub keep: Option<PathBuf>,
 }
@@ -36,7 +38,7 @@ pub struct PipelineReport {
 }
 
 /// What is sampled of every round.
-const SAMPLED: [&str; 10] = [
+const SAMPLED: [&str; 12] = [
     "pushes_per_second",
     "wall_seconds",
     "server_cpu_seconds",
@@ -47,6 +49,8 @@ const SAMPLED: [&str; 10] = [
     "import_peak_rss_bytes",
     "postgres_cpu_seconds",
     "nats_cpu_seconds",
+    "processor_seconds",
+    "processor_seconds_per_million_pushes",
 ];
 
 /// Measures it and returns the report.
@@ -59,7 +63,9 @@ pub async fn run(options: &PipelineOptions, reporter: &Arc<dyn Reporter>) -> any
         if engines != files {
             beside.push(demo::run(&demo(files.clone(), None), reporter).await?);
         }
-        rounds.push(demo::run(&demo(engines.clone(), options.keep.clone()), reporter).await?);
+        let mut shared = demo(engines.clone(), options.keep.clone());
+        shared.stage.nodes = options.nodes;
+        rounds.push(demo::run(&shared, reporter).await?);
         reporter.line(&format!("round {round} of {}", options.rounds));
     }
     let (store, queue) = engines;

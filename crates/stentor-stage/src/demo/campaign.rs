@@ -2,10 +2,12 @@
 
 use super::kills::{KillSchedule, KillTarget, Kills};
 use super::options::{DemoOptions, SECONDS_PER_KILL};
+use crate::child_process::ResourceUsage;
 use crate::devices::Half;
 use crate::emulated::elapsed_text;
 use crate::engines::EngineSeconds;
 use crate::ledger::CampaignLedger;
+use crate::nodes::{self, NodeFigures};
 use crate::reporter::{Phase, Reporter};
 use crate::stage::Stage;
 use crate::text::{cell, thousands};
@@ -31,11 +33,13 @@ pub struct CampaignResult {
     pub always_balanced: bool,
     /// From the 202 to the ledger that says that everything is settled.
     pub wall_seconds: f64,
-    /// What the server's processes used in that time.
+    /// What the servers' processes used in that time.
     pub cpu_seconds: f64,
+    /// The same for each server that is looked at alone.
+    pub nodes: Vec<NodeFigures>,
     /// What the servers behind its store and queue used in that time.
     pub engine_seconds: EngineSeconds,
-    /// The most memory that the server had resident until then.
+    /// The most memory that the servers had resident until then.
     pub peak_rss_bytes: u64,
     /// What was killed, stopped and troubled, and how often.
     pub done: Kills,
@@ -59,7 +63,7 @@ pub(super) async fn run(
     reporter: &dyn Reporter,
 ) -> anyhow::Result<CampaignResult> {
     let devices = options.stage.devices;
-    let (before, engines_before) = (stage.server.usage(), stage.engines.used());
+    let (before, engines_before) = (stage.usages(), stage.engines.used());
     let reply = stage.client.post("/v1/messages", &message()).await?;
     let accepted_at = Instant::now();
     let mut running = RunningCampaign {
@@ -78,11 +82,11 @@ pub(super) async fn run(
     };
     running.follow().await?;
     let wall_seconds = accepted_at.elapsed().as_secs_f64();
-    let usage = running.stage.server.usage();
     let engine_seconds = running.stage.engines.used().since(engines_before);
+    let nodes = figures(running.stage, &before, options.kills == Kills::default()).await?;
     running.acceptance.check_kept(&running.stage.client, running.give_up_after).await;
-    let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
-    let peak_rss_bytes = usage.peak_rss_bytes;
+    let cpu_seconds = nodes.iter().map(|node| node.cpu_seconds).sum();
+    let peak_rss_bytes = nodes.iter().map(|node| node.peak_rss_bytes).sum();
     let RunningCampaign { progress, always_balanced, latest: ledger, done, acceptance, .. } = running;
     progress.finish(ledger.totals.ended());
     // Devices that are not even in the books have no final state either.
@@ -92,12 +96,30 @@ pub(super) async fn run(
         always_balanced,
         wall_seconds,
         cpu_seconds,
+        nodes,
         engine_seconds,
         peak_rss_bytes,
         done,
         acceptance,
         stuck,
     })
+}
+
+/// Returns what each server used since these looks; what they count only where none was killed.
+async fn figures(
+    stage: &mut Stage,
+    before: &[ResourceUsage],
+    counts: bool,
+) -> anyhow::Result<Vec<NodeFigures>> {
+    let mut figures = Vec::new();
+    for (server, before) in stage.servers().zip(before) {
+        // Before it is asked anything: that costs it as well.
+        let usage = server.usage();
+        let attempts = if counts { Some(nodes::attempts(server).await?) } else { None };
+        let cpu_seconds = usage.cpu_seconds - before.cpu_seconds;
+        figures.push(NodeFigures { cpu_seconds, peak_rss_bytes: usage.peak_rss_bytes, attempts });
+    }
+    Ok(figures)
 }
 
 pub(super) fn message() -> Value {

@@ -7,14 +7,16 @@ use super::proof::ProofFacts;
 use crate::child_process::ResourceUsage;
 use crate::devices::Half;
 use crate::emulated;
+use crate::engines::EngineSeconds;
 use crate::ledger::LedgerTotals;
+use crate::nodes::NodeFigures;
 use crate::troubles::Trouble;
 use serde_json::{Value, json};
 use stentor_lab::emulation::NOT_TIMED;
 use stentor_server::pipeline::PipelineConfig;
 
 /// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
-const TIMED: [&str; 11] = [
+const TIMED: [&str; 14] = [
     "wall_seconds",
     "pushes_per_second",
     "import_seconds",
@@ -26,6 +28,9 @@ const TIMED: [&str; 11] = [
     "import_peak_rss_bytes",
     "postgres_cpu_seconds",
     "nats_cpu_seconds",
+    "nodes",
+    "processor_seconds",
+    "processor_seconds_per_million_pushes",
 ];
 
 /// What was found, before it is judged.
@@ -163,6 +168,18 @@ impl DemoReport {
         (accepted + rejected) as f64 / self.run.wall_seconds.max(1e-9)
     }
 
+    /// Processor time of the campaign: servers, PostgreSQL and NATS, those of them that are the stage's own.
+    pub fn processor_seconds(&self) -> f64 {
+        let EngineSeconds { postgres, nats } = self.run.engine_seconds;
+        self.run.cpu_seconds + postgres.unwrap_or(0.0) + nats.unwrap_or(0.0)
+    }
+
+    /// The same for a million deliveries that a push service answered for good; `None` where there were none.
+    fn processor_seconds_per_million(&self) -> Option<f64> {
+        let pushes = self.run.ledger.totals.accepted + self.run.ledger.totals.rejected;
+        (pushes > 0).then(|| self.processor_seconds() * 1e6 / pushes as f64)
+    }
+
     /// Devices that got it twice for each kill of the server; `None` without kills.
     pub fn duplicates_per_kill(&self) -> Option<f64> {
         let kills = self.run.done.server;
@@ -174,6 +191,10 @@ impl DemoReport {
         let mut object = self.whole_object();
         let done = self.run.done;
         object["faults"] = done.all().into();
+        object["nodes"] = self.run.nodes.iter().map(node_object).collect();
+        object["processor_seconds"] = rounded(self.processor_seconds()).into();
+        object["processor_seconds_per_million_pushes"] =
+            self.processor_seconds_per_million().map(rounded).into();
         if !emulated::is_timed() {
             TIMED.iter().for_each(|field| object[field] = Value::Null);
             object["not_timed"] = NOT_TIMED.into();
@@ -268,6 +289,11 @@ impl GatewayFigures {
         let Self { connected_max, connections, receptions } = self;
         json!({"connected_max_count": connected_max, "connections": connections, "receptions": receptions})
     }
+}
+
+fn node_object(figures: &NodeFigures) -> Value {
+    let NodeFigures { cpu_seconds, peak_rss_bytes, attempts } = figures;
+    json!({"server_cpu_seconds": rounded(*cpu_seconds), "campaign_peak_rss_bytes": peak_rss_bytes, "attempts": attempts})
 }
 
 /// Returns what is read the same way from every campaign.

@@ -169,6 +169,7 @@ impl DemoArgs {
             latency_ms: self.latency_ms,
             trouble: None,
             store: self.store.into(),
+            nodes: 1,
             queue: self.queue,
         };
         let kills = Kills { server: self.kills, emulators, ..Kills::default() };

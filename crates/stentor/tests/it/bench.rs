@@ -43,10 +43,7 @@ fn a_benchmark_of_the_import_tells_devices_per_second() {
 
 #[test]
 fn imports_and_202s_are_measured_on_postgresql_with_the_file_beside_them() {
-    if !Path::new("/usr/lib/postgresql").exists() {
-        let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-        assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
-        let _ = writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed");
+    if !has_postgres() {
         return;
     }
     let (code, told) = run_json(&["lab", "bench", "import", "--devices", "3000", "--store", "postgres"]);
@@ -59,6 +56,51 @@ fn imports_and_202s_are_measured_on_postgresql_with_the_file_beside_them() {
         &told,
         &["database_cpu_microseconds_per_message", "beside_sqlite.accepted_per_second.sqlite"],
     );
+}
+
+/// Whether PostgreSQL is here; it must be where the tests are told so.
+fn has_postgres() -> bool {
+    if Path::new("/usr/lib/postgresql").exists() {
+        return true;
+    }
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|word| word == "postgres"), "PostgreSQL is not installed");
+    let _ = writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed");
+    false
+}
+
+#[test]
+fn several_servers_share_a_campaign_of_the_benchmark_and_the_simulation_takes_what_it_measured() {
+    if !has_postgres() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut files = Vec::new();
+    for nodes in ["1", "3"] {
+        let shared = ["--nodes", nodes, "--store", "postgres", "--queue", "postgres", "--devices", "20000"];
+        let (code, told) = run_json(&[&["lab", "bench", "pipeline"][..], &shared].concat());
+        let each = told["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        assert_eq!((code, &told["lost"], each.len().to_string()), (0, &json!(0), nodes.to_owned()), "{told}");
+        has_numbers(&told, &["postgres_cpu_seconds", "processor_seconds_per_million_pushes"]);
+        let sum: f64 = each.iter().filter_map(|node| node["server_cpu_seconds"].as_f64()).sum();
+        assert!((sum - told["server_cpu_seconds"].as_f64().unwrap_or(0.0)).abs() < 0.01, "{told}");
+        let attempts: u64 = each.iter().filter_map(|node| node["attempts"].as_u64()).sum();
+        assert_eq!(attempts, 20_000, "{told}");
+        let file = folder.path().join(nodes).display().to_string();
+        std::fs::write(&file, told.to_string()).expect("written");
+        files.push(file);
+    }
+    let (code, told) =
+        run_json(&["lab", "scale", "--nodes", "1,2,8", "--measured", &files[0], "--measured", &files[1]]);
+    assert_eq!((code, told["simulated"].as_array().map(Vec::len)), (0, Some(3)), "{told}");
+    assert_eq!((&told["measured"][0]["nodes"], &told["measured"][1]["nodes"]), (&json!(1), &json!(3)));
+    has_numbers(&told["measured"][1], &["server_us_per_push", "database_us_per_push"]);
+}
+
+#[test]
+fn several_servers_without_anything_that_they_share_are_refused() {
+    let (code, told) = run_json(&["lab", "bench", "pipeline", "--nodes", "2", "--store", "postgres"]);
+    assert_eq!(code, 2, "{told}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(super) const STAGE: Floors = Floors {
         &["engines"],
         &["ledger", "emulator", "import", "mqtt_devices", "device_load"],
         &["server", "troubles", "faces"],
+        &["nodes"],
         &["stage"],
         &["demo"],
         &["kill", "bench", "features", "cluster"],
@@ -93,6 +94,6 @@ pub(super) const STAGE_FACES: Floors = Floors {
 pub(super) const STAGE_SCALING: Floors = Floors {
     folder: "crates/stentor-stage/src/scaling/",
     module: &["scaling"],
-    floors: &[&["station"], &["simulation"]],
+    floors: &[&["measured", "station"], &["simulation"]],
     back: &[],
 };

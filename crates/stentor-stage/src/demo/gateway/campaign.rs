@@ -64,6 +64,7 @@ pub(super) async fn run(
         always_balanced,
         wall_seconds,
         cpu_seconds: usage.cpu_seconds - before.cpu_seconds,
+        nodes: Vec::new(),
         engine_seconds: EngineSeconds::default(),
         peak_rss_bytes: usage.peak_rss_bytes,
         done: Kills { server: kills, ..Kills::default() },

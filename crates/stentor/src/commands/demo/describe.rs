@@ -98,7 +98,7 @@ fn kills(report: &DemoReport) -> String {
 
 fn times(report: &DemoReport) -> Vec<String> {
     let (run, usage) = (&report.run, report.usage);
-    vec![
+    let mut lines = vec![
         format!("import    {} devices in {:.2} s", thousands(report.devices), report.import.seconds),
         format!(
             "campaign  {:.2} s from the 202 to the {}, {} pushes/s",
@@ -112,7 +112,20 @@ fn times(report: &DemoReport) -> Vec<String> {
             usage.cpu_seconds,
             thousands(usage.peak_rss_bytes >> 20)
         ),
-    ]
+    ];
+    lines.extend(beside(report));
+    lines
+}
+
+/// What several servers and those behind them used, where there are any.
+fn beside(report: &DemoReport) -> Option<String> {
+    let (nodes, engines) = (&report.run.nodes, report.run.engine_seconds);
+    let each = nodes.iter().map(|node| format!("{:.2}", node.cpu_seconds)).collect::<Vec<_>>().join(" + ");
+    let of = |name: &str, seconds: Option<f64>| seconds.map(|seconds| format!(", {name} {seconds:.2}"));
+    let others = [of("PostgreSQL", engines.postgres), of("nats-server", engines.nats)].into_iter().flatten();
+    let others: String = others.collect();
+    (nodes.len() > 1 || !others.is_empty())
+        .then(|| format!("each      {each}{others}: {:.2} CPU s in all", report.processor_seconds()))
 }
 
 fn verdict(report: &DemoReport) -> String {

@@ -1,10 +1,13 @@
 //! `stentor lab scale`: what more servers over one database would bring, simulated from measured costs.
 
+use crate::failure::CommandFailure;
 use crate::output::{Output, table};
+use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_stage::scaling::{self, ScalingCosts, ScalingResult, ScalingShape};
+use stentor_stage::scaling::{self, MeasuredRun, ScalingCosts, ScalingResult, ScalingShape};
 use stentor_stage::text::thousands;
 
 /// Simulate one campaign through several servers over one PostgreSQL, from measured costs
@@ -14,10 +17,13 @@ Examples:
   stentor lab scale
   stentor lab scale --nodes 1,2,4,8 --node-cores 2 --database-cores 16 --json
   stentor lab scale --answer-ms 200 --devices 100000000
+  stentor lab scale --measured one.json --measured two.json
 
 The limit is the part of which twice as much would bring most. Nothing is sent: each server leases chunks, reads their devices, sends and settles, with the costs given here, each step taking
 from half to one and a half of its cost. Only one transaction of the ledger is open at a time, as in the database. The defaults are what
-one server and one PostgreSQL cost on two shared cores; docs/scaling.md has the machine and how to measure your own. Not
+one server and one PostgreSQL cost on two shared cores; docs/scaling.md has the machine. With --measured the costs are those of
+`stentor lab bench pipeline --store postgres --json`, whose results are given; PostgreSQL's share for the ledger is not told apart
+there, and is what --ledger-us-per-chunk says. Not
 simulated: the network, the disk beyond the cost of a transaction, quotas, errors. The same options give the same result.")]
 pub(crate) struct ScaleArgs {
     /// How many servers, one simulation each
@@ -32,14 +38,17 @@ pub(crate) struct ScaleArgs {
     /// To how many devices the campaign goes
     #[arg(long, default_value_t = 10_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     devices: u64,
+    /// The result of a benchmark of the pipeline over PostgreSQL; of several, each is for as many servers as it had and for more
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server_us_per_push", "read_us_per_push"])]
+    measured: Vec<PathBuf>,
     /// The server's processor time for one push, in microseconds
-    #[arg(long, default_value_t = 0.5, value_name = "US", value_parser = cost)]
+    #[arg(long, default_value_t = 0.53, value_name = "US", value_parser = cost)]
     server_us_per_push: f64,
     /// The database's processor time for reading one device with its token, in microseconds
-    #[arg(long, default_value_t = 0.85, value_name = "US", value_parser = cost)]
+    #[arg(long, default_value_t = 1.1, value_name = "US", value_parser = cost)]
     read_us_per_push: f64,
     /// The database's processor time for leasing and settling one chunk of 1,000, in microseconds
-    #[arg(long, default_value_t = 150.0, value_name = "US", value_parser = cost)]
+    #[arg(long, default_value_t = 90.0, value_name = "US", value_parser = cost)]
     ledger_us_per_chunk: f64,
     /// What each transaction of the ledger takes beside that, in microseconds
     #[arg(long, default_value_t = 500.0, value_name = "US", value_parser = cost)]
@@ -71,12 +80,18 @@ impl ScaleArgs {
             ledger_us_per_transaction: self.ledger_us_per_transaction,
             answer_ms: self.answer_ms,
         };
-        let results: Vec<_> =
-            self.nodes.iter().map(|nodes| scaling::simulate(&costs, self.shape(*nodes))).collect();
+        let runs = self.measured.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+        let simulate = |nodes: &u32| {
+            let measured =
+                MeasuredRun::nearest(&runs, *nodes).map(|run| run.costs(&costs, CHUNK_MAX_DEVICES));
+            scaling::simulate(&measured.unwrap_or(costs), self.shape(*nodes))
+        };
+        let results: Vec<_> = self.nodes.iter().map(simulate).collect();
         let objects: Vec<Value> = results.iter().map(ScalingResult::object).collect();
+        let measured: Vec<Value> = runs.iter().map(MeasuredRun::object).collect();
         let headings =
             ["servers", "pushes/s", "for each", "servers busy", "database busy", "ledger busy", "limit"];
-        output.result(&json!({"simulated": objects, "seed": self.seed}), || {
+        output.result(&json!({"simulated": objects, "measured": measured, "seed": self.seed}), || {
             table(headings, results.iter().map(shown))
         })?;
         Ok(ExitCode::SUCCESS)
@@ -93,6 +108,14 @@ impl ScaleArgs {
             seed: self.seed,
         }
     }
+}
+
+/// Reads the result of a benchmark.
+fn read(file: &Path) -> anyhow::Result<MeasuredRun> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let run = serde_json::from_str(&text).map_err(|error| error.to_string());
+    let run = run.and_then(|result| MeasuredRun::read(&result));
+    run.map_err(|problem| CommandFailure::usage(format!("{}: {problem}", file.display())).into())
 }
 
 fn shown(result: &ScalingResult) -> [String; 7] {

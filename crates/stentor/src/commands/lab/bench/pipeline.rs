@@ -1,13 +1,14 @@
 //! `stentor lab bench pipeline`: one campaign through sinks, from the 202 to the settled ledger.
 
 use crate::commands::demo::{StoreName, describe::describe};
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::progress::on_the_terminal;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stentor_stage::bench::pipeline::{self, PipelineOptions};
-use stentor_stage::engines::StageQueue;
+use stentor_stage::engines::{StageQueue, StageStore};
 
 /// Send one campaign to sinks, which accept every push, and measure the server
 #[derive(Debug, Args)]
@@ -19,6 +20,7 @@ Examples:
   stentor lab bench pipeline --store postgres --devices 100000 --json
   stentor lab bench pipeline --store postgres --queue postgres --devices 100000
   stentor lab bench pipeline --queue nats --devices 100000
+  stentor lab bench pipeline --nodes 3 --store postgres --queue nats --json
 
 The server is started anew after the import, so that campaign_peak_rss_bytes is the campaign's alone (the
 questions asked afterwards raise server_peak_rss_bytes); the campaign begins when it has its access token and connections.
@@ -42,6 +44,10 @@ pub(crate) struct PipelineArgs {
     /// a nats-server
     #[arg(long, default_value = "sqlite", value_name = "QUEUE")]
     queue: StageQueue,
+    /// How many servers share the campaign; several need --store postgres, and a queue that they share (postgres or nats). The result
+    /// has the processor time of each, of PostgreSQL, of nats-server, and of all for a million pushes
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    nodes: u32,
     /// Keep all files of a single round in this directory; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -50,8 +56,14 @@ pub(crate) struct PipelineArgs {
 impl PipelineArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let Self { devices, latency_ms, rounds, store, queue, keep } = self;
-        let options = PipelineOptions { devices, latency_ms, rounds, store: store.into(), queue, keep };
+        let Self { devices, latency_ms, rounds, store, queue, nodes, keep } = self;
+        let store = StageStore::from(store);
+        let is_shared = matches!(queue, StageQueue::Postgres | StageQueue::Nats | StageQueue::NatsAt(_));
+        if nodes > 1 && !(store == StageStore::Postgres && is_shared) {
+            let sentence = "several servers share a database and a queue: add --store postgres and --queue postgres or nats";
+            return Err(CommandFailure::usage(sentence).into());
+        }
+        let options = PipelineOptions { devices, latency_ms, rounds, store, queue, nodes, keep };
         let report = pipeline::run(&options, &on_the_terminal()).await?;
         output.result(&report.object(), || report.last().map(describe).unwrap_or_default())?;
         Ok(super::exit(report.holds()))
