@@ -7,7 +7,8 @@
 - A list of one thing is that thing in XML, an object without content is an empty text, and numbers and truths are texts: what has the
   wrong type in JSON has the right one in XML.
 - Of many things in one document each is refused by itself, as in JSON, but only where it breaks a rule and is not of the wrong kind:
-  documents of many are made of what is right alone.
+  documents of many are made of what is right alone. Messages of many are asked for in JSON alone here: all of them wait in the
+  queue of one app, and where processors are short a dry run waits behind them for longer than the tool does.
 """
 
 import schemathesis
@@ -108,9 +109,11 @@ def is_lost_in_xml(case):
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    for item in raw_schema["paths"].values():
+    for path, item in raw_schema["paths"].items():
         for operation in item.values():
             content = operation.get("requestBody", {}).get("content", {})
+            if path == "/v1/messages/bulk":
+                content.pop(XML, None)
             if "schema" in content.get(XML, {}):
                 content[XML]["schema"] = without_texts_of_json(content[XML]["schema"])
                 note_kinds(content[XML]["schema"])
