@@ -21,7 +21,7 @@ pub(super) struct MqttLink<S> {
     pub(super) reader: MqttReader,
     pub(super) writer: MqttWriter,
     pub(super) stopping: CancellationToken,
-    write_timeout: Duration,
+    write_timeout_ms: u32,
 }
 
 /// How much found room at once.
@@ -34,8 +34,8 @@ enum WrittenNow {
 impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
     pub(super) fn new(stream: S, limits: &MqttLimits, stopping: CancellationToken) -> Self {
         let reader = MqttReader::new(limits.login_packet_max_bytes);
-        let write_timeout = limits.write_timeout;
-        Self { stream, reader, writer: MqttWriter::new(), stopping, write_timeout }
+        let write_timeout_ms = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
+        Self { stream, reader, writer: MqttWriter::new(), stopping, write_timeout_ms }
     }
 
     /// Waits for bytes and hands them to the reader. It may be cut off: what came is in the reader.
@@ -106,13 +106,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
 
     /// Waits until all is written. Whoever takes nothing for too long is cut off.
     async fn write_rest(&mut self, bytes: Vec<u8>) -> Result<(), MqttEnd> {
-        let stream = &mut self.stream;
+        let (timeout, stream) = (self.write_timeout(), &mut self.stream);
         let writing = async {
             stream.write_all(&bytes).await?;
             stream.flush().await
         };
         tokio::select! {
-            written = tokio::time::timeout(self.write_timeout, writing) => {
+            written = tokio::time::timeout(timeout, writing) => {
                 written.map_err(|_| MqttEnd::Gone)?.map_err(|_| MqttEnd::Gone)
             }
             // A packet may have been written in part: no word of farewell could be read behind it.
@@ -123,11 +123,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttLink<S> {
     /// Writes the last words and closes; whoever does not listen is left.
     pub(super) async fn close(mut self) {
         let bytes = self.writer.take();
-        let stream = &mut self.stream;
+        let (timeout, stream) = (self.write_timeout(), &mut self.stream);
         let closing = async {
             stream.write_all(&bytes).await?;
             stream.shutdown().await
         };
-        let _gone_or_slow = tokio::time::timeout(self.write_timeout, closing).await;
+        let _gone_or_slow = tokio::time::timeout(timeout, closing).await;
+    }
+
+    fn write_timeout(&self) -> Duration {
+        Duration::from_millis(self.write_timeout_ms.into())
     }
 }

@@ -35,15 +35,22 @@ enum MqttEvent {
     Step(SessionStep),
 }
 
+/// What is left of a session when its connection is over.
+#[derive(Default)]
+struct MqttFarewell {
+    /// The name under which it goes on, where it does.
+    kept_as: Option<Box<str>>,
+    /// What is sent in the device's name, and after how long.
+    will: Option<Box<(MqttWill, Duration)>>,
+}
+
 /// One connection from its login to its end.
 pub(super) struct MqttSession<S> {
     gateway: Gateway,
     link: MqttLink<S>,
     filters_max_count: u16,
-    /// The name under which the session goes on after this connection, where it does.
-    kept_as: Option<Box<str>>,
-    /// What is sent when the device is gone, and after how long.
-    will: Option<Box<(MqttWill, Duration)>>,
+    /// Nothing for devices that want nothing of their sessions after their connections.
+    farewell: Option<Box<MqttFarewell>>,
     window: u16,
     packet_max_bytes: u32,
     session: DeviceSession,
@@ -73,12 +80,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             let delay = Duration::from_secs(if kept_as.is_some() { will.delay_seconds.into() } else { 0 });
             Box::new((*will, delay.min(limits.will_delay_max)))
         });
+        let farewell =
+            (kept_as.is_some() || will.is_some()).then(|| Box::new(MqttFarewell { kept_as, will }));
         Box::new(Self {
             gateway,
             link,
             filters_max_count: limits.filters_max_count,
-            kept_as,
-            will,
+            farewell,
             window,
             packet_max_bytes,
             session,
@@ -183,7 +191,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     }
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
-        let Self { gateway, mut link, kept_as, will, session, .. } = *self;
+        let Self { gateway, mut link, farewell, session, .. } = *self;
+        let MqttFarewell { kept_as, will } = farewell.map(|farewell| *farewell).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
         drop(session);
         if let Some(fault) = end.fault() {

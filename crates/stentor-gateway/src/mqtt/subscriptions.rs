@@ -41,6 +41,10 @@ impl MqttFilter {
     }
 }
 
+/// Filters that are topics of the app, with the QoS of each.
+#[derive(Debug, Default)]
+struct TopicFilters(Vec<(Box<str>, u8)>);
+
 /// The filters of one connection, with the QoS of each. They open the mailbox: everything in it is given from the first one on,
 /// because a device has one mailbox.
 #[derive(Debug, Default)]
@@ -49,8 +53,8 @@ pub(super) struct MqttSubscriptions {
     mailbox: u8,
     /// Which of these have QoS 1.
     mailbox_at_least_once: u8,
-    /// The others.
-    topics: Vec<(Box<str>, u8)>,
+    /// The others, if there are any.
+    topics: Option<Box<TopicFilters>>,
     /// Whether the device returned to a session that had filters, which we do not keep.
     is_resumed: bool,
 }
@@ -58,7 +62,7 @@ pub(super) struct MqttSubscriptions {
 impl MqttSubscriptions {
     /// Starts with none, or as a session that goes on.
     pub(super) const fn new(is_resumed: bool) -> Self {
-        Self { mailbox: 0, mailbox_at_least_once: 0, topics: Vec::new(), is_resumed }
+        Self { mailbox: 0, mailbox_at_least_once: 0, topics: None, is_resumed }
     }
 
     /// Returns whether the device wants to be given anything.
@@ -78,14 +82,17 @@ impl MqttSubscriptions {
             }
             return is_kept;
         }
-        if let Some((_, known)) = self.topics.iter_mut().find(|(known, _)| &**known == filter) {
+        let known =
+            self.topics.iter_mut().flat_map(|topics| &mut topics.0).find(|(known, _)| &**known == filter);
+        if let Some((_, known)) = known {
             *known = qos;
             return true;
         }
         if has_room {
+            let TopicFilters(topics) = &mut **self.topics.get_or_insert_default();
             // Most have few, and hold no room for more.
-            self.topics.reserve_exact(1);
-            self.topics.push((filter.into(), qos));
+            topics.reserve_exact(1);
+            topics.push((filter.into(), qos));
         }
         has_room
     }
@@ -94,7 +101,9 @@ impl MqttSubscriptions {
     pub(super) fn remove(&mut self, filter: &str) -> bool {
         let before = self.count();
         self.mailbox &= !mailbox_bit(filter).unwrap_or_default();
-        self.topics.retain(|(known, _)| &**known != filter);
+        if let Some(TopicFilters(topics)) = self.topics.as_deref_mut() {
+            topics.retain(|(known, _)| &**known != filter);
+        }
         // Whoever takes filters back knows which ones it has: nothing is assumed any more.
         self.is_resumed = false;
         self.count() < before
@@ -108,7 +117,7 @@ impl MqttSubscriptions {
     }
 
     fn count(&self) -> usize {
-        self.mailbox.count_ones() as usize + self.topics.len()
+        self.mailbox.count_ones() as usize + self.topics.as_ref().map_or(0, |topics| topics.0.len())
     }
 
     /// Lists the filters, with the QoS of each.
@@ -116,7 +125,8 @@ impl MqttSubscriptions {
         let mailbox =
             MAILBOX_FILTERS.into_iter().enumerate().filter(|(place, _)| self.mailbox >> place & 1 == 1);
         let mailbox = mailbox.map(|(place, filter)| (filter, self.mailbox_at_least_once >> place & 1));
-        mailbox.chain(self.topics.iter().map(|(filter, qos)| (&**filter, *qos)))
+        let topics = self.topics.iter().flat_map(|topics| &topics.0);
+        mailbox.chain(topics.map(|(filter, qos)| (&**filter, *qos)))
     }
 }
 
