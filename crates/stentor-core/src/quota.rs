@@ -15,6 +15,9 @@ use crate::time::Timestamp;
 
 /// What a full bucket holds, in time.
 pub const BURST: Duration = Duration::from_secs(1);
+/// What may be spent in a minute beside what fills a shared bucket in it, in seconds of the quota: what it held, what it owes then, and what
+/// nodes had drawn before and keep for two.
+const BESIDE_SECONDS: u64 = 4;
 /// Share of the quota at which a cold bucket fills, in thousandths.
 const COLD_PERMILLE: u64 = 100;
 const WHOLE_PERMILLE: u64 = 1_000;
@@ -31,6 +34,16 @@ pub struct Quota {
     pub ramp: Duration,
     /// Part of the bucket that audiences leave to single messages.
     pub urgent_share_percent: u8,
+}
+
+impl Quota {
+    /// Returns the quota by which the bucket fills that nodes share: less, by what may be spent in a minute beside what fills the bucket in
+    /// it, so that no minute holds more than the quota however many nodes there are.
+    #[must_use]
+    pub const fn shared(self) -> Self {
+        let per_minute = self.per_minute as u64 * 60 / (60 + BESIDE_SECONDS);
+        Self { per_minute: if per_minute == 0 { 1 } else { per_minute as u32 }, ..self }
+    }
 }
 
 /// What a bucket holds at an instant, so that it can be gone on with by another process.

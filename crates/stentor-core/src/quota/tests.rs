@@ -86,7 +86,41 @@ fn who_needs_more_than_a_full_bucket_holds_gets_it_and_the_debt_is_paid_off() {
     assert_eq!(bucket.draw(TrafficClass::Bulk, (50, 50), at(60_000)), 50);
 }
 
+/// A node that draws, and when it spends what it drew.
+#[derive(Debug, Clone)]
+struct Draw {
+    after_ms: i64,
+    class: TrafficClass,
+    /// The least that it can use, in percent of the most.
+    least: u64,
+    kept_ms: i64,
+}
+
+fn any_draw() -> impl Strategy<Value = Draw> {
+    let class = prop_oneof![Just(TrafficClass::Urgent), Just(TrafficClass::Bulk)];
+    let draw = |(after_ms, class, least, kept_ms)| Draw { after_ms, class, least, kept_ms };
+    (0..2_000_i64, class, 1..=100_u64, 0..=2_000_i64).prop_map(draw)
+}
+
 proptest! {
+    #[test]
+    fn no_minute_holds_more_than_a_quota_that_nodes_share_however_many_there_are(
+        per_minute in 600..2_000_000_u32,
+        draws in prop::collection::vec(any_draw(), 1..400),
+    ) {
+        let quota = quota(per_minute, 0);
+        let (mut bucket, mut now, mut spent) = (Bucket::new(quota.shared(), at(0)), 0, Vec::new());
+        for draw in &draws {
+            now += draw.after_ms;
+            let second = u64::from(per_minute).div_ceil(60);
+            let most = if draw.class == TrafficClass::Urgent { second / 5 } else { second };
+            let least = (most * draw.least / 100).max(1);
+            spent.push((now + draw.kept_ms, bucket.draw(draw.class, (least, most), at(now))));
+        }
+        let most = most_in_a_window(&spent);
+        prop_assert!(most <= u64::from(per_minute), "{most}");
+    }
+
     #[test]
     fn no_minute_holds_more_than_the_quota_and_the_stated_burst(
         per_minute in 1..2_000_000_u32,

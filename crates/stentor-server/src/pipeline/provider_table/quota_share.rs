@@ -16,7 +16,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct QuotaShare {
     urgent: i64,
     common: i64,
-    drawn_at: Timestamp,
+    urgent_at: Timestamp,
+    common_at: Timestamp,
     /// What is missing, by class; 0 for nothing.
     wanted_urgent: u64,
     wanted_common: u64,
@@ -25,9 +26,7 @@ pub(super) struct QuotaShare {
 impl QuotaShare {
     /// Takes tokens, or notes that they are missing and tells when to ask again.
     pub(super) fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<u64, Timestamp> {
-        if now.since(self.drawn_at) > KEPT || now < self.drawn_at {
-            (self.urgent, self.common) = (self.urgent.min(0), self.common.min(0));
-        }
+        self.give_up(now);
         let asked = i64::try_from(count).unwrap_or(i64::MAX);
         let there = self.tokens(class);
         if there >= asked {
@@ -73,10 +72,24 @@ impl QuotaShare {
     pub(super) fn add(&mut self, class: TrafficClass, count: u64, now: Timestamp) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match class {
-            TrafficClass::Urgent => (self.urgent, self.wanted_urgent) = (self.urgent + count, 0),
-            TrafficClass::Bulk => (self.common, self.wanted_common) = (self.common + count, 0),
+            TrafficClass::Urgent => {
+                (self.urgent, self.wanted_urgent, self.urgent_at) = (self.urgent + count, 0, now)
+            }
+            TrafficClass::Bulk => {
+                (self.common, self.wanted_common, self.common_at) = (self.common + count, 0, now)
+            }
         }
-        self.drawn_at = now;
+    }
+
+    /// Drops what was drawn too long ago: each class by itself, since the one may be drawn again and again while the other rests.
+    fn give_up(&mut self, now: Timestamp) {
+        let is_old = |drawn_at: Timestamp| now.since(drawn_at) > KEPT || now < drawn_at;
+        if is_old(self.urgent_at) {
+            self.urgent = self.urgent.min(0);
+        }
+        if is_old(self.common_at) {
+            self.common = self.common.min(0);
+        }
     }
 
     fn spend(&mut self, class: TrafficClass, count: i64) {
@@ -115,6 +128,15 @@ mod tests {
         assert_eq!(share.tokens(TrafficClass::Bulk), 60);
         assert_eq!(share.take(TrafficClass::Urgent, 5, at(30)), Ok(5), "single messages may use both parts");
         assert_eq!(share.take(TrafficClass::Bulk, 50, at(40)), Ok(50));
+    }
+
+    #[test]
+    fn what_one_class_does_not_spend_is_given_up_while_the_other_is_drawn() {
+        let mut share = QuotaShare::default();
+        share.add(TrafficClass::Urgent, 20, at(0));
+        share.add(TrafficClass::Bulk, 100, at(1_500));
+        assert_eq!(share.take(TrafficClass::Bulk, 100, at(2_500)), Ok(100));
+        assert_eq!(share.tokens(TrafficClass::Urgent), 0);
     }
 
     #[test]

@@ -24,14 +24,15 @@ pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u
 
 fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done<u64> {
     let key = || params![int(claim.app.raw()), claim.provider.code()];
-    let full = Bucket::new(claim.quota, now).level();
+    let quota = claim.quota.shared();
+    let full = Bucket::new(quota, now).level();
     let sql = "INSERT INTO quota_levels (app, provider, at, warm_ms, urgent_grains, common_grains)
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
     run(connection, sql, values(claim, full))?;
     let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
         WHERE app = $1 AND provider = $2 FOR UPDATE";
     let level = one(connection, sql, key(), read)?.ok_or_else(|| damaged("a quota without a level"))?;
-    let mut bucket = Bucket::resume(claim.quota, level, now);
+    let mut bucket = Bucket::resume(quota, level, now);
     let count = bucket.draw(claim.class, (claim.least, claim.most), now);
     let sql = "UPDATE quota_levels SET at = $3, warm_ms = $4, urgent_grains = $5, common_grains = $6
         WHERE app = $1 AND provider = $2";
