@@ -66,6 +66,20 @@ impl KillPhase {
         }
     }
 
+    /// Returns what it means, for the help of the command line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Kills => "All that can be killed is, and emulators stop",
+            Self::FullSpeed => "The server is killed while nothing slows it down",
+            Self::DiskFull => "The disk is full for a while",
+            Self::FsyncError => "Every sync fails for a while",
+            Self::ClockJump => "The clock jumps",
+            Self::Gateway => {
+                "The server is killed while devices of our own gateway are connected and confirm"
+            }
+        }
+    }
+
     const fn trouble(self) -> Option<Trouble> {
         match self {
             Self::Kills | Self::FullSpeed | Self::Gateway => None,

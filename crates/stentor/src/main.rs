@@ -11,6 +11,7 @@ mod logging;
 mod output;
 mod process;
 mod progress;
+mod value_names;
 
 // What commands and the stage have in common.
 use stentor_stage::{client, emulated};

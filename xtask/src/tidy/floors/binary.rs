@@ -6,7 +6,7 @@ pub(super) const BINARY: Floors = Floors {
     folder: "crates/stentor/src/",
     module: &[],
     floors: &[
-        &["copying", "failure", "logging"],
+        &["copying", "failure", "logging", "value_names"],
         &["output"],
         &["connection", "device", "ledger", "process", "progress"],
         &["commands"],

@@ -57,6 +57,21 @@ impl HostileBehaviour {
             Self::BadAnswers => "bad-answers",
         }
     }
+
+    /// Returns what it means, for the help of the command line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::HeavyImport => "Imports lines of 2,000 topics",
+            Self::NoCredential => "Sends to a device of a provider for which it has no credential",
+            Self::DryRun => "Counts a large audience, 16 callers side by side",
+            Self::SlowUpload => "Uploads imports by a byte a second",
+            Self::Connections => "Holds idle connections and guesses keys",
+            Self::UnfinishedBodies => "Leaves the bodies of its requests unfinished",
+            Self::Schedules => "Has as many schedules as it may, each due every minute",
+            Self::Tarpit => "Sends to an audience whose push service answers after 5 to 20 seconds",
+            Self::BadAnswers => "Sends to an audience of which no device can be reached",
+        }
+    }
 }
 
 /// A hostile app and where its callers come from.

@@ -58,6 +58,18 @@ impl BadAnswer {
         }
     }
 
+    /// Returns what it means, for the help of the command line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::AskedToWait => "429 QUOTA_EXCEEDED with Retry-After: 1",
+            Self::Throttled => "429 QUOTA_EXCEEDED without Retry-After",
+            Self::Internal => "500 INTERNAL",
+            Self::Unavailable => "503 UNAVAILABLE",
+            Self::Reset => "RST_STREAM with INTERNAL_ERROR",
+            Self::NoAnswer => "No answer comes",
+        }
+    }
+
     fn answer(self) -> Value {
         match self {
             Self::AskedToWait => json!({"error": {"code": "QUOTA_EXCEEDED", "retry_after_s": 1}}),
@@ -103,6 +115,15 @@ impl Persistence {
             Self::Once => "once",
             Self::Twice => "twice",
             Self::Always => "always",
+        }
+    }
+
+    /// Returns what it means, for the help of the command line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Once => "The first",
+            Self::Twice => "The first two",
+            Self::Always => "Every attempt",
         }
     }
 

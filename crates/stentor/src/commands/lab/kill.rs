@@ -4,8 +4,9 @@ use crate::commands::demo::describe::describe as describe_campaign;
 use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, line};
 use crate::progress::on_the_terminal;
+use crate::value_names::one_of;
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,43 +43,14 @@ pub(crate) struct KillArgs {
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=300))]
     kills: u32,
     /// Only these phases
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
-    only: Vec<KillPhaseName>,
+    #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = one_of(&KillPhase::ALL, KillPhase::word, KillPhase::meaning))]
+    only: Vec<KillPhase>,
     /// Makes tokens, answers and the times of kills repeatable
     #[arg(long, default_value_t = 1, value_name = "S")]
     seed: u64,
     /// Also write the report to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum KillPhaseName {
-    /// All that can be killed is, and emulators stop
-    Kills,
-    /// The server is killed while nothing slows it down
-    FullSpeed,
-    /// The disk is full for a while
-    DiskFull,
-    /// Every sync fails for a while
-    FsyncError,
-    /// The clock jumps
-    ClockJump,
-    /// The server is killed while devices of its own gateway confirm
-    Gateway,
-}
-
-impl From<KillPhaseName> for KillPhase {
-    fn from(name: KillPhaseName) -> Self {
-        match name {
-            KillPhaseName::Kills => Self::Kills,
-            KillPhaseName::FullSpeed => Self::FullSpeed,
-            KillPhaseName::DiskFull => Self::DiskFull,
-            KillPhaseName::FsyncError => Self::FsyncError,
-            KillPhaseName::ClockJump => Self::ClockJump,
-            KillPhaseName::Gateway => Self::Gateway,
-        }
-    }
 }
 
 impl KillArgs {
@@ -104,8 +76,7 @@ impl KillArgs {
     }
 
     fn options(&self) -> KillOptions {
-        let only: Vec<KillPhase> = self.only.iter().copied().map(KillPhase::from).collect();
-        let is_wanted = |phase: &KillPhase| only.is_empty() || only.contains(phase);
+        let is_wanted = |phase: &KillPhase| self.only.is_empty() || self.only.contains(phase);
         let phases = KillPhase::ALL.into_iter().filter(is_wanted).collect();
         KillOptions { devices: self.devices, kills: self.kills, phases, seed: self.seed }
     }

@@ -2,7 +2,8 @@
 
 use crate::output::{Output, table};
 use crate::progress::on_the_terminal;
-use clap::{Args, ValueEnum};
+use crate::value_names::one_of;
+use clap::Args;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_stage::bench::fair::{self, FairOptions, FairReport, HostileBehaviour, is_within};
@@ -21,8 +22,8 @@ server, or 50 ms above them if that is more. The hostile apps act for over a min
 in this program with a low priority: what they do is limited by what the server lets them, not by the machine.")]
 pub(crate) struct FairArgs {
     /// What the hostile apps do, separated by commas; all kinds when not given
-    #[arg(long, value_enum, value_delimiter = ',')]
-    kind: Vec<BehaviourName>,
+    #[arg(long, value_delimiter = ',', value_parser = one_of(&HostileBehaviour::ALL, HostileBehaviour::word, HostileBehaviour::meaning))]
+    kind: Vec<HostileBehaviour>,
     /// How long the hostile apps act
     #[arg(long, default_value_t = 75, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
@@ -34,50 +35,11 @@ pub(crate) struct FairArgs {
     devices: u64,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BehaviourName {
-    /// Imports lines of 2,000 topics
-    HeavyImport,
-    /// Sends to a device of a provider for which it has no credential
-    NoCredential,
-    /// Counts a large audience, 16 callers side by side
-    DryRun,
-    /// Uploads imports by a byte a second
-    SlowUpload,
-    /// Holds idle connections and guesses keys
-    Connections,
-    /// Leaves the bodies of its requests unfinished
-    UnfinishedBodies,
-    /// Has as many schedules as it may, each due every minute
-    Schedules,
-    /// Sends to an audience whose push service answers after 5 to 20 seconds
-    Tarpit,
-    /// Sends to an audience of which no device can be reached
-    BadAnswers,
-}
-
-impl From<BehaviourName> for HostileBehaviour {
-    fn from(name: BehaviourName) -> Self {
-        match name {
-            BehaviourName::HeavyImport => Self::HeavyImport,
-            BehaviourName::NoCredential => Self::NoCredential,
-            BehaviourName::DryRun => Self::DryRun,
-            BehaviourName::SlowUpload => Self::SlowUpload,
-            BehaviourName::Connections => Self::Connections,
-            BehaviourName::UnfinishedBodies => Self::UnfinishedBodies,
-            BehaviourName::Schedules => Self::Schedules,
-            BehaviourName::Tarpit => Self::Tarpit,
-            BehaviourName::BadAnswers => Self::BadAnswers,
-        }
-    }
-}
-
 impl FairArgs {
     /// Measures and prints the report.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        let named: Vec<HostileBehaviour> = self.kind.into_iter().map(HostileBehaviour::from).collect();
         let options = FairOptions {
-            behaviours: if named.is_empty() { HostileBehaviour::ALL.into() } else { named },
+            behaviours: if self.kind.is_empty() { HostileBehaviour::ALL.into() } else { self.kind },
             span: Duration::from_secs(self.seconds),
             idle_span: Duration::from_secs(self.idle_seconds),
             devices: self.devices,

@@ -2,7 +2,8 @@
 
 use crate::output::{Output, table};
 use crate::progress::on_the_terminal;
-use clap::{Args, ValueEnum};
+use crate::value_names::one_of;
+use clap::Args;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_stage::bench::trouble::{self, BadAnswer, Persistence, TroubleCase, TroubleCell, TroubleOptions};
@@ -25,70 +26,17 @@ pub(crate) struct TroubleArgs {
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, default_values_t = [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])]
     share: Vec<f64>,
     /// Which bad answers they get, separated by commas; all kinds when not given
-    #[arg(long, value_enum, value_delimiter = ',')]
-    kind: Vec<BadAnswerName>,
+    #[arg(long, value_delimiter = ',', value_parser = one_of(&BadAnswer::ALL, BadAnswer::word, BadAnswer::meaning))]
+    kind: Vec<BadAnswer>,
     /// How many attempts get one, separated by commas; all three when not given
-    #[arg(long, value_enum, value_delimiter = ',')]
-    persistence: Vec<PersistenceName>,
+    #[arg(long, value_delimiter = ',', value_parser = one_of(&Persistence::ALL, Persistence::word, Persistence::meaning))]
+    persistence: Vec<Persistence>,
     /// Devices of each campaign
     #[arg(long, default_value_t = 20_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     devices: u64,
     /// How long a cell waits for the good deliveries, and for all of them where many meet trouble
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     cell_seconds: u64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BadAnswerName {
-    /// 429 `QUOTA_EXCEEDED` with `Retry-After: 1`
-    #[value(name = "429-retry-after")]
-    AskedToWait,
-    /// 429 `QUOTA_EXCEEDED` without `Retry-After`
-    #[value(name = "429")]
-    Throttled,
-    /// 500 `INTERNAL`
-    #[value(name = "500")]
-    Internal,
-    /// 503 `UNAVAILABLE`
-    #[value(name = "503")]
-    Unavailable,
-    /// `RST_STREAM` with `INTERNAL_ERROR`
-    Reset,
-    /// No answer at all
-    NoAnswer,
-}
-
-impl From<BadAnswerName> for BadAnswer {
-    fn from(name: BadAnswerName) -> Self {
-        match name {
-            BadAnswerName::AskedToWait => Self::AskedToWait,
-            BadAnswerName::Throttled => Self::Throttled,
-            BadAnswerName::Internal => Self::Internal,
-            BadAnswerName::Unavailable => Self::Unavailable,
-            BadAnswerName::Reset => Self::Reset,
-            BadAnswerName::NoAnswer => Self::NoAnswer,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PersistenceName {
-    /// The first
-    Once,
-    /// The first two
-    Twice,
-    /// Every attempt
-    Always,
-}
-
-impl From<PersistenceName> for Persistence {
-    fn from(name: PersistenceName) -> Self {
-        match name {
-            PersistenceName::Once => Self::Once,
-            PersistenceName::Twice => Self::Twice,
-            PersistenceName::Always => Self::Always,
-        }
-    }
 }
 
 impl TroubleArgs {
@@ -120,8 +68,8 @@ impl TroubleArgs {
 }
 
 /// Returns what was named, or everything there is.
-fn named_or<N: Copy, T: From<N> + Copy>(named: &[N], all: &[T]) -> Vec<T> {
-    if named.is_empty() { all.into() } else { named.iter().copied().map(T::from).collect() }
+fn named_or<T: Copy>(named: &[T], all: &[T]) -> Vec<T> {
+    if named.is_empty() { all.into() } else { named.into() }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
