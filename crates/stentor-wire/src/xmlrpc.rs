@@ -37,8 +37,6 @@ pub struct RpcFault {
     pub text: String,
 }
 
-/// A document could not be read: the code that servers have agreed on.
-pub const CODE_NOT_WELL_FORMED: i32 = -32700;
 /// There is no such method.
 pub const CODE_NO_SUCH_METHOD: i32 = -32601;
 /// The method cannot be called with these parameters.
