@@ -7,8 +7,8 @@ use crate::error::Invalid;
 use crate::id::{AppId, DeviceId};
 use crate::limits;
 use crate::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use crate::outcome::Reason;
 pub use crate::provider::ProviderKind;
+use crate::reason::Reason;
 use crate::time::Timestamp;
 
 codes! {

@@ -25,6 +25,7 @@ pub mod ports;
 pub mod provider;
 pub mod published;
 pub mod quota;
+mod reason;
 pub mod retry;
 pub mod schedule;
 pub mod settlement;

@@ -2,8 +2,6 @@
 
 use stentor_core::ports::store::StoreError;
 
-use crate::transfer::StorePlace;
-
 /// Where to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaGoal {
@@ -70,23 +68,24 @@ pub(crate) const UNDO_MIXED_VERSIONS: SchemaUndo = SchemaUndo {
     sql: "ALTER TABLE schema_version DROP COLUMN usable_by; ALTER TABLE nodes DROP COLUMN schema_version",
 };
 
-/// Changes the schema of a store: back only of one that nobody uses, forward also of a database that servers use which go on with it. Refuses (Conflict) a step back that cannot be undone, or by which something would be
-/// lost, and changes nothing then.
-pub fn migrate(place: &StorePlace, goal: SchemaGoal) -> Result<SchemaChange, StoreError> {
-    match place {
-        StorePlace::Sqlite(path) => crate::sqlite::migrate(path, goal),
-        StorePlace::Postgres(address) => crate::postgres::migrate(address, goal),
+/// Returns what undoes the step to a version, of those that can be undone. Refuses (Conflict) one that stays, and one by whose undoing
+/// something would be lost.
+pub(crate) fn undo_of<E: From<StoreError>>(
+    steps: &'static [(usize, SchemaUndo)],
+    version: usize,
+    finds: impl FnOnce(&'static str) -> Result<bool, E>,
+) -> Result<&'static SchemaUndo, E> {
+    let Some((_, undo)) = steps.iter().find(|(of, _)| *of == version) else {
+        return Err(conflict(format!(
+            "the step to schema {version} cannot be undone: restore a backup that was made before it"
+        )));
+    };
+    if finds(undo.finds_loss)? {
+        return Err(conflict(format!("undoing the step to schema {version} would lose {}", undo.loss)));
     }
+    Ok(undo)
 }
 
-/// Returns that a step stays.
-pub(crate) fn cannot_undo(version: usize) -> StoreError {
-    StoreError::Conflict(format!(
-        "the step to schema {version} cannot be undone: restore a backup that was made before it"
-    ))
-}
-
-/// Returns what would be lost by undoing a step.
-pub(crate) fn would_lose(version: usize, undo: &SchemaUndo) -> StoreError {
-    StoreError::Conflict(format!("undoing the step to schema {version} would lose {}", undo.loss))
+fn conflict<E: From<StoreError>>(why: String) -> E {
+    StoreError::Conflict(why).into()
 }

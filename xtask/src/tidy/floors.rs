@@ -1,6 +1,7 @@
 //! Floors: inside a crate, a module may use those below it, and nothing runs back up without a reason.
 
 mod binary;
+mod core;
 mod http2;
 mod lab;
 mod protocols;
@@ -28,6 +29,9 @@ pub(crate) struct Floors {
 
 /// Every crate whose floors are held.
 const HOUSES: &[Floors] = &[
+    core::CORE,
+    core::CORE_LEDGER,
+    core::CORE_STORE_PORT,
     server::SERVER,
     server::PIPELINE,
     http2::HTTP2,
@@ -36,6 +40,7 @@ const HOUSES: &[Floors] = &[
     protocols::WIRE,
     protocols::PROVIDERS,
     protocols::EMULATORS,
+    protocols::GATEWAY,
     stage::STAGE,
     stage::STAGE_DEMO,
     stage::STAGE_CLUSTER,
@@ -46,6 +51,12 @@ const HOUSES: &[Floors] = &[
     stage::STAGE_SCALING,
     stage::STAGE_PUSH_SUBJECT,
     storage::SQLITE_STORE,
+    storage::STORAGE,
+    storage::STORAGE_SQLITE,
+    storage::STORAGE_POSTGRES,
+    storage::POSTGRES_STORE,
+    storage::STORAGE_MEMORY,
+    storage::STORAGE_NATS,
     lab::LAB,
     lab::LAB_SUBJECT,
     lab::LAB_RUNNER,

@@ -6,11 +6,18 @@ use crate::campaign::{ProviderLedger, Stop, Tally};
 use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
 use crate::outcome::Reason;
+use crate::ports::store::StoreError;
 
 /// The books hold fewer deliveries in a state than are to leave it: a bug, or a damaged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the books hold too few deliveries")]
 pub struct TooFew;
+
+impl From<TooFew> for StoreError {
+    fn from(too_few: TooFew) -> Self {
+        Self::Damaged(too_few.to_string())
+    }
+}
 
 /// The books of one campaign at one provider, and what has ended since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 //! Every method is one transaction: it happens whole or not at all, and what it returns is on disk. Those that may have much
 //! to do say so: they do it in several, each whole, and what a crash leaves over is gone on with later.
 
-use crate::ledger::TooFew;
-
 mod apps;
 mod audit;
 mod devices;
@@ -60,12 +58,6 @@ pub enum StoreError {
     /// What is kept does not make sense; a bug or a damaged file.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-}
-
-impl From<TooFew> for StoreError {
-    fn from(too_few: TooFew) -> Self {
-        Self::Damaged(too_few.to_string())
-    }
 }
 
 /// Everything a store does.

@@ -13,10 +13,11 @@ use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use stentor_storage::nats::{NatsQueue, NatsSettings};
 pub use stentor_storage::postgres::{PostgresInspection, inspect as inspect_database};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
-pub use stentor_storage::schema::{SchemaChange, SchemaGoal, migrate};
+pub use stentor_storage::schema::{SchemaChange, SchemaGoal};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
-pub use stentor_storage::transfer::{CopyStep, StoreCopy, StorePlace, TableSum, copy_store};
+pub use stentor_storage::store_copy::{CopyStep, StoreCopy, TableSum, copy_store};
+pub use stentor_storage::store_place::{StorePlace, migrate};
 
 use super::AppError;
 use crate::config::{Config, Engine, QueueEngine};

@@ -162,9 +162,9 @@ macro_rules! store_suite {
                     a_campaign_with_a_stop_and_nothing_accepted_ends_stopped
                     a_stop_ends_what_was_settled_beside_it
                     a_chunk_given_back_to_a_stopped_provider_fails
-                    a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on
-                    a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale
-                    what_was_set_aside_is_pruned_with_its_campaign
+                    a_queued_chunk_in_quarantine_fails_as_damaged_and_the_rest_goes_on
+                    a_leased_chunk_in_quarantine_is_ambiguous_and_its_settlement_stale
+                    what_is_in_quarantine_is_pruned_with_its_campaign
                     a_stop_after_a_cancel_changes_nothing
                 }
                 messages {
@@ -280,7 +280,7 @@ macro_rules! store_suite {
                     a_paused_or_canceled_schedule_does_not_fire
                     a_skipped_tick_advances_and_sends_nothing
                     a_schedule_without_a_further_tick_is_finished
-                    a_schedule_set_aside_fires_no_more_and_can_be_canceled
+                    a_schedule_in_quarantine_fires_no_more_and_can_be_canceled
                 }
                 tokens {
                     the_holder_of_a_token_is_found_listed_or_not

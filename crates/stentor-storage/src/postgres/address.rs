@@ -9,7 +9,7 @@ use postgres::config::{Host, SslMode};
 use postgres::{Client, Config, NoTls};
 use stentor_core::ports::store::StoreError;
 
-use super::fault::{Done, PostgresError, unavailable};
+use super::fault::{Done, PostgresError};
 use super::tls::{self, Verification};
 
 /// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
@@ -152,11 +152,6 @@ impl fmt::Debug for PostgresAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PostgresAddress").field(&self.shown()).finish()
     }
-}
-
-/// Returns why a file of certificates cannot be used.
-pub(super) fn refused_file(path: &Path, why: &impl fmt::Display) -> PostgresError {
-    unavailable(format!("the certificates of {}: {why}", path.display()))
 }
 
 #[cfg(test)]

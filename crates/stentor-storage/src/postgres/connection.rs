@@ -13,8 +13,8 @@ use stentor_core::ports::store::StoreError;
 
 use super::address::PostgresAddress;
 use super::copy_rows::CopyRows;
-use super::damage::DamageLog;
-use super::fault::{Done, PostgresError, conflict, is_collision, is_loss, unavailable};
+use super::damage_log::DamageLog;
+use super::fault::{Done, PostgresError, is_collision, is_loss, nul, unavailable};
 use super::value::PostgresValue as Value;
 
 /// How a connection stands to the transaction that it is in.
@@ -204,11 +204,6 @@ impl PostgresConnection {
 
 fn check_values(values: &[Value]) -> Done<()> {
     if values.iter().any(Value::has_nul) { Err(nul()) } else { Ok(()) }
-}
-
-/// Returns that a text holds what no text of PostgreSQL can hold.
-pub(super) fn nul() -> PostgresError {
-    conflict("a text with a NUL cannot be kept")
 }
 
 fn as_params(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {

@@ -1,33 +1,17 @@
-//! LedgerConnection that make no sense: each is left out, named in the log once, and holds nothing else up.
+//! Rows that make no sense: each is left out, named in the log once, and holds nothing else up.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 
+use super::damage_log::NAMED_MAX_COUNT;
 use super::engine::Connection;
 use super::engine::Row;
 use super::fault::{Done, PostgresError, damaged};
 use super::query::limit;
 use super::value::{Params, PostgresValue as Value};
 
-/// Most damaged rows that are remembered so as not to name them again.
-const NAMED_MAX_COUNT: usize = 4_096;
-
-/// What was named of a store since it was opened, by table and number.
-#[derive(Debug, Default)]
-pub(super) struct DamageLog(Mutex<HashSet<(&'static str, i64)>>);
-
-impl DamageLog {
-    /// Counts the rows that could not be read, each once.
-    pub(super) fn count(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
-    }
-}
-
 /// Names a damaged row in the log and counts it, unless it was named before; `key` is 0 where the row has no number.
 pub(super) fn note(connection: &Connection, table: &'static str, key: i64, fault: &PostgresError) {
-    let mut named = connection.damage.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if named.len() < NAMED_MAX_COUNT && named.insert((table, key)) {
+    if connection.damage.is_news(table, key) {
         tracing::error!(table, key, %fault, "a row cannot be read: it is left out, the others are not");
     }
 }

@@ -88,6 +88,16 @@ pub(super) fn conflict(why: impl Into<String>) -> PostgresError {
     PostgresError::Store(StoreError::Conflict(why.into()))
 }
 
+/// Returns that a text holds what no text of PostgreSQL can hold.
+pub(super) fn nul() -> PostgresError {
+    conflict("a text with a NUL cannot be kept")
+}
+
+/// Returns why a file of certificates cannot be used.
+pub(super) fn refused_file(path: &std::path::Path, why: &impl std::fmt::Display) -> PostgresError {
+    unavailable(format!("the certificates of {}: {why}", path.display()))
+}
+
 /// Returns that the engine cannot do it now.
 pub(super) fn unavailable(why: impl Into<String>) -> PostgresError {
     PostgresError::Store(StoreError::Unavailable(why.into()))

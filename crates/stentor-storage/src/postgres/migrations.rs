@@ -4,8 +4,7 @@ use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
 use super::query::{exists, one};
 use crate::schema::{
-    SchemaUndo, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo,
-    would_lose,
+    SchemaUndo, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 
 /// The oldest server that is tested (its own number, major version first).
@@ -60,11 +59,7 @@ pub(super) fn version(connection: &Connection) -> Done<usize> {
 /// Undoes the last step.
 pub(super) fn undo(connection: &Connection) -> Done<()> {
     let version = version(connection)?;
-    let undo = UNDO.iter().find(|(of, _)| *of == version);
-    let (_, undo) = undo.ok_or_else(|| cannot_undo(version))?;
-    if exists(connection, undo.finds_loss, ())? {
-        return Err(would_lose(version, undo).into());
-    }
+    let undo = undo_of(UNDO, version, |sql| exists(connection, sql, ()))?;
     transact(connection, || {
         connection.batch(undo.sql)?;
         note_version(connection, version - 1)?;

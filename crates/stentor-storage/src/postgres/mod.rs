@@ -8,6 +8,7 @@ mod address;
 mod connection;
 mod copy_rows;
 mod damage;
+mod damage_log;
 mod engine;
 mod fault;
 mod incarnation;

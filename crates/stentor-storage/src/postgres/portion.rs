@@ -6,7 +6,7 @@ use super::engine::Connection;
 
 /// LedgerConnection changed in one transaction.
 const ROWS_MAX_COUNT: u64 = 4_096;
-/// A transaction does no more once it took so long: every other one of its reach waits for it.
+/// A transaction does no more once it took so long: every other one of its scope waits for it.
 const TIME: Duration = Duration::from_millis(50);
 
 /// What one transaction may still do.

@@ -62,14 +62,14 @@ use std::time::Duration;
 use stentor_core::ports::store::StoreError;
 
 use super::address::PostgresAddress;
-use super::damage::DamageLog;
+use super::damage_log::DamageLog;
 use super::engine::Connection;
 use super::fault::Done;
 use super::listener::ChannelListener;
 use super::migrations;
 use super::readers::ReadThreads;
 use super::settings::PostgresSettings;
-use super::transactor::{Reach, Transactor};
+use super::transactor::{LockScope, Transactor};
 use super::writer::WriteThread;
 use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
@@ -141,10 +141,10 @@ impl PostgresStore {
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
         let ledger = prepared(transactor(), vault.clone())?;
         let inner = StoreParts {
-            acceptance: WriteThread::start("stentor-accept", Reach::Rows, transactor(), settings)?,
+            acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,
             accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
-            registry: WriteThread::start("stentor-registry", Reach::Registry, transactor(), settings)?,
-            ledger: WriteThread::start("stentor-ledger", Reach::Ledger, ledger, settings)?,
+            registry: WriteThread::start("stentor-registry", LockScope::Registry, transactor(), settings)?,
+            ledger: WriteThread::start("stentor-ledger", LockScope::Ledger, ledger, settings)?,
             readers: ReadThreads::start(
                 "stentor-read",
                 several(settings.readers_max_count),

@@ -10,8 +10,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::refused_file;
-use super::fault::{Done, unavailable};
+use super::fault::{Done, refused_file, unavailable};
 
 /// What of the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use stentor_core::ports::store::StoreError;
 
 use super::address::PostgresAddress;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
-use super::damage::DamageLog;
+use super::damage_log::DamageLog;
 use super::fault::{Done, PostgresError, unavailable};
 use super::incarnation;
 use super::query::one;
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a transaction holds alone among all that write: rows that its rules read must be theirs until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
+pub(super) enum LockScope {
     /// Nothing: its statements are right beside any others.
     Rows,
     /// Devices, topics, people and groups.
@@ -29,7 +29,7 @@ pub(super) enum Reach {
     Ledger,
 }
 
-impl Reach {
+impl LockScope {
     const fn code(self) -> i64 {
         match self {
             Self::Rows => 1,
@@ -63,12 +63,12 @@ impl Transactor {
     /// Does something in one transaction, over and over until it is kept or refused: the work may be done several times.
     pub(super) fn commit<T>(
         &mut self,
-        reach: Reach,
+        scope: LockScope,
         mut work: impl FnMut(&Connection) -> Done<T>,
     ) -> Result<T, StoreError> {
         let until = Instant::now() + self.patience;
         loop {
-            match self.attempt(reach, until, &mut work) {
+            match self.attempt(scope, until, &mut work) {
                 TransactionEnd::Ended(done) => return Ok(done?),
                 TransactionEnd::Again(fault) if Instant::now() >= until => {
                     tracing::error!(%fault, "the store cannot write");
@@ -120,7 +120,7 @@ impl Transactor {
 
     fn attempt<T>(
         &mut self,
-        reach: Reach,
+        scope: LockScope,
         until: Instant,
         work: &mut impl FnMut(&Connection) -> Done<T>,
     ) -> TransactionEnd<T> {
@@ -132,7 +132,7 @@ impl Transactor {
         // Before the transaction: afterwards it may be another life.
         connection.life(incarnation::look);
         connection.begin_watch();
-        begin(connection, reach);
+        begin(connection, scope);
         let done = work(connection);
         match (connection.standing(), done) {
             (ConnectionStanding::Fine, Ok(done)) => {
@@ -190,14 +190,14 @@ impl Transactor {
 }
 
 /// Begins a transaction that holds something alone, and asks for its number.
-fn begin(connection: &Connection, reach: Reach) {
+fn begin(connection: &Connection, scope: LockScope) {
     connection.begin("BEGIN; SELECT pg_current_xact_id() AS transaction");
-    if reach != Reach::Rows {
-        hold(connection, reach);
+    if scope != LockScope::Rows {
+        hold(connection, scope);
     }
 }
 
 /// Waits before the next statement until nobody else holds it; it is held until the transaction ends, however often it is asked for.
-pub(super) fn hold(connection: &Connection, reach: Reach) {
-    connection.defer(&format!("SELECT pg_advisory_xact_lock({LOCKS}, {})", reach.code()));
+pub(super) fn hold(connection: &Connection, scope: LockScope) {
+    connection.defer(&format!("SELECT pg_advisory_xact_lock({LOCKS}, {})", scope.code()));
 }

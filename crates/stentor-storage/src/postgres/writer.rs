@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection, closed};
 use super::fault::{Done, damaged, unavailable};
 use super::settings::PostgresSettings;
-use super::transactor::{Reach, Transactor};
+use super::transactor::{LockScope, Transactor};
 use crate::commit_queue::{CommitPriority, CommitQueue};
 
 /// A job that waits, and what it will answer. It may be worked on several times.
@@ -62,16 +62,16 @@ pub(super) struct WriteThread {
 }
 
 impl WriteThread {
-    /// Starts the thread, whose transactions hold `reach` alone.
+    /// Starts the thread, whose transactions hold `scope` alone.
     pub(super) fn start(
         name: &str,
-        reach: Reach,
+        scope: LockScope,
         transactor: Transactor,
         settings: &PostgresSettings,
     ) -> Result<Self, StoreError> {
         let queue = Arc::new(CommitQueue::new(settings.waiting_max_jobs));
         let mut committer = Committer {
-            reach,
+            scope,
             transactor,
             queue: Arc::clone(&queue),
             max_jobs: settings.group_commit_max_jobs.max(1),
@@ -113,7 +113,7 @@ impl Drop for WriteThread {
 }
 
 struct Committer {
-    reach: Reach,
+    scope: LockScope,
     transactor: Transactor,
     queue: Arc<CommitQueue<Box<dyn CommitJob>>>,
     max_jobs: usize,
@@ -142,9 +142,9 @@ impl Committer {
         priority: CommitPriority,
         group: &mut Vec<Box<dyn CommitJob>>,
     ) -> Result<(), StoreError> {
-        let Self { reach, transactor, queue, max_jobs, max_span } = self;
+        let Self { scope, transactor, queue, max_jobs, max_span } = self;
         let (begun, mut hurries) = (Instant::now(), priority == CommitPriority::First);
-        transactor.commit(*reach, |connection| {
+        transactor.commit(*scope, |connection| {
             let mut at = 0;
             loop {
                 work_on(connection, group[at].as_mut())?;

@@ -48,7 +48,7 @@ pub(super) fn ensure(database: &Path) -> Result<(), StoreError> {
 }
 
 /// Puts a file that cannot be read out of the way, in the place of the one before.
-pub(super) fn move_aside(database: &Path) -> Result<(), StoreError> {
+pub(super) fn quarantine(database: &Path) -> Result<(), StoreError> {
     let aside = beside(database, "damaged");
     std::fs::rename(database, &aside).map_err(|error| unavailable(database, &error))?;
     for companion in ["-wal", "-shm"] {

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use super::fault::{Done, damaged};
-use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, cannot_undo, would_lose};
+use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, undo_of};
 
 /// One step: statements, and then what statements cannot say.
 pub(super) struct Migration {
@@ -87,11 +87,7 @@ pub(super) fn version(connection: &Connection) -> Done<usize> {
 /// Undoes the last step of a store's file.
 pub(super) fn undo(connection: &Connection) -> Done<()> {
     let version = version(connection)?;
-    let undo = UNDO.iter().find(|(of, _)| *of == version);
-    let (_, undo) = undo.ok_or_else(|| cannot_undo(version))?;
-    if super::query::exists(connection, undo.finds_loss, [])? {
-        return Err(would_lose(version, undo).into());
-    }
+    let undo = undo_of(UNDO, version, |sql| super::query::exists(connection, sql, []))?;
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(undo.sql)?;
     transaction.pragma_update(None, "user_version", super::query::limit(version - 1))?;

@@ -57,7 +57,7 @@ impl SqliteQueue {
         let connection = match prepare(path, &settings).map_err(StoreError::from) {
             Err(StoreError::Damaged(why)) => {
                 tracing::warn!(%why, "the queue's file is damaged: it is moved aside and filled again from the store");
-                file::move_aside(path)?;
+                file::quarantine(path)?;
                 file::ensure(path)?;
                 prepare(path, &settings)?
             }

@@ -20,7 +20,7 @@ use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore
 
 use tokio::sync::Semaphore;
 
-use crate::postgres_server::server;
+use crate::postgres_server::{PostgresServer, TestDatabase, server};
 
 /// How often a campaign starts while devices are registered.
 const STARTS_COUNT: u64 = 1_000;
@@ -132,14 +132,20 @@ fn pass_on(mut client: TcpStream, mut server: UnixStream, next: &AtomicU8) {
     let _ = (client.shutdown(std::net::Shutdown::Both), server.shutdown(std::net::Shutdown::Both));
 }
 
-#[tokio::test]
-async fn of_a_commit_whose_answer_is_lost_it_is_asked_what_became_of_it() {
-    let Some(server) = server() else { return };
-    let database = server.database();
+/// Opens a store with one app through something that may lose commits and their answers.
+async fn behind_a_middle(server: &PostgresServer, database: &TestDatabase) -> (Middle, PostgresStore) {
     let middle = Middle::start(server.socket());
     let address: PostgresAddress = database.url_at(middle.port).parse().expect("an address");
     let store = PostgresStore::open(&address, &PostgresSettings::default()).expect("opened");
     store.create_app(&app(1)).await.expect("kept");
+    (middle, store)
+}
+
+#[tokio::test]
+async fn of_a_commit_whose_answer_is_lost_it_is_asked_what_became_of_it() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let (middle, store) = behind_a_middle(server, &database).await;
     let scene = Scene::again(&store, 1);
     scene.fcm(1).await;
     for (count, what) in [ANSWER_IS_LOST, NEVER_ARRIVES, ANSWER_IS_LOST].into_iter().enumerate() {
@@ -156,10 +162,7 @@ async fn of_a_commit_whose_answer_is_lost_it_is_asked_what_became_of_it() {
 async fn of_a_commit_whose_answer_is_lost_nothing_is_said_when_the_server_has_begun_another_life() {
     let Some(server) = server() else { return };
     let database = server.database();
-    let middle = Middle::start(server.socket());
-    let address: PostgresAddress = database.url_at(middle.port).parse().expect("an address");
-    let store = PostgresStore::open(&address, &PostgresSettings::default()).expect("opened");
-    store.create_app(&app(1)).await.expect("kept");
+    let (middle, store) = behind_a_middle(server, &database).await;
     let scene = Scene::again(&store, 1);
     scene.fcm(1).await;
     scene.send(Draft::to(Target::Everyone)).await;

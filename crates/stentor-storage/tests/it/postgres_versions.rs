@@ -4,8 +4,8 @@ use stentor_core::ports::store::{LeaseReply, Newcomer, NodeStore, PipelineStore,
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, at, lease_of};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
-use stentor_storage::schema::{SchemaChange, SchemaGoal, migrate};
-use stentor_storage::transfer::StorePlace;
+use stentor_storage::schema::{SchemaChange, SchemaGoal};
+use stentor_storage::store_place::{StorePlace, migrate};
 
 use crate::postgres_server::{TestDatabase, server};
 

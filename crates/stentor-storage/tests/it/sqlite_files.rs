@@ -237,7 +237,7 @@ async fn a_campaign_whose_message_cannot_be_read_is_stopped_and_holds_up_no_othe
 }
 
 #[tokio::test]
-async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
+async fn a_chunk_that_cannot_be_read_is_refused_alone_and_put_in_quarantine() {
     let folder = Folder::new();
     let store = folder.store().expect("made");
     let scene = Scene::new(&store).await;
@@ -265,7 +265,7 @@ async fn a_chunk_that_cannot_be_read_is_refused_alone_and_set_aside() {
 }
 
 #[tokio::test]
-async fn a_chunk_whose_books_are_damaged_is_set_aside_without_them() {
+async fn a_chunk_whose_books_are_damaged_is_put_in_quarantine_without_them() {
     let folder = Folder::new();
     let store = folder.store().expect("made");
     let scene = Scene::new(&store).await;

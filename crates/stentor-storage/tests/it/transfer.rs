@@ -12,7 +12,8 @@ use stentor_storage::conformance::scene::{
 };
 use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
-use stentor_storage::transfer::{CopyStep, StoreCopy, StorePlace, copy_store};
+use stentor_storage::store_copy::{CopyStep, StoreCopy, copy_store};
+use stentor_storage::store_place::StorePlace;
 
 use crate::postgres_server::server;
 

@@ -50,3 +50,25 @@ pub(super) const EMULATORS: Floors = Floors {
     ],
     back: &[],
 };
+
+pub(super) const GATEWAY: Floors = Floors {
+    folder: "crates/stentor-gateway/src/",
+    module: &[],
+    floors: &[
+        &["collapse", "identity", "limits", "stats"],
+        &["accepted_messages", "held_messages", "sender_receipts", "upstream_broker", "web_push"],
+        &["session_state"],
+        &["receipts", "registry"],
+        &["delivery"],
+        &["gateway"],
+        &["ccs", "confirming", "device_keys", "registration", "upstream"],
+        &["session"],
+        &["autopush", "mcs", "mqtt"],
+        &["client"],
+    ],
+    back: &[
+        ("session_state", "delivery", "a message that is pending is a value of the loop that delivers it"),
+        ("gateway", "session", "it opens sessions, which hold its state"),
+        ("gateway", "mcs", "it remembers the programs that registered through it"),
+    ],
+};

@@ -26,3 +26,117 @@ pub(super) const SQLITE_STORE: Floors = Floors {
         ("registrar", "register", "the batch, and the rows that it becomes"),
     ],
 };
+
+/// An engine knows what two engines must agree on; what is done with either of them is above both.
+pub(super) const STORAGE: Floors = Floors {
+    folder: "crates/stentor-storage/src/",
+    module: &[],
+    floors: &[
+        &["commit_queue", "held", "nats", "schema", "seal", "transfer", "turns"],
+        &["memory", "vault"],
+        &["conformance", "postgres", "sqlite"],
+        &["store_place"],
+        &["store_copy"],
+    ],
+    back: &[],
+};
+
+pub(super) const STORAGE_SQLITE: Floors = Floors {
+    folder: "crates/stentor-storage/src/sqlite/",
+    module: &["sqlite"],
+    floors: &[
+        &["fault", "portion", "settings", "worker_pool"],
+        &["bulk", "query", "row", "wal", "writer"],
+        &["damage", "file", "migrations"],
+        &["queue", "readers"],
+        &["store"],
+        &["inspection"],
+        &["copy"],
+    ],
+    back: &[("migrations", "store", "a step that statements cannot say fills rows by the store's own code")],
+};
+
+pub(super) const STORAGE_POSTGRES: Floors = Floors {
+    folder: "crates/stentor-storage/src/postgres/",
+    module: &["postgres"],
+    floors: &[
+        &["damage_log", "fault", "settings", "value"],
+        &["copy_rows", "row", "tls"],
+        &["address"],
+        &["connection"],
+        &["engine"],
+        &["portion", "query"],
+        &["damage", "incarnation", "migrations"],
+        &["transactor"],
+        &["listener", "readers", "writer"],
+        &["store"],
+        &["inspection", "queue"],
+    ],
+    back: &[],
+};
+
+pub(super) const POSTGRES_STORE: Floors = Floors {
+    folder: "crates/stentor-storage/src/postgres/store/",
+    module: &["postgres", "store"],
+    floors: &[
+        &[
+            "books",
+            "codes",
+            "credentials",
+            "message_rows",
+            "owners",
+            "quotas",
+            "receipt_rows",
+            "sequences",
+            "tags",
+        ],
+        &["app_providers", "campaigns", "maintenance", "node_events", "turns"],
+        &[
+            "accounts",
+            "chunks",
+            "device_traces",
+            "members",
+            "producers",
+            "registry",
+            "stretch",
+            "tokens",
+            "webhooks",
+        ],
+        &["apps", "collapse", "history", "leftovers"],
+        &["contents", "groups", "topics", "transfer", "users"],
+        &["condition", "registrar", "removal", "targets"],
+        &["accept", "register", "unlisted"],
+        &["devices"],
+        &["audience", "offered_tokens", "rows"],
+        &["expand", "lease", "messages", "nodes", "receipts", "start", "upstream"],
+        &["acceptance", "pipeline", "schedules"],
+        &["audit"],
+    ],
+    back: &[
+        ("registrar", "register", "the batch, and the rows that it becomes"),
+        (
+            "quotas",
+            "nodes",
+            "what is drawn of a quota goes by the clock of the database, which servers that share it read",
+        ),
+    ],
+};
+
+pub(super) const STORAGE_MEMORY: Floors = Floors {
+    folder: "crates/stentor-storage/src/memory/",
+    module: &["memory"],
+    floors: &[
+        &["queue", "state"],
+        &["apps", "audit", "history", "messages", "receipts", "rows", "schedules", "topics", "upstream"],
+        &["devices", "groups", "pipeline", "registry", "users"],
+        &["audience"],
+    ],
+    back: &[],
+};
+
+pub(super) const STORAGE_NATS: Floors = Floors {
+    folder: "crates/stentor-storage/src/nats/",
+    module: &["nats"],
+    floors: &[&["address", "leases", "settings", "subject"], &["stream"], &["queue"]],
+    back: &[],
+};

@@ -36,7 +36,7 @@ pub(super) struct World<'a> {
     /// Leases that were lost.
     pub(super) lost: Vec<LeasedChunk>,
     pub(super) truth: Truth,
-    course: ModelRun,
+    run: ModelRun,
     shown: String,
 }
 
@@ -64,7 +64,7 @@ impl<'a> World<'a> {
             held: Vec::new(),
             lost: Vec::new(),
             truth: Truth::default(),
-            course: ModelRun { observations: Vec::new(), reached: BTreeSet::new() },
+            run: ModelRun { observations: Vec::new(), reached: BTreeSet::new() },
             shown: String::new(),
         }
     }
@@ -87,7 +87,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn reach(&mut self, what: &'static str) {
-        self.course.reached.insert(what);
+        self.run.reached.insert(what);
     }
 
     /// Adds to what the present step shows.
@@ -96,7 +96,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn into_run(self) -> ModelRun {
-        self.course
+        self.run
     }
 
     pub(super) async fn step(&mut self, what: u8, which: usize, how: u8) {
@@ -246,7 +246,7 @@ impl<'a> World<'a> {
             assert!(known, "{ticket:?} is queued and was not given to be published");
         }
         let shown = std::mem::take(&mut self.shown);
-        self.course.observations.push(shown);
+        self.run.observations.push(shown);
     }
 }
 

@@ -214,7 +214,7 @@ pub async fn a_stop_after_a_cancel_changes_nothing(store: &dyn Store) {
     assert_eq!(scene.books(message).await.stop, None);
 }
 
-pub async fn a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on(store: &dyn Store) {
+pub async fn a_queued_chunk_in_quarantine_fails_as_damaged_and_the_rest_goes_on(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(8).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -232,7 +232,7 @@ pub async fn a_queued_chunk_set_aside_fails_as_damaged_and_the_rest_goes_on(stor
     assert_eq!(store.figures().await.expect("counted").quarantined_chunks, 1);
 }
 
-pub async fn a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale(store: &dyn Store) {
+pub async fn a_leased_chunk_in_quarantine_is_ambiguous_and_its_settlement_stale(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(4).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -250,7 +250,7 @@ pub async fn a_leased_chunk_set_aside_is_ambiguous_and_its_settlement_stale(stor
     assert_eq!(store.sweep(10, at(10_000)).await.expect("swept").released, []);
 }
 
-pub async fn what_was_set_aside_is_pruned_with_its_campaign(store: &dyn Store) {
+pub async fn what_is_in_quarantine_is_pruned_with_its_campaign(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(4).await;
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;

@@ -266,7 +266,7 @@ fn message(scene: &Scene<'_>, target: Target, instant: Timestamp) -> Message {
     Message { occurrence: Some((ScheduleId::from_raw(31), instant)), ..message }
 }
 
-pub async fn a_schedule_set_aside_fires_no_more_and_can_be_canceled(store: &dyn Store) {
+pub async fn a_schedule_in_quarantine_fires_no_more_and_can_be_canceled(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let one = schedule(&scene, 31, Some(at(60)));
     store.create_schedule(&one, None).await.expect("kept");

@@ -61,6 +61,7 @@ impl OwnInstance {
 impl NodeStore for PostgresStore {
     async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
         let membership = self.write(move |connection| join(connection, &newcomer, now)).await?;
+        // After the row is on disk: nothing may be leased under a number that nobody else sees.
         let own = &self.inner.own;
         own.number.store(membership.instance, Ordering::Release);
         // Until the first sign of life says how many there are.

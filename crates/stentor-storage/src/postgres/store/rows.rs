@@ -23,7 +23,7 @@ use crate::postgres::fault::{Done, PostgresError};
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::one;
 use crate::postgres::row::{int, time};
-use crate::postgres::transactor::{Reach, hold};
+use crate::postgres::transactor::{LockScope, hold};
 
 /// The rows of one transaction, and what of them is asked for again and again.
 pub(super) struct LedgerConnection<'a> {
@@ -273,7 +273,7 @@ impl LedgerRows for LedgerConnection<'_> {
         now: Timestamp,
     ) -> Done<()> {
         let Some(key) = chunk.fleet.key(device) else { return Ok(()) };
-        hold(self.connection, Reach::Registry);
+        hold(self.connection, LockScope::Registry);
         devices::retire(self.connection, chunk.fleet, key, reason, (since, now))
     }
 
@@ -285,7 +285,7 @@ impl LedgerRows for LedgerConnection<'_> {
         now: Timestamp,
     ) -> Done<bool> {
         let Some(key) = chunk.fleet.key(device) else { return Ok(true) };
-        hold(self.connection, Reach::Registry);
+        hold(self.connection, LockScope::Registry);
         devices::move_token(self.connection, chunk.fleet, key, token, now)
     }
 }

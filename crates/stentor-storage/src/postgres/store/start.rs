@@ -22,7 +22,7 @@ use super::{campaigns, message_rows, offered_tokens, sequences, targets, tokens,
 use crate::postgres::damage::attempt;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::portion::WorkPortion;
-use crate::postgres::transactor::{Reach, hold};
+use crate::postgres::transactor::{LockScope, hold};
 
 /// Rows that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 8_192;
@@ -167,7 +167,7 @@ impl<'r, 'a> CampaignStarter<'r, 'a> {
         if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
             return Ok(key);
         }
-        hold(self.connection(), Reach::Registry);
+        hold(self.connection(), LockScope::Registry);
         // Somebody may have registered it meanwhile.
         if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
             return Ok(key);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postgres::types::Type;
-use stentor_core::device::PushToken;
 use stentor_core::ports::store::StoreError;
 
 use super::app_providers::{self, Fleet, fleet_of};
@@ -19,7 +18,8 @@ use crate::postgres::query::{all, copy, exists, limit, one, run};
 use crate::postgres::transactor::LOCKS;
 use crate::schema::{SchemaChange, SchemaGoal};
 use crate::transfer::{
-    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable, TransferValue,
+    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
+    TransferValue, device_tokens,
 };
 
 /// The second number of the advisory lock of a copy.
@@ -248,22 +248,14 @@ fn append(connection: &Connection, table: &TransferTable, rows: &[TransferRow]) 
 
 /// Returns the hash of each device's token.
 fn hashes(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<Vec<i64>> {
-    let place = |name: &str| columns.iter().position(|column| *column == name);
-    let (key_at, token_at) = (place("key"), place("token"));
     let mut fleets: BTreeMap<u64, Fleet> = BTreeMap::new();
     let mut hashes = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (Some(TransferValue::Int(key)), Some(TransferValue::Text(token))) =
-            (key_at.and_then(|at| row.get(at)), token_at.and_then(|at| row.get(at)))
-        else {
-            return Err(damaged("a device without a key or a token"));
-        };
-        let no = fleet_of(*key);
+    for (key, token) in device_tokens(columns, rows)? {
+        let no = fleet_of(key);
         let fleet = match fleets.get(&no) {
             Some(known) => *known,
             None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
         };
-        let token = PushToken::new(token.clone()).map_err(|_| damaged("a token that none can be"))?;
         hashes.push(tokens::hash(fleet.app, fleet.provider, &token));
     }
     Ok(hashes)

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
-use stentor_core::device::PushToken;
 use stentor_core::ports::store::StoreError;
 
 use super::app_providers::{self, AppProvider, fleet_of};
@@ -18,7 +17,8 @@ use crate::sqlite::portion::Portion;
 use crate::sqlite::query::{all, exists, limit, one, run};
 use crate::sqlite::settings::SqliteSettings;
 use crate::transfer::{
-    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable, TransferValue,
+    SHARED_COUNTERS, TableProgress, TransferCounters, TransferRow, TransferSide, TransferTable,
+    TransferValue, device_tokens,
 };
 
 /// What SQLite numbers by itself, by the name of the counter and of the table.
@@ -208,23 +208,15 @@ pub(super) fn refuse_unfinished(connection: &Connection) -> Done<()> {
 
 /// Notes who holds which token.
 fn note_tokens(connection: &Connection, columns: &[&str], rows: &[TransferRow]) -> Done<()> {
-    let place = |name: &str| columns.iter().position(|column| *column == name);
-    let (key_at, token_at) = (place("key"), place("token"));
     let mut fleets: BTreeMap<u64, AppProvider> = BTreeMap::new();
     let mut holders = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (Some(TransferValue::Int(key)), Some(TransferValue::Text(token))) =
-            (key_at.and_then(|at| row.get(at)), token_at.and_then(|at| row.get(at)))
-        else {
-            return Err(damaged("a device without a key or a token"));
-        };
-        let no = fleet_of(*key);
+    for (key, token) in device_tokens(columns, rows)? {
+        let no = fleet_of(key);
         let fleet = match fleets.get(&no) {
             Some(known) => *known,
             None => *fleets.entry(no).or_insert(app_providers::by_no(connection, no)?),
         };
-        let token = PushToken::new(token.clone()).map_err(|_| damaged("a token that none can be"))?;
-        holders.push((tokens::hash(fleet.app, fleet.provider, &token), *key));
+        holders.push((tokens::hash(fleet.app, fleet.provider, &token), key));
     }
     tokens::note(connection, holders)
 }

@@ -1,0 +1,24 @@
+//! Which rows of a store could not be read.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Most damaged rows that are remembered so as not to name them again.
+pub(super) const NAMED_MAX_COUNT: usize = 4_096;
+
+/// What was named of a store since it was opened, by table and number.
+#[derive(Debug, Default)]
+pub(super) struct DamageLog(Mutex<HashSet<(&'static str, i64)>>);
+
+impl DamageLog {
+    /// Counts the rows that could not be read, each once.
+    pub(super) fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+
+    /// Returns whether a row was not named before, and remembers it.
+    pub(super) fn is_news(&self, table: &'static str, key: i64) -> bool {
+        let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        named.len() < NAMED_MAX_COUNT && named.insert((table, key))
+    }
+}

@@ -1,0 +1,55 @@
+//! The floors of the rules: nouns, ports, and the ledger.
+
+use super::Floors;
+
+pub(super) const CORE: Floors = Floors {
+    folder: "crates/stentor-core/src/",
+    module: &[],
+    floors: &[
+        &["error", "limits", "retry", "time", "varint", "word"],
+        &["codes", "id", "name", "outbound"],
+        &["audit", "group", "provider", "published", "reason", "topic", "upstream", "user"],
+        &["device"],
+        &["app", "chunk", "outcome"],
+        &["account", "delivery", "quota", "target"],
+        &["campaign", "message"],
+        &["schedule", "settlement"],
+        &["ports"],
+        &["ledger"],
+    ],
+    back: &[],
+};
+
+pub(super) const CORE_LEDGER: Floors = Floors {
+    folder: "crates/stentor-core/src/ledger/",
+    module: &["ledger"],
+    floors: &[
+        &["books", "collapse", "life", "rows"],
+        &["begin", "cache", "receipts"],
+        &["quarantine"],
+        &["control"],
+        &["lease"],
+        &["maintenance", "settle"],
+        &["tests"],
+    ],
+    back: &[],
+};
+
+pub(super) const CORE_STORE_PORT: Floors = Floors {
+    folder: "crates/stentor-core/src/ports/store/",
+    module: &["ports", "store"],
+    floors: &[&[
+        "apps",
+        "audit",
+        "devices",
+        "messages",
+        "nodes",
+        "pipeline",
+        "precondition",
+        "receipts",
+        "registry",
+        "schedules",
+        "upstream",
+    ]],
+    back: &[],
+};
