@@ -5,7 +5,7 @@ use http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use stentor_emulators::apns::ApnsKey;
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, ObserverConfig};
 
 /// A public key that signed nothing here.
@@ -15,13 +15,13 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE2rwtoV2arBIsp+A7fP+7/a8o0/2D
 -----END PUBLIC KEY-----
 ";
 
-static FRONTS: LazyLock<[Front; 2]> = LazyLock::new(|| [false, true].map(front));
+static FRONTS: LazyLock<[InProcessEmulator; 2]> = LazyLock::new(|| [false, true].map(front));
 
-fn front(require_token: bool) -> Front {
+fn front(require_token: bool) -> InProcessEmulator {
     let public_key_pem = Some(PUBLIC_KEY.to_owned());
     let key = ApnsKey { team_id: "TEAM".to_owned(), key_id: "KEY".to_owned(), public_key_pem };
     let observer = ObserverConfig { path: None, capacity_tokens: 8 };
-    Front::apns(ApnsConfig { observer, vendor: ApnsOptions { keys: vec![key], require_token, ..ApnsOptions::default() }, ..ApnsConfig::default() }).unwrap()
+    InProcessEmulator::apns(ApnsConfig { observer, vendor: ApnsOptions { keys: vec![key], require_token, ..ApnsOptions::default() }, ..ApnsConfig::default() }).unwrap()
 }
 
 fuzz_target!(|input: &[u8]| {

@@ -2,14 +2,14 @@
 #![no_main]
 use http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{FcmConfig, ObserverConfig};
 
 fuzz_target!(|input: &[u8]| {
     let mut config =
         FcmConfig { observer: ObserverConfig { path: None, capacity_tokens: 8 }, ..FcmConfig::default() };
     config.vendor.auth.required = input.len() % 8 == 7;
-    let front = Front::fcm(config).unwrap();
+    let front = InProcessEmulator::fcm(config).unwrap();
     // Requests are separated by zeros; what a topic request leaves, a later send finds.
     for request in input.split(|byte| *byte == 0).take(8) {
         let mut lines = request.splitn(3, |byte| *byte == b'\n');

@@ -2,7 +2,7 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
@@ -16,12 +16,12 @@ const POLICIES: [&str; 4] = [
 ];
 const BUFFER_BYTES: usize = 64 * 1024;
 
-static FRONTS: LazyLock<Vec<Front>> =
+static FRONTS: LazyLock<Vec<InProcessEmulator>> =
     LazyLock::new(|| POLICIES.iter().flat_map(|policy| fronts(policy)).collect());
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().start_paused(true).build().unwrap());
 
-fn fronts(policy: &str) -> [Front; 2] {
+fn fronts(policy: &str) -> [InProcessEmulator; 2] {
     let observer = || ObserverConfig { path: None, capacity_tokens: 1000 };
     let policy = || serde_json::from_str(policy).unwrap();
     let mut fcm = FcmConfig { policy: policy(), observer: observer(), ..FcmConfig::default() };
@@ -32,7 +32,7 @@ fn fronts(policy: &str) -> [Front; 2] {
         vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
         ..ApnsConfig::default()
     };
-    [Front::fcm(fcm).unwrap(), Front::apns(apns).unwrap()]
+    [InProcessEmulator::fcm(fcm).unwrap(), InProcessEmulator::apns(apns).unwrap()]
 }
 
 fuzz_target!(|input: &[u8]| {

@@ -3,7 +3,7 @@
 use http::{Method, Request, Response, StatusCode};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{GcmConfig, ObserverConfig};
 
 const PATHS: [&str; 6] = [
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     let observer = ObserverConfig { path: None, capacity_tokens: 64 };
     let mut config = GcmConfig { observer, ..GcmConfig::default() };
     config.vendor.data_overhead_bytes = 34;
-    let front = Front::gcm(config).unwrap();
+    let front = InProcessEmulator::gcm(config).unwrap();
     // Requests are separated by zeros; what one about a group leaves, a later message finds.
     for request in input.split(|byte| *byte == 0).take(8) {
         let Some((&kind, body)) = request.split_first() else { continue };

@@ -3,7 +3,7 @@
 use http::Request;
 use libfuzzer_sys::fuzz_target;
 use stentor_emulators::faults::InjectedFault;
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig, Policy};
 
 const TOKENS: [&str; 2] = [
@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
         vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() },
         ..ApnsConfig::default()
     };
-    if let Ok(front) = Front::apns(config) {
+    if let Ok(front) = InProcessEmulator::apns(config) {
         for token in TOKENS.iter().cycle().take(6) {
             let request = Request::post(format!("/3/device/{token}")).header("apns-topic", "a.b");
             let _ = front.answer(request.header("apns-push-type", "alert").body(b"{}".as_slice()).unwrap());
@@ -35,7 +35,7 @@ fuzz_target!(|text: &str| {
     }
     let mut config = FcmConfig { policy, observer: observer(), ..FcmConfig::default() };
     config.vendor.auth.required = false;
-    if let Ok(front) = Front::fcm(config) {
+    if let Ok(front) = InProcessEmulator::fcm(config) {
         for token in TOKENS.iter().cycle().take(6) {
             let body = format!(r#"{{"message": {{"token": "{token}"}}}}"#);
             let request = Request::post("/v1/projects/p/messages:send").body(body.as_bytes()).unwrap();

@@ -10,21 +10,21 @@ use stentor_core::message::{Content, Message, MessageSpec, Priority, Ttl};
 use stentor_core::name::CollapseKey;
 use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
-use stentor_emulators::fuzzing::Front;
+use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
 use stentor_providers::{apns, check, fcm};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-static FCM: LazyLock<Front> = LazyLock::new(|| {
+static FCM: LazyLock<InProcessEmulator> = LazyLock::new(|| {
     let mut config = FcmConfig { observer: observer(), ..FcmConfig::default() };
     config.vendor.auth.required = false;
-    Front::fcm(config).unwrap()
+    InProcessEmulator::fcm(config).unwrap()
 });
-static APNS: LazyLock<Front> = LazyLock::new(|| {
+static APNS: LazyLock<InProcessEmulator> = LazyLock::new(|| {
     let config = ApnsConfig { observer: observer(), vendor: ApnsOptions { require_token: false, ..ApnsOptions::default() }, ..ApnsConfig::default() };
-    Front::apns(config).unwrap()
+    InProcessEmulator::apns(config).unwrap()
 });
 
 fn observer() -> ObserverConfig {

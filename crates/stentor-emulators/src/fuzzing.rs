@@ -19,12 +19,12 @@ type Answers = dyn Fn(Request<&[u8]>) -> Option<Response<Bytes>> + Send + Sync;
 type Serves = dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// An emulator that answers what it is handed.
-pub struct Front {
+pub struct InProcessEmulator {
     answer: Box<Answers>,
     serve: Box<Serves>,
 }
 
-impl Front {
+impl InProcessEmulator {
     /// Builds FCM. Fails as the emulator's start does.
     pub fn fcm(config: FcmConfig) -> Result<Self, EmulatorError> {
         Ok(Self::new(fcm::build(config)?.1))

@@ -81,8 +81,14 @@ impl Port {
         let address = listener.local_addr().map_err(fail)?;
         let port = Self { address, stop: CancellationToken::new(), tasks: TaskTracker::new() };
         let acceptor = tls.config.map(TlsAcceptor::from);
-        let door = Door { acceptor, protocols, speaker, stop: port.stop.clone(), tasks: port.tasks.clone() };
-        port.tasks.spawn(port.stop.clone().run_until_cancelled_owned(door.accept_all(listener)));
+        let accepting = EmulatorListener {
+            acceptor,
+            protocols,
+            speaker,
+            stop: port.stop.clone(),
+            tasks: port.tasks.clone(),
+        };
+        port.tasks.spawn(port.stop.clone().run_until_cancelled_owned(accepting.accept_all(listener)));
         Ok(port)
     }
 
@@ -104,7 +110,7 @@ impl Drop for Port {
     }
 }
 
-struct Door<S> {
+struct EmulatorListener<S> {
     acceptor: Option<TlsAcceptor>,
     protocols: Protocols,
     speaker: Arc<S>,
@@ -112,7 +118,7 @@ struct Door<S> {
     tasks: TaskTracker,
 }
 
-impl<S: Speaker> Door<S> {
+impl<S: Speaker> EmulatorListener<S> {
     async fn accept_all(self, listener: TcpListener) {
         loop {
             match listener.accept().await {

@@ -41,7 +41,7 @@ const KINDS: [ProcessorKind; 2] = [
 
 /// What the system tells of the processor; empty where it does not tell.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ProcessorFacts {
     /// What the kernel was built for (`/proc/sys/kernel/arch`, since Linux 6.1).
     pub kernel: String,
     /// The text of `/proc/cpuinfo`.
@@ -54,11 +54,11 @@ pub struct Told {
 #[must_use]
 pub fn here() -> Option<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let told = Told { kernel: read(KERNEL), cpuinfo: read(CPUINFO), clocks: read(CLOCKS) };
-    told.emulates(std::env::consts::ARCH)
+    let facts = ProcessorFacts { kernel: read(KERNEL), cpuinfo: read(CPUINFO), clocks: read(CLOCKS) };
+    facts.emulates(std::env::consts::ARCH)
 }
 
-impl Told {
+impl ProcessorFacts {
     /// Returns what speaks for it that a program built for `program` runs on an emulated processor.
     #[must_use]
     pub fn emulates(&self, program: &str) -> Option<String> {

@@ -19,7 +19,7 @@ pub(crate) const FAINT: &str = "var(--faint,#5a6578)";
 /// Ink of grids.
 pub(crate) const GRID: &str = "var(--grid,#e2e8f0)";
 /// What lies behind.
-pub(crate) const GROUND: &str = "var(--ground,#ffffff)";
+pub(crate) const BACKGROUND: &str = "var(--ground,#ffffff)";
 /// What was published.
 pub(crate) const PAPER: &str = "var(--published,#8a94a3)";
 

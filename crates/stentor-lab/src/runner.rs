@@ -218,27 +218,27 @@ pub async fn run_with<A: Adapter>(
     let began = Instant::now();
     let (mut journal, kept) = Journal::open(settings, adapter.file())?;
     adapter.begin(journal.directory()).await?;
-    let mut course = RunState { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
+    let mut state = RunState { cells, records: kept, not_run, left_out: BTreeSet::new(), refused: 0 };
     let most = cells.iter().map(|cell| cell.forks().0).max().unwrap_or(0);
     let order = rounds(cells.len(), most, settings.seed);
     let steps: Vec<(usize, u32)> =
-        order.into_iter().filter(|(place, fork)| course.is_left(*place, *fork)).collect();
+        order.into_iter().filter(|(place, fork)| state.is_left(*place, *fork)).collect();
     let mut pace = RemainingTime::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
     tell(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
     for (place, fork) in steps {
         let cell = &cells[place];
-        if !course.left_out.contains(&place) {
-            let before = course.attempts(cell, fork);
+        if !state.left_out.contains(&place) {
+            let before = state.attempts(cell, fork);
             for attempt in before + 1..=ATTEMPTS_MAX {
                 let record = match adapter.attempt(cell, fork, attempt).await? {
                     AttemptResult::Kept(record) => *record,
                     AttemptResult::Skipped(reason) => {
-                        course.left_out.insert(place);
-                        course.not_run.push(NotRun { what: cell.told(), reason });
+                        state.left_out.insert(place);
+                        state.not_run.push(NotRun { what: cell.told(), reason });
                         break;
                     }
                     AttemptResult::LeftOut(reason) => {
-                        tell(RunEvent::LeftOut(course.leave_out(place, &reason)));
+                        tell(RunEvent::LeftOut(state.leave_out(place, &reason)));
                         break;
                     }
                 };
@@ -252,7 +252,7 @@ pub async fn run_with<A: Adapter>(
                     seconds_left: pace.seconds_left(),
                     record: &record,
                 });
-                course.records.push(record);
+                state.records.push(record);
                 if is_over {
                     break;
                 }
@@ -261,7 +261,7 @@ pub async fn run_with<A: Adapter>(
             pace.skip(cell.fork_seconds());
         }
     }
-    Ok(course.summary(began.elapsed()))
+    Ok(state.summary(began.elapsed()))
 }
 
 /// Returns whether a fork needs no further attempt: it counts, was tried often enough, or cannot be made here.

@@ -5,7 +5,7 @@ mod wire;
 
 use crate::capture::Capture;
 use crate::lateness::Lateness;
-use crate::link::{Fate, Link, Shaper};
+use crate::link::{Link, PacketOutcome, Shaper};
 use crate::monotonic::now_ns;
 use crate::priority::step_forward;
 use crate::side::Side;
@@ -182,9 +182,9 @@ impl EngineLoop {
             let time_ns = now_ns();
             let bytes: Arc<[u8]> = self.buffer[..length].into();
             let is_cut = self.shared.is_cut.load(Ordering::Relaxed);
-            let fate = if is_cut { Fate::Lost } else { self.wire.offer(from, time_ns, &bytes) };
-            self.shared.totals().entered(from, time_ns, fate, &bytes);
-            if matches!(fate, Fate::Due { at_ns, .. } if at_ns <= time_ns) {
+            let outcome = if is_cut { PacketOutcome::Lost } else { self.wire.offer(from, time_ns, &bytes) };
+            self.shared.totals().entered(from, time_ns, outcome, &bytes);
+            if matches!(outcome, PacketOutcome::Due { at_ns, .. } if at_ns <= time_ns) {
                 self.hand_on();
             }
         }

@@ -5,7 +5,7 @@ mod shaper;
 mod trace;
 
 pub use profile::{PROFILES, Profile};
-pub use shaper::{Fate, Shaper};
+pub use shaper::{PacketOutcome, Shaper};
 pub use trace::{LINES_MAX, OPPORTUNITY_BYTES, Trace, TraceError};
 
 use serde::Serialize;

@@ -144,8 +144,8 @@ impl BuiltServer {
         let connections = listener.connections().clone();
         let counts = Arc::new(SocketCounts::default());
         let state = ListenerState { certificate, connections, requests, bodies, socket: counts.clone() };
-        let board = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
-        let parts = parts(&parts_of, service_key, limits, service, Arc::new(board), counts);
+        let server_status = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
+        let parts = parts(&parts_of, service_key, limits, service, Arc::new(server_status), counts);
         let socket_port = socket_address.map(|address| address.port());
         let api = Api::new(ApiParts { socket_port, ..parts });
         Ok(Self {
@@ -390,7 +390,7 @@ fn parts(
     service_key: ServiceKey,
     limits: RequestLimits,
     service: Arc<Service>,
-    board: Arc<ServerStatus>,
+    server_status: Arc<ServerStatus>,
     socket: Arc<SocketCounts>,
 ) -> ApiParts {
     let import_timeout = ReadTimeout {
@@ -405,7 +405,7 @@ fn parts(
     ApiParts {
         service_key,
         service,
-        board,
+        server_status,
         limits,
         body_max_bytes,
         large_body_max_bytes,

@@ -26,20 +26,20 @@ type Written = Result<(), std::fmt::Error>;
 type Labels<'a> = Vec<(&'a str, String)>;
 
 /// Writes all metrics in the OpenMetrics text format.
-pub async fn render(service: &Service, board: &ServerStatus) -> String {
-    let depths = board.depths().await.unwrap_or_default();
+pub async fn render(service: &Service, server_status: &ServerStatus) -> String {
+    let depths = server_status.depths().await.unwrap_or_default();
     let counts = counts(service);
-    let now = board.clock.now();
+    let now = server_status.clock.now();
     let gathered = Gathered {
         oldest_seconds: oldest_ready(&depths, now).as_secs_f64(),
         depths,
-        stats: board.pipeline.stats(),
-        failures: board.pipeline.failures(),
+        stats: server_status.pipeline.stats(),
+        failures: server_status.pipeline.failures(),
         counts,
-        uptime_seconds: board.uptime().as_secs_f64(),
-        listener: ListenerFacts::of(service, board, now),
-        store: board.store_figures().await,
-        gateway: board.pipeline.gateway_stats(),
+        uptime_seconds: server_status.uptime().as_secs_f64(),
+        listener: ListenerFacts::of(service, server_status, now),
+        store: server_status.store_figures().await,
+        gateway: server_status.pipeline.gateway_stats(),
     };
     let mut registry = Registry::with_prefix("stentor");
     registry.register_collector(Box::new(gathered));
@@ -129,8 +129,8 @@ impl Gathered {
         counters(to, "settlements_stale", "Settlements after a lost lease", total(stats.stale_settlements))?;
         counters(to, "store_retries", "Store calls tried again", total(stats.store_retries))?;
         self.failures(to)?;
-        let aside = total(stats.chunks_set_aside);
-        counters(to, "chunks_set_aside", "Damaged chunks given up", aside)?;
+        let quarantined = total(stats.chunks_quarantined);
+        counters(to, "chunks_set_aside", "Damaged chunks given up", quarantined)?;
         let rows = self.store.map(|figures| (Labels::new(), figures.damaged_rows));
         counters(to, "rows_damaged", "Rows that could not be read and are left out of lists", rows)?;
         let recovered = stats.recovery.deliveries;

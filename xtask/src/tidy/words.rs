@@ -18,17 +18,30 @@ const WRONG_WORDS: &[(&[&str], &str)] = &[
     (&["mock", "mocks", "mocked"], "Emulator, Stub or Sink"),
     (&["sut"], "Subject"),
     (&["uaid"], "Device"),
+];
+
+/// Metaphors that no name outside tests may contain, private ones included, and the word of the field.
+const METAPHORS: &[(&[&str], &str)] = &[
     (&["crew", "hire", "hired"], "a pool of consumers, spawn"),
     (&["office"], "a supervisor"),
     (&["desk"], "GroupCommitter"),
     (&["shelf"], "a cache"),
     (&["belt"], "PipelinePort, or PipelineHandle"),
+    (&["board"], "ServerStatus"),
+    (&["ground"], "Dependencies"),
     (&["bells", "bell"], "Wakeups"),
     (&["agenda"], "DueIndex"),
     (&["rush", "lull"], "Backlog"),
     (&["setback"], "ClockStep"),
     (&["outlet"], "ProviderHandle"),
+    (&["fate"], "an outcome, or a decision"),
+    (&["wish", "wishes"], "RetryIntent, or options"),
+    (&["door"], "a listener"),
     (&["mishap", "mishaps"], "Interruption"),
+    (&["passage"], "CaptureResult"),
+    (&["course"], "a timeline, or a state"),
+    (&["picked"], "Subset"),
+    (&["aside"], "quarantine"),
     (&["converse", "welcome"], "serve_connection, accept"),
 ];
 
@@ -55,8 +68,13 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
 pub(crate) fn check_with(file: &RustFile, exemptions: &[Exemption]) -> Vec<TidyFinding> {
     let mut names = PublicNames::default();
     names.visit_file(&file.ast);
-    let outside_tests = names.0.iter().filter(|name| !file.is_test_line(name.span().start().line));
-    outside_tests.filter_map(|name| wrong_word(file, name, exemptions)).collect()
+    let mut defined = DefinedNames::default();
+    defined.visit_file(&file.ast);
+    let is_product = |name: &&syn::Ident| !file.is_test_line(name.span().start().line);
+    let wrong = names.0.iter().filter(is_product).filter_map(|name| wrong_word(file, name, exemptions));
+    let metaphors =
+        defined.0.iter().filter(is_product).filter_map(|name| found(file, name, METAPHORS, |_| false));
+    wrong.chain(metaphors).collect()
 }
 
 /// Splits a name in snake, camel or capital case into lower-case words.
@@ -78,16 +96,61 @@ pub(crate) fn parts(name: &str) -> Vec<String> {
 }
 
 fn wrong_word(file: &RustFile, name: &syn::Ident, exemptions: &[Exemption]) -> Option<TidyFinding> {
-    let text = name.to_string();
-    let parts = parts(text.trim_start_matches("r#"));
     let exempt = |word: &str| {
         exemptions.iter().any(|exemption| exemption.word == word && file.path.starts_with(exemption.folder))
     };
-    let is_wrong = |part: &&String| WRONG_WORDS.iter().any(|(words, _)| words.contains(&part.as_str()));
-    let part = parts.iter().filter(is_wrong).find(|part| !exempt(part))?;
-    let (_, instead) = WRONG_WORDS.iter().find(|(words, _)| words.contains(&part.as_str()))?;
+    found(file, name, WRONG_WORDS, exempt)
+}
+
+fn found(
+    file: &RustFile,
+    name: &syn::Ident,
+    words: &[(&[&str], &str)],
+    exempt: impl Fn(&str) -> bool,
+) -> Option<TidyFinding> {
+    let text = name.to_string();
+    let parts = parts(text.trim_start_matches("r#"));
+    let instead_of = |part: &str| words.iter().find(|(wrong, _)| wrong.contains(&part));
+    let (part, (_, instead)) =
+        parts.iter().find_map(|part| Some((part, instead_of(part)?)).filter(|_| !exempt(part)))?;
     let sentence = format!("`{text}` says \"{part}\", which is not our word: say {instead} (GLOSSARY.md)");
     Some(TidyFinding::new(&file.path, name.span().start().line, sentence))
+}
+
+/// The names of what a file defines, private or not: types, functions, modules, constants, fields.
+#[derive(Default)]
+struct DefinedNames(Vec<syn::Ident>);
+
+impl<'ast> Visit<'ast> for DefinedNames {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let name = match item {
+            Item::Struct(item) => Some(&item.ident),
+            Item::Enum(item) => Some(&item.ident),
+            Item::Trait(item) => Some(&item.ident),
+            Item::Mod(item) => Some(&item.ident),
+            Item::Const(item) => Some(&item.ident),
+            Item::Static(item) => Some(&item.ident),
+            Item::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.0.extend(name.cloned());
+        visit::visit_item(self, item);
+    }
+
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        self.0.push(signature.ident.clone());
+        visit::visit_signature(self, signature);
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.0.extend(field.ident.clone());
+        visit::visit_field(self, field);
+    }
+
+    fn visit_variant(&mut self, variant: &'ast syn::Variant) {
+        self.0.push(variant.ident.clone());
+        visit::visit_variant(self, variant);
+    }
 }
 
 /// The names that can be seen from outside their module.

@@ -1,7 +1,7 @@
 //! Radios by model: machines of states that packets drive; each state has a power, and energy is power times time.
 
-mod course;
 mod lte;
+mod timeline;
 mod umts;
 mod umts_box;
 mod wifi;
@@ -12,7 +12,7 @@ use super::trace::{PacketTrace, TracePacket};
 use super::value::{EnergyKind, EnergyOrigin};
 use serde::Serialize;
 
-pub use course::{Course, RadioStretch, StateShare};
+pub use timeline::{RadioStretch, RadioTimeline, StateShare};
 
 /// What a radio is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -98,7 +98,7 @@ pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dy
 }
 
 /// Runs a radio over a trace, from its first promotion until it rests after its last packet.
-pub fn simulate(model: &RadioModel, bound: Bound, trace: &PacketTrace) -> Result<Course, EnergyError> {
+pub fn simulate(model: &RadioModel, bound: Bound, trace: &PacketTrace) -> Result<RadioTimeline, EnergyError> {
     let (first, last) = trace.span_ns().unwrap_or_default();
     let timing = machine(model, bound, 0)?;
     simulate_between(model, bound, trace, first - timing.lead_ns(), last + timing.rest_ns())
@@ -111,18 +111,18 @@ pub fn simulate_between(
     trace: &PacketTrace,
     from_ns: i64,
     to_ns: i64,
-) -> Result<Course, EnergyError> {
+) -> Result<RadioTimeline, EnergyError> {
     let outside = |(first, last)| first < from_ns || last > to_ns;
     if trace.span_ns().is_some_and(outside) || from_ns > to_ns {
         return Err(EnergyError::Senseless("packets outside of the time that is asked for".into()));
     }
     let mut machine = machine(model, bound, from_ns)?;
-    let mut course = Course::new(origin(model));
+    let mut timeline = RadioTimeline::new(origin(model));
     for packet in trace.packets() {
-        machine.packet(*packet, &mut course);
+        machine.packet(*packet, &mut timeline);
     }
-    machine.finish(to_ns, &mut course);
-    Ok(course)
+    machine.finish(to_ns, &mut timeline);
+    Ok(timeline)
 }
 
 /// Returns what figures of this model rest on.

@@ -168,7 +168,7 @@ impl EnergyValue {
     }
 }
 
-/// Something that knows the energy between two instants: a meter's readings or a model's course.
+/// Something that knows the energy between two instants: a meter's readings or a model's timeline.
 pub trait EnergySource {
     /// Returns where its figures come from.
     fn origin(&self) -> &EnergyOrigin;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{GROUND, INK};
+use super::{BACKGROUND, INK};
 use crate::document::escape;
 
 /// Average width of a letter over the size of its font.
@@ -111,7 +111,7 @@ impl Canvas {
         let text = match look.shape {
             MarkerShape::Circle => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{color}\"/>"),
             MarkerShape::Ring => format!(
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"{GROUND}\" stroke=\"{color}\" stroke-width=\"2\"/>"
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"{BACKGROUND}\" stroke=\"{color}\" stroke-width=\"2\"/>"
             ),
             MarkerShape::Square => path(format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5)),
             MarkerShape::Triangle => path(format!("M{x:.1} {:.1}l4.8 8.4h-9.6z", y - 5.2)),

@@ -27,7 +27,7 @@ fn record(cell: &Cell, fork: u32, attempt: u32, valid: bool) -> ForkRecord {
     }
 }
 
-fn course(cells: &[Cell], records: Vec<ForkRecord>) -> RunState<'_, Cell> {
+fn state(cells: &[Cell], records: Vec<ForkRecord>) -> RunState<'_, Cell> {
     RunState { cells, records, not_run: Vec::new(), left_out: BTreeSet::new(), refused: 0 }
 }
 
@@ -40,11 +40,11 @@ fn what_counts_or_was_tried_three_times_is_not_run_again() {
         record(&cells[1], 1, 2, false),
         record(&cells[2], 1, ATTEMPTS_MAX, false),
     ];
-    let course = course(&cells, records);
-    let left = |place| course.is_left(place, 1);
+    let state = state(&cells, records);
+    let left = |place| state.is_left(place, 1);
     assert_eq!((left(0), left(1), left(2), left(3)), (false, true, false, true));
-    assert_eq!(course.attempts(&cells[1], 1), 2);
-    assert!(course.is_left(0, 2) && !course.is_left(0, 3), "there are two forks");
+    assert_eq!(state.attempts(&cells[1], 1), 2);
+    assert!(state.is_left(0, 2) && !state.is_left(0, 3), "there are two forks");
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn a_cell_without_its_minimum_of_forks_that_count_is_not_complete() {
             cells.iter().enumerate().flat_map(|(place, cell)| (1..=2).map(move |fork| (place, cell, fork)));
         pairs.map(|(place, cell, fork)| record(cell, fork, 1, (place, fork) != (skip, 2))).collect()
     };
-    let whole = course(&cells, all(usize::MAX)).summary(Duration::ZERO);
+    let whole = state(&cells, all(usize::MAX)).summary(Duration::ZERO);
     assert!(whole.is_complete());
     assert_eq!(whole.forks_valid, 2 * cells.len() as u64);
-    let torn = course(&cells, all(3)).summary(Duration::ZERO);
+    let torn = state(&cells, all(3)).summary(Duration::ZERO);
     assert!(!torn.is_complete());
     assert_eq!((torn.forks_invalid, torn.cells_complete), (1, cells.len() - 1));
 }
@@ -67,12 +67,12 @@ fn a_cell_without_its_minimum_of_forks_that_count_is_not_complete() {
 fn a_refused_subject_takes_its_cells_with_it_and_is_told() {
     let cells = cells(1);
     let all = cells.iter().map(|cell| record(cell, 1, 1, true)).collect();
-    let mut course = course(&cells, all);
-    course.leave_out(0, "refused: it answers wrongly");
+    let mut state = state(&cells, all);
+    state.leave_out(0, "refused: it answers wrongly");
     let same =
         cells.iter().filter(|cell| (cell.op, &cell.client.id) == (cells[0].op, &cells[0].client.id)).count();
-    assert_eq!(course.left_out.len(), same);
-    let summary = course.summary(Duration::ZERO);
+    assert_eq!(state.left_out.len(), same);
+    let summary = state.summary(Duration::ZERO);
     assert_eq!(summary.cells, cells.len() - same);
     assert!(summary.not_run[0].reason.contains("refused"));
     assert_eq!((summary.cells_complete, summary.refused), (summary.cells, 1));

@@ -245,12 +245,12 @@ async fn accept(listener: TcpListener, work: ServerWork, tls: Option<TlsAcceptor
         let Ok((stream, _)) = listener.accept().await else { continue };
         // A connection without it is slower and nothing else.
         let _ = stream.set_nodelay(true);
-        connections.spawn(welcome(stream, work.clone(), tls.clone()));
+        connections.spawn(accept_connection(stream, work.clone(), tls.clone()));
     }
 }
 
 /// Agrees on encryption, where the cell wants it, and speaks.
-async fn welcome(stream: TcpStream, work: ServerWork, tls: Option<TlsAcceptor>) {
+async fn accept_connection(stream: TcpStream, work: ServerWork, tls: Option<TlsAcceptor>) {
     work.connected();
     let stream: Stream = match tls {
         Some(tls) => match tls.accept(stream).await {

@@ -40,7 +40,7 @@ pub(super) fn write<'a>(
 pub(super) fn write_notes(out: &mut impl Write, packets: &[Packet]) -> io::Result<()> {
     writeln!(out, "time_ns,end,from,bytes,fate,queued_ns,late_ns")?;
     for packet in packets {
-        let (fate, queued, late) = match packet.note {
+        let (outcome, queued, late) = match packet.note {
             Note::Sent { queued_ns } => ("sent", queued_ns.to_string(), String::new()),
             Note::Lost => ("lost", String::new(), String::new()),
             Note::Overflowed => ("overflowed", String::new(), String::new()),
@@ -48,7 +48,7 @@ pub(super) fn write_notes(out: &mut impl Write, packets: &[Packet]) -> io::Resul
         };
         let (end, from) = (packet.at.word(), packet.from.word());
         let bytes = packet.bytes.len();
-        writeln!(out, "{},{end},{from},{bytes},{fate},{queued},{late}", packet.time_ns)?;
+        writeln!(out, "{},{end},{from},{bytes},{outcome},{queued},{late}", packet.time_ns)?;
     }
     out.flush()
 }

@@ -3,7 +3,7 @@
 use super::wire::Moving;
 use crate::capture::{CAPTURE_MAX_BYTES, Capture};
 use crate::lateness::LatenessHistogram;
-use crate::link::Fate;
+use crate::link::PacketOutcome;
 use crate::monotonic::epoch_ns;
 use crate::packet::{Note, Packet};
 use crate::side::Side;
@@ -59,17 +59,17 @@ impl EngineTotals {
     }
 
     /// Writes down a packet that came in.
-    pub(super) fn entered(&mut self, from: Side, time_ns: u64, fate: Fate, bytes: &Arc<[u8]>) {
+    pub(super) fn entered(&mut self, from: Side, time_ns: u64, outcome: PacketOutcome, bytes: &Arc<[u8]>) {
         let traffic = &mut self.traffic[from.index()];
         traffic.sent_packets += 1;
         traffic.sent_bytes += bytes.len() as u64;
-        let note = match fate {
-            Fate::Due { queued_ns, .. } => Note::Sent { queued_ns },
-            Fate::Lost => {
+        let note = match outcome {
+            PacketOutcome::Due { queued_ns, .. } => Note::Sent { queued_ns },
+            PacketOutcome::Lost => {
                 traffic.lost_packets += 1;
                 Note::Lost
             }
-            Fate::Overflowed => {
+            PacketOutcome::Overflowed => {
                 traffic.overflowed_packets += 1;
                 Note::Overflowed
             }

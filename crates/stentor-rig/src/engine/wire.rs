@@ -1,6 +1,6 @@
 //! Packets on their way, in both directions.
 
-use crate::link::{Fate, Shaper};
+use crate::link::{PacketOutcome, Shaper};
 use crate::side::Side;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ impl Wire {
     }
 
     /// Decides about a packet, and takes it along if it is to arrive.
-    pub(super) fn offer(&mut self, from: Side, now_ns: u64, bytes: &Arc<[u8]>) -> Fate {
-        let fate = self.shapers[from.index()].offer(now_ns, bytes.len());
-        if let Fate::Due { at_ns, .. } = fate {
+    pub(super) fn offer(&mut self, from: Side, now_ns: u64, bytes: &Arc<[u8]>) -> PacketOutcome {
+        let outcome = self.shapers[from.index()].offer(now_ns, bytes.len());
+        if let PacketOutcome::Due { at_ns, .. } = outcome {
             self.moving[from.index()].push_back(Moving { from, due_ns: at_ns, bytes: Arc::clone(bytes) });
         }
-        fate
+        outcome
     }
 
     /// When the next packet has to arrive.

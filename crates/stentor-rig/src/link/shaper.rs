@@ -1,4 +1,4 @@
-//! One direction of a link, as arithmetic: a packet and an instant in, its fate out. No sockets, no clock.
+//! One direction of a link, as arithmetic: a packet and an instant in, what becomes of it out. No sockets, no clock.
 
 use super::trace::Cursor;
 use super::{Path, Rate};
@@ -11,7 +11,7 @@ const BITS: u128 = 8;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// It arrives.
     Due {
         /// When, in nanoseconds.
@@ -56,7 +56,7 @@ impl Shaper {
     }
 
     /// Decides about a packet of so many bytes that is there now. Instants never go back.
-    pub fn offer(&mut self, now_ns: u64, bytes: usize) -> Fate {
+    pub fn offer(&mut self, now_ns: u64, bytes: usize) -> PacketOutcome {
         let started_ns = *self.started_ns.get_or_insert(now_ns);
         while self.departures_ns.front().is_some_and(|leaves| *leaves <= now_ns) {
             self.departures_ns.pop_front();
@@ -64,10 +64,10 @@ impl Shaper {
         // Both are drawn for every packet, so that one change does not shift the luck of all that follow.
         let (luck, jitter) = (self.chance.share(), self.chance.share());
         if self.departures_ns.len() >= self.path.queue_packets {
-            return Fate::Overflowed;
+            return PacketOutcome::Overflowed;
         }
         if luck < self.path.loss {
-            return Fate::Lost;
+            return PacketOutcome::Lost;
         }
         let (starts_ns, left_ns) = self.departure(started_ns, now_ns, bytes);
         if left_ns > now_ns {
@@ -75,7 +75,7 @@ impl Shaper {
         }
         let on_the_way = self.path.delay_ns + (jitter * self.path.jitter_ns as f64) as u64;
         self.last_due_ns = self.last_due_ns.max(left_ns + on_the_way);
-        Fate::Due { at_ns: self.last_due_ns, queued_ns: starts_ns.saturating_sub(now_ns) }
+        PacketOutcome::Due { at_ns: self.last_due_ns, queued_ns: starts_ns.saturating_sub(now_ns) }
     }
 
     /// When a packet begins to leave, and when it has left.

@@ -53,26 +53,26 @@ pub struct Caller {
 }
 
 /// Who asks, as far as an operation wants to know it.
-pub trait Asking: Send {
+pub trait CallerKnowledge: Send {
     /// Whether the app may be named that is spoken for.
     const NAMES_APP: bool;
 }
 
-impl Asking for Identity {
+impl CallerKnowledge for Identity {
     const NAMES_APP: bool = false;
 }
 
-impl Asking for Caller {
+impl CallerKnowledge for Caller {
     const NAMES_APP: bool = true;
 }
 
 /// With where the request comes from, for what leaves an entry in the audit trail.
-impl<T: Asking> Asking for (T, Origin) {
+impl<T: CallerKnowledge> CallerKnowledge for (T, Origin) {
     const NAMES_APP: bool = T::NAMES_APP;
 }
 
 /// With the app that is named, for what also concerns all apps.
-impl Asking for (Identity, Option<AppId>) {
+impl CallerKnowledge for (Identity, Option<AppId>) {
     const NAMES_APP: bool = true;
 }
 

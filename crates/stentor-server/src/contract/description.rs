@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes};
 use super::streams::{self, StreamShape};
-use super::{Asking, Facts, Operation, RefusedView};
+use super::{CallerKnowledge, Facts, Operation, RefusedView};
 pub use numbers::{Numbers, appended};
 
 /// An operation as a face describes it.

@@ -32,7 +32,7 @@ pub mod upstream;
 pub mod users;
 pub mod webhooks;
 
-pub use caller::{Asking, Caller, Identity, Origin};
+pub use caller::{Caller, CallerKnowledge, Identity, Origin};
 
 pub use instant::Instant;
 pub use list::{After, Before, next_of};

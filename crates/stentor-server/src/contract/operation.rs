@@ -3,12 +3,12 @@
 use stentor_core::app::Scope;
 
 use super::shape::Described;
-use super::{Asking, ErrorCode, ServiceResult};
+use super::{CallerKnowledge, ErrorCode, ServiceResult};
 
 /// One operation of the contract: who may ask for what, and what is replied.
 pub trait Operation: 'static {
     /// What a face finds out about who asks, before it reads the rest.
-    type By: Asking;
+    type By: CallerKnowledge;
     /// What it is about: the names of things, in order.
     type Subject: Send;
     /// The record of what is asked.

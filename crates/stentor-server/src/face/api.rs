@@ -28,7 +28,7 @@ pub struct ApiParts {
     /// What decides.
     pub service: Arc<Service>,
     /// What the server knows of itself.
-    pub board: Arc<ServerStatus>,
+    pub server_status: Arc<ServerStatus>,
     /// What the server signs with.
     pub service_key: ServiceKey,
     /// How much is worked on at once.
@@ -89,8 +89,8 @@ impl Api {
         &self.0.service
     }
 
-    pub(super) fn board(&self) -> &ServerStatus {
-        &self.0.board
+    pub(super) fn server_status(&self) -> &ServerStatus {
+        &self.0.server_status
     }
 
     pub(crate) fn service_key(&self) -> &ServiceKey {
@@ -153,6 +153,6 @@ impl Serve<ShowStatus> for Api {
         subject: (),
         request: (),
     ) -> impl Future<Output = ServiceResult<status::StatusView>> + Send {
-        Serve::<ShowStatus>::serve(self.board(), by, subject, request)
+        Serve::<ShowStatus>::serve(self.server_status(), by, subject, request)
     }
 }

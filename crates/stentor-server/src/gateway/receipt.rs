@@ -18,7 +18,7 @@ const NOW_OR_NEVER: Duration = Duration::from_secs(60);
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PushFate {
+pub(super) enum PushResult {
     /// The device has confirmed it.
     Delivered,
     /// The device will not get it any more.
@@ -35,17 +35,17 @@ pub(super) fn wait_of(prefer: Option<&str>) -> Duration {
 }
 
 /// Finds out what became of a message, waiting so long for something to become of it.
-pub(super) async fn fate(
+pub(super) async fn result(
     gateway: &Gateway,
     identity: DeviceIdentity,
     message: MessageId,
     wait: Duration,
-) -> Result<PushFate, StoreError> {
+) -> Result<PushResult, StoreError> {
     let end = Instant::now() + wait;
     loop {
-        let fate = look(gateway, identity, message).await?;
-        if fate != PushFate::Open || Instant::now() + LOOK_INTERVAL > end {
-            return Ok(fate);
+        let result = look(gateway, identity, message).await?;
+        if result != PushResult::Open || Instant::now() + LOOK_INTERVAL > end {
+            return Ok(result);
         }
         sleep(LOOK_INTERVAL).await;
     }
@@ -55,26 +55,26 @@ async fn look(
     gateway: &Gateway,
     DeviceIdentity { app, device }: DeviceIdentity,
     id: MessageId,
-) -> Result<PushFate, StoreError> {
+) -> Result<PushResult, StoreError> {
     let (store, now) = (gateway.store(), gateway.clock().now());
     let attempts = store.delivery(app, id, device).await?;
-    match attempts.last().map_or(PushFate::Open, fate_of) {
-        PushFate::Open => {
+    match attempts.last().map_or(PushResult::Open, result_of) {
+        PushResult::Open => {
             let message = store.message(app, id).await?;
             let is_over = message.is_expired(now) || now >= message.expires_at().plus(NOW_OR_NEVER);
-            Ok(if is_over { PushFate::Over } else { PushFate::Open })
+            Ok(if is_over { PushResult::Over } else { PushResult::Open })
         }
-        fate => Ok(fate),
+        result => Ok(result),
     }
 }
 
-fn fate_of(attempt: &AttemptRecord) -> PushFate {
+fn result_of(attempt: &AttemptRecord) -> PushResult {
     let record = attempt.record;
     match record.state() {
-        DeliveryState::Queued | DeliveryState::Sending => PushFate::Open,
-        DeliveryState::Accepted if record.is_delivered() => PushFate::Delivered,
-        DeliveryState::Accepted if record.awaits_receipt() => PushFate::Open,
-        _ => PushFate::Over,
+        DeliveryState::Queued | DeliveryState::Sending => PushResult::Open,
+        DeliveryState::Accepted if record.is_delivered() => PushResult::Delivered,
+        DeliveryState::Accepted if record.awaits_receipt() => PushResult::Open,
+        _ => PushResult::Over,
     }
 }
 

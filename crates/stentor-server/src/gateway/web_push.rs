@@ -16,7 +16,7 @@ use stentor_gateway::web_push::{
 use stentor_gateway::{DeviceIdentity, LoginError};
 
 use super::push_routes::{PushRoutes, refusal_of, refused, text};
-use super::receipt::{self, PushFate};
+use super::receipt::{self, PushResult};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::table::SendMessage;
 use crate::contract::{Caller, Repeatable, Serve};
@@ -62,10 +62,10 @@ async fn withdraw(State(routes): State<PushRoutes>, Path(name): Path<String>) ->
 }
 
 async fn tell(State(routes): State<PushRoutes>, Path(name): Path<String>, headers: HeaderMap) -> Response {
-    match routes.fate(&name, receipt::wait_of(text(&headers, "prefer"))).await {
-        Ok(PushFate::Delivered) => StatusCode::NO_CONTENT.into_response(),
-        Ok(PushFate::Over) => refused(&PushRefusal::Gone),
-        Ok(PushFate::Open) => {
+    match routes.push_result(&name, receipt::wait_of(text(&headers, "prefer"))).await {
+        Ok(PushResult::Delivered) => StatusCode::NO_CONTENT.into_response(),
+        Ok(PushResult::Over) => refused(&PushRefusal::Gone),
+        Ok(PushResult::Open) => {
             (StatusCode::ACCEPTED, [(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS))])
                 .into_response()
         }
@@ -214,12 +214,12 @@ impl PushRoutes {
         }
     }
 
-    async fn fate(&self, name: &str, wait: std::time::Duration) -> Result<PushFate, PushRefusal> {
+    async fn push_result(&self, name: &str, wait: std::time::Duration) -> Result<PushResult, PushRefusal> {
         let PushCapability::Receipt(identity, message) = self.capability(name)? else {
             return Err(PushRefusal::NoSuchUrl);
         };
-        match receipt::fate(&self.parts.gateway, identity, message, wait).await {
-            Ok(fate) => Ok(fate),
+        match receipt::result(&self.parts.gateway, identity, message, wait).await {
+            Ok(found) => Ok(found),
             Err(StoreError::NotFound(_)) => Err(PushRefusal::NoSuchUrl),
             Err(error) => Err(refusal_of(&error.into())),
         }

@@ -132,10 +132,12 @@ impl Connections {
     /// Waits until a new connection would find a place, be it that of an idle one.
     pub(crate) async fn room(&self) {
         loop {
+            // Made before anybody is asked: what is told from here on wakes it, also before it is awaited.
             let told = self.room.notified();
             if self.has_room() {
                 return;
             }
+            // Looked once more: whoever made room before the flag was set saw nobody to tell.
             self.is_awaited.store(true, Ordering::SeqCst);
             if self.has_room() {
                 return;
@@ -354,6 +356,7 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         let for_answer = self.answer_bytes.saturating_mul(1_000) / ANSWER_MIN_BYTES_PER_SECOND;
         let from = self.connections.now_ms().saturating_add(for_answer);
+        // Before the count: a connection that counts as idle must not look idle for longer than it is.
         self.activity.idle_from_ms.fetch_max(from, Ordering::SeqCst);
         if self.activity.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.connections.tell_room();

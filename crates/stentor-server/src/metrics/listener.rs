@@ -29,20 +29,20 @@ struct CertificateFacts {
 
 impl ListenerFacts {
     /// Takes the picture.
-    pub(super) fn of(service: &Service, board: &ServerStatus, now: Timestamp) -> Self {
-        let certificate = board.listener.certificate.as_ref().map(|certificate| CertificateFacts {
+    pub(super) fn of(service: &Service, server_status: &ServerStatus, now: Timestamp) -> Self {
+        let certificate = server_status.listener.certificate.as_ref().map(|certificate| CertificateFacts {
             seconds_left: certificate.seconds_left(now),
             replaced: certificate.replaced(),
             refusals: certificate.refusals(),
         });
         Self {
             certificate,
-            connections: board.listener.connections.counts(),
-            requests: board.listener.requests.taken(),
-            bodies_bytes: board.listener.bodies.taken(),
+            connections: server_status.listener.connections.counts(),
+            requests: server_status.listener.requests.taken(),
+            bodies_bytes: server_status.listener.bodies.taken(),
             imports: service.imports_at_work(),
-            socket_connections: board.listener.socket.connections(),
-            socket_requests: board.listener.socket.requests(),
+            socket_connections: server_status.listener.socket.connections(),
+            socket_requests: server_status.listener.socket.requests(),
         }
     }
 

@@ -59,6 +59,7 @@ impl NodeBudget {
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
+        // In one step for all lanes: two that asked side by side would both find the room that is left.
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
         dispatcher.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);

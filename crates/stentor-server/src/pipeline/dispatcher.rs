@@ -353,7 +353,7 @@ impl ChunkDispatcher {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Unreadable(_))) => {
                     failed.push((order, error))
                 }
-                Err(error) if self.shared.set_aside(chunk, None, &error).await => over.push(order.lease),
+                Err(error) if self.shared.quarantine(chunk, None, &error).await => over.push(order.lease),
                 Err(error) => failed.push((order, error)),
             }
         }
@@ -383,7 +383,7 @@ impl ChunkDispatcher {
             // A disk that fails to write or to sync says nothing of one chunk.
             let is_its_own = !matches!(error, StoreError::Unavailable(_));
             let often = is_its_own && self.shared.note_refused(chunk) >= TRIES_MAX_COUNT;
-            if often && self.shared.set_aside(chunk, None, &error).await {
+            if often && self.shared.quarantine(chunk, None, &error).await {
                 over.push(order.lease);
             } else {
                 rest.push(order);

@@ -58,6 +58,7 @@ impl Load {
     }
 
     pub(super) fn resize(&self, from: u64, to: u64) {
+        // Added first: a lane that looks empty in between would be given more, or be forgotten.
         self.deliveries.fetch_add(to, Ordering::AcqRel);
         self.deliveries.fetch_sub(from, Ordering::AcqRel);
     }
@@ -81,6 +82,7 @@ impl Load {
 
     /// Takes deliveries that are late out of the others.
     pub(super) fn part_late(&self, deliveries: u64) {
+        // Added first, as in `resize`.
         self.late.fetch_add(deliveries, Ordering::AcqRel);
         self.deliveries.fetch_sub(deliveries, Ordering::AcqRel);
     }

@@ -373,7 +373,7 @@ impl Pipeline {
             unsettled_deliveries: shared.budget.used(),
             stale_settlements: shared.stale.load(Ordering::Relaxed),
             store_retries: shared.store_retries.load(Ordering::Relaxed),
-            chunks_set_aside: shared.set_aside.load(Ordering::Relaxed),
+            chunks_quarantined: shared.quarantined.load(Ordering::Relaxed),
             recovery: shared.recovery,
             failures: shared.supervisor.failures(),
         }

@@ -68,7 +68,7 @@ pub(crate) struct PipelineContext {
     pub(crate) getting_ready: AtomicBool,
     pub(crate) stale: AtomicU64,
     pub(crate) store_retries: AtomicU64,
-    pub(crate) set_aside: AtomicU64,
+    pub(crate) quarantined: AtomicU64,
     /// Chunks that could not be leased while others could, with how often.
     refused: Mutex<HashMap<ChunkId, u32>>,
     pub(crate) recovery: Recovery,
@@ -148,7 +148,7 @@ impl PipelineContext {
             getting_ready: AtomicBool::new(false),
             stale: AtomicU64::new(0),
             store_retries: AtomicU64::new(0),
-            set_aside: AtomicU64::new(0),
+            quarantined: AtomicU64::new(0),
             refused: Mutex::default(),
             recovery,
             leap: Mutex::new(Leap::since(known, Instant::now())),
@@ -238,11 +238,11 @@ impl PipelineContext {
     }
 
     /// Quarantines a chunk that can neither be leased nor settled, lest it hold up the others; returns whether that was written.
-    pub(crate) async fn set_aside(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
+    pub(crate) async fn quarantine(&self, chunk: ChunkId, epoch: Option<u32>, why: &StoreError) -> bool {
         match self.store.quarantine(chunk, epoch, self.now()).await {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
-                self.set_aside.fetch_add(u64::from(was_there), Ordering::Relaxed);
+                self.quarantined.fetch_add(u64::from(was_there), Ordering::Relaxed);
                 self.wakeups.progress.notify_waiters();
                 true
             }

@@ -38,7 +38,7 @@ pub struct PipelineStats {
     /// Calls of the store that failed and were tried again.
     pub store_retries: u64,
     /// Chunks given up since start because they could neither be leased nor settled.
-    pub chunks_set_aside: u64,
+    pub chunks_quarantined: u64,
     /// What was found at start.
     pub recovery: Recovery,
     /// Parts that failed; with one of them nothing is sent any more.

@@ -54,7 +54,7 @@ impl RetryTerms for PipelineContext {
     }
 
     async fn give_up(&self, chunk: ChunkId, epoch: u32, why: &StoreError) {
-        self.set_aside(chunk, Some(epoch), why).await;
+        self.quarantine(chunk, Some(epoch), why).await;
     }
 }
 

@@ -55,14 +55,14 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<Outgoing>> {
     match serde_json::from_slice(&bytes) {
         Ok(message) => Ok(Some(message)),
         Err(_) => {
-            set_aside(path)?;
+            quarantine(path)?;
             Ok(None)
         }
     }
 }
 
 /// Keeps a message that the server will never take where it is not sent again.
-pub(crate) fn set_aside(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn quarantine(path: &Path) -> anyhow::Result<()> {
     Ok(fs::rename(path, path.with_extension("refused"))?)
 }
 

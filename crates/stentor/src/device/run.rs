@@ -212,7 +212,7 @@ impl DeviceRun {
                 Answer::Done(_) => outbox::remove(&path)?,
                 Answer::Refused(why) => {
                     output::note(&format!("{}: {why}; it is set aside", message.message_id));
-                    outbox::set_aside(&path)?;
+                    outbox::quarantine(&path)?;
                 }
                 Answer::Unknown => return Ok(()),
             }

@@ -137,7 +137,7 @@ pub(super) async fn serve(listener: TcpListener, greetings: Vec<Greeting>, scrip
         let Ok((tcp, _)) = listener.accept().await else { return };
         // Or each frame of a slow conversation would wait for the acknowledgement of the one before.
         tcp.set_nodelay(true).expect("connected");
-        tokio::spawn(converse(tcp, greeting, Arc::clone(&script)));
+        tokio::spawn(serve_connection(tcp, greeting, Arc::clone(&script)));
     }
 }
 
@@ -154,7 +154,7 @@ async fn greet(tcp: TcpStream, greeting: &Greeting) -> Result<Connection<TcpStre
     builder.handshake(tcp).await
 }
 
-async fn converse(tcp: TcpStream, greeting: Greeting, script: Shared) {
+async fn serve_connection(tcp: TcpStream, greeting: Greeting, script: Shared) {
     let Ok(mut connection) = greet(tcp, &greeting).await else { return };
     let mut window = if greeting.opens_late { 0 } else { greeting.window_bytes };
     while let Some(Ok((request, mut respond))) = connection.accept().await {

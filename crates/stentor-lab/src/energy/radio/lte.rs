@@ -3,7 +3,7 @@
 use super::super::EnergyError;
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
-use super::course::CourseCursor;
+use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ pub(super) struct LteCoefficients {
 
 /// A radio of LTE.
 pub(super) struct Lte {
-    cursor: CourseCursor,
+    cursor: TimelineCursor,
     last: Option<i64>,
     promotion_ns: i64,
     promotion_w: f64,
@@ -58,7 +58,7 @@ impl Lte {
         };
         let drx = |period| mean(period, of.drx_ping_s, of.drx_ping_w, of.tail_base_w);
         Ok(Self {
-            cursor: CourseCursor { at_ns: since_ns },
+            cursor: TimelineCursor { at_ns: since_ns },
             last: None,
             promotion_ns: nanoseconds(of.promotion_s),
             promotion_w: of.promotion_w,

@@ -2,7 +2,7 @@
 
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
-use super::course::CourseCursor;
+use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
@@ -55,7 +55,7 @@ enum UmtsState {
 /// A radio of 3G.
 pub(super) struct Umts {
     of: UmtsCoefficients,
-    cursor: CourseCursor,
+    cursor: TimelineCursor,
     place: UmtsState,
     /// The last packet of all.
     last_ns: i64,
@@ -74,7 +74,7 @@ const fn way(direction: Direction) -> usize {
 impl Umts {
     pub(super) fn new(of: UmtsCoefficients, since_ns: i64) -> Self {
         let none = [Heap::default(); 2];
-        let cursor = CourseCursor { at_ns: since_ns };
+        let cursor = TimelineCursor { at_ns: since_ns };
         Self { of, cursor, place: UmtsState::Idle, last_ns: i64::MIN / 2, waiting: none, counted: none }
     }
 

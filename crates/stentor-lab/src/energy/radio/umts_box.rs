@@ -2,7 +2,7 @@
 
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
-use super::course::CourseCursor;
+use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ enum UmtsBoxState {
 /// A radio of 3G.
 pub(super) struct UmtsBox {
     of: UmtsBoxCoefficients,
-    cursor: CourseCursor,
+    cursor: TimelineCursor,
     place: UmtsBoxState,
     last_ns: i64,
     /// Per direction: bytes that wait on the shared channel, and when the last came.
@@ -50,7 +50,7 @@ pub(super) struct UmtsBox {
 
 impl UmtsBox {
     pub(super) fn new(of: UmtsBoxCoefficients, since_ns: i64) -> Self {
-        let cursor = CourseCursor { at_ns: since_ns };
+        let cursor = TimelineCursor { at_ns: since_ns };
         Self { of, cursor, place: UmtsBoxState::Idle, last_ns: since_ns, waiting: [(0.0, 0); 2] }
     }
 

@@ -3,7 +3,7 @@
 use super::super::EnergyError;
 use super::super::nanoseconds;
 use super::super::trace::TracePacket;
-use super::course::CourseCursor;
+use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ pub(super) struct TwoStateCoefficients {
 /// A radio that sleeps after a while; windows from its waking on with many bytes have a higher power.
 pub(super) struct Adaptive {
     of: AdaptiveCoefficients,
-    cursor: CourseCursor,
+    cursor: TimelineCursor,
     last: Option<i64>,
     sleep_after_ns: i64,
     window_ns: i64,
@@ -46,7 +46,7 @@ impl Adaptive {
         if window_ns <= 0 {
             return Err(EnergyError::Senseless("Wi-Fi's window of bytes is zero".into()));
         }
-        let cursor = CourseCursor { at_ns: since_ns };
+        let cursor = TimelineCursor { at_ns: since_ns };
         Ok(Self { of, cursor, last: None, sleep_after_ns, window_ns, window_from: 0, window_bytes: 0 })
     }
 
@@ -115,7 +115,7 @@ impl Machine for Adaptive {
 /// A radio that is active, or not.
 pub(super) struct TwoStateRadio {
     of: TwoStateCoefficients,
-    cursor: CourseCursor,
+    cursor: TimelineCursor,
     last: Option<i64>,
     tail_ns: i64,
 }
@@ -123,7 +123,7 @@ pub(super) struct TwoStateRadio {
 impl TwoStateRadio {
     pub(super) fn new(of: TwoStateCoefficients, since_ns: i64) -> Self {
         let tail_ns = nanoseconds(of.tail_s);
-        Self { of, cursor: CourseCursor { at_ns: since_ns }, last: None, tail_ns }
+        Self { of, cursor: TimelineCursor { at_ns: since_ns }, last: None, tail_ns }
     }
 
     /// Reports the tail after the last packet until an instant.

@@ -1,7 +1,7 @@
 //! Radios: the numbers that follow from the coefficients by hand, and what must hold for any trace.
 
 use super::super::coefficients::{Bound, RADIOS, RadioModel};
-use super::super::radio::{Course, RadioState, simulate, simulate_between};
+use super::super::radio::{RadioState, RadioTimeline, simulate, simulate_between};
 use super::super::trace::{Direction, PacketTrace, TracePacket};
 use super::super::{EnergyKind, EnergySource};
 use super::{MS, all_joules, assert_near, down, exchanges, up};
@@ -11,21 +11,25 @@ fn model(id: &str) -> RadioModel {
     RadioModel::built_in(id).expect("coefficients")
 }
 
-fn course(id: &str, trace: &PacketTrace) -> Course {
-    simulate(&model(id), Bound::Value, trace).expect("a course")
+fn timeline(id: &str, trace: &PacketTrace) -> RadioTimeline {
+    simulate(&model(id), Bound::Value, trace).expect("a timeline")
 }
 
-fn states(course: &Course) -> Vec<(RadioState, i64)> {
-    course.stretches().iter().map(|stretch| (stretch.state, (stretch.to_ns - stretch.from_ns) / MS)).collect()
+fn states(timeline: &RadioTimeline) -> Vec<(RadioState, i64)> {
+    timeline
+        .stretches()
+        .iter()
+        .map(|stretch| (stretch.state, (stretch.to_ns - stretch.from_ns) / MS))
+        .collect()
 }
 
 /// Mean watts between the 10th and the 110th exchange, and the part of that time in some states.
 fn settled(id: &str, packets: &[TracePacket], busy: &[RadioState]) -> (f64, f64) {
-    let course = course(id, &exchanges(120, packets));
+    let timeline = timeline(id, &exchanges(120, packets));
     let (from, to) = (5_000 * MS, 55_000 * MS);
-    let inside = course.stretches().iter().filter(|stretch| busy.contains(&stretch.state));
+    let inside = timeline.stretches().iter().filter(|stretch| busy.contains(&stretch.state));
     let lasted: i64 = inside.map(|stretch| (stretch.to_ns.min(to) - stretch.from_ns.max(from)).max(0)).sum();
-    (course.joules(from, to).expect("within") / 50.0, lasted as f64 / (to - from) as f64)
+    (timeline.joules(from, to).expect("within") / 50.0, lasted as f64 / (to - from) as f64)
 }
 
 /// An exchange during which the radio stays awake: packets at most 200 ms apart until the answer.
@@ -74,14 +78,14 @@ fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
 
 #[test]
 fn wifi_has_its_higher_power_in_windows_with_many_bytes() {
-    let course = course("wifi-s2", &PacketTrace::new((0..10).map(|packet| down(packet, 1500)).collect()));
-    assert_eq!(states(&course), [(RadioState::High, 50), (RadioState::Awake, 179)]);
-    assert_near(all_joules(&course), 0.05 * 0.45 + 0.179 * 0.25, 1e-9);
+    let timeline = timeline("wifi-s2", &PacketTrace::new((0..10).map(|packet| down(packet, 1500)).collect()));
+    assert_eq!(states(&timeline), [(RadioState::High, 50), (RadioState::Awake, 179)]);
+    assert_near(all_joules(&timeline), 0.05 * 0.45 + 0.179 * 0.25, 1e-9);
 }
 
 #[test]
 fn lte_goes_through_promotion_reception_and_a_tail() {
-    let course = course("lte", &PacketTrace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
+    let timeline = timeline("lte", &PacketTrace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
     let expected = [
         (RadioState::Promotion, 260),
         (RadioState::Active, 80),
@@ -89,21 +93,21 @@ fn lte_goes_through_promotion_reception_and_a_tail() {
         (RadioState::ShortDrx, 20),
         (RadioState::LongDrx, 10_000),
     ];
-    assert_eq!(states(&course), expected);
+    assert_eq!(states(&timeline), expected);
     // 8 Mbit each way at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
     let bytes = 8.0 * (0.43839 + 0.05197);
     let drx = 0.02 * (0.1 * 1.68 + 0.9 * 1.06) + 10.0 * (0.05 * 1.68 + 0.95 * 1.06);
-    assert_near(all_joules(&course), 0.26 * 1.21 + 0.18 * 1.2 + drx + bytes, 1e-9);
-    let shares: f64 = course.shares().iter().map(|share| share.joule).sum();
-    assert_near(shares, all_joules(&course), 1e-9);
-    assert_eq!((course.origin().kind, course.period_ns()), (EnergyKind::Modelled, 0));
+    assert_near(all_joules(&timeline), 0.26 * 1.21 + 0.18 * 1.2 + drx + bytes, 1e-9);
+    let shares: f64 = timeline.shares().iter().map(|share| share.joule).sum();
+    assert_near(shares, all_joules(&timeline), 1e-9);
+    assert_eq!((timeline.origin().kind, timeline.period_ns()), (EnergyKind::Modelled, 0));
 }
 
 #[test]
 fn lte_is_idle_between_distant_packets_and_pages() {
     let trace = PacketTrace::new(vec![up(0, 0), up(60_000, 0)]);
-    let course = simulate_between(&model("lte"), Bound::Value, &trace, 0, 60_000 * MS).expect("a course");
-    let idle = course.shares().into_iter().find(|share| share.state == RadioState::Idle).expect("idle");
+    let timeline = simulate_between(&model("lte"), Bound::Value, &trace, 0, 60_000 * MS).expect("a timeline");
+    let idle = timeline.shares().into_iter().find(|share| share.state == RadioState::Idle).expect("idle");
     assert_near(idle.seconds, 60.0 - 10.12 - 0.26, 1e-9);
     assert_near(idle.joule / idle.seconds, 0.043 / 1.28 * 0.594, 1e-9);
 }
@@ -117,14 +121,14 @@ fn plain_wifi_is_active_until_a_tail_ends() {
         (RadioState::Idle, 650),
         (RadioState::Tail, 250),
     ];
-    let course = course("wifi", &trace);
-    assert_eq!(states(&course), expected);
-    assert_near(all_joules(&course), 0.6 * 0.403 + 0.65 * 0.02, 1e-9);
+    let timeline = timeline("wifi", &trace);
+    assert_eq!(states(&timeline), expected);
+    assert_near(all_joules(&timeline), 0.6 * 0.403 + 0.65 * 0.02, 1e-9);
 }
 
 #[test]
 fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
-    let sent = course("3g", &PacketTrace::new(vec![up(0, 100)]));
+    let sent = timeline("3g", &PacketTrace::new(vec![up(0, 100)]));
     let expected = [
         (RadioState::Idle, 2_000),
         (RadioState::Promotion, 2_000),
@@ -133,7 +137,7 @@ fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
     ];
     assert_eq!(states(&sent), expected);
     assert_near(all_joules(&sent), 2.0 * 0.51 + 4.0 * 1.02 + 10.0 * 0.40, 1e-9);
-    let received = course("3g", &PacketTrace::new(vec![down(0, 100)]));
+    let received = timeline("3g", &PacketTrace::new(vec![down(0, 100)]));
     let expected = [
         (RadioState::Promotion, 2_000),
         (RadioState::Dch, 4_000),
@@ -146,30 +150,30 @@ fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
 #[test]
 fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_timer_for_them() {
     // DCH from 2 s; 100 B at 4 s do not begin its 4 s anew, 400 B would.
-    let small = course("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 100)]));
-    let large = course("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 400)]));
-    let dch = |course: &Course| {
-        course.shares().iter().find(|share| share.state == RadioState::Dch).expect("dch").seconds
+    let small = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 100)]));
+    let large = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 400)]));
+    let dch = |timeline: &RadioTimeline| {
+        timeline.shares().iter().find(|share| share.state == RadioState::Dch).expect("dch").seconds
     };
     assert_near(dch(&small), 4.0, 1e-9);
     assert_near(dch(&large), 6.0, 1e-9);
     // On the shared channel 300 B stay there, 600 B go to the own one.
-    let stays = course("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 300)]));
-    let leaves = course("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 600)]));
+    let stays = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 300)]));
+    let leaves = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(8_000, 600)]));
     assert_near(dch(&stays), 4.0, 1e-9);
     assert_near(dch(&leaves), 8.0, 1e-9);
 }
 
 #[test]
 fn three_g_of_energybox_takes_the_shared_channel_for_little() {
-    let little = course("3g-energybox", &PacketTrace::new(vec![up(0, 200)]));
+    let little = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 200)]));
     assert_eq!(states(&little)[0], (RadioState::Fach, 5_600));
-    let more = course("3g-energybox", &PacketTrace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
+    let more = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
     assert_eq!(
         states(&more)[..3],
         [(RadioState::Fach, 60), (RadioState::Dch, 4_100), (RadioState::Fach, 5_600)]
     );
-    let much = course("3g-energybox", &PacketTrace::new(vec![up(0, 1400)]));
+    let much = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 1400)]));
     assert_eq!(
         states(&much)[..3],
         [(RadioState::Promotion, 1_700), (RadioState::Dch, 2_400), (RadioState::Fach, 5_600)]
@@ -184,7 +188,7 @@ fn coefficients_keep_their_order_and_unknown_ones_are_refused() {
         assert!(model.id == id && model.source.contains("github"), "{id}");
         let trace = exchanges(5, &[up(0, 400), down(150, 400)]);
         let joules = [Bound::Low, Bound::Value, Bound::High]
-            .map(|bound| all_joules(&simulate(&model, bound, &trace).expect("a course")));
+            .map(|bound| all_joules(&simulate(&model, bound, &trace).expect("a timeline")));
         assert!(joules[0] < joules[2] && joules.is_sorted(), "{id}: {joules:?}");
     }
     let own = toml::to_string(&model("wifi")).expect("text").replace("tail_s", "tale_s");
@@ -210,18 +214,18 @@ proptest! {
     fn states_follow_each_other_and_spans_of_a_course_add_up(packets in packets(), cuts in prop::collection::vec(0.0..1.0_f64, 1..5)) {
         let trace = PacketTrace::new(packets);
         for id in RADIOS {
-            let course = course(id, &trace);
-            let Some((from, to)) = course.span_ns() else { continue };
-            prop_assert!(course.stretches().windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{}", id);
-            prop_assert!(course.stretches().iter().all(|stretch| stretch.watt >= 0.0 && stretch.to_ns > stretch.from_ns));
+            let timeline = timeline(id, &trace);
+            let Some((from, to)) = timeline.span_ns() else { continue };
+            prop_assert!(timeline.stretches().windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "{}", id);
+            prop_assert!(timeline.stretches().iter().all(|stretch| stretch.watt >= 0.0 && stretch.to_ns > stretch.from_ns));
             let mut instants: Vec<i64> = cuts.iter().map(|cut| from + ((to - from) as f64 * cut) as i64).collect();
             instants.extend([from, to]);
             instants.sort_unstable();
-            let parts: Vec<f64> = instants.windows(2).map(|pair| course.joules(pair[0], pair[1]).expect("within")).collect();
+            let parts: Vec<f64> = instants.windows(2).map(|pair| timeline.joules(pair[0], pair[1]).expect("within")).collect();
             prop_assert!(parts.iter().all(|part| *part >= 0.0));
-            prop_assert!((parts.iter().sum::<f64>() - all_joules(&course)).abs() < 1e-6, "{}", id);
-            let shares: f64 = course.shares().iter().map(|share| share.joule).sum();
-            prop_assert!((shares - all_joules(&course)).abs() < 1e-6, "{}", id);
+            prop_assert!((parts.iter().sum::<f64>() - all_joules(&timeline)).abs() < 1e-6, "{}", id);
+            let shares: f64 = timeline.shares().iter().map(|share| share.joule).sum();
+            prop_assert!((shares - all_joules(&timeline)).abs() < 1e-6, "{}", id);
         }
     }
 
@@ -236,7 +240,7 @@ proptest! {
         let (from, to) = (-5_000 * MS, 200_000 * MS);
         for id in RADIOS {
             let between = |trace: &PacketTrace, from, to| {
-                all_joules(&simulate_between(&model(id), Bound::Value, trace, from, to).expect("a course"))
+                all_joules(&simulate_between(&model(id), Bound::Value, trace, from, to).expect("a timeline"))
             };
             let parts = between(&before, from, middle) + between(&after, middle, to);
             prop_assert!((parts - between(&whole, from, to)).abs() < 1e-6, "{}", id);

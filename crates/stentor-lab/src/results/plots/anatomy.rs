@@ -6,7 +6,7 @@ use super::super::metric::{pages, phase_ms};
 use super::super::payload::Payloads;
 use super::super::ratios::place;
 use super::{Plot, Results, WIDTH};
-use crate::plot::{Axis, Canvas, FAINT, GROUND, INK, short, width_of};
+use crate::plot::{Axis, BACKGROUND, Canvas, FAINT, INK, short, width_of};
 use crate::record::{ForkRecord, phase};
 use crate::results::MeasuredCell;
 use crate::statistics::Samples;
@@ -171,7 +171,7 @@ fn fill(part: usize) -> &'static str {
         "var(--s4,#8f7ec9)",
         "var(--s5,#1e4e8c)",
     ];
-    FILLS.get(part).copied().unwrap_or(GROUND)
+    FILLS.get(part).copied().unwrap_or(BACKGROUND)
 }
 
 fn draw_bar(canvas: &mut Canvas, axis: &Axis, bar: &Bar, y: f64) {
@@ -180,7 +180,7 @@ fn draw_bar(canvas: &mut Canvas, axis: &Axis, bar: &Bar, y: f64) {
     for (part, value) in bar.parts.iter().enumerate().filter(|(_, value)| **value > 0.0) {
         let share = 100.0 * value / whole;
         let (from, to) = (axis.place(sum), axis.place(sum + share));
-        canvas.rectangle((from, y), (to - from, BAR), fill(part), GROUND);
+        canvas.rectangle((from, y), (to - from, BAR), fill(part), BACKGROUND);
         sum += share;
     }
     canvas.text((WIDTH - 8.0, y + BAR - 1.0), "end", INK, &short(whole));

@@ -51,7 +51,7 @@ fn accept(listener: &TcpListener, work: &ServerWork, stopped: &AtomicBool) {
             open.fetch_add(1, Ordering::SeqCst);
             let (work, open) = (work.clone(), Arc::clone(&open));
             std::thread::spawn(move || {
-                converse(stream, &work);
+                serve_connection(stream, &work);
                 open.fetch_sub(1, Ordering::SeqCst);
             });
         }
@@ -59,7 +59,7 @@ fn accept(listener: &TcpListener, work: &ServerWork, stopped: &AtomicBool) {
 }
 
 /// Receives on this thread and sends on another.
-fn converse(stream: TcpStream, work: &ServerWork) {
+fn serve_connection(stream: TcpStream, work: &ServerWork) {
     work.connected();
     let _ = stream.set_nodelay(true);
     let Ok(sending) = stream.try_clone() else { return };

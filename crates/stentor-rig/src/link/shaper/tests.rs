@@ -3,9 +3,9 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-fn due(fate: Fate) -> u64 {
-    match fate {
-        Fate::Due { at_ns, .. } => at_ns,
+fn due(outcome: PacketOutcome) -> u64 {
+    match outcome {
+        PacketOutcome::Due { at_ns, .. } => at_ns,
         other => panic!("{other:?}"),
     }
 }
@@ -15,9 +15,9 @@ fn packets_leave_one_after_the_other_and_then_travel() {
     // 1500 bytes at 12 Mbit/s take 1 ms.
     let path = Path { delay_ns: 10 * MS, rate: Rate::BitsPerSecond(12_000_000), ..Path::open() };
     let mut shaper = Shaper::new(path, 1);
-    assert_eq!(shaper.offer(0, 1500), Fate::Due { at_ns: 11 * MS, queued_ns: 0 });
-    assert_eq!(shaper.offer(0, 1500), Fate::Due { at_ns: 12 * MS, queued_ns: MS });
-    assert_eq!(shaper.offer(5 * MS, 750), Fate::Due { at_ns: 15 * MS + MS / 2, queued_ns: 0 });
+    assert_eq!(shaper.offer(0, 1500), PacketOutcome::Due { at_ns: 11 * MS, queued_ns: 0 });
+    assert_eq!(shaper.offer(0, 1500), PacketOutcome::Due { at_ns: 12 * MS, queued_ns: MS });
+    assert_eq!(shaper.offer(5 * MS, 750), PacketOutcome::Due { at_ns: 15 * MS + MS / 2, queued_ns: 0 });
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_full_queue_drops_until_a_packet_has_left() {
     let mut shaper = Shaper::new(path, 1);
     due(shaper.offer(0, 1500));
     due(shaper.offer(0, 1500));
-    assert_eq!(shaper.offer(0, 1500), Fate::Overflowed);
+    assert_eq!(shaper.offer(0, 1500), PacketOutcome::Overflowed);
     assert_eq!(due(shaper.offer(MS, 1500)), 3 * MS);
 }
 
@@ -43,7 +43,7 @@ fn a_recorded_link_lets_packets_leave_at_its_milliseconds_only() {
 #[test]
 fn the_share_of_lost_packets_is_what_was_asked_for() {
     let mut shaper = Shaper::new(Path { loss: 0.1, ..Path::open() }, 7);
-    let lost = (0..10_000).filter(|at| shaper.offer(*at, 100) == Fate::Lost).count();
+    let lost = (0..10_000).filter(|at| shaper.offer(*at, 100) == PacketOutcome::Lost).count();
     // Four standard deviations of a binomial with n = 10,000 and p = 0.1.
     assert!((880..=1120).contains(&lost), "{lost}");
 }
@@ -82,7 +82,7 @@ proptest! {
         let (mut now, mut last, mut sent_bits) = (0, 0, 0);
         for (pause, bytes) in packets {
             now += pause;
-            if let Fate::Due { at_ns, .. } = shaper.offer(now, bytes) {
+            if let PacketOutcome::Due { at_ns, .. } = shaper.offer(now, bytes) {
                 sent_bits += bytes as u128 * 8;
                 prop_assert!(at_ns >= last && at_ns >= now + path.delay_ns);
                 if let Rate::BitsPerSecond(rate) = path.rate {

@@ -74,7 +74,7 @@ impl WatchSubject for WatchedHealth {
 }
 
 async fn state(api: &Api) -> u64 {
-    if api.board().readiness().await.is_ready() { SERVING } else { NOT_SERVING }
+    if api.server_status().readiness().await.is_ready() { SERVING } else { NOT_SERVING }
 }
 
 fn message(state: u64) -> Vec<u8> {

@@ -65,7 +65,7 @@ async fn alive() -> Json<Alive> {
 /// Returns whether store and queue answer and keep what they are given, whether the pipeline moves, and how old the oldest waiting chunk is.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
-    let found = api.board().readiness().await;
+    let found = api.server_status().readiness().await;
     let word = |well: bool| if well { "ok" } else { "unavailable" };
     let status = if found.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = Ready {
@@ -85,7 +85,7 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
 #[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 async fn metrics(State(api): State<Api>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], crate::metrics::render(api.service(), api.board()).await)
+    ([(header::CONTENT_TYPE, kind)], crate::metrics::render(api.service(), api.server_status()).await)
 }
 
 /// Returns which version runs.

@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stentor_lab::energy::coefficients::Bound;
-use stentor_lab::energy::radio::{Course, simulate};
+use stentor_lab::energy::radio::{RadioTimeline, simulate};
 use stentor_lab::energy::trace::Direction;
 use stentor_lab::energy::{CAVEATS, EnergySide, EnergySource, EnergyValue, seconds};
 
-/// States of the course that are told to people; the file has them all.
+/// States that are told to people; the file has them all.
 const STRETCHES_SHOWN: usize = 12;
-/// States of the course in the object for programs; the file has them all.
+/// States in the object for programs; the file has them all.
 const STRETCHES_MAX: usize = 20_000;
 
 /// Model the energy that a radio used for a packet trace: joules by state, and the states over time
@@ -46,19 +46,19 @@ pub(super) struct ModelArgs {
 impl ModelArgs {
     pub(super) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let traffic = self.traffic.open()?;
-        let course = course_with(&traffic, Bound::Value)?;
-        let radio = course.value(EnergySide::Client).context("the course is empty")?;
+        let states = simulated(&traffic, Bound::Value)?;
+        let radio = states.value(EnergySide::Client).context("there are no states")?;
         let mut figures = vec![radio];
         figures.extend(self.processor()?);
         let total =
-            |bound| anyhow::Ok(course_with(&traffic, bound)?.shares().iter().map(|share| share.joule).sum());
+            |bound| anyhow::Ok(simulated(&traffic, bound)?.shares().iter().map(|share| share.joule).sum());
         let band = [total(Bound::Low)?, total(Bound::High)?];
         if let Some(path) = &self.timeline {
-            std::fs::write(path, csv(&course))
+            std::fs::write(path, csv(&states))
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
-        let object = object(&traffic, &course, &figures, band);
-        output.result(&object, || describe(&traffic, &course, &figures, band, self.timeline.as_deref()))?;
+        let object = object(&traffic, &states, &figures, band);
+        output.result(&object, || describe(&traffic, &states, &figures, band, self.timeline.as_deref()))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -72,15 +72,15 @@ impl ModelArgs {
     }
 }
 
-fn course_with(traffic: &RadioTraffic, bound: Bound) -> anyhow::Result<Course> {
+fn simulated(traffic: &RadioTraffic, bound: Bound) -> anyhow::Result<RadioTimeline> {
     Ok(simulate(&traffic.model, bound, &traffic.trace)
         .map_err(|error| CommandFailure::usage(error.to_string()))?)
 }
 
-fn object(traffic: &RadioTraffic, course: &Course, figures: &[EnergyValue], band: [f64; 2]) -> Value {
-    let (from, to) = course.span_ns().unwrap_or_default();
+fn object(traffic: &RadioTraffic, states: &RadioTimeline, figures: &[EnergyValue], band: [f64; 2]) -> Value {
+    let (from, to) = states.span_ns().unwrap_or_default();
     let start = traffic.trace.span_ns().map_or(from, |(first, _)| first);
-    let timeline = course.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
+    let timeline = states.stretches().iter().take(STRETCHES_MAX).map(|stretch| {
         json!({
             "state": stretch.state,
             "from_s": seconds(stretch.from_ns - start),
@@ -105,17 +105,17 @@ fn object(traffic: &RadioTraffic, course: &Course, figures: &[EnergyValue], band
         "joule": figures[0].joule,
         "joule_band": band,
         "watt": figures[0].watt,
-        "states": course.shares(),
+        "states": states.shares(),
         "values": figures,
         "timeline": timeline.collect::<Vec<_>>(),
-        "timeline_cut": course.stretches().len() > STRETCHES_MAX,
+        "timeline_cut": states.stretches().len() > STRETCHES_MAX,
         "caveats": CAVEATS,
     })
 }
 
 fn describe(
     traffic: &RadioTraffic,
-    course: &Course,
+    states: &RadioTimeline,
     figures: &[EnergyValue],
     band: [f64; 2],
     timeline: Option<&Path>,
@@ -139,29 +139,29 @@ fn describe(
         ("source", traffic.model.source.clone()),
         ("differs", traffic.model.note.clone()),
     ]);
-    let shares = course.shares();
+    let shares = states.shares();
     let all: f64 = shares.iter().map(|share| share.seconds).sum();
     let rows = shares.iter().map(|share| {
         let part = format!("{:.1} %", share.seconds / all.max(f64::MIN_POSITIVE) * 100.0);
         [share.state.word().into(), short(share.seconds), part, short(share.joule)]
     });
-    let states = table(["state", "seconds", "of the time", "joule"], rows);
+    let shared = table(["state", "seconds", "of the time", "joule"], rows);
     format!(
-        "{head}\n\n{}\n\n{states}\n\n{}\n\n{}",
+        "{head}\n\n{}\n\n{shared}\n\n{}\n\n{}",
         values(figures),
-        stretches(traffic, course, timeline),
+        stretches(traffic, states, timeline),
         caveats()
     )
 }
 
-fn stretches(traffic: &RadioTraffic, course: &Course, timeline: Option<&Path>) -> String {
+fn stretches(traffic: &RadioTraffic, states: &RadioTimeline, timeline: Option<&Path>) -> String {
     let start = traffic.trace.span_ns().map_or(0, |(first, _)| first);
-    let shown = course.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
+    let shown = states.stretches().iter().take(STRETCHES_SHOWN).map(|stretch| {
         let at = |instant: i64| format!("{:.3}", seconds(instant - start));
         [at(stretch.from_ns), at(stretch.to_ns), stretch.state.word().into(), short(stretch.watt)]
     });
     let mut text = table(["from s", "to s", "state", "watt"], shown);
-    let more = course.stretches().len().saturating_sub(STRETCHES_SHOWN);
+    let more = states.stretches().len().saturating_sub(STRETCHES_SHOWN);
     if more > 0 {
         let place =
             timeline.map_or_else(|| "--timeline FILE writes them".into(), |path| path.display().to_string());
@@ -170,9 +170,9 @@ fn stretches(traffic: &RadioTraffic, course: &Course, timeline: Option<&Path>) -
     text
 }
 
-fn csv(course: &Course) -> String {
+fn csv(states: &RadioTimeline) -> String {
     let mut text = String::from("from_ns,to_ns,state,watt\n");
-    for stretch in course.stretches() {
+    for stretch in states.stretches() {
         let _ =
             writeln!(text, "{},{},{},{}", stretch.from_ns, stretch.to_ns, stretch.state.word(), stretch.watt);
     }

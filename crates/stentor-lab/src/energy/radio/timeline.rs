@@ -32,13 +32,13 @@ pub struct StateShare {
 
 /// The states of a radio, one after the other, and what bytes cost on the way.
 #[derive(Debug, Clone)]
-pub struct Course {
+pub struct RadioTimeline {
     origin: EnergyOrigin,
     stretches: Vec<RadioStretch>,
     pulses: Vec<(i64, f64)>,
 }
 
-impl Course {
+impl RadioTimeline {
     pub(super) const fn new(origin: EnergyOrigin) -> Self {
         Self { origin, stretches: Vec::new(), pulses: Vec::new() }
     }
@@ -71,7 +71,7 @@ impl Course {
     }
 }
 
-impl RadioSink for Course {
+impl RadioSink for RadioTimeline {
     fn stretch(&mut self, stretch: RadioStretch) {
         match self.stretches.last_mut() {
             Some(last) if last.state == stretch.state && last.watt == stretch.watt => {
@@ -86,7 +86,7 @@ impl RadioSink for Course {
     }
 }
 
-impl EnergySource for Course {
+impl EnergySource for RadioTimeline {
     fn origin(&self) -> &EnergyOrigin {
         &self.origin
     }
@@ -124,12 +124,12 @@ impl EnergySource for Course {
 
 /// Reports the stretches of a machine so that they follow each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CourseCursor {
+pub(super) struct TimelineCursor {
     /// Until when everything has been told.
     pub(super) at_ns: i64,
 }
 
-impl CourseCursor {
+impl TimelineCursor {
     /// Reports that the radio was in a state until an instant; nothing when that is past.
     pub(super) fn until(&mut self, to_ns: i64, state: RadioState, watt: f64, sink: &mut dyn RadioSink) {
         if to_ns > self.at_ns {
