@@ -59,7 +59,7 @@ pub(super) const GATEWAY: Floors = Floors {
         &["accepted_messages", "held_messages", "sender_receipts", "upstream_broker", "web_push"],
         &["session_state"],
         &["receipts", "registry"],
-        &["delivery"],
+        &["delivery", "silence"],
         &["gateway"],
         &["ccs", "confirming", "device_keys", "registration", "upstream"],
         &["session"],
@@ -68,6 +68,11 @@ pub(super) const GATEWAY: Floors = Floors {
     ],
     back: &[
         ("session_state", "delivery", "a message that is pending is a value of the loop that delivers it"),
+        (
+            "session_state",
+            "silence",
+            "a session has its sign of life; the clock that ends silent ones stands beside it",
+        ),
         ("gateway", "session", "it opens sessions, which hold its state"),
         ("gateway", "mcs", "it remembers the programs that registered through it"),
     ],
