@@ -8,7 +8,7 @@ use crate::reporter::Reporter;
 use crate::stage::{Stage, StageOptions};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct AcceptReport {
     options: AcceptOptions,
     sent: SentMessages,
     kept: DeliveryCheck,
+    /// How long the last of them waited for the push service's answer after the last 202.
+    behind: Duration,
     /// How long as many requests took that do nothing.
     idle: Duration,
     /// Processor time of the server for those that do nothing, and for the messages.
@@ -65,7 +67,9 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
     let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
     let usage = stage.server.usage();
     let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
+    let answered = Instant::now();
     let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
+    let behind = answered.elapsed();
     let limits = stage.server.limits()?;
     let cpu_seconds = [before - start, usage.cpu_seconds - before];
     let peak_rss_bytes = usage.peak_rss_bytes;
@@ -73,6 +77,7 @@ async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyho
         options,
         sent,
         kept,
+        behind,
         idle,
         cpu_seconds,
         database_cpu_seconds,
@@ -111,6 +116,7 @@ impl AcceptReport {
             "lost": self.kept.lost,
             "duplicates": self.kept.duplicates,
             "wall_seconds": self.sent.wall.as_secs_f64(),
+            "sent_behind_seconds": self.behind.as_secs_f64(),
             "server_cpu_seconds": cpu_seconds,
             "accepted_per_second": self.accepted_per_second(),
             "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},

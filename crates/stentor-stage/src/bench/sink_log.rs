@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stentor_lab::statistics::Samples;
 
-/// How long answers are waited for after the last 202.
+/// How long answers are waited for after the last one that came.
 const ANSWERS_LIMIT: Duration = Duration::from_secs(120);
 /// Each look reads the whole log.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -60,14 +60,17 @@ impl SinkLog {
     }
 }
 
-/// Waits until the sink answered all that was accepted, at most two minutes.
+/// Waits until the sink answered all that was accepted, as long as answers come, and two minutes more.
 pub(super) async fn kept(stage: &Path, sent: &[&SentMessages]) -> anyhow::Result<DeliveryCheck> {
     let accepted: Vec<&AcceptedMessage> = sent.iter().flat_map(|sent| &sent.messages).collect();
-    let began = Instant::now();
+    let (mut came_at, mut missing) = (Instant::now(), accepted.len());
     loop {
         let kept = SinkLog::read(stage)?.kept(&accepted);
-        if kept.lost == 0 || began.elapsed() > ANSWERS_LIMIT {
+        if kept.lost == 0 || came_at.elapsed() > ANSWERS_LIMIT {
             return Ok(kept);
+        }
+        if kept.lost < missing {
+            (came_at, missing) = (Instant::now(), kept.lost);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
