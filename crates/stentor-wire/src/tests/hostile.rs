@@ -93,8 +93,11 @@ fn a_frame_that_promises_too_much_is_refused_at_its_header() {
 
 #[test]
 fn what_is_not_well_formed_is_refused() {
-    let wrong: [&[u8]; 25] = [
+    let wrong: [&[u8]; 28] = [
         b"",
+        b"<x:a:b xmlns:x='u'/>",
+        b"<a x:b:c='' xmlns:x='u'/>",
+        b"<xmlns:a/>",
         b"<a b='<'/>",
         b"<a xmlns='<'/>",
         b"<a b='&#1;'/>",

@@ -112,6 +112,16 @@ fn namespaces_that_want_escaping_come_back() {
 }
 
 #[test]
+fn names_of_xml_itself_come_back_with_the_prefix_that_only_they_have() {
+    use crate::xml::dom::parse;
+    let text =
+        b"<xml:a xml:lang='en' xmlns='urn:a'><b xml:space='preserve' c='1'><xml:d/><e xmlns=''/></b></xml:a>";
+    let root = parse(text, &limits()).expect("read");
+    let bytes = root.to_bytes().expect("written");
+    assert_eq!(parse(&bytes, &limits()), Ok(root));
+}
+
+#[test]
 fn bytes_and_dates_come_back_from_xml_rpc() {
     let value = Value::List(vec![Value::Bytes(vec![0, 255, 7]), Value::DateTime("19980717T14:08:55".into())]);
     let bytes = xmlrpc::write_response(&Ok(value.clone())).expect("written");

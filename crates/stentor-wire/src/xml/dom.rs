@@ -4,6 +4,9 @@ use super::sax::{self, Handler};
 use super::{Attribute, Tag, Writer, find};
 use crate::{DocumentLimits, WireError};
 
+/// The namespace of `xml:lang` and its like, whose prefix is never declared and cannot be another (Namespaces in XML 1.0, section 3).
+const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
+
 /// An element with everything in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Element {
@@ -118,13 +121,23 @@ impl Element {
 
     /// Writes it inside an element whose namespace is the default one.
     pub(crate) fn write(&self, writer: &mut Writer, outside: Option<&str>) -> Result<(), WireError> {
-        writer.open(&self.name)?;
-        if self.namespace.as_deref() != outside {
-            writer.attribute("xmlns", self.namespace.as_deref().unwrap_or_default())?;
+        let namespace = self.namespace.as_deref();
+        let inside = if namespace == Some(XML_NAMESPACE) {
+            writer.open(&format!("xml:{}", self.name))?;
+            outside
+        } else {
+            writer.open(&self.name)?;
+            namespace
+        };
+        if inside != outside {
+            writer.attribute("xmlns", inside.unwrap_or_default())?;
         }
         for (place, attribute) in self.attributes.iter().enumerate() {
             match &attribute.namespace {
                 None => writer.attribute(&attribute.name, &attribute.value)?,
+                Some(namespace) if namespace == XML_NAMESPACE => {
+                    writer.attribute(&format!("xml:{}", attribute.name), &attribute.value)?;
+                }
                 Some(namespace) => {
                     writer.attribute(&format!("xmlns:a{place}"), namespace)?;
                     writer.attribute(&format!("a{place}:{}", attribute.name), &attribute.value)?;
@@ -133,7 +146,7 @@ impl Element {
         }
         for node in &self.children {
             match node {
-                Node::Element(element) => element.write(writer, self.namespace.as_deref())?,
+                Node::Element(element) => element.write(writer, inside)?,
                 Node::Text(text) => writer.text(text)?,
             }
         }

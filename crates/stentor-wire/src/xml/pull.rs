@@ -12,6 +12,8 @@ use std::borrow::Cow;
 
 /// Longest namespace: each element in it is told it anew, so that a long one would cost its length again and again.
 const NAMESPACE_MAX_BYTES: usize = 500;
+/// The namespace of declarations, in which nothing else may be (Namespaces in XML 1.0, section 3).
+const DECLARATIONS: &str = "http://www.w3.org/2000/xmlns/";
 
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +157,7 @@ impl<'a> Pull<'a> {
         let name = start.name();
         let (namespace, local) = self.reader.resolver().resolve_element(name);
         let namespace = bound(namespace)?;
-        let name = Cow::Owned(local.as_ref().to_owned());
+        let name = Cow::Owned(without_colon(local.as_ref())?);
         Ok(Token::Start(Tag { namespace, name, attributes: self.attributes(start)? }))
     }
 
@@ -174,7 +176,7 @@ impl<'a> Pull<'a> {
                 continue;
             }
             let (namespace, local) = self.reader.resolver().resolve_attribute(attribute.key);
-            let (namespace, name) = (bound(namespace)?, local.as_ref().to_owned());
+            let (namespace, name) = (bound(namespace)?, without_colon(local.as_ref())?);
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
             let value = value.map_err(|error| WireError::Malformed(error.to_string()))?.into_owned();
             only_allowed(&value)?;
@@ -190,10 +192,22 @@ impl<'a> Pull<'a> {
 fn bound(resolved: ResolveResult) -> Result<Option<String>, WireError> {
     match resolved {
         ResolveResult::Unbound => Ok(None),
+        ResolveResult::Bound(namespace) if namespace.as_ref() == DECLARATIONS => {
+            Err(WireError::Malformed("a name with the prefix of declarations".into()))
+        }
         ResolveResult::Bound(namespace) => unescaped(namespace.as_ref()).map(Some),
         ResolveResult::Unknown(prefix) => {
             Err(WireError::Malformed(format!("the prefix {prefix:.40} is unknown")))
         }
+    }
+}
+
+/// Returns what stands behind the prefix, where no second colon may be (Namespaces in XML 1.0, section 4).
+fn without_colon(local: &str) -> Result<String, WireError> {
+    if local.contains(':') {
+        Err(WireError::Malformed(format!("the name {local:.40} has more than one colon")))
+    } else {
+        Ok(local.to_owned())
     }
 }
 
