@@ -109,6 +109,10 @@ fn namespaces_that_want_escaping_come_back() {
     });
     let bytes = root.to_bytes().expect("written");
     assert_eq!(parse(&bytes, &limits()), Ok(root));
+
+    let long = Element::of(&"\"".repeat(500), "root");
+    let bytes = long.to_bytes().expect("written");
+    assert_eq!(parse(&bytes, &limits()), Ok(long), "its length is that of what is meant");
 }
 
 #[test]

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 
 /// Longest namespace: each element in it is told it anew, so that a long one would cost its length again and again.
 const NAMESPACE_MAX_BYTES: usize = 500;
+/// Longest reference that a writer needs for one byte of a namespace: `&quot;`.
+const ESCAPED_MAX_BYTES: usize = 6;
 /// The namespace of declarations, in which nothing else may be (Namespaces in XML 1.0, section 3).
 const DECLARATIONS: &str = "http://www.w3.org/2000/xmlns/";
 
@@ -213,13 +215,18 @@ fn without_colon(local: &str) -> Result<String, WireError> {
 
 /// Reads the value of a declaration, which the tokenizer leaves as it was written.
 fn unescaped(namespace: &str) -> Result<String, WireError> {
-    if namespace.len() > NAMESPACE_MAX_BYTES {
-        return Err(WireError::TooMany { what: "bytes in a namespace", max: NAMESPACE_MAX_BYTES });
-    }
+    // As written it may be longer: every writer may escape any letter, and ours makes six bytes of some.
+    within(namespace, NAMESPACE_MAX_BYTES * ESCAPED_MAX_BYTES)?;
     let spaced = namespace.replace(['\t', '\n', '\r'], " ");
     let text = unescape(&spaced).map_err(|error| WireError::Malformed(error.to_string()))?;
+    within(&text, NAMESPACE_MAX_BYTES)?;
     only_allowed(&text)?;
     Ok(text.into_owned())
+}
+
+fn within(namespace: &str, max: usize) -> Result<(), WireError> {
+    let is_long = namespace.len() > max;
+    if is_long { Err(WireError::TooMany { what: "bytes in a namespace", max }) } else { Ok(()) }
 }
 
 fn only_allowed(text: &str) -> Result<(), WireError> {
