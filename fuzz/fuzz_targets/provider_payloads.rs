@@ -12,7 +12,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_emulators::fuzzing::InProcessEmulator;
 use stentor_emulators::{ApnsConfig, ApnsOptions, FcmConfig, ObserverConfig};
-use stentor_providers::{apns, check, fcm};
+use stentor_providers::{apns, fcm};
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -59,13 +59,13 @@ fuzz_target!(|text: &str| {
         due_at: NOW,
         occurrence: None,
     };
-    if check(ProviderKind::Fcm, &message.spec).is_ok() {
+    if fcm::payload::check(&message.spec).is_ok() {
         let body = fcm::payload::BodyTemplate::new(&message, NOW).with_token(TOKEN, |parts| parts.concat());
         let request = Request::post("/v1/projects/p/messages:send").body(body.as_ref()).unwrap();
         let answer = FCM.answer(request).unwrap();
         assert!(answer.status().is_success(), "{:?} for {:?}", answer.body(), body);
     }
-    if check(ProviderKind::Apns, &message.spec).is_ok() {
+    if apns::payload::check(&message.spec).is_ok() {
         let push = apns::payload::Push::new(&message, "com.example.app");
         let mut request = Request::post(format!("/3/device/{TOKEN}")).body(push.body.as_ref()).unwrap();
         request.headers_mut().extend(push.headers.iter().cloned());

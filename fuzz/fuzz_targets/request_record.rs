@@ -3,7 +3,8 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::from_str;
 use stentor_core::message::MessageSpec;
-use stentor_server::service::{MessageRequest, ScheduleRequest};
+use stentor_server::contract::messages::MessageRequest;
+use stentor_server::contract::schedules::ScheduleRequest;
 
 fuzz_target!(|text: &str| {
     let message = from_str::<MessageRequest>(text);

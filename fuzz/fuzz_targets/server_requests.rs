@@ -2,7 +2,9 @@
 #![no_main]
 use libfuzzer_sys::fuzz_target;
 use serde_json::from_str;
-use stentor_server::service::{DeviceChange, DeviceRequest, MessageRequest, ScheduleRequest};
+use stentor_server::contract::devices::{DeviceChange, DeviceRequest};
+use stentor_server::contract::messages::MessageRequest;
+use stentor_server::contract::schedules::ScheduleRequest;
 
 fuzz_target!(|text: &str| {
     let _ = from_str::<MessageRequest>(text);
