@@ -1,7 +1,14 @@
-//! `cargo xtask ci`: every check and every test, one step after the other, with one line each at the end.
+//! `cargo xtask ci`: every check and every test, one step after the other; what failed is repeated at the end, above one
+//! line for each step.
+
+mod failures;
+mod output;
+mod repeated;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use self::failures::{FailureLog, StepFailure};
 
 use crate::workspace::Workspace;
 use crate::{codegen, dist, tidy};
@@ -57,20 +64,25 @@ const FULL_STEPS: &[CiStep] = &[
     CiStep { name: "dist", work: StepWork::Dist },
 ];
 
-/// Runs all steps, also those behind a failed one, prints the summary, and returns whether all passed.
+/// Runs all steps, also those behind a failed one, prints what failed and the summary, and returns whether all passed.
 pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
     let further = if full { FULL_STEPS } else { &[] };
-    let mut ended = Vec::new();
+    let (mut ended, mut failures) = (Vec::new(), Vec::new());
     for step in STEPS.iter().chain(further) {
         println!("\n== {} ==", step.name);
         let started = Instant::now();
-        let passed = perform(workspace, &step.work).unwrap_or_else(|error| {
+        let failed = perform(workspace, step).unwrap_or_else(|error| {
             println!("{error:#}");
-            false
+            vec![StepFailure { name: step.name.to_owned(), lines: vec![format!("{error:#}")] }]
         });
+        let passed = failed.is_empty();
+        failures.extend(failed);
         let took = started.elapsed();
         println!("== {}: {} in {:.1} s", step.name, verdict(passed), took.as_secs_f64());
         ended.push(StepEnd { name: step.name, passed, took });
+    }
+    if !failures.is_empty() {
+        println!("\n{}", repeated::text(&failures));
     }
     println!("\n{}", summary(&ended));
     Ok(ended.iter().all(|step| step.passed))
@@ -80,18 +92,27 @@ const fn cargo(arguments: &'static [&'static str]) -> StepWork {
     StepWork::Cargo { arguments, variables: &[] }
 }
 
-fn perform(workspace: &Workspace, work: &StepWork) -> anyhow::Result<bool> {
-    match work {
-        StepWork::Tidy => tidy::run(workspace),
+/// Runs one step; returns what failed.
+fn perform(workspace: &Workspace, step: &CiStep) -> anyhow::Result<Vec<StepFailure>> {
+    let failure = |lines: Vec<String>| StepFailure { name: step.name.to_owned(), lines };
+    let in_process =
+        |problems: Vec<String>| if problems.is_empty() { vec![] } else { vec![failure(problems)] };
+    match &step.work {
+        StepWork::Tidy => {
+            let findings = tidy::check(workspace)?;
+            Ok(in_process(findings.iter().map(ToString::to_string).collect()))
+        }
         StepWork::Codegen => {
             let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
-            codegen::run(workspace, true, built)
+            Ok(in_process(codegen::check(workspace, built)?))
         }
-        StepWork::Dist => dist::run(workspace, None, None),
+        StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![]),
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied()).current_dir(&workspace.root);
-            Ok(command.status()?.success())
+            let mut log = FailureLog::default();
+            let succeeded = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
+            Ok(if succeeded { vec![] } else { log.failures(step.name) })
         }
     }
 }

@@ -33,44 +33,55 @@ const REFERENCES: &[Reference] = &[
 ];
 
 /// Writes all references, or with `check` compares them; returns whether all is well.
-pub(crate) fn run(workspace: &Workspace, check: bool, binary: Option<PathBuf>) -> anyhow::Result<bool> {
-    let binary = match binary {
-        Some(binary) => binary,
-        None => build(workspace)?,
-    };
-    let mut current = true;
-    for reference in REFERENCES {
-        let path = workspace.root.join(reference.path);
-        let generated = generate(&binary, reference.arguments)?;
-        if check {
-            current &= is_current(&path, reference, &generated);
-        } else {
-            write(&path, &generated).with_context(|| reference.path)?;
-            println!("wrote {}", reference.path);
-        }
+pub(crate) fn run(workspace: &Workspace, is_check: bool, binary: Option<PathBuf>) -> anyhow::Result<bool> {
+    if is_check {
+        return Ok(check(workspace, binary)?.is_empty());
     }
-    Ok(run_clients(workspace, check, &generate(&binary, &["openapi"])?)? && current)
+    let texts = texts(workspace, binary)?;
+    for text in &texts {
+        write(&workspace.root.join(text.path), &text.generated).context(text.path)?;
+        println!("wrote {}", text.path);
+    }
+    Ok(true)
 }
 
-/// Writes the generated files of the clients, or with `check` compares them; returns whether all is well.
-fn run_clients(workspace: &Workspace, check: bool, openapi: &str) -> anyhow::Result<bool> {
-    let mut current = true;
-    for (name, generated) in clients::texts(openapi)? {
-        let path = workspace.root.join(name);
-        if !check {
-            write(&path, &generated).context(name)?;
-            println!("wrote {name}");
-            continue;
-        }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        if let Some(line) = first_difference(&written, &generated) {
-            println!(
-                "{name}:{line}: does not follow the OpenAPI description: run `cargo xtask codegen` and commit"
-            );
-            current = false;
-        }
+/// Prints and returns a sentence about each reference that is not what would be written.
+pub(crate) fn check(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::Result<Vec<String>> {
+    let texts = texts(workspace, binary)?;
+    let problems: Vec<String> = texts.iter().filter_map(|text| text.problem(&workspace.root)).collect();
+    problems.iter().for_each(|problem| println!("{problem}"));
+    Ok(problems)
+}
+
+/// A file as it would be written.
+struct GeneratedText {
+    path: &'static str,
+    generated: String,
+    /// What the file is not, when it is not this.
+    what: String,
+}
+
+impl GeneratedText {
+    /// Returns where the file differs and what brings it back.
+    fn problem(&self, root: &Path) -> Option<String> {
+        let written = std::fs::read_to_string(root.join(self.path)).unwrap_or_default();
+        let line = first_difference(&written, &self.generated)?;
+        Some(format!("{}:{line}: is not {}: run `cargo xtask codegen` and commit", self.path, self.what))
     }
-    Ok(current)
+}
+
+/// Generates the references, and the clients from one of them.
+fn texts(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::Result<Vec<GeneratedText>> {
+    let binary = binary.map_or_else(|| build(workspace), Ok)?;
+    let mut texts = Vec::new();
+    for Reference { path, arguments } in REFERENCES {
+        let what = format!("what `stentor {}` prints", arguments.join(" "));
+        texts.push(GeneratedText { path, generated: generate(&binary, arguments)?, what });
+    }
+    for (path, generated) in clients::texts(&generate(&binary, &["openapi"])?)? {
+        texts.push(GeneratedText { path, generated, what: "made from the OpenAPI description".to_owned() });
+    }
+    Ok(texts)
 }
 
 /// Returns where `cargo test` or `cargo build` leave the binary.
@@ -97,19 +108,6 @@ fn generate(binary: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     );
     String::from_utf8(output.stdout)
         .with_context(|| format!("`{command}` printed something that is not UTF-8"))
-}
-
-fn is_current(path: &Path, reference: &Reference, generated: &str) -> bool {
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    let difference = first_difference(&written, generated);
-    if let Some(line) = difference {
-        let command = reference.arguments.join(" ");
-        println!(
-            "{}:{line}: is not what `stentor {command}` prints: run `cargo xtask codegen` and commit",
-            reference.path
-        );
-    }
-    difference.is_none()
 }
 
 /// Returns the first line, counted from one, in which two texts differ.

@@ -23,8 +23,13 @@ use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
-/// Runs all rules, prints the findings and the sizes, and returns whether the house is tidy.
+/// Returns whether the house is tidy, after it has printed the findings and the sizes.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
+    Ok(check(workspace)?.is_empty())
+}
+
+/// Runs all rules, prints the findings and the sizes, and returns the findings.
+pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     let (files, mut findings) = parse_all(workspace)?;
     let sizes = sizes::measure(&files);
     findings.extend(walls::check(workspace)?);
@@ -44,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     findings.extend(text::check(workspace)?);
     findings.sort();
     report(&findings, &sizes, files.len());
-    Ok(findings.is_empty())
+    Ok(findings)
 }
 
 fn parse_all(workspace: &Workspace) -> anyhow::Result<(Vec<RustFile>, Vec<TidyFinding>)> {

@@ -18,8 +18,10 @@ fn the_summary_names_every_failed_step() {
 }
 
 #[test]
-fn a_step_that_cannot_start_is_a_failed_step() {
+fn a_step_that_cannot_start_is_a_failed_step_with_what_cargo_says() {
     let workspace = Workspace::load().unwrap();
-    let passed = perform(&workspace, &cargo(&["no-such-command-of-cargo"])).unwrap();
-    assert!(!passed);
+    let step = CiStep { name: "test", work: cargo(&["no-such-command-of-cargo"]) };
+    let failed = perform(&workspace, &step).unwrap();
+    assert_eq!((failed.len(), failed[0].name.as_str()), (1, "test"));
+    assert!(failed[0].lines[0].contains("no-such-command-of-cargo"), "{:?}", failed[0].lines);
 }
