@@ -143,6 +143,7 @@ impl Driver {
                 Turn::Over(code) => return Poll::Ready(code),
             }
         }
+        // There may be more to do, and no socket or timer will say so.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -174,6 +175,7 @@ impl Driver {
         let broken = |cause: io::Error| (Fault::lost(&cause), ErrorCode::NO_ERROR);
         let before = self.plain.len();
         let goes_on = match self.transport.poll_read(cx, &mut self.plain) {
+            // Otherwise there is what came with the last message of the handshake.
             Poll::Pending if before == 0 => return Ok(false),
             Poll::Pending => None,
             Poll::Ready(read) => Some(read.map_err(broken)?),

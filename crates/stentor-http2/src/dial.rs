@@ -26,7 +26,7 @@ pub(crate) struct Dialer {
     port: u16,
     security: Option<(TlsConnectorConfig, ServerName<'static>)>,
     addresses: Arc<dyn Addresses>,
-    /// Whether it was told that all addresses are refused.
+    /// Whether the log says that all addresses are refused.
     told: AtomicBool,
 }
 
@@ -74,12 +74,14 @@ impl Dialer {
         let addresses = self.addresses.look_up(&self.host, self.port).await.map_err(connect_fault)?;
         let (mut last, mut refused) = (None, None);
         for address in addresses {
+            // Each just before it is connected to: who checks only the name is led elsewhere by its next answer.
             if let Err(why) = self.addresses.check(address) {
                 refused.get_or_insert(why);
                 continue;
             }
             match tokio::time::timeout(patience, TcpStream::connect(address)).await {
                 Ok(Ok(tcp)) => {
+                    // Two that fail at the same moment may both log it: nothing is decided by it.
                     self.told.store(false, Relaxed);
                     return Ok(tcp);
                 }
@@ -94,7 +96,7 @@ impl Dialer {
         }
     }
 
-    /// Returns the operator once, until a connection is made again.
+    /// Notes in the log once, until a connection is made again, that no address is allowed; returns the fault.
     fn refused(&self, why: &str) -> Fault {
         if !self.told.swap(true, Relaxed) {
             tracing::warn!(

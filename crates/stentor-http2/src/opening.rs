@@ -21,9 +21,11 @@ async fn open(dialer: Arc<Dialer>, pool: Arc<Pool>, not_before: Option<Instant>)
     if let Some(instant) = not_before {
         pool.pause_until(instant).await;
     }
+    // Closed during the pause: whoever closes waits until none is opening.
     if pool.is_closed() {
         return pool.failed_to_open(&Fault::Closed);
     }
+    // After the pause, which is no part of connecting.
     let deadline = Instant::now() + pool.limits.connect_timeout();
     let dialed = tokio::time::timeout_at(deadline, dialer.dial(&pool.limits));
     // A panic here would leave those waiting who rely on this attempt.

@@ -422,6 +422,7 @@ impl Pool {
     }
 
     fn open_one(self: &Arc<Self>, state: &mut PoolState) {
+        // Counted before it runs: `spread` would open one after the other for the same requests.
         state.opening += 1;
         let opening = (self.opener)(Arc::clone(self), state.not_before);
         match &self.home {
@@ -464,6 +465,7 @@ impl PoolState {
             if small_first { (&mut self.small, &mut self.large) } else { (&mut self.large, &mut self.small) };
         let queue = [&mut self.again, one, other].into_iter().find(|queue| !queue.is_empty())?;
         let mut run = queue.pop_front()?;
+        // Turns end at multiples, so that a batch which was taken in odd parts still ends its turn.
         let left_of_turn = TURN_REQUESTS - run.from as usize % TURN_REQUESTS;
         let front = run.split(most.min(PART_MAX_REQUESTS).min(left_of_turn));
         if run.len() > 0 && front.len() == left_of_turn {

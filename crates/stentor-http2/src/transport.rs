@@ -39,6 +39,7 @@ impl Transport {
     pub(crate) async fn secure(tcp: TcpStream, session: Session, plain: &mut Vec<u8>) -> io::Result<Self> {
         let mut transport = Self { session: Some(session), ..Self::plain(tcp) };
         loop {
+            // Before the first read: it makes the session write its ClientHello.
             let decrypted = transport.decrypt(plain);
             // Also after a failure: the peer is told why.
             let flushed = std::future::poll_fn(|cx| transport.poll_flush(cx)).await;
@@ -103,6 +104,7 @@ impl Transport {
     /// Ends TLS and closes the writing side.
     pub(crate) async fn shut_down(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
+            // Behind what was offered already, which `poll_flush` writes first.
             session.say_goodbye(&mut self.incoming, &mut self.outgoing);
         }
         std::future::poll_fn(|cx| self.poll_flush(cx)).await?;

@@ -126,6 +126,7 @@ impl Work {
 
     /// Notes that nobody waits for the rest any more: requests without a stream are never sent.
     pub(crate) fn abandon(&self) {
+        // It publishes nothing: a run that is taken a moment later goes out like one taken a moment before.
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
@@ -146,6 +147,7 @@ impl Work {
         let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::mem::take(&mut *filed);
         drop(filed);
+        // Counted down after filing: at zero none is missing, and most batches spare the pass over all.
         if self.left() > 0 {
             let abandoned = |index| (index, Reply::Unanswered(Fault::Abandoned));
             let missing: Vec<_> = all.missing(self.count).map(abandoned).collect();

@@ -49,6 +49,7 @@ impl Blocked {
 
     /// Writes what the windows let through.
     pub(crate) fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) {
+        // Oldest first: they share the window of the connection, and have waited longest.
         self.bodies.retain_mut(|body| !body.pump(peer, out));
     }
 }
@@ -57,6 +58,8 @@ impl Body {
     /// Returns whether all of it is written.
     fn pump(&mut self, peer: &mut Peer, out: &mut Vec<u8>) -> bool {
         while self.sent < self.bytes.len() {
+            // Negative after SETTINGS that shrank it (RFC 9113, section 6.9.2): then nothing goes until it has grown
+            // again.
             let window = usize::try_from(self.window_bytes.min(peer.window_bytes)).unwrap_or(0);
             let left = self.bytes.len() - self.sent;
             let length = left.min(window).min(peer.max_payload_bytes);

@@ -35,6 +35,7 @@ impl Driver {
             self.was_busy = busy;
             let span = self.span(busy);
             self.timer.as_mut().reset(self.now + span);
+            // A timer that was reset wakes this loop only once it is polled again.
             let _ = self.timer.as_mut().poll(cx);
         }
         if is_due { self.tick(busy) } else { None }
@@ -62,9 +63,11 @@ impl Driver {
             self.retire_idle();
             return None;
         }
+        // Retired and not closed: what is open on it still gets its answers.
         if self.now.duration_since(self.opened_at) >= AGE_MAX {
             self.retire();
         }
+        // Before `expire`, which goes by how many are late.
         self.mark_late();
         self.expire();
         if self.member.is_asking() && self.pulse.asked_for(self.now) >= self.patience() {

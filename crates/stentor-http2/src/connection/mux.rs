@@ -144,6 +144,8 @@ impl Mux {
             (setting::INITIAL_WINDOW_SIZE, window),
             (setting::MAX_HEADER_LIST_SIZE, limits.max_reply_header_bytes),
         ];
+        // SETTINGS are the first frame (RFC 9113, section 3.4), and the window of the connection is no setting: only
+        // an update widens it.
         self.out.extend_from_slice(PREFACE);
         frame::write_settings(&settings, &mut self.out);
         self.widen_window(CONNECTION_WINDOW_BYTES - frame::WINDOW_DEFAULT_BYTES);
@@ -156,6 +158,7 @@ impl Mux {
 
     /// Moves the streams that have ended out, and keeps the memory of both vectors for the next ones.
     pub(crate) fn take_ended(&mut self, ended: &mut Vec<Ended>, plainly: &mut Vec<Plain>) {
+        // Swapped: the caller's vectors are empty and have room, which serves the next streams.
         std::mem::swap(&mut self.ended, ended);
         std::mem::swap(&mut self.plainly_ended, plainly);
     }
@@ -208,6 +211,7 @@ impl Mux {
 
     /// Asks the peer for a sign of life.
     pub(crate) fn ping(&mut self) {
+        // Eight bytes, no more and no less (RFC 9113, section 6.7).
         frame::write(kind::PING, 0, 0, b"stentor?", &mut self.out);
     }
 

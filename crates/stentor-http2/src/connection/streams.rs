@@ -59,6 +59,7 @@ impl Streams {
 
     /// Returns the id of the stream that will be opened next.
     pub(crate) fn next_id(&self) -> u32 {
+        // A client's ids are odd, and the ring leaves none out.
         self.first + 2 * self.ring.len() as u32
     }
 
@@ -88,6 +89,7 @@ impl Streams {
             self.late -= 1;
             self.late_ended += 1;
         }
+        // The ring is kept no longer than from the oldest open stream on.
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 2;

@@ -33,6 +33,7 @@ impl Buffer {
             self.bytes = buffer_pool::acquire_zeroed().unwrap_or_default();
         }
         if self.bytes.len() - self.end < least {
+            // Moved before it grows: as a rule what was consumed has left enough room in front.
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }

@@ -72,6 +72,7 @@ impl Session {
                 // Queued in `outgoing` before anything later: as good as transmitted.
                 Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
                 Ok(ConnectionState::PeerClosed) => self.is_ended = true,
+                // It has nothing more to read: all whole records are decrypted.
                 Ok(ConnectionState::WriteTraffic(_)) => (self.is_open, again) = (true, false),
                 Ok(_) => again = false,
                 Err(cause) => {

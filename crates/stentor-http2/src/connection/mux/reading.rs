@@ -45,6 +45,8 @@ impl Mux {
     }
 
     fn frame(&mut self, head: FrameHeader, payload: &[u8]) -> Result<(), Violation> {
+        // Nothing may come between the parts of a block, on any stream: the table's order depends on it (RFC 9113,
+        // section 6.10).
         if self.block.is_some() && head.kind != kind::CONTINUATION {
             return Err(Violation(ErrorCode::PROTOCOL_ERROR, "a header block is interrupted"));
         }
@@ -229,6 +231,7 @@ impl Mux {
             ErrorCode::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
             _ => Reply::Unanswered(Fault::Reset(code.to_string().into())),
         };
+        // An answer that has begun is one, whatever ends its stream.
         if answered {
             self.end(head.stream, Fault::Refused);
         } else {
@@ -281,6 +284,7 @@ impl Mux {
         let (Some(last), Some(code)) = (frame::number(payload, 0), frame::number(payload, 4)) else {
             return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a GOAWAY is too short"));
         };
+        // A later GOAWAY may only lower it (RFC 9113, section 6.8).
         let last = frame::without_reserved_bit(last).min(self.peer.goes_after.unwrap_or(u32::MAX));
         self.happened.goaways += u64::from(self.peer.goes_after.is_none());
         // Before streams end: what goes again must not be opened here.

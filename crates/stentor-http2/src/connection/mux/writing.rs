@@ -62,6 +62,7 @@ impl Mux {
         let open = self.peer.is_known
             && self.peer.goes_after.is_none()
             && !self.is_spent()
+            // While bodies wait for the window of the connection, another request would only wait behind them.
             && (self.blocked.is_empty() || self.peer.window_bytes > 0);
         let most = self.slots(most).saturating_sub(self.streams.len());
         if open { most.min(self.unused_streams()) } else { 0 }
@@ -151,6 +152,7 @@ impl Mux {
             Ok(body_at) => body_at,
             Err(problem) => {
                 self.out.truncate(begins_at);
+                // What it entered into the table was never sent, and the peer's table must stay the same as ours.
                 self.encoder.roll_back(mark);
                 return Err(problem);
             }
@@ -182,6 +184,7 @@ impl Mux {
             return;
         }
         let body = self.out.split_off(body_at);
+        // The room for its frame's header goes, too: `pump` writes one for each part that the windows let through.
         self.out.truncate(block_end);
         if !fits {
             self.cut_block(stream, begins_at, 0);
