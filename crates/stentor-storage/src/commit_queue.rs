@@ -59,6 +59,7 @@ impl<J> CommitQueue<J> {
         }
         state.jobs(priority).push_back(waiting);
         drop(state);
+        // Without the lock, so that the one thread that takes jobs does not wake only to wait for it.
         self.arrived.notify_one();
         Ok(())
     }
@@ -92,6 +93,7 @@ impl<J> CommitQueue<J> {
     /// Lets nobody in any more; those that wait are still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
+        // After the flag, by which whoever got a place just before is refused.
         self.places.close();
         self.arrived.notify_all();
     }
@@ -103,6 +105,7 @@ impl<J> CommitQueue<J> {
             let mut state = self.lock();
             (std::mem::take(&mut state.first), std::mem::take(&mut state.usual))
         };
+        // Without the lock: their drops tell their callers, who may ask for something at once.
         drop((first, usual));
     }
 

@@ -45,6 +45,8 @@ impl<Q: Queue> HeldQueue<Q> {
             return Ok(());
         }
         let published = self.engine.publish(&due).await;
+        // Taken out before they are handed over, so that two who ask at once do not both publish them; put back where
+        // that failed.
         if published.is_err() {
             self.held().put_all(&due);
         }
@@ -56,6 +58,7 @@ impl<Q: Queue> HeldQueue<Q> {
         if !tickets.is_empty() {
             self.held().put_all(tickets);
             self.changes.notify_waiters();
+            // The permit is for who comes between two waits; both, for `notify_waiters` leaves none.
             self.changes.notify_one();
         }
     }
@@ -125,6 +128,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
         self.release(None, now).await?;
         let mut depths = self.engine.depths(now).await?;
+        // After the release: what was due counts in the engine, and only there.
         self.held().add_to(&mut depths);
         Ok(depths)
     }

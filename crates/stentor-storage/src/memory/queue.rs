@@ -59,6 +59,7 @@ impl Queue for MemoryQueue {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let mut state = self.lock();
         tickets.iter().for_each(|ticket| state.put(*ticket));
+        // Whoever is woken looks at it at once.
         drop(state);
         self.wake();
         Ok(())

@@ -196,6 +196,7 @@ impl Queue for NatsQueue {
         now: Timestamp,
     ) -> Result<Vec<QueueLease>, QueueError> {
         let stream = self.stream().await?;
+        // Given back before it is pulled, so that the server has them to give.
         let lapsed = self.leased().end_lapsed(lane, now);
         stream.say(lapsed, GIVEN_BACK).await;
         let until = now.plus(lease_for);
@@ -252,6 +253,7 @@ impl Queue for NatsQueue {
     /// them to another.
     async fn depths(&self, now: Timestamp) -> Result<Vec<LaneDepth>, QueueError> {
         let stream = self.stream().await?;
+        // Noted before the server is asked: what is leased meanwhile is not missing there.
         let held = self.leased().tokens();
         let lanes = stream.lanes().await?;
         let is_out = |lane| lanes.iter().any(|(known, info)| *known == lane && info.num_ack_pending > 0);

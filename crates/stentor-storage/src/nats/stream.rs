@@ -92,6 +92,7 @@ impl TicketStream {
     /// Makes the stream again where somebody has deleted it, and tells of that.
     async fn make_again(&self) -> Result<(), QueueError> {
         if self.make().await?.cached_info().state.last_sequence == 0 {
+            // A stream that somebody else has made since, and filled, has lost nothing.
             self.news.emptied.notify_one();
         }
         Ok(())
@@ -99,6 +100,7 @@ impl TicketStream {
 
     /// Makes the stream where there is none.
     async fn make(&self) -> Result<Stream, QueueError> {
+        // Consumers went with the stream.
         self.consumers().clear();
         let config = Config {
             name: self.subjects.stream().to_owned(),
@@ -143,6 +145,8 @@ impl TicketStream {
         let publications = tickets.iter().map(|ticket| Publication {
             lane: ticket.lane,
             subject: self.subjects.ticket(ticket.lane, ticket.chunk),
+            // New for each call: the server would take a chunk that is put in again for a repetition of the first
+            // time.
             id: format!("{}-{}", ticket.chunk.raw(), self.client.new_inbox()),
             due_at_ms: ticket.due_at.as_millis(),
         });

@@ -40,7 +40,7 @@ pub(super) struct PostgresConnection {
     transaction: RefCell<Option<String>>,
     /// The life of the server in which it was opened, once somebody wanted to know.
     life: OnceCell<Option<String>>,
-    /// LedgerConnection that could not be read, of all connections of the store.
+    /// Rows that could not be read, of all connections of the store.
     pub(super) damage: Arc<DamageLog>,
 }
 
@@ -119,6 +119,7 @@ impl PostgresConnection {
 
     /// Begins a transaction with the next statement.
     pub(super) fn begin(&self, sql: &str) {
+        // The number of the former transaction must not pass for this one's when its beginning fails.
         self.transaction.take();
         self.defer(sql);
     }
@@ -151,6 +152,7 @@ impl PostgresConnection {
 
     /// Begins to watch how it stands.
     pub(super) fn begin_watch(&self) {
+        // Only a collision is over with its transaction; who is lost stays lost.
         if self.standing.get() == ConnectionStanding::Collided {
             self.standing.set(ConnectionStanding::Fine);
         }

@@ -38,6 +38,7 @@ impl ChannelListener {
     /// Wakes all who wait, and the next who comes when nobody does.
     pub(super) fn wake(&self) {
         self.changes.notify_waiters();
+        // For who comes between two waits: `notify_waiters` leaves no permit.
         self.changes.notify_one();
     }
 
@@ -76,6 +77,7 @@ impl<F: Fn(&str) -> bool> ListenThread<F> {
             if std::mem::take(&mut is_new) {
                 listener.wake();
             }
+            // Not held while it waits: the last who wants to hear could not end it otherwise.
             drop(listener);
             let heard = connection.next_notice(LISTEN)?;
             if heard.is_some_and(|word| (self.counts)(&word))

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::Connection;
 
-/// LedgerConnection changed in one transaction.
+/// Rows changed in one transaction.
 const ROWS_MAX_COUNT: u64 = 4_096;
 /// A transaction does no more once it took so long: every other one of its scope waits for it.
 const TIME: Duration = Duration::from_millis(50);

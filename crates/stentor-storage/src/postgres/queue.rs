@@ -76,6 +76,7 @@ impl PostgresQueue {
         if began_anew {
             self.last_token.store(last, Ordering::Relaxed);
         }
+        // It decides nothing but a republishing, which is safe at any time: nothing else need be seen with it.
         if self.has_missed.swap(false, Ordering::Relaxed) || began_anew {
             self.emptied.notify_one();
         }
@@ -117,6 +118,7 @@ impl Queue for PostgresQueue {
             // In the order of everybody else, so that two who publish the same do not wait for each other.
             some.sort_unstable_by_key(|ticket| ticket.chunk);
             let put = self.work(move |connection| statements::put(connection, &some)).await;
+            // Told by the next look that succeeds: until then publishing again would fail as this did.
             put.inspect_err(|_| self.has_missed.store(true, Ordering::Relaxed))?;
         }
         if !tickets.is_empty() {
@@ -166,6 +168,7 @@ impl Queue for PostgresQueue {
 
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
         let mut chunks: Vec<_> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
+        // In the order of everybody else, as in `publish`.
         chunks.sort_unstable();
         self.work(move |connection| statements::remove(connection, &chunks)).await
     }

@@ -137,6 +137,7 @@ impl Transactor {
         match (connection.standing(), done) {
             (ConnectionStanding::Fine, Ok(done)) => {
                 let Err(fault) = connection.batch("COMMIT") else { return TransactionEnd::Ended(Ok(done)) };
+                // Both are known since before the commit: over this connection nothing can be asked any more.
                 let (number, life) = (connection.transaction(), connection.life(incarnation::look));
                 match self.became(number, life.as_deref(), until) {
                     Ok(true) => TransactionEnd::Ended(Ok(done)),
@@ -165,6 +166,7 @@ impl Transactor {
         let unknown =
             || unavailable("it is not known whether it was kept: the server was lost in the commit");
         let number = number.ok_or_else(unknown)?;
+        // It was lost in the commit, and says nothing more; the server is asked over another.
         self.connection = None;
         loop {
             let (status, now) = self.status_of(&number).unwrap_or_default();

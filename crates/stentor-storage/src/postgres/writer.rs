@@ -169,6 +169,7 @@ impl Committer {
 
 /// Works on one job, and takes back what it wrote when it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
+    // Sent along with the job's first statement: a turn over the network for each would cost more than the job.
     connection.defer("SAVEPOINT job");
     let keep = job.work(connection);
     if connection.standing() != ConnectionStanding::Fine {

@@ -83,6 +83,7 @@ impl SqliteQueue {
     /// Wakes all who wait, and the next who comes when nobody does.
     fn wake(&self) {
         self.changes.notify_waiters();
+        // For who comes between two waits: `notify_waiters` leaves no permit.
         self.changes.notify_one();
     }
 }
@@ -112,6 +113,8 @@ impl Queue for SqliteQueue {
             Ok((leases, next_ready(connection, now)?))
         };
         let (leases, next) = self.work(work).await?;
+        // What another publishes meanwhile may be overwritten here; its wake-up is not, and `changed` looks again
+        // after a second.
         *lock(&self.horizon) = Horizon { now, next };
         Ok(leases)
     }
@@ -173,6 +176,7 @@ impl Queue for SqliteQueue {
         });
         let counted = counting.await.map_err(|error| QueueError::Unavailable(error.to_string()))?;
         let (depths, broken) = counted.map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        // Counted over a connection that only reads: the thread that writes takes the broken ones out.
         if !broken.is_empty() {
             self.work(mend::mend).await?;
         }
@@ -210,6 +214,7 @@ impl SqliteQueue {
     fn expect(&self, at: Option<Timestamp>) {
         let mut horizon = lock(&self.horizon);
         horizon.next = horizon.next.into_iter().chain(at).min();
+        // Whoever is woken locks it.
         drop(horizon);
         self.wake();
     }
@@ -294,6 +299,7 @@ fn take(
         return Ok(Vec::new());
     }
     let sql = "UPDATE leases SET last = last + ?1 RETURNING last - ?1";
+    // Numbers go on over restarts, so that a lease of before never passes for one of now.
     let before = one(connection, sql, [limit(tickets.len())], |row| number(row, 0))?;
     let before = before.ok_or_else(|| damaged("the counter of leases is missing"))?;
     let leases: Vec<_> =

@@ -147,6 +147,7 @@ impl ReaderPool {
     /// Reads over a connection that is open and unused; `None` where there is none, or where somebody is to be waited for.
     fn read_without_waiting<T>(&self, work: impl FnOnce(&Connection) -> Done<T>) -> Option<Done<T>> {
         let connection = self.idle.try_lock().ok()?.pop()?;
+        // On this thread nothing may wait: neither for the list, nor at the gate, nor for the file.
         let Some(inside) = self.gate.try_enter(connection.get_interrupt_handle()) else {
             self.put_back(connection);
             return None;
@@ -155,6 +156,7 @@ impl ReaderPool {
         let result = wait_at_most(&connection, Duration::ZERO).and_then(|()| in_snapshot(&connection, work));
         drop(inside);
         let patience = Duration::from_millis(self.settings.busy_timeout_ms.into());
+        // One that does not wait any more must not get into the hands of those who have the time.
         if wait_at_most(&connection, patience).is_ok() {
             self.put_back(connection);
         }
@@ -167,6 +169,7 @@ impl ReaderPool {
 
     /// Keeps a connection for the next, unless it could not end its snapshot.
     fn put_back(&self, connection: Connection) {
+        // In the pool its snapshot would grow old, and hold up the cutting of the log.
         if connection.is_autocommit() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }

@@ -62,12 +62,14 @@ impl Gate {
 
     /// Does something while nobody is inside; `None` when somebody stays there.
     pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        // Shut before it is looked whether anybody is inside: nobody can come in between.
         self.lock().is_shut = true;
         let is_empty = self.is_left() || {
             self.lock().inside.values().for_each(InterruptHandle::interrupt);
             self.is_left()
         };
         let done = is_empty.then(work);
+        // Also when somebody stayed: readers wait at a gate that is shut for as long as nobody opens it.
         self.lock().is_shut = false;
         self.changed.notify_all();
         done
@@ -143,6 +145,7 @@ pub(super) fn size(path: &Path) -> u64 {
 /// Copies the log into the database and empties it, without waiting for other processes; returns whether it could.
 fn cut(connection: &Connection) -> Done<bool> {
     let patience_ms: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    // Readers wait at the gate meanwhile: another process that holds the file is not waited for.
     connection.busy_timeout(Duration::ZERO)?;
     let busy: rusqlite::Result<i64> =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));

@@ -176,6 +176,7 @@ impl WriterThread {
 
 impl Drop for WriterThread {
     fn drop(&mut self) {
+        // Closed before it is joined: the thread ends once nothing waits any more.
         self.queue.close();
         let thread = self.thread.get_mut().ok().and_then(Option::take);
         if let Some(thread) = thread {
@@ -223,10 +224,13 @@ impl GroupCommitter {
             let mut group = Vec::new();
             self.wrote = false;
             let committed = self.group(priority, first, &mut group);
+            // Before anybody is answered: who hears of a failure and looks at the health finds it there.
             self.health.note(&committed, self.wrote, Instant::now());
+            // A commit that failed may leave the transaction open, and the next BEGIN would fail.
             if !self.connection.is_autocommit() {
                 let _ = self.execute("ROLLBACK");
             }
+            // Before the answers: whoever has one reads what it wrote, and caches must not be behind it.
             settled(&self.connection);
             for job in group {
                 job.answer(committed.clone());
@@ -244,6 +248,7 @@ impl GroupCommitter {
         let begun = Instant::now();
         let mut in_a_hurry = priority == CommitPriority::First;
         group.push(first);
+        // The lock at once: a read that becomes a write later can fail half way where another process writes.
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = 0;
         let mut at = 0;
@@ -253,6 +258,8 @@ impl GroupCommitter {
             if at == self.max_jobs || begun.elapsed() >= self.max_span {
                 break;
             }
+            // Those that somebody waits for, first; with one of them in the group, no audience's job makes its commit
+            // longer.
             let hurried = self.queue.try_take(CommitPriority::First);
             in_a_hurry |= hurried.is_some();
             let patient = || if in_a_hurry { None } else { self.queue.try_take(CommitPriority::Usual) };
@@ -272,6 +279,7 @@ impl GroupCommitter {
         if others {
             self.execute("SAVEPOINT job")?;
         }
+        // A job that is kept and changed nothing says nothing of whether the disk takes what is written.
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
         self.wrote |= keep && self.connection.total_changes() != before;
@@ -303,6 +311,7 @@ impl GroupCommitter {
         let before = self.connection.total_changes();
         let keep = job.work(&self.connection);
         let changed = self.connection.total_changes() != before;
+        // Nothing takes back what it wrote before it failed but the whole group's rollback.
         let is_torn = !keep && changed;
         self.wrote |= keep && changed;
         if is_torn || self.connection.is_autocommit() {

@@ -78,6 +78,7 @@ struct AcceptanceJob {
 
 impl CommitJob for AcceptanceJob {
     fn work(&mut self, connection: &Connection) -> bool {
+        // Once: where the transaction is done again, those who came since belong to the next job.
         let taken = self.taken.get_or_insert_with(|| self.list.take());
         let Err(fault) = keep(connection, taken) else {
             // Another may be the one that begins it.

@@ -1,4 +1,4 @@
-//! LedgerConnection of campaigns.
+//! Rows of campaigns.
 
 use crate::postgres::engine::{Connection, Row, params};
 use stentor_core::campaign::{Campaign, CampaignState, Stop};

@@ -1,4 +1,4 @@
-//! LedgerConnection of chunks.
+//! Rows of chunks.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! LedgerConnection of credentials, sealed and opened by the vault.
+//! Rows of credentials, sealed and opened by the vault.
 
 use std::collections::BTreeMap;
 

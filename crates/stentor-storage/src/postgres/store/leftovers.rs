@@ -9,7 +9,7 @@ use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::{all, exists, limit, run};
 use crate::postgres::row::code;
 
-/// LedgerConnection that one statement removes.
+/// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 1_024;
 
 /// Of what kind it is.

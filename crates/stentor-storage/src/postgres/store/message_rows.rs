@@ -1,4 +1,4 @@
-//! LedgerConnection of messages, and those of them that are decoded already.
+//! Rows of messages, and those of them that are decoded already.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -46,6 +46,7 @@ impl OwnInstance {
     pub(super) fn hears(&self, word: &str) -> bool {
         let is_anothers = word.parse().ok() != self.get();
         if is_anothers {
+            // A hint whether anybody is to be woken: one that is late costs the others a look of their own.
             self.has_others.store(true, Ordering::Relaxed);
         }
         is_anothers
@@ -83,6 +84,7 @@ impl NodeStore for PostgresStore {
         let Some(patience) = judges.filter(|_| is_known) else {
             return Ok(alive);
         };
+        // Read before it is written: the lock on the ledger is taken only where somebody seems to be dead.
         if !self.look_up(move |connection| are_dead(connection, patience)).await? {
             return Ok(alive);
         }
@@ -92,6 +94,7 @@ impl NodeStore for PostgresStore {
 
     async fn leave(&self, instance: u64, now: Timestamp) -> Result<(), StoreError> {
         self.write(move |connection| {
+            // First: what it had leased is nobody's from here on, and found as such.
             run(connection, "DELETE FROM nodes WHERE instance = $1", [int(instance)])?;
             release_orphans(connection, instance, now).map(drop)
         })

@@ -1,4 +1,4 @@
-//! LedgerConnection of producers: how far the audience of a campaign at a provider was expanded.
+//! Rows of producers: how far the audience of a campaign at a provider was expanded.
 
 use crate::postgres::engine::{Connection, Row, params};
 use stentor_core::campaign::CampaignState;

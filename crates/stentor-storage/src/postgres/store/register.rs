@@ -19,7 +19,7 @@ use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::copy;
 
-/// LedgerConnection for people, tags and topics that one transaction writes.
+/// Rows for people, tags and topics that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 16_384;
 /// A transaction takes no more registrations once it took so long. A whole batch of plain ones takes less on most machines,
 /// and whoever else wants to write waits no longer than 100 ms.

@@ -4,7 +4,7 @@ use stentor_core::id::DeviceId;
 
 use super::app_providers::Fleet;
 
-/// LedgerConnection walked over in one read, whether or not they lead to a device.
+/// Rows walked over in one read, whether or not they lead to a device.
 pub(super) const WALKED_MAX_COUNT: usize = 32_768;
 
 /// A stretch of a fleet: after one device, up to another, at most so many.

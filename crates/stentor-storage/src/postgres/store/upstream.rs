@@ -16,7 +16,7 @@ use crate::postgres::query::{exists, limit, one, run};
 use crate::postgres::row::{code, int, number, text, time};
 
 const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
-/// LedgerConnection that wait to be taken over; the partial indexes have the same words.
+/// Rows that wait to be taken over; the partial indexes have the same words.
 const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
 
 #[async_trait]

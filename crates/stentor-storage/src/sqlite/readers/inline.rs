@@ -54,7 +54,9 @@ impl InlineReads {
         }
         // Once for each thread.
         READ_BEFORE.with(|_| ());
+        // Counted and asked in one step: two that begin at once must not each count on the other's worker.
         let others = self.running.fetch_add(1, Ordering::Relaxed);
+        // Made before it is decided: the turn that is refused gives its count back when it is dropped.
         let turn = InlineTurn { reads: self, began: now };
         if others + 1 < workers { Ok(turn) } else { Err(NotInline::Now) }
     }

@@ -17,6 +17,7 @@ use crate::sqlite::row::{hash, int};
 pub(super) fn accept(connection: &Connection, new: &NewMessage, spec: &str) -> Done<Idempotent<()>> {
     let message = &new.message;
     app_providers::check_app(connection, message.app)?;
+    // Before the target is checked: a repeat gets its first answer even when the device is gone since.
     if let Some(given) = &new.idempotency
         && let Some(known) = replay(connection, message.app, &given.key, &given.request_hash)?
     {

@@ -29,6 +29,7 @@ impl MessageStore for SqliteStore {
         for new in messages {
             let spec = new.message.spec.encode();
             let work = move |connection: &Connection| accept::accept(connection, &new, &spec);
+            // All are handed over before the first is awaited, so that they share a commit.
             pending.push(self.inner.writer.submit_checked(CommitPriority::First, work).await);
         }
         let mut replies = Vec::with_capacity(pending.len());

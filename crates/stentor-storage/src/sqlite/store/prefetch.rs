@@ -64,6 +64,8 @@ impl PrefetchCache {
     pub(super) fn watch(self: &Arc<Self>, connection: &Connection) -> Done<()> {
         let cache = Arc::clone(self);
         connection.update_hook(Some(move |action, _: &str, table: &str, key| match table {
+            // Nobody can have walked over a device that was not there, and a chunk is inserted before its tokens are
+            // kept.
             _ if action == Action::SQLITE_INSERT => {}
             "devices" => cache.note_device(key),
             "chunks" => cache.note_chunk(key),
@@ -92,6 +94,8 @@ impl PrefetchCache {
         let mut state = self.lock();
         let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
         let is_whole = seen.tokens.len() == seen.devices.len();
+        // Asked and kept under one lock, which the hook takes too: a change comes before, and is seen, or after, and
+        // throws it out.
         if fits && is_whole && !state.has_changed_since(snapshot, chunk, first, last) {
             state.bytes += bytes;
             state.waiting.insert(chunk, PrefetchEntry { first, last, bytes, seen });
@@ -134,6 +138,7 @@ impl PrefetchState {
         self.changes.push_back(change);
         if self.changes.len() > CHANGES_MAX_COUNT {
             self.changes.pop_front();
+            // Counted, so that a walk that began before them knows that it does not know.
             self.forgotten += 1;
         }
     }
