@@ -28,6 +28,7 @@ pub(crate) async fn run(
     mut settled: mpsc::Receiver<SettledChunk>,
 ) {
     while let Some(chunk) = settled.recv().await {
+        // Before anybody looks: sessions that are sent to the ledger find the message here, and need not read it.
         messages.note(&chunk.message);
         give(&registry, &held, &chunk);
         // A campaign's chunks come one after the other: the sessions must have their turn between them.

@@ -233,12 +233,14 @@ impl Gateway {
     /// Holds a message of an app back: no device is given it from now on, until it is released. To be called before its campaign is
     /// paused in the ledger, so that nobody who looks there in between gives it.
     pub fn hold(&self, app: AppId, message: MessageId) {
+        // First: a session that is offered the message after it was asked to withhold it asks here.
         self.state.held.hold(app, message);
         self.state.registry.of_app(app).iter().for_each(|session| session.withhold(message));
     }
 
     /// Lets a message go, after the ledger says that its campaign goes on, or is over: who is connected looks there.
     pub fn release(&self, app: AppId, message: MessageId) {
+        // First: a session that looks again leaves out what is held.
         self.state.held.release(app, message);
         self.state.registry.of_app(app).iter().for_each(|session| session.look_again());
     }
@@ -262,6 +264,7 @@ impl Gateway {
 
     /// Ends all sessions, also those that are opened later: the server stops.
     pub fn stop(&self) {
+        // Before the sessions are listed: one that is opened in between is either listed or sees the flag.
         self.state.is_stopping.store(true, Ordering::SeqCst);
         self.state.registry.all().iter().for_each(|session| session.close(Closed::Stopping));
     }
@@ -269,6 +272,7 @@ impl Gateway {
     /// Ends all that runs here: nothing of it holds the store any more then. What is to be written, [`Gateway::flush`] waits for.
     pub async fn close(&self) {
         self.stop();
+        // Taken out first, so that the lock is not held while they end.
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for task in tasks {
             task.abort();
@@ -302,6 +306,7 @@ impl SettledFeed for Gateway {
     fn settled(&self, chunk: SettledChunk) {
         if let Err(full) = self.state.settled.try_send(chunk) {
             // Who is connected looks for itself: that costs a look-up each, and loses nothing.
+            // Neither waited for nor thrown away: the pipeline that settles must not stop because devices are slow.
             let chunk = full.into_inner();
             let connected = self.state.registry.connected(&chunk.devices);
             connected.iter().for_each(|session| session.look_again());
@@ -347,6 +352,7 @@ impl GatewayState {
     async fn look_up(&self, session: &SessionState) -> Result<Waiting, StoreError> {
         let DeviceIdentity { app, device } = session.identity();
         let now = self.clock.now();
+        // One more than may wait, to see whether too many do.
         let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, now).await?;
         if pending.len() > PENDING_MAX_COUNT {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;

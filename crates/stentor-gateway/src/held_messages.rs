@@ -24,6 +24,7 @@ impl HeldMessages {
         if held.len() > HELD_MAX_COUNT {
             held.pop_first();
         }
+        // Under the lock, so that the count follows the order of the changes.
         self.count.store(held.len(), Ordering::SeqCst);
     }
 
@@ -36,6 +37,7 @@ impl HeldMessages {
 
     /// Returns whether a message is held back.
     pub(crate) fn has(&self, app: AppId, message: MessageId) -> bool {
+        // Asked with a session's lock held: whoever holds a message back counts it before taking that lock.
         self.count.load(Ordering::SeqCst) > 0 && self.lock().contains(&(message, app))
     }
 

@@ -77,11 +77,13 @@ impl ReceiptWriter {
                     ReceiptWork::Tell(tell) => waiting.push(tell),
                 }
             }
+            // Before anybody is told: room in a window means that the ledger would not give the delivery again.
             self.write(&ended).await;
             for (session, range) in sessions {
                 let Some(session) = session else { continue };
                 session.written(ended.receipts.get(range).unwrap_or_default());
             }
+            // Of those that came before it in the queue all are written by now, for they were gathered in order.
             for tell in waiting {
                 let _nobody_waits_any_more = tell.send(());
             }

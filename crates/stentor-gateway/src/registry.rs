@@ -16,6 +16,7 @@ pub(crate) struct SessionRegistry {
 impl SessionRegistry {
     /// Adds a session; an older one of the same device is closed.
     pub(crate) fn add(&self, session: &Arc<SessionState>) {
+        // In one step: of two connections that come at once, the one that comes second closes the first.
         let before = self.write().insert(session.identity().device, Arc::clone(session));
         if let Some(before) = before {
             before.close(Closed::TakenOver);
@@ -26,6 +27,7 @@ impl SessionRegistry {
     pub(crate) fn remove(&self, session: &Arc<SessionState>) {
         let mut sessions = self.write();
         let device = session.identity().device;
+        // A session that was taken over ends late, and must not take its successor out.
         if sessions.get(&device).is_some_and(|known| Arc::ptr_eq(known, session)) {
             sessions.remove(&device);
         }

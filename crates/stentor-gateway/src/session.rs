@@ -34,6 +34,8 @@ pub struct DeviceSession {
 impl DeviceSession {
     pub(crate) fn open(state: Arc<SessionState>, gateway: Arc<GatewayState>) -> Self {
         gateway.counts.note_opened(state.protocol());
+        // Before the first look at the ledger: what is settled from here on is offered, or makes that look be
+        // repeated.
         gateway.registry.add(&state);
         Self { state, gateway }
     }
@@ -143,6 +145,7 @@ impl DeviceSession {
 
 impl Drop for DeviceSession {
     fn drop(&mut self) {
+        // First: nothing is offered any more to a session that counts as closed.
         self.gateway.registry.remove(&self.state);
         self.gateway.counts.note_closed(self.state.protocol());
     }
@@ -163,6 +166,7 @@ impl<'a> LookingUp<'a> {
     /// Looks at the ledger; returns how many deliveries were dropped because too many waited.
     async fn run(mut self, gateway: &Arc<GatewayState>) -> Option<usize> {
         let found = gateway.waiting(self.state).await;
+        // Only now that the ledger has answered: cut off before, the session looks again.
         self.is_over = true;
         let has_more = found.has_more;
         self.state.looked(found.deliveries, has_more, self.held);

@@ -162,6 +162,7 @@ impl SessionState {
         let mut state = self.lock();
         match state.step(now, self.window()) {
             SessionStep::Wait => {
+                // Left under the lock with which the step was found to be none: what comes next finds it.
                 match &mut state.waker {
                     Some(known) if known.will_wake(context.waker()) => {}
                     waker => *waker = Some(context.waker().clone()),
@@ -193,6 +194,7 @@ impl SessionState {
             }
             state.under_way().queue.push_back(delivery);
         }
+        // Whatever was settled while the ledger was read may or may not be in what was found: it is read once more.
         let again = state.look_up == LookUp::Running { again: true };
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
     }
@@ -237,6 +239,7 @@ impl SessionState {
             // A session that is idle holds no room for more.
             state.under_way = None;
         }
+        // Only then: a session that knows all that waits for it is not woken by its own receipts.
         if state.look_up == LookUp::Needed {
             self.wake(state);
         }
@@ -256,6 +259,7 @@ impl SessionState {
 
     /// Wakes whoever waits for the next step.
     fn wake(&self, mut state: MutexGuard<'_, SessionInner>) {
+        // Taken: a wake-up is meant for one wait, and the next wait leaves its own.
         let waker = state.waker.take();
         // Let go first: whoever is woken looks at the state.
         drop(state);
@@ -274,6 +278,7 @@ impl SessionState {
 
 impl SessionInner {
     fn step(&mut self, now: Timestamp, window: usize) -> SessionStep {
+        // Before any delivery: what a closed session is given nobody writes any more.
         if let Some(closed) = self.closed {
             return SessionStep::End(closed);
         }
@@ -301,6 +306,7 @@ impl SessionInner {
                 wanted: sender_receipts::wanted(&one.message),
                 is_confirmed: false,
             };
+            // Exactly: thousands of sessions would otherwise hold up to twice the memory.
             under_way.flight.reserve_exact(deliveries.len());
             under_way.flight.extend(deliveries.iter().map(flight));
             return Some(deliveries);

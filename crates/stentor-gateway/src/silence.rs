@@ -37,6 +37,7 @@ impl SilenceClock {
 
     /// Notes that a device was heard just now.
     pub(crate) fn heard(&self, session: &SessionState) {
+        // With every frame of every device: a time and nothing more, which the next look reads sooner or later.
         session.silence().heard_at_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
@@ -90,6 +91,8 @@ impl SilenceClock {
         let latest = self.now_ms() + u64::try_from(SILENCE_LOOK_LATEST.as_millis()).unwrap_or(u64::MAX);
         // The first whole second after it.
         let second = seconds(silence.ends_at_ms().min(latest)).saturating_add(1);
+        // Before it is in the list: a look that comes at once must not take it for out of date. The list's lock
+        // orders both.
         silence.look_at_second.store(second, Ordering::Relaxed);
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         looks.entry(second).or_default().push(session.identity().device);

@@ -81,6 +81,7 @@ impl UpstreamBroker {
             match arrivals.recv().await {
                 Ok(app) => self.arrived(app),
                 Err(RecvError::Lagged(_)) => {
+                    // It is not known which apps were missed.
                     self.lock().values().for_each(|broker| broker.wake.notify_waiters())
                 }
                 Err(RecvError::Closed) => return,
@@ -122,6 +123,7 @@ impl UpstreamConsumer {
     /// dropped before it ends.
     pub async fn next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
         loop {
+            // Made before the look: what arrives from here on wakes it, also while the store is asked.
             let woken: OwnedNotified = Arc::clone(&self.wake).notified_owned();
             let found = self.try_next().await?;
             if !found.is_empty() {
@@ -137,6 +139,7 @@ impl UpstreamConsumer {
 
     /// Returns the messages that can be handed over now.
     pub async fn try_next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
+        // What was claimed by a call that was dropped is handed over first, and counts as one attempt.
         if self.ready.is_empty() {
             self.look().await?;
             let ids: Vec<_> = self.ready.iter().map(|message| message.id).collect();
@@ -153,6 +156,7 @@ impl UpstreamConsumer {
         if own.is_empty() {
             return Ok(0);
         }
+        // Given back after the ledger knows: another consumer would be handed it once more.
         let settled = self.broker.settle(self.app, &own).await?;
         self.give_back(&own);
         Ok(settled)
@@ -193,10 +197,12 @@ impl UpstreamConsumer {
                 break;
             }
         }
+        // Before anything is claimed: what was settled elsewhere makes room in the window.
         self.let_go(&waiting, (!is_all).then_some(after));
         let mut apps = self.broker.lock();
         let broker = apps.entry(self.app).or_default();
         for message in waiting {
+            // Under one lock for all consumers of the app: a message is inserted, and so held, by one of them.
             if self.held.len() < self.window && broker.held.insert(message.id) {
                 self.held.insert(message.id);
                 self.ready.push_back(message);

@@ -20,12 +20,14 @@ pub(crate) struct McsAgentSignal {
 
 impl McsAgentSignal {
     fn raise(&self, flag: u8) {
+        // Before the wake-up, which leaves a permit: the connection that takes it finds the flag.
         self.flags.fetch_or(flag, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
     /// Returns whether the registrations have changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
+        // Cleared before the registrations are read: a change that comes meanwhile raises it again.
         self.flags.fetch_and(!CHANGED, Ordering::AcqRel) & CHANGED != 0
     }
 

@@ -118,6 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     /// Opens the sessions of a program that has logged in, and says so; gives the link back where it cannot.
     async fn open(gateway: Gateway, link: McsLink<S>, login: McsLogin) -> Result<Self, (McsLink<S>, McsEnd)> {
         let wake = Arc::new(Notify::new());
+        // Before the registrations are read: one that changes meanwhile raises the flag, and they are read again.
         let signal = gateway.mcs_agents().add(login.agent, Arc::clone(&wake));
         let mut connection = Self {
             gateway,
@@ -151,6 +152,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             )));
             return Err(error.into());
         }
+        // Before the reply, and so before anything is given: what it got through its last connection would be given
+        // once more.
         self.confirm_earlier(&login.received).await?;
         let reply = handshake::accepted(&self.gateway, login);
         self.link.put(McsStanza::LoginReply(reply));
@@ -203,6 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     /// Writes all that there is for the device.
     async fn give(&mut self) -> Result<(), McsEnd> {
+        // Before anything is given: the device reads the other connection.
         if self.signal.is_replaced() {
             return Err(McsEnd::TakenOver);
         }
