@@ -152,10 +152,13 @@ impl Listener {
         tokio::pin!(stop);
         loop {
             let next = async {
+                // Before it is accepted: what finds no place waits in the system's backlog, and costs this process
+                // nothing.
                 self.connections.room().await;
                 self.socket.accept().await
             };
             tokio::select! {
+                // The stop first: a listener whose connections never cease would not see it.
                 biased;
                 () = &mut stop => break,
                 accepted = next => match accepted {
@@ -173,8 +176,10 @@ impl Listener {
                 },
             }
         }
+        // Before the connections are waited for: who connects now is refused at once, and may go to another server.
         drop(self.socket);
         stopping.cancel();
+        // After the last was spawned: the wait would not end otherwise.
         served.close();
         served.wait().await;
     }

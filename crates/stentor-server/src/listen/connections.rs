@@ -151,6 +151,7 @@ impl Connections {
         let origin = SourceNetwork::from(address);
         let mut open = self.open();
         let of_origin = open.by_origin.get(&origin).map_or(0, OriginConnections::count);
+        // Its own address first: who has too many makes room among its own, and takes nobody else's place.
         let has_place = (of_origin < self.per_address_max_count
             || self.make_room(&mut open, Some(origin), 1))
             && (open.all < self.max_count
@@ -201,9 +202,11 @@ impl Connections {
             .collect();
         let count = count.min(idle.len());
         if count > 0 && count < idle.len() {
+            // Who goes matters, not in which order: no sorting of ten thousand for a hundred.
             idle.select_nth_unstable_by_key(count - 1, |(rank, from, ..)| (*rank, *from));
         }
         for (_, _, origin, one) in &idle[..count] {
+            // Out of the counts at once, though it ends a little later: the new one has its place now.
             one.replaced.cancel();
             open.remove(*origin, one);
             self.replaced.fetch_add(1, Ordering::Relaxed);
@@ -212,6 +215,8 @@ impl Connections {
     }
 
     fn tell_room(&self) {
+        // Taken back with the look: of many connections that end at once one wakes the listener. `SeqCst`, for both
+        // sides write before they read.
         if self.is_awaited.swap(false, Ordering::SeqCst) {
             self.room.notify_waiters();
         }
@@ -288,6 +293,7 @@ impl Activity {
 impl Place {
     /// Notes a request, which is worked on until the guard is dropped.
     pub(crate) fn begin(&self) -> AtWork {
+        // Counted before the request is read on: from here on nobody takes the connection's place.
         self.activity.requests.fetch_add(1, Ordering::SeqCst);
         self.activity.was_asked.store(true, Ordering::SeqCst);
         let (connections, activity) = (self.connections.clone(), self.activity.clone());
@@ -333,6 +339,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // Before anybody is told of the room, and without the lock then.
         self.connections.open().remove(self.origin, &self.activity);
         self.connections.tell_room();
     }

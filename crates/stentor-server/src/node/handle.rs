@@ -189,6 +189,7 @@ impl PipelineHandle {
     pub(crate) async fn drain(&self, time: Duration) {
         let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(publisher) = publisher {
+            // First: it holds the pipeline. What it had not published yet is published after the next start.
             publisher.abort();
             let _aborted_on_purpose = publisher.await;
         }

@@ -76,6 +76,7 @@ impl Attempt {
     ) -> Vec<Outcome> {
         let (count, message, repeated) = (devices.len(), self.message.clone(), self.repeated);
         let batch = Batch { message, now: shared.now(), devices, tokens, repeated };
+        // Held until the batch is over: a credential that is put anew closes its former provider only then.
         let (provider, _in_use) = self.source.handle.enter();
         let began = tokio::time::Instant::now();
         let longest = Duration::from_millis(shared.config.batch_timeout_ms);

@@ -56,6 +56,8 @@ impl NodeBudget {
     pub(crate) fn reserve(self: &Arc<Self>, claim: Claim<'_>, count: u64) -> Option<Reservation> {
         let Claim { dispatcher, load, class, .. } = claim;
         let max = if class == TrafficClass::Bulk { self.bulk_max } else { self.max };
+        // Not part of the step below: a lane's load grows in its own dispatcher alone, and whoever frees some of it
+        // meanwhile only makes room.
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
@@ -116,6 +118,8 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// Corrects the count to what the chunk really holds.
     pub(crate) fn resize(&mut self, count: u64) {
+        // Whether what grows still fits is not asked: the chunk is leased, and was made under a larger
+        // `chunk_max_devices` than there is now.
         let grown = count.saturating_sub(self.count);
         let shrunk = self.count.saturating_sub(count);
         for used in [&self.budget.used, self.dispatcher.of(self.class)] {
@@ -130,6 +134,7 @@ impl Reservation {
     pub(crate) fn split(&mut self, count: u64) -> Self {
         let count = count.min(self.count);
         self.count -= count;
+        // The budget's own counts stay as they are: late or not, a crash would leave it in doubt.
         self.load.part_late(count);
         let (budget, dispatcher, load) = (self.budget.clone(), self.dispatcher.clone(), self.load.clone());
         Self { budget, dispatcher, load, class: self.class, count, is_late: true, began: self.began }

@@ -61,6 +61,7 @@ pub(super) async fn watch(shared: &PipelineContext) {
 pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> Result<(), DutyError> {
     let now = shared.now();
     tracing::warn!(seconds = back.as_secs(), "the clock went back: due times go back with it");
+    // Also where nothing is published: the breakers are this process's own.
     shared.providers.clock_went_back(back, now);
     if !shared.publishes() {
         return Ok(());
@@ -69,6 +70,8 @@ pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> R
     if shared.shares_queue {
         publish_anew(shared, |ticket| Some(ticket).filter(|ticket| moved.contains(&ticket.chunk))).await?;
     } else {
+        // Emptied before it is filled: publishing a chunk again would leave the later due time of the ticket that is
+        // there.
         shared.queue.clear().await?;
         publish_queued(shared, ChunkId::from_raw(0), Some).await?;
     }

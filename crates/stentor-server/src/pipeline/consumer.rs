@@ -74,6 +74,7 @@ pub(crate) async fn run(
                 Some(job) => batches.push(carry(&shared, dispatcher, job)),
                 None => open = false,
             },
+            // A place is free: the dispatcher may have stopped for want of one.
             Some(()) = batches.next(), if !batches.is_empty() => shared.due_index.wake(dispatcher),
         }
     }
@@ -83,6 +84,7 @@ pub(crate) async fn run(
 async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: SendJob) {
     let key = (job.chunk.message.app, job.chunk.provider);
     let source = Source { key, handle: job.handle.clone(), is_probe: job.probe.is_some() };
+    // Answers to other batches may have opened the breaker since the ticket was leased.
     let is_open = !source.is_probe && shared.providers.state(key, shared.now()) != BreakerState::Closed;
     // What was leased before others took this node for dead is theirs by now.
     if is_open || shared.stop.is_cancelled() || !shared.standing.may_act() {
@@ -93,6 +95,7 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     let attempt = Attempt::of(&mut job.chunk, source.clone());
     let mut sending = std::pin::pin!(attempt.send(shared, Box::new(|early| drop(tell.send(early)))));
     tokio::select! {
+        // Outcomes first: what has come whole needs no chunk of its own for a rest.
         biased;
         outcomes = &mut sending => settle_whole(shared, &source, job, &outcomes).await,
         Ok(early) = &mut told => settle_apart(shared, dispatcher, &source, job, early, sending).await,
@@ -117,10 +120,13 @@ async fn settle_apart(
     if parts.awaited.is_empty() {
         return settle_whole(shared, source, job, &sending.await).await;
     }
+    // Before the settler has the job: with its commit the budget gets the whole of its reservation back.
     let (rest, hold) = (job.chunk.part(&parts.awaited), job.hold.split(parts.awaited.len() as u64));
     let (settlement, before) = settle_answered(shared, source, &job.chunk, &parts);
     let (tell, told) = oneshot::channel();
+    // Before the rest is waited for: what is answered is on disk soon, whatever becomes of the others.
     hand_over(shared, job, |over| SettlerWork::Settle(settlement, over, Some(tell))).await;
+    // The job's place among the consumer's batches is free, though its rest is still waited for.
     shared.due_index.wake(dispatcher);
     let (outcomes, continuation) = join(sending, told).await;
     // Not told: the lease was lost, or the chunk set aside, and with it what was awaited.
@@ -189,6 +195,8 @@ fn decide(
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));
+    // Weighed before it is judged: `settle` needs to know how the push service stands with these outcomes in, and
+    // `judge` what `settle` made of them.
     let standing = shared.providers.weigh(*key, handle, evidence, *is_probe);
     let Settled { settlement, parking, health } =
         settle(chunk, outcomes, standing, &shared.config.retry(), jitter, now);
@@ -203,6 +211,7 @@ fn decide(
 
 async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(LeaseParts) -> SettlerWork) {
     let SendJob { chunk, lease, hold, guard, probe, busy, .. } = job;
+    // Before anything that waits: while the probe lives, the breaker lets nobody else try.
     drop(probe);
     let told = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.

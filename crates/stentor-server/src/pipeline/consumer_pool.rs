@@ -63,6 +63,7 @@ impl ConsumerPool {
         };
         let consumer = &mut self.consumers[at];
         consumer.idle_since = None;
+        // Counted before it is sent: the consumer may have ended it before this thread goes on.
         let busy = Busy::of(&consumer.busy);
         if consumer.jobs.try_send(job(busy)).is_err() {
             tracing::error!(provider = %self.dispatcher.0, "a consumer is gone; its chunk waits for its lease to run out");
@@ -71,6 +72,7 @@ impl ConsumerPool {
 
     /// Lets consumers go that have been idle for long, down to the minimum.
     pub(crate) fn reap_idle(&mut self) {
+        // The results of those that have ended stay in memory until they are asked for.
         while self.tasks.try_join_next().is_some() {}
         let idle_for = Duration::from_millis(self.shared.config.consumer_idle_ms);
         let min = self.shared.config.consumers_min;
@@ -87,6 +89,7 @@ impl ConsumerPool {
 
     /// Waits until all have finished what they were handed.
     pub(crate) async fn finish(&mut self) {
+        // Their senders go first: a consumer ends when no more jobs can come.
         self.consumers.clear();
         while self.tasks.join_next().await.is_some() {}
     }

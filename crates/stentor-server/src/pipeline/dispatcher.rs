@@ -89,6 +89,7 @@ impl ChunkDispatcher {
             if self.serve().await {
                 continue;
             }
+            // What becomes known after this look is found by `needed`, which looks before it waits.
             if self.pool.len() == 0 && !self.shared.due_index.knows((self.kind, self.class)) {
                 break;
             }
@@ -141,6 +142,7 @@ impl ChunkDispatcher {
             let orders_left = self.shared.config.lease_max_chunks.saturating_sub(orders.len());
             self.order(served, share.min(orders_left), now, &mut orders).await;
         }
+        // Another lane begins the next round: what is left of `lease_max_chunks` at the end of this one was not its.
         self.turn = self.turn.wrapping_add(1);
         !orders.is_empty() && self.dispatch(orders).await
     }
@@ -237,10 +239,14 @@ impl ChunkDispatcher {
         if places.is_empty() {
             return;
         }
+        // Before the queue is asked: a ticket that comes meanwhile leaves a hint again, and the lane is looked at
+        // once more.
         self.shared.due_index.take(*lane, now);
         let lease_for = self.shared.config.lease_for();
         match self.shared.queue.lease(*lane, places.len(), lease_for, now).await {
             Ok(leases) => {
+                // Every place was filled, so there may be more; places that were not give reservation and grant back
+                // when they are dropped.
                 if leases.len() == places.len() {
                     self.shared.due_index.insert(*lane, now);
                 }
@@ -274,6 +280,7 @@ impl ChunkDispatcher {
             match self.shared.providers.take(key, lane.class, now) {
                 Ok(grant) => grants.push(grant),
                 Err(until) => {
+                    // Also when some were granted: what this lane lacks is drawn before it asks again.
                     self.shared.wakeups.quotas.notify_one();
                     if grants.is_empty() {
                         self.shared.providers.note_wait(key, until, now);
@@ -290,6 +297,7 @@ impl ChunkDispatcher {
     fn reserve(&mut self, app: AppId, max: usize, taken: usize) -> Vec<Reservation> {
         let (shared, class) = (self.shared.clone(), self.class);
         let chunk = shared.config.chunk_max_devices as u64;
+        // Those that are taken have no consumer yet, and none counts them.
         let (busy, others) = (self.pool.busy() + taken, self.loads.others(app));
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
@@ -298,6 +306,7 @@ impl ChunkDispatcher {
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();
+            // An empty lane always gets one: a chunk that is larger than its window would otherwise never go.
             let fits = class == TrafficClass::Urgent || out == 0 || out + chunk <= lane.window.limit();
             let batches =
                 Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
@@ -317,6 +326,8 @@ impl ChunkDispatcher {
     /// Leases the chunks of tickets and hands them to consumers; returns whether that worked.
     async fn dispatch(&mut self, orders: Vec<LeasedTicket>) -> bool {
         let shared = self.shared.clone();
+        // Until each is in the table of leases: a sweep in between would find some that nobody prolongs, and take
+        // them back.
         let _until_noted = shared.lease_table.taking().await;
         let chunks: Vec<_> = orders.iter().map(|order| order.lease.ticket.chunk).collect();
         let began = Instant::now();
@@ -419,6 +430,7 @@ impl ChunkDispatcher {
         hold.resize(chunk.devices.len() as u64);
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
+        // Before it is handed over: from here on it may take as long as the push service likes.
         let guard = self.shared.lease_table.keep(chunk.id, chunk.epoch, Some(&lease));
         self.pool.hand(|busy| SendJob { chunk, lease, hold, guard, handle, probe, busy });
     }

@@ -106,6 +106,7 @@ async fn republish(shared: &PipelineContext) -> Result<(), DutyError> {
 async fn sweep(shared: &PipelineContext) -> Result<(), DutyError> {
     loop {
         let swept = sweep_once(shared).await?;
+        // What others may send goes before what has ended: a ticket without a chunk costs one look.
         shared.publish(&swept.released).await;
         if swept.expired.is_empty() {
             return Ok(());
@@ -201,11 +202,13 @@ pub(crate) async fn keep_leases(shared: &PipelineContext, stop: CancellationToke
 }
 
 async fn prolong(shared: &PipelineContext) -> Result<(), DutyError> {
+    // The instant before the list: a lease that is taken in between lasts longer than noted here, never shorter.
     let lease = shared.lease(TrafficClass::Urgent);
     let (chunks, tickets) = shared.lease_table.list();
     if !chunks.is_empty() {
         shared.store.extend(&chunks, lease).await?;
     }
+    // The store's leases alone count: a ticket whose lease runs out is leased again and found void.
     shared.lease_table.prolonged(lease.now);
     if tickets.is_empty() {
         return Ok(());

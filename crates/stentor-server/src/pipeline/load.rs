@@ -66,6 +66,7 @@ impl Load {
     pub(super) fn settle(&self, deliveries: u64, took: Duration) {
         self.settled.fetch_add(deliveries, Ordering::AcqRel);
         let took_us = (took.as_micros() as u64).max(1);
+        // A running average over about eight chunks; the first counts whole.
         let mean = |mean: u64| if mean == 0 { took_us } else { (mean * 7 + took_us) / 8 };
         let _ = self.took_us.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| Some(mean(before)));
     }
@@ -157,7 +158,7 @@ impl LaneLoad {
 /// The lanes of a dispatcher that were used lately, by app.
 pub(crate) struct LaneLoads {
     lanes: HashMap<AppId, LaneLoad>,
-    /// ProviderTable of all dispatchers.
+    /// Lanes of all dispatchers.
     known: Arc<AtomicUsize>,
     looked: Duration,
 }

@@ -137,7 +137,9 @@ impl Pipeline {
         let shared = Arc::new(PipelineContext::new(deps, config, (recovery, known), settlers));
         let settler_stop = CancellationToken::new();
         let mut pipeline = Self { shared, tasks: Mutex::default(), settler_stop, bulk };
+        // Before anything leases from it.
         pipeline.prepare_queue(&released).await;
+        // Before the movers: what they hand over must find somebody who writes.
         pipeline.start_settlers(inboxes);
         pipeline.start_movers();
         Ok(pipeline)

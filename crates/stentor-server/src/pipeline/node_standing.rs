@@ -67,6 +67,7 @@ impl NodeStanding {
     pub(crate) fn note_alive(&self, asked: Instant, patience: Duration, is_first: bool) {
         let until = asked.saturating_duration_since(self.began) + patience;
         self.is_first.store(is_first, Ordering::Release);
+        // Last, and released: whoever finds that it may act knows already whether it is the first.
         self.sure_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
     }
 
@@ -74,6 +75,8 @@ impl NodeStanding {
     pub(crate) fn renew(&self, instance: u64) {
         self.is_first.store(false, Ordering::Release);
         self.sure_until_ms.store(0, Ordering::Release);
+        // Last, and released: whoever reads the new number finds that it may not act under it before its next sign of
+        // life.
         self.instance.store(instance, Ordering::Release);
     }
 

@@ -28,6 +28,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
         let shared = producers.shared.clone();
         tokio::select! {
             () = shared.stop.cancelled() => {}
+            // A wake-up that came during the look left a permit.
             () = shared.wakeups.producers.notified() => {}
             () = tokio::time::sleep(interval) => {}
             Some(ended) = producers.tasks.join_next_with_id() => producers.note_end(ended),
@@ -45,6 +46,7 @@ struct ProducerSupervisor {
 
 impl ProducerSupervisor {
     async fn start_missing(&mut self) {
+        // Those that have ended first: a campaign that was paused and goes on would find its former producer running.
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.note_end(ended);
         }
@@ -84,6 +86,8 @@ async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
         let progress = shared.wakeups.progress.notified();
         match step(&shared, task).await {
             Ok(Some(expanded)) => {
+                // Counted before they are published, so that the next step, and whoever accepts meanwhile, knows of
+                // them.
                 shared.note_queued(&expanded.tickets);
                 shared.publish(&expanded.tickets).await;
                 if expanded.done || expanded.paused {

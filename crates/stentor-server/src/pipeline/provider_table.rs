@@ -128,6 +128,7 @@ impl ProviderTable {
 
     /// Returns the provider, building it first if need be; without one the lane is parked and returns why.
     pub(crate) async fn handle(&self, key: ProviderKey, now: Timestamp) -> Option<Arc<ProviderHandle>> {
+        // The number is read before the credential: if that is put anew in between, `install` finds another number.
         let (known, changes) =
             self.lock().get(&key).map_or((None, 0), |entry| (entry.handle.clone(), entry.changes));
         if known.is_some() {
@@ -220,6 +221,7 @@ impl ProviderTable {
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
         entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
         entry.credential = Some(credential);
+        // Two dispatchers may have built one each: the first stays, for batches may already be under way through it.
         Some(entry.handle.get_or_insert(handle).clone())
     }
 
@@ -343,6 +345,8 @@ impl ProviderTable {
         let old = {
             let mut entries = self.lock();
             let entry = entries.entry(key).or_default();
+            // Under the same lock as the rest, so that a provider that is just being built from the former credential
+            // is thrown away.
             entry.changes += 1;
             entry.breaker.close();
             entry.credential = None;

@@ -15,6 +15,7 @@ const DRAW_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while shared.stop.run_until_cancelled(shared.wakeups.quotas.notified()).await.is_some() {
         let began = Instant::now();
+        // Claims are gathered after the wake-up: whoever misses something later leaves a permit for the next draw.
         draw(&shared).await;
         let rest = DRAW_INTERVAL.saturating_sub(began.elapsed());
         let _ = shared.stop.run_until_cancelled(tokio::time::sleep(rest)).await;
@@ -34,6 +35,7 @@ async fn draw(shared: &PipelineContext) {
     };
     let now = shared.now();
     for (claim, count) in claims.iter().zip(counts) {
+        // Before the dispatcher is woken, which takes from it at once.
         shared.providers.add(claim, count, now);
         if count > 0 {
             let lane = Lane { provider: claim.provider, app: claim.app, class: claim.class };

@@ -50,6 +50,7 @@ async fn publish_pages(
         if !tickets.is_empty() {
             if is_anew {
                 let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
+                // Of a chunk that the queue has, publishing changes nothing.
                 shared.queue.withdraw(&chunks).await?;
             }
             shared.queue.publish(&tickets).await?;

@@ -41,6 +41,7 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
 /// Fires what is due; what has been due meanwhile begins, whatever becomes of that.
 async fn look(shared: &PipelineContext) -> Result<(), StoreError> {
     let fired = fire_all(shared, shared.now()).await;
+    // Also after a failure: messages for later that have become due need no schedule.
     shared.wakeups.starter.notify_one();
     fired
 }

@@ -27,6 +27,7 @@ pub(crate) async fn run(
     let mut gathered = Vec::with_capacity(max);
     loop {
         let count = tokio::select! {
+            // What has come first: the stop only closes the way in, and what waits by then is still written.
             biased;
             count = works.recv_many(&mut gathered, max) => count,
             () = stop.cancelled(), if !works.is_closed() => {
@@ -57,15 +58,22 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
         let (tickets, is_certain) = settle(shared, settlements, waiting).await;
+        // Connected devices wait for it, and what they confirm must find a settled chunk: after the commit, before
+        // all else.
         tell(shared, &mut settled, is_certain);
         if class == TrafficClass::Bulk {
             shared.store_latency.note_settlement(began.elapsed());
         }
+        // Counted before they are published: an app that asks in between would find room that they are about to take.
         shared.note_queued(&tickets);
         shared.publish(&tickets).await;
+        // After its children were published: a crash in between leaves a ticket that is void, the other order a chunk
+        // that only the janitor finds.
         give_back(shared, settled).await;
     }
+    // Last: nobody waits for what goes back.
     release(shared, released).await;
+    // After everything: producers read the books, and dispatchers the budget, as this write leaves them.
     shared.wakeups.progress.notify_waiters();
     shared.due_index.wake_all();
 }
@@ -81,6 +89,8 @@ async fn settle(
 ) -> (Vec<Ticket>, bool) {
     let asked = settlements.len();
     let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
+    // A reply that is missing was given up, and of a stale one somebody else decides: the ledger may say otherwise
+    // than what is told.
     let is_certain = replies.len() == asked && !replies.contains(&SettleReply::Stale);
     (replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect(), is_certain)
 }
@@ -113,7 +123,7 @@ impl ChunkWrite for GivenBack {
 fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedChunks) -> Vec<Ticket> {
     match reply {
         SettleReply::Settled { tickets, awaited } => {
-            // LeaseGuard before the parent's lease is let go; where nobody waits any more it runs out.
+            // Kept before the parent's lease is let go; where nobody waits any more it runs out.
             let continuation = awaited.and_then(|awaited| Some((awaited, waiting.remove(&awaited.parent)?)));
             if let Some((awaited, tell)) = continuation {
                 let guard = shared.lease_table.keep(awaited.lease.chunk, awaited.lease.epoch, None);
@@ -139,6 +149,7 @@ async fn give_back(shared: &PipelineContext, settled: Vec<LeaseParts>) {
 }
 
 async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Timestamp, LeaseParts)>) {
+    // By due time: one call of store and queue gives back whatever is due at the same instant.
     released.sort_by_key(|(_, _, due_at, _)| *due_at);
     while let Some(due_at) = released.last().map(|(_, _, due_at, _)| *due_at) {
         let start = released.partition_point(|(_, _, due, _)| *due < due_at);
@@ -149,6 +160,7 @@ async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Time
             shared.store.release(&some, due_at).await
         };
         let _ = retry_until_written(shared, chunks, give_back).await;
+        // The rows first: whoever takes the ticket must find a chunk that nobody holds.
         let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
         shared.nack(leases, due_at).await;
     }

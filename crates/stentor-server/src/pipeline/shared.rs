@@ -191,6 +191,8 @@ impl PipelineContext {
             tracing::warn!(%error, tickets = tickets.len(), "publishing failed; the janitor will publish again");
             self.wakeups.republish.notify_one();
         }
+        // After they are in the queue: a dispatcher that is woken before finds nothing there, and the hint is used
+        // up. Also after a failure, for some may be in.
         self.due_index.note(tickets);
     }
 
@@ -234,6 +236,7 @@ impl PipelineContext {
         if let Err(error) = self.queue.nack(leases, due_at).await {
             tracing::warn!(%error, "putting tickets back failed; their leases will run out");
         }
+        // After they are in the queue, as in `publish`.
         lanes.into_iter().for_each(|lane| self.due_index.insert(lane, due_at));
     }
 
@@ -256,6 +259,7 @@ impl PipelineContext {
     /// Notes that a chunk could not be leased though others can; returns how often that happened.
     pub(crate) fn note_refused(&self, chunk: ChunkId) -> u32 {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        // Forgotten all at once: a chunk that is counted anew only takes a few more tries until it is given up.
         if refused.len() >= REFUSED_MAX_COUNT {
             refused.clear();
         }
@@ -295,6 +299,7 @@ impl PipelineContext {
     /// Keeps what the queue holds, and reminds the dispatchers of it.
     pub(crate) fn note_depths(&self, depths: Vec<LaneDepth>) {
         self.admission.count(&depths, self.providers.resting());
+        // After the counts: who is woken asks for room.
         self.due_index.note_depths(&depths, self.now());
         *self.depths.lock().unwrap_or_else(PoisonError::into_inner) = depths;
     }

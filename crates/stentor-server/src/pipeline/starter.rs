@@ -44,6 +44,7 @@ async fn start(shared: &PipelineContext) -> Result<bool, StoreError> {
     started.tickets.iter_mut().for_each(|ticket| ticket.due_at = ticket.due_at.min(now));
     shared.note_queued(&started.tickets);
     shared.publish(&started.tickets).await;
+    // A message that begins without a ticket goes to a wider audience, and needs a producer.
     if started.begun.len() > started.tickets.len() {
         shared.wakeups.producers.notify_one();
     }

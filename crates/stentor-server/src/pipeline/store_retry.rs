@@ -85,6 +85,7 @@ where
             left = untried;
             continue;
         }
+        // While nothing at all can be written, a failure says nothing of the one chunk that it hit.
         let worked = worked || terms.can_write().await;
         left = untried;
         for (one, tries, unread) in failed {

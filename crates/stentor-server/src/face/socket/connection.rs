@@ -160,7 +160,7 @@ impl SocketSession {
         }
     }
 
-    /// ConnectionTimeouts for a reason to read no more.
+    /// Waits for a reason to read no more.
     async fn end(&self, broken: &CancellationToken) -> SessionEnd {
         let Accepted { place, stopping, timeouts, .. } = &self.accepted;
         tokio::select! {

@@ -64,6 +64,7 @@ impl CircuitBreaker {
         let end = parking.until.unwrap_or_else(|| since.plus(rules.probe_after));
         match (now < end, self.probing) {
             (true, _) => BreakerState::Open(end),
+            // Without an end: whoever waits is woken by what the probe shows, not by time.
             (false, true) => BreakerState::Open(Timestamp::MAX),
             (false, false) => BreakerState::HalfOpen,
         }
@@ -78,6 +79,7 @@ impl CircuitBreaker {
     pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
         let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);
         let kept = self.parked.as_ref().is_some_and(|(old, _)| end(old) > end(&parking).max(now));
+        // What was answered before says nothing of how the push service stands after its rest.
         self.shares.forget();
         if !kept {
             self.parked = Some((parking, now));
@@ -96,6 +98,7 @@ impl CircuitBreaker {
 
     /// Closes it, whatever opened it.
     pub(crate) fn close(&mut self) {
+        // The probe that is under way stays counted: its guard gives it back later.
         *self = Self { probing: self.probing, ..Self::default() };
     }
 

@@ -86,6 +86,7 @@ impl RateLimiter {
             return share.take(class, count, now);
         }
         self.bucket.take(class, count, now)?;
+        // Before the chunk is sent: a process that dies with it has spent its tokens.
         self.keep();
         Ok(count)
     }
@@ -110,6 +111,8 @@ impl RateLimiter {
         }
         self.keep();
         if class == TrafficClass::Urgent && used > 0 {
+            // The largest of late: it falls by an eighth with each smaller chunk, so that one large chunk is not
+            // remembered for ever.
             self.urgent_guess = used.max(self.urgent_guess - self.urgent_guess.div_ceil(8)).max(1);
         }
     }
@@ -166,6 +169,7 @@ impl Grant {
     /// Spends what the chunk really needs.
     pub(crate) fn spend(mut self, used: u64) {
         self.correct(used);
+        // Nothing is left for `drop` to give back.
         self.taken = 0;
     }
 

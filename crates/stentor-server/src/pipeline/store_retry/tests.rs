@@ -3,7 +3,7 @@ use std::future::ready;
 
 use super::*;
 
-/// RetryTerms by script, which note what was given up and how often it was waited.
+/// Terms by script, which note what was given up and how often it was waited.
 #[derive(Default)]
 struct Script {
     writes: bool,

@@ -15,7 +15,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 /// Words under which a schema has others, all or some of which must hold.
 const COMBINED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// JsonSchemas of JSON by their names.
+/// Schemas of JSON by their names.
 type JsonSchemas = Map<String, Value>;
 
 /// Describes of every body that may be XML what it looks like.
