@@ -30,7 +30,7 @@ pub struct CellSummary {
     pub ratio: Option<f64>,
     /// What Little's law allows for the modelled latency.
     pub bound_pushes_per_second: Option<f64>,
-    /// CellSummary over allowed.
+    /// What was measured over what is allowed.
     pub share_of_bound: Option<f64>,
     /// How long a push held its place, by Little's law from the measured rate.
     pub held_ms: Option<f64>,
