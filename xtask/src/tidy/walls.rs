@@ -82,6 +82,21 @@ const ROOMS: &[CrateWalls] = &[
     },
     // Clients of other servers judge the fronts, which send on to the emulators.
     CrateWalls { name: "stentor-judges", may: &["stentor-emulators", "stentor-server"], tests_may: &[] },
+    // Whatever reads foreign bytes is fuzzed.
+    CrateWalls {
+        name: "stentor-fuzz-targets",
+        may: &[],
+        tests_may: &[
+            "stentor-core",
+            "stentor-emulators",
+            "stentor-gateway",
+            "stentor-http2",
+            "stentor-lab",
+            "stentor-providers",
+            "stentor-server",
+            "stentor-wire",
+        ],
+    },
     CrateWalls { name: "xtask", may: &[], tests_may: &[] },
 ];
 
