@@ -1,1 +1,131 @@
-//! The fuzz targets.
+//! Every fuzz target, compiled as a module: what no longer fits the crates that it tests fails here, and not at the next run of
+//! the fuzzer, which needs another compiler. Each is fed its seeds, as libFuzzer would feed them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+// The targets name the library for which they are written; here it is this crate, with a macro of the same name.
+extern crate self as libfuzzer_sys;
+
+/// A target's name, and what takes an input.
+type Target = (&'static str, fn(&[u8]));
+
+#[expect(
+    unused_attributes,
+    reason = "each target is the root of a crate where it is fuzzed, and says `no_main`"
+)]
+#[allow(clippy::all, reason = "only whether they compile is asked here")]
+#[path = "../../../../fuzz/fuzz_targets"]
+mod targets {
+    macro_rules! targets {
+        ($($name:ident),* $(,)?) => {
+            $(mod $name;)*
+
+            /// All of them.
+            pub(crate) const ALL: &[super::Target] = &[$((stringify!($name), $name::fuzz)),*];
+        };
+    }
+
+    targets! {
+        autopush_frames,
+        calendar,
+        condition,
+        credentials,
+        emulator_apns,
+        emulator_ccs,
+        emulator_fcm,
+        emulator_frames,
+        emulator_gcm,
+        emulator_policy,
+        gateway_ccs,
+        gateway_mcs,
+        ids,
+        import_lines,
+        lab_files,
+        ledger_blobs,
+        message_record,
+        mqtt_packets,
+        observer_file,
+        protobuf_record,
+        provider_answers,
+        provider_payloads,
+        request_headers,
+        request_record,
+        sender_frames,
+        server_config,
+        server_requests,
+        server_socket,
+        service_document,
+        sink_frames,
+        web_push_headers,
+        wire_soap,
+        wire_values,
+        wire_xml,
+        wire_xmlrpc,
+        xml_record,
+    }
+}
+
+// Below the targets, which would otherwise find it without naming the library.
+/// Makes a function of a target that takes an input as libFuzzer has it.
+#[macro_export]
+macro_rules! fuzz_target {
+    (|$input:ident: $kind:ty| $body:block) => {
+        pub(crate) fn fuzz(bytes: &[u8]) {
+            let given = arbitrary::Unstructured::new(bytes);
+            let Ok($input) = <$kind as arbitrary::Arbitrary>::arbitrary_take_rest(given) else { return };
+            $body
+        }
+    };
+}
+
+fn fuzz_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+}
+
+fn manifest() -> toml::Table {
+    let text = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).expect("a manifest");
+    text.parse().expect("TOML")
+}
+
+#[test]
+fn every_target_is_compiled_here_and_named_in_the_manifest_of_the_fuzzer() {
+    let files = std::fs::read_dir(fuzz_folder().join("fuzz_targets")).expect("a folder");
+    let files = files.map(|file| file.expect("a file").path().file_stem().expect("a name").to_owned());
+    let files: BTreeSet<String> = files.map(|name| name.into_string().expect("UTF-8")).collect();
+    let here: BTreeSet<String> = targets::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(here, files);
+    let manifest = manifest();
+    let named = manifest["bin"].as_array().expect("targets").iter().map(|bin| bin["name"].as_str());
+    assert_eq!(named.map(|name| name.expect("a name").to_owned()).collect::<BTreeSet<_>>(), files);
+}
+
+#[test]
+fn the_fuzzer_has_the_libraries_that_the_targets_have_here() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let own: toml::Table = text.expect("a manifest").parse().expect("TOML");
+    let names = |table: &toml::Value, but: &[&str]| -> BTreeSet<String> {
+        let names = table.as_table().expect("a table").keys();
+        names.filter(|name| !but.contains(&name.as_str())).cloned().collect()
+    };
+    // `arbitrary` comes with libfuzzer-sys; TOML is read by these tests alone.
+    assert_eq!(
+        names(&manifest()["dependencies"], &["libfuzzer-sys"]),
+        names(&own["dev-dependencies"], &["arbitrary", "toml"])
+    );
+}
+
+#[test]
+fn every_seed_goes_through_its_target() {
+    let mut fed = 0;
+    for (name, fuzz) in targets::ALL {
+        // Some have only what the fuzzer has kept, one input a line.
+        let Ok(seeds) = std::fs::read_dir(fuzz_folder().join("seeds").join(name)) else { continue };
+        for seed in seeds {
+            let path = seed.expect("a seed").path();
+            fuzz(&std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+            fed += 1;
+        }
+    }
+    assert!(fed > 100, "{fed} seeds");
+}
