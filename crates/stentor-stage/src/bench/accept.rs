@@ -41,8 +41,13 @@ pub struct AcceptReport {
 }
 
 /// What is told of two stores side by side.
-const COMPARED: [&str; 4] =
-    ["accepted_per_second", "wall_seconds", "server_cpu_microseconds_per_message", "server_peak_rss_bytes"];
+const COMPARED: [&str; 5] = [
+    "accepted_per_second",
+    "sent_per_second",
+    "wall_seconds",
+    "server_cpu_microseconds_per_message",
+    "server_peak_rss_bytes",
+];
 
 /// Measures it and returns the report.
 pub async fn run(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
@@ -98,6 +103,11 @@ impl AcceptReport {
         self.options.messages as f64 / self.sent.wall.as_secs_f64()
     }
 
+    /// Messages that the push service had answered, per second from the first request on.
+    fn sent_per_second(&self) -> f64 {
+        self.options.messages as f64 / (self.sent.wall + self.behind).as_secs_f64()
+    }
+
     /// The time within which this part of the messages was answered, in milliseconds.
     pub fn latency_ms(&self, part: f64) -> Option<f64> {
         self.sent.latency_ms.quantile(part)
@@ -119,6 +129,7 @@ impl AcceptReport {
             "sent_behind_seconds": self.behind.as_secs_f64(),
             "server_cpu_seconds": cpu_seconds,
             "accepted_per_second": self.accepted_per_second(),
+            "sent_per_second": self.sent_per_second(),
             "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
             "server_cpu_microseconds_per_message": cpu_seconds * 1e6 / messages as f64,
             "database_cpu_microseconds_per_message":

@@ -30,7 +30,12 @@ impl<'a> WorkPortion<'a> {
 
     /// Returns whether the rest is for another transaction.
     pub(super) fn is_over(&self) -> bool {
-        let changed = self.connection.changes().saturating_sub(self.changes);
+        self.is_over_with(0)
+    }
+
+    /// Returns whether the rest is for another transaction, when so many rows are still to be written.
+    pub(super) fn is_over_with(&self, pending: u64) -> bool {
+        let changed = self.connection.changes().saturating_sub(self.changes) + pending;
         changed >= self.max_rows || Instant::now() >= self.until
     }
 }

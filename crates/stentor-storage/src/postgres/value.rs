@@ -19,6 +19,21 @@ pub(super) enum PostgresValue {
 }
 
 impl PostgresValue {
+    /// Returns a column of numbers, one of each row.
+    pub(super) fn ints<T>(rows: &[T], read: impl Fn(&T) -> i64) -> Self {
+        Self::Ints(rows.iter().map(|row| Some(read(row))).collect())
+    }
+
+    /// Returns a column of numbers that rows may lack.
+    pub(super) fn maybe_ints<T>(rows: &[T], read: impl Fn(&T) -> Option<i64>) -> Self {
+        Self::Ints(rows.iter().map(read).collect())
+    }
+
+    /// Returns a column of texts that rows may lack.
+    pub(super) fn texts<T>(rows: &[T], read: impl Fn(&T) -> Option<String>) -> Self {
+        Self::Texts(rows.iter().map(read).collect())
+    }
+
     /// Returns whether a text of it has a NUL, which no text of PostgreSQL can hold.
     pub(super) fn has_nul(&self) -> bool {
         match self {

@@ -1,6 +1,8 @@
 //! The ledger's books: every change of a delivery's state goes through the core's sums.
 
-use crate::postgres::engine::{Connection, Row, params};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::postgres::engine::{Connection, Row, Value, params};
 use stentor_core::campaign::{ProviderLedger, ReasonCount, Stop, Tally};
 use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::DeliveryState;
@@ -17,22 +19,54 @@ use crate::postgres::row::{code, int, maybe_code, number};
 /// More deliveries than any campaign has: as many devices as there can be, each tried a thousand times.
 const COUNT_MAX: u64 = 1 << 50;
 
-const SELECT: &str =
-    "SELECT provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
-    canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail FROM ledgers";
+const COLUMNS: &str =
+    "provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
+    canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail";
 
 /// Reads the books of a campaign at a provider; one that has none yet gets empty ones.
 pub(super) fn open(connection: &Connection, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
-    let sql = format!("{SELECT} WHERE campaign = $1 AND provider = $2");
+    let sql = format!("SELECT {COLUMNS} FROM ledgers WHERE campaign = $1 AND provider = $2");
     let kept = one(connection, &sql, params![int(campaign.raw()), provider.code()], read)?;
     Ok(kept.map_or_else(|| Books::new(provider), Books::open))
 }
 
-/// Keeps books, and adds what has ended since they were opened.
-pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books) -> Done<()> {
+/// Reads the sums of some campaigns at all providers, in their order; those of a campaign of which some cannot be read are left out,
+/// and so are those of one that has none.
+pub(super) fn sums_of_all(
+    connection: &Connection,
+    campaigns: &[CampaignId],
+) -> Done<BTreeMap<CampaignId, Vec<ProviderLedger>>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, campaign FROM ledgers WHERE campaign = ANY($1) ORDER BY campaign, provider"
+    );
+    let ids: Vec<i64> = campaigns.iter().map(|id| int(id.raw())).collect();
+    let (mut sums, mut broken) = (BTreeMap::<_, Vec<_>>::new(), BTreeSet::new());
+    all(connection, &sql, params![ids], |row| {
+        let campaign = CampaignId::from_raw(row.get::<i64>(17)?.cast_unsigned());
+        match read(row) {
+            Ok(ledger) => sums.entry(campaign).or_default().push(ledger),
+            Err(_) => drop(broken.insert(campaign)),
+        }
+        Ok(())
+    })?;
+    sums.retain(|campaign, _| !broken.contains(campaign));
+    Ok(sums)
+}
+
+/// Sums of campaigns, in order of campaign and provider.
+pub(super) type ChangedSums = BTreeMap<(CampaignId, ProviderKind), ProviderLedger>;
+
+/// Keeps sums.
+pub(super) fn save(connection: &Connection, changed: &ChangedSums) -> Done<()> {
     let sql = "INSERT INTO ledgers (campaign, provider, audience, audience_complete, queued, sending, accepted,
         rejected, expired, collapsed, canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+        SELECT campaign, provider, audience, audience_complete <> 0, queued, sending, accepted, rejected, expired, collapsed,
+            canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail
+        FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[],
+            $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
+            $16::bigint[], $17::smallint[], $18::text[])
+            given (campaign, provider, audience, audience_complete, queued, sending, accepted, rejected, expired, collapsed,
+            canceled, failed, delivered, attempts, ambiguous, duplicate_bound, stop_reason, stop_detail)
         ON CONFLICT (campaign, provider) DO UPDATE SET audience = excluded.audience,
         audience_complete = excluded.audience_complete, queued = excluded.queued, sending = excluded.sending,
         accepted = excluded.accepted, rejected = excluded.rejected, expired = excluded.expired,
@@ -40,41 +74,47 @@ pub(super) fn save(connection: &Connection, campaign: CampaignId, books: &Books)
         delivered = excluded.delivered, attempts = excluded.attempts, ambiguous = excluded.ambiguous,
         duplicate_bound = excluded.duplicate_bound, stop_reason = excluded.stop_reason,
         stop_detail = excluded.stop_detail";
-    let kept = books.ledger();
-    let tally = &kept.tally;
-    let values = params![
-        int(campaign.raw()),
-        kept.provider.code(),
-        int(kept.audience),
-        kept.audience_complete,
-        int(tally.queued),
-        int(tally.sending),
-        int(tally.accepted),
-        int(tally.rejected),
-        int(tally.expired),
-        int(tally.collapsed),
-        int(tally.canceled),
-        int(tally.failed),
-        int(kept.delivered),
-        int(kept.attempts),
-        int(kept.ambiguous),
-        int(kept.duplicate_bound),
-        kept.stop.as_ref().map(|stop| stop.reason.code()),
-        kept.stop.as_ref().map(|stop| &stop.detail),
+    let rows: Vec<_> = changed.iter().map(|((campaign, _), sums)| (*campaign, sums)).collect();
+    let ints = |read: &dyn Fn(&ProviderLedger) -> i64| Value::ints(&rows, |(_, sums)| read(sums));
+    let values = vec![
+        Value::ints(&rows, |(campaign, _)| int(campaign.raw())),
+        ints(&|sums| sums.provider.code().into()),
+        ints(&|sums| int(sums.audience)),
+        ints(&|sums| sums.audience_complete.into()),
+        ints(&|sums| int(sums.tally.queued)),
+        ints(&|sums| int(sums.tally.sending)),
+        ints(&|sums| int(sums.tally.accepted)),
+        ints(&|sums| int(sums.tally.rejected)),
+        ints(&|sums| int(sums.tally.expired)),
+        ints(&|sums| int(sums.tally.collapsed)),
+        ints(&|sums| int(sums.tally.canceled)),
+        ints(&|sums| int(sums.tally.failed)),
+        ints(&|sums| int(sums.delivered)),
+        ints(&|sums| int(sums.attempts)),
+        ints(&|sums| int(sums.ambiguous)),
+        ints(&|sums| int(sums.duplicate_bound)),
+        Value::maybe_ints(&rows, |(_, sums)| sums.stop.as_ref().map(|stop| stop.reason.code().into())),
+        Value::texts(&rows, |(_, sums)| sums.stop.as_ref().map(|stop| stop.detail.clone())),
     ];
-    run(connection, sql, values)?;
-    books.ends().try_for_each(|(end, count)| save_end(connection, (campaign, kept.provider), end, count))
+    run(connection, sql, values).map(drop)
 }
 
-fn save_end(
-    connection: &Connection,
-    (campaign, provider): (CampaignId, ProviderKind),
-    (state, reason): (DeliveryState, Reason),
-    count: u64,
-) -> Done<()> {
-    let sql = "INSERT INTO reasons (campaign, provider, state, reason, count) VALUES ($1, $2, $3, $4, $5)
+/// How many deliveries ended in each way, in order of campaign and provider.
+pub(super) type EndCounts = BTreeMap<(CampaignId, ProviderKind, DeliveryState, Reason), u64>;
+
+/// Adds what has ended.
+pub(super) fn add_ends(connection: &Connection, ends: &EndCounts) -> Done<()> {
+    let sql = "INSERT INTO reasons (campaign, provider, state, reason, count)
+        SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::smallint[], $5::bigint[])
         ON CONFLICT (campaign, provider, state, reason) DO UPDATE SET count = reasons.count + excluded.count";
-    let values = params![int(campaign.raw()), provider.code(), state.code(), reason.code(), int(count)];
+    let rows: Vec<_> = ends.iter().collect();
+    let values = vec![
+        Value::ints(&rows, |((campaign, ..), _)| int(campaign.raw())),
+        Value::ints(&rows, |((_, provider, ..), _)| provider.code().into()),
+        Value::ints(&rows, |((_, _, state, _), _)| state.code().into()),
+        Value::ints(&rows, |((.., reason), _)| reason.code().into()),
+        Value::ints(&rows, |(_, count)| int(**count)),
+    ];
     run(connection, sql, values).map(drop)
 }
 
@@ -118,8 +158,9 @@ fn read_forsaken(
     condition: &str,
     which: Option<i64>,
 ) -> Done<Vec<(CampaignId, Books)>> {
-    let sql =
-        format!("{SELECT} l WHERE l.campaign = $1 AND EXISTS (SELECT 1 FROM fleets f WHERE {condition})");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM ledgers l WHERE l.campaign = $1 AND EXISTS (SELECT 1 FROM fleets f WHERE {condition})"
+    );
     let values = params![campaign, which, ChunkState::Queued.code(), ChunkState::Leased.code()];
     let found = all(connection, &sql, values, |row| Ok(read_leniently(row)))?;
     let id = CampaignId::from_raw(campaign.cast_unsigned());
@@ -129,7 +170,7 @@ fn read_forsaken(
 /// Reads the sums of a campaign at all providers, in their order; `None` where some cannot be read: what they have open is
 /// not known, and is written off after the campaign's end.
 pub(super) fn sums(connection: &Connection, campaign: CampaignId) -> Done<Option<Vec<ProviderLedger>>> {
-    let sql = format!("{SELECT} WHERE campaign = $1 ORDER BY provider");
+    let sql = format!("SELECT {COLUMNS} FROM ledgers WHERE campaign = $1 ORDER BY provider");
     let rows = (sql.as_str(), [int(campaign.raw())]);
     let (sums, broken) = damage::readable(connection, "ledgers", rows, usize::MAX, read)?;
     Ok(broken.is_empty().then_some(sums))
@@ -138,7 +179,7 @@ pub(super) fn sums(connection: &Connection, campaign: CampaignId) -> Done<Option
 /// Reads the books of a campaign, those of providers that have an audience or may get one.
 pub(super) fn of_campaign(connection: &Connection, campaign: CampaignId) -> Done<Vec<ProviderLedger>> {
     let sql = format!(
-        "{SELECT} WHERE campaign = $1 AND (audience > 0 OR EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet
+        "SELECT {COLUMNS} FROM ledgers WHERE campaign = $1 AND (audience > 0 OR EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet
             WHERE p.campaign = $1 AND f.provider = ledgers.provider)) ORDER BY provider"
     );
     let rows = (sql.as_str(), [int(campaign.raw())]);

@@ -1,6 +1,6 @@
 //! Rows of campaigns.
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::{Connection, Row, Value, params};
 use stentor_core::campaign::{Campaign, CampaignState, Stop};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId};
@@ -47,15 +47,30 @@ pub(super) fn broken(connection: &Connection, app: AppId, below: u64, count: usi
     Ok(broken.into_iter().filter_map(|id| u64::try_from(id).ok()).map(CampaignId::from_raw).collect())
 }
 
+const STANDING: &str =
+    "SELECT k.id, k.state, k.as_of IS NOT NULL, EXISTS (SELECT 1 FROM producers p WHERE p.campaign = k.id),
+    k.ended_at IS NOT NULL FROM campaigns k";
+
 /// Reads what is known of a campaign when it may be over.
 pub(super) fn standing(connection: &Connection, id: CampaignId) -> Done<Option<Standing>> {
-    let sql = "SELECT state, as_of IS NOT NULL, EXISTS (SELECT 1 FROM producers WHERE campaign = $1), ended_at IS NOT NULL
-        FROM campaigns WHERE id = $1";
-    let standing = |row: &Row<'_>| {
-        let (state, has_begun) = (code(row, 0, CampaignState::from_code)?, row.get(1)?);
-        Ok(Standing { state, has_begun, is_expanding: row.get(2)?, has_ended: row.get(3)? })
-    };
-    one(connection, sql, [int(id.raw())], standing)
+    one(connection, &format!("{STANDING} WHERE k.id = $1"), [int(id.raw())], read_standing)
+}
+
+/// Reads the same of some campaigns, those that can be read.
+pub(super) fn standings(connection: &Connection, ids: &[CampaignId]) -> Done<Vec<(CampaignId, Standing)>> {
+    let sql = format!("{STANDING} WHERE k.id = ANY($1)");
+    let ids: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
+    let read = |row: &Row<'_>| Ok(read_standing(row).and_then(|standing| Ok((raw_id(row)?, standing))).ok());
+    Ok(all(connection, &sql, params![ids], read)?.into_iter().flatten().collect())
+}
+
+fn read_standing(row: &Row<'_>) -> Done<Standing> {
+    Ok(Standing {
+        state: code(row, 1, CampaignState::from_code)?,
+        has_begun: row.get(2)?,
+        is_expanding: row.get(3)?,
+        has_ended: row.get(4)?,
+    })
 }
 
 /// Lists campaigns that may still send, of which something is queued, that expire by `now` and for which `is_late` holds.
@@ -144,30 +159,50 @@ pub(super) fn force_state(connection: &Connection, id: CampaignId, state: Campai
     run(connection, sql, [int(id.raw()), i64::from(state.code())]).map(drop)
 }
 
-/// Sets the state of a campaign that begins, and the bound of its audience.
-pub(super) fn write_begun(
-    connection: &Connection,
-    id: CampaignId,
-    state: CampaignState,
-    as_of: DeviceId,
-) -> Done<()> {
-    let sql = "UPDATE campaigns SET state = $2, as_of = $3 WHERE id = $1";
-    run(connection, sql, params![int(id.raw()), state.code(), int(as_of.raw())]).map(drop)
+/// A campaign that begins: its state from then on, and the bound of its audience.
+pub(super) type BegunCampaign = (CampaignId, CampaignState, DeviceId);
+
+/// Notes that campaigns begin.
+pub(super) fn write_begun(connection: &Connection, begun: &[BegunCampaign]) -> Done<()> {
+    let sql = "UPDATE campaigns SET state = given.state, as_of = given.as_of
+        FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) given (id, state, as_of) WHERE campaigns.id = given.id";
+    let values = vec![
+        Value::ints(begun, |(id, ..)| int(id.raw())),
+        Value::ints(begun, |(_, state, _)| state.code().into()),
+        Value::ints(begun, |(.., as_of)| int(as_of.raw())),
+    ];
+    run(connection, sql, values).map(drop)
 }
 
-/// Notes the first lease.
-pub(super) fn write_started(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET started_at = $2 WHERE id = $1 AND started_at IS NULL";
-    run(connection, sql, [int(id.raw()), now.as_millis()]).map(drop)
+/// Notes the first lease of campaigns, where none is noted.
+pub(super) fn write_started(connection: &Connection, started: &[(CampaignId, Timestamp)]) -> Done<()> {
+    let sql =
+        "UPDATE campaigns SET started_at = given.at FROM unnest($1::bigint[], $2::bigint[]) given (id, at)
+        WHERE campaigns.id = given.id AND started_at IS NULL";
+    let values =
+        vec![Value::ints(started, |(id, _)| int(id.raw())), Value::ints(started, |(_, at)| at.as_millis())];
+    run(connection, sql, values).map(drop)
 }
 
-/// Writes how a campaign ends. Another column that makes no sense does not keep it from ending.
-pub(super) fn write_end(connection: &Connection, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
-    let sql = "UPDATE campaigns SET ended_at = $2, state = $3, stop_reason = coalesce($4, stop_reason),
-        stop_detail = coalesce($5, stop_detail) WHERE id = $1";
-    let stop = end.stop.as_ref();
-    let (reason, detail) = (stop.map(|stop| stop.reason.code()), stop.map(|stop| stop.detail.as_str()));
-    run(connection, sql, params![int(id.raw()), now.as_millis(), end.state.code(), reason, detail]).map(drop)
+/// How a campaign ends, and when.
+pub(super) type EndedCampaign = (CampaignId, Finish, Timestamp);
+
+/// Writes how campaigns end. Another column that makes no sense does not keep one from ending.
+pub(super) fn write_ends(connection: &Connection, ended: &[EndedCampaign]) -> Done<()> {
+    let sql = "UPDATE campaigns SET ended_at = given.at, state = given.state,
+            stop_reason = coalesce(given.stop_reason, campaigns.stop_reason),
+            stop_detail = coalesce(given.stop_detail, campaigns.stop_detail)
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::smallint[], $5::text[])
+            given (id, at, state, stop_reason, stop_detail)
+        WHERE campaigns.id = given.id";
+    let values = vec![
+        Value::ints(ended, |(id, ..)| int(id.raw())),
+        Value::ints(ended, |(.., at)| at.as_millis()),
+        Value::ints(ended, |(_, end, _)| end.state.code().into()),
+        Value::maybe_ints(ended, |(_, end, _)| end.stop.as_ref().map(|stop| stop.reason.code().into())),
+        Value::texts(ended, |(_, end, _)| end.stop.as_ref().map(|stop| stop.detail.clone())),
+    ];
+    run(connection, sql, values).map(drop)
 }
 
 fn read(row: &Row<'_>) -> Done<Campaign> {

@@ -1,8 +1,9 @@
 //! Rows of chunks.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::{Connection, Row, Value, params};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{ChunkState, Lane, Ticket, TrafficClass, decode_devices, encode_devices};
 use stentor_core::delivery::{Record, encode_records};
@@ -15,7 +16,7 @@ use stentor_core::ports::store::{Lease, LeaseTerms};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::Fleet;
-use super::codes::{LEASED, QUARANTINED, QUEUED};
+use super::codes::{LEASED, QUARANTINED, QUEUED, SETTLED};
 use crate::postgres::damage;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::query::{all, exists, limit, one, run};
@@ -24,11 +25,11 @@ use crate::postgres::row::{code, int, maybe_time, number, time};
 /// Most levels a span can have: a device id has 40 bits.
 pub(super) const LEVELS: u32 = 41;
 
-const FIND: &str =
+const SELECT: &str =
     "SELECT c.id, c.message, c.fleet, c.state, c.attempt, c.ambiguous, c.epoch, c.due_at, c.count, c.first,
     c.last, c.changed_at, k.app, k.state, k.class, k.started_at IS NOT NULL, k.collapse_key, f.provider,
     k.created_at, k.due_at
-    FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet WHERE c.id = $1";
+    FROM chunks c JOIN campaigns k ON k.id = c.message JOIN fleets f ON f.no = c.fleet";
 
 /// A chunk with what the engine alone knows of it.
 #[derive(Debug)]
@@ -57,32 +58,71 @@ impl KeptChunk {
     }
 }
 
-/// Keeps a new, queued chunk.
-pub(super) fn insert(connection: &Connection, fleet: Fleet, new: &NewChunk<'_>) -> Done<ChunkId> {
-    let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
-        return Err(damaged("a chunk without devices"));
-    };
-    // With its number in one statement: a turn over the network costs more than the row.
-    let sql = "WITH next AS (UPDATE sequences SET value = value + 1 WHERE name = 'chunk' RETURNING value)
-        INSERT INTO chunks (id, message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
+/// The row of a new, queued chunk.
+pub(super) struct ChunkRow {
+    id: ChunkId,
+    campaign: CampaignId,
+    fleet: Fleet,
+    attempt: u16,
+    ambiguous: bool,
+    due_at: Timestamp,
+    created_at: Timestamp,
+    parent: Option<ChunkId>,
+    count: usize,
+    first: DeviceId,
+    last: DeviceId,
+    devices: Vec<u8>,
+}
+
+impl ChunkRow {
+    /// Makes a chunk's row under its number.
+    pub(super) fn new(id: ChunkId, fleet: Fleet, new: &NewChunk<'_>) -> Done<Self> {
+        let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
+            return Err(damaged("a chunk without devices"));
+        };
+        Ok(Self {
+            id,
+            campaign: new.campaign,
+            fleet,
+            attempt: new.attempt,
+            ambiguous: new.ambiguous,
+            due_at: new.due_at,
+            created_at: new.created_at,
+            parent: new.parent,
+            count: new.devices.len(),
+            first: *first,
+            last: *last,
+            devices: encode_devices(new.devices),
+        })
+    }
+}
+
+/// Keeps new chunks.
+pub(super) fn insert(connection: &Connection, rows: Vec<ChunkRow>) -> Done<()> {
+    let sql = format!(
+        "INSERT INTO chunks (id, message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
         last, level, devices)
-        VALUES ((SELECT value FROM next), $1, $2, $3, $4, $5, 0, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id";
-    let values = params![
-        int(new.campaign.raw()),
-        int(fleet.no),
-        ChunkState::Queued.code(),
-        new.attempt,
-        new.ambiguous,
-        new.due_at.as_millis(),
-        new.created_at.as_millis(),
-        new.parent.map(|parent| int(parent.raw())),
-        limit(new.devices.len()),
-        int(first.raw()),
-        int(last.raw()),
-        level(*first, *last),
-        encode_devices(new.devices),
+        SELECT id, message, fleet, {QUEUED}, attempt, ambiguous <> 0, 0, due_at, created_at, parent, count, first, last, level, devices
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::bigint[], $7::bigint[],
+            $8::bigint[], $9::integer[], $10::bigint[], $11::bigint[], $12::smallint[], $13::bytea[])
+        given (id, message, fleet, attempt, ambiguous, due_at, created_at, parent, count, first, last, level, devices)"
+    );
+    let values = vec![
+        Value::ints(&rows, |row| int(row.id.raw())),
+        Value::ints(&rows, |row| int(row.campaign.raw())),
+        Value::ints(&rows, |row| int(row.fleet.no)),
+        Value::ints(&rows, |row| row.attempt.into()),
+        Value::ints(&rows, |row| row.ambiguous.into()),
+        Value::ints(&rows, |row| row.due_at.as_millis()),
+        Value::ints(&rows, |row| row.created_at.as_millis()),
+        Value::maybe_ints(&rows, |row| row.parent.map(|parent| int(parent.raw()))),
+        Value::ints(&rows, |row| limit(row.count)),
+        Value::ints(&rows, |row| int(row.first.raw())),
+        Value::ints(&rows, |row| int(row.last.raw())),
+        Value::ints(&rows, |row| level(row.first, row.last).into()),
+        Value::Blobs(rows.into_iter().map(|row| row.devices).collect()),
     ];
-    one(connection, sql, values, id)?.ok_or_else(|| damaged("a chunk without a number"))
+    run(connection, &sql, values).map(drop)
 }
 
 /// Returns the number of bits of a span: two spans of one level differ in width by less than a factor of two.
@@ -92,7 +132,39 @@ pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
 
 /// Finds a chunk.
 pub(super) fn find(connection: &Connection, id: ChunkId) -> Done<Option<KeptChunk>> {
-    one(connection, FIND, [int(id.raw())], read)
+    one(connection, &format!("{SELECT} WHERE c.id = $1"), [int(id.raw())], read)
+}
+
+/// Finds those of some chunks that are there and can be read.
+pub(super) fn find_all(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<KeptChunk>> {
+    let sql = format!("{SELECT} WHERE c.id = ANY($1)");
+    let found = all(connection, &sql, params![raw(ids)], |row| Ok(read(row).ok()))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Finds chunks, each with what is wrong with it where something is: those that cannot be read together are read alone.
+fn find_each(connection: &Connection, ids: &[ChunkId]) -> Vec<(ChunkId, Done<Option<KeptChunk>>)> {
+    let found = find_all(connection, ids).unwrap_or_default();
+    let mut found: HashMap<_, _> = found.into_iter().map(|chunk| (chunk.id, chunk)).collect();
+    let one = |id: &ChunkId| {
+        let read = found.remove(id);
+        (*id, read.map_or_else(|| find(connection, *id), |chunk| Ok(Some(chunk))))
+    };
+    ids.iter().map(one).collect()
+}
+
+/// Reads who is in some chunks, as far as it can be read.
+pub(super) fn devices_of_all(
+    connection: &Connection,
+    ids: &[ChunkId],
+) -> Done<Vec<(ChunkId, Vec<DeviceId>)>> {
+    let sql = "SELECT id, devices FROM chunks WHERE id = ANY($1)";
+    let read = |row: &Row<'_>| Ok(id(row).and_then(|id| Ok((id, decode(row, 1)?))).ok());
+    Ok(all(connection, sql, params![raw(ids)], read)?.into_iter().flatten().collect())
+}
+
+fn raw(ids: &[ChunkId]) -> Vec<i64> {
+    ids.iter().map(|id| int(id.raw())).collect()
 }
 
 // The lists are of ids, which an index gives: a row that cannot be read is no reason not to find the others.
@@ -132,8 +204,8 @@ pub(super) fn tickets(
         let ids = all(connection, &sql, page, id)?;
         let Some(last) = ids.last() else { break };
         after = *last;
-        for id in ids {
-            match find(connection, id) {
+        for (_, found) in find_each(connection, &ids) {
+            match found {
                 Err(fault) if !fault.is_damage() => return Err(fault),
                 found => tickets.extend(found.ok().flatten().map(|chunk| chunk.ticket())),
             }
@@ -154,8 +226,8 @@ pub(super) fn queued_after(
         let page = all(connection, &sql, [int(after.raw()), limit(count - queued.len())], id)?;
         let Some(last) = page.last() else { break };
         after = *last;
-        for id in page {
-            match find(connection, id) {
+        for (id, found) in find_each(connection, &page) {
+            match found {
                 Ok(chunk) => queued.extend(chunk.filter(|chunk| chunk.is_running())),
                 Err(fault) if fault.is_unavailable() => trouble = Some(fault),
                 Err(fault) => {
@@ -175,8 +247,8 @@ pub(super) fn queued_after(
 /// Returns the tickets of those of the chunks that are queued and whose campaign runs; one that cannot be read has none.
 pub(super) fn waiting(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Ticket>> {
     let mut tickets = Vec::new();
-    for id in ids {
-        let found = match find(connection, *id) {
+    for (_, found) in find_each(connection, ids) {
+        let found = match found {
             Err(fault) if fault.is_damage() => None,
             other => other?,
         };
@@ -224,12 +296,23 @@ pub(super) fn decode(row: &Row<'_>, at: usize) -> Done<Vec<DeviceId>> {
     decode_devices(row.bytes(at)?).ok_or_else(|| damaged("a list of devices that cannot be read"))
 }
 
-/// Leases a chunk.
-pub(super) fn write_lease(connection: &Connection, id: ChunkId, epoch: u32, terms: LeaseTerms) -> Done<()> {
-    let sql = "UPDATE chunks SET state = $6, epoch = $2, instance = $3, lease_until = $4, changed_at = $5 WHERE id = $1";
-    let (instance, until, now) = (int(terms.instance), terms.until.as_millis(), terms.now.as_millis());
-    let values = params![int(id.raw()), epoch, instance, until, now, ChunkState::Leased.code()];
-    run(connection, sql, values).map(drop)
+/// Leases chunks, each under its epoch.
+pub(super) fn write_leases(connection: &Connection, leases: &[(Lease, LeaseTerms)]) -> Done<()> {
+    let sql = format!(
+        "UPDATE chunks SET state = {LEASED}, epoch = given.epoch, instance = given.instance, lease_until = given.lease_until,
+            changed_at = given.changed_at
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+            given (id, epoch, instance, lease_until, changed_at)
+        WHERE chunks.id = given.id"
+    );
+    let values = vec![
+        Value::ints(leases, |(lease, _)| int(lease.chunk.raw())),
+        Value::ints(leases, |(lease, _)| lease.epoch.into()),
+        Value::ints(leases, |(_, terms)| int(terms.instance)),
+        Value::ints(leases, |(_, terms)| terms.until.as_millis()),
+        Value::ints(leases, |(_, terms)| terms.now.as_millis()),
+    ];
+    run(connection, &sql, values).map(drop)
 }
 
 /// Leases a new chunk as another is leased.
@@ -240,25 +323,53 @@ pub(super) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other
     run(connection, sql, values).map(drop)
 }
 
-/// Prolongs a lease that an instance has under an epoch.
-pub(super) fn extend(connection: &Connection, lease: Lease, terms: LeaseTerms) -> Done<()> {
-    let sql =
-        "UPDATE chunks SET lease_until = $4 WHERE id = $1 AND epoch = $2 AND instance = $3 AND state = $5";
-    let (instance, until) = (int(terms.instance), terms.until.as_millis());
-    let values = params![int(lease.chunk.raw()), lease.epoch, instance, until, ChunkState::Leased.code()];
-    run(connection, sql, values).map(drop)
+/// Prolongs leases that an instance has, each under its epoch.
+pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
+    let sql = format!(
+        "UPDATE chunks SET lease_until = $4 FROM unnest($1::bigint[], $2::bigint[]) given (id, epoch)
+        WHERE chunks.id = given.id AND chunks.epoch = given.epoch AND instance = $3 AND state = {LEASED}"
+    );
+    let values = params![
+        Value::ints(leases, |lease| int(lease.chunk.raw())),
+        Value::ints(leases, |lease| lease.epoch.into()),
+        int(terms.instance),
+        terms.until.as_millis(),
+    ];
+    run(connection, &sql, values).map(drop)
 }
 
-/// Settles a chunk.
-pub(super) fn write_settled(
-    connection: &Connection,
-    id: ChunkId,
-    records: &[Record],
-    now: Timestamp,
-) -> Done<()> {
-    let sql = "UPDATE chunks SET state = $4, records = $2, changed_at = $3, instance = NULL, lease_until = NULL WHERE id = $1";
-    let state = ChunkState::Settled.code();
-    run(connection, sql, params![int(id.raw()), encode_records(records), now.as_millis(), state]).map(drop)
+/// What became of a chunk's devices.
+pub(super) struct SettledChunk {
+    pub(super) id: ChunkId,
+    records: Vec<u8>,
+    at: Timestamp,
+    /// Whether devices may still confirm deliveries, as long as the campaign has not expired.
+    pub(super) awaits_receipts: bool,
+}
+
+impl SettledChunk {
+    /// Encodes the records.
+    pub(super) fn new(id: ChunkId, records: &[Record], at: Timestamp) -> Self {
+        Self { id, records: encode_records(records), at, awaits_receipts: false }
+    }
+}
+
+/// Settles chunks.
+pub(super) fn write_settled(connection: &Connection, settled: Vec<SettledChunk>) -> Done<()> {
+    let sql = format!(
+        "UPDATE chunks SET state = {SETTLED}, records = given.records, changed_at = given.at, instance = NULL, lease_until = NULL,
+            receipts_until = CASE WHEN given.awaits <> 0
+                THEN (SELECT k.expires_at FROM campaigns k WHERE k.id = chunks.message) ELSE receipts_until END
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bytea[]) given (id, at, awaits, records)
+        WHERE chunks.id = given.id"
+    );
+    let values = vec![
+        Value::ints(&settled, |one| int(one.id.raw())),
+        Value::ints(&settled, |one| one.at.as_millis()),
+        Value::ints(&settled, |one| one.awaits_receipts.into()),
+        Value::Blobs(settled.into_iter().map(|one| one.records).collect()),
+    ];
+    run(connection, &sql, values).map(drop)
 }
 
 /// Takes a chunk out of the way for good, whatever its row says.
@@ -269,17 +380,22 @@ pub(super) fn write_quarantined(connection: &Connection, id: ChunkId, now: Times
     run(connection, sql, values).map(drop)
 }
 
-/// Queues a chunk again.
-pub(super) fn write_queued(
-    connection: &Connection,
-    id: ChunkId,
-    due_at: Timestamp,
-    ambiguous: bool,
-) -> Done<()> {
-    let sql = "UPDATE chunks SET state = $4, due_at = $2, ambiguous = $3, changed_at = NULL, instance = NULL,
-        lease_until = NULL WHERE id = $1";
-    let state = ChunkState::Queued.code();
-    run(connection, sql, params![int(id.raw()), due_at.as_millis(), ambiguous, state]).map(drop)
+/// A chunk that is queued again: its id, when it is due, and whether it may have been sent.
+pub(super) type QueuedAgain = (ChunkId, Timestamp, bool);
+
+/// Queues chunks again.
+pub(super) fn write_queued(connection: &Connection, queued: &[QueuedAgain]) -> Done<()> {
+    let sql = format!(
+        "UPDATE chunks SET state = {QUEUED}, due_at = given.due_at, ambiguous = given.ambiguous <> 0, changed_at = NULL,
+            instance = NULL, lease_until = NULL
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[]) given (id, due_at, ambiguous) WHERE chunks.id = given.id"
+    );
+    let values = vec![
+        Value::ints(queued, |(id, ..)| int(id.raw())),
+        Value::ints(queued, |(_, due_at, _)| due_at.as_millis()),
+        Value::ints(queued, |(.., ambiguous)| i64::from(*ambiguous)),
+    ];
+    run(connection, &sql, values).map(drop)
 }
 
 /// Returns whether a chunk is leased under an epoch, or queued where none is given, whatever else its row says.

@@ -9,6 +9,7 @@ use stentor_core::schedule::ScheduleState;
 
 pub(super) const QUEUED: u8 = ChunkState::Queued.code();
 pub(super) const LEASED: u8 = ChunkState::Leased.code();
+pub(super) const SETTLED: u8 = ChunkState::Settled.code();
 pub(super) const QUARANTINED: u8 = ChunkState::Quarantined.code();
 
 pub(super) const SCHEDULED: u8 = CampaignState::Scheduled.code();

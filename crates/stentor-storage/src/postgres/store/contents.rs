@@ -1,10 +1,12 @@
 //! What is read to send a chunk.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stentor_core::chunk::TokenList;
-use stentor_core::id::DeviceId;
+use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::ledger::Contents;
+use stentor_core::message::Message;
 use stentor_core::ports::store::SendDecision;
 use stentor_core::time::Timestamp;
 
@@ -12,9 +14,10 @@ use super::app_providers::device_of;
 use super::chunks::{self, KeptChunk};
 use super::collapse;
 use super::message_rows::{self, MessageMemory};
+use super::prefetch::Prefetched;
 use crate::postgres::engine::{Connection, Row, params};
 use crate::postgres::fault::{Done, missing};
-use crate::postgres::query::one;
+use crate::postgres::query::{all, one};
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
@@ -22,32 +25,58 @@ const SPREAD_MAX_RATIO: u64 = 8;
 /// Reads what is needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
-    known: Option<&MessageMemory>,
+    (known, read): (Option<&MessageMemory>, &Prefetched),
     chunk: &KeptChunk,
     now: Timestamp,
 ) -> Done<Contents> {
-    let devices = chunks::devices(connection, chunk.id, chunk.count)?;
+    let devices = match read.devices(chunk.id).filter(|devices| devices.len() == chunk.count) {
+        Some(devices) => devices.to_vec(),
+        None => chunks::devices(connection, chunk.id, chunk.count)?,
+    };
+    // Others of the same transaction may be leased without its being written yet: a newer message takes the place of an older one
+    // either way, unless it is too late, and then nobody gets it.
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
-    let (decisions, tokens) = decisions(connection, chunk, &devices, &collapsed)?;
-    let id = chunk.campaign.into();
+    let (decisions, tokens) = match read.tokens(chunk.id) {
+        Some(tokens) => {
+            let token = |device: &DeviceId| {
+                tokens.get(&chunk.fleet.bound(*device)).map(|token| (*device, token.as_str()))
+            };
+            decide(&devices, &collapsed, |each| {
+                devices.iter().filter_map(token).for_each(|(device, token)| each(device, token));
+                Ok(())
+            })?
+        }
+        None => decide(&devices, &collapsed, |each| read_tokens(connection, chunk, &devices, each))?,
+    };
+    let message = message(connection, (known, read), chunk.campaign.into())?;
+    Ok(Contents { message, devices, decisions, tokens })
+}
+
+fn message(
+    connection: &Connection,
+    (known, read): (Option<&MessageMemory>, &Prefetched),
+    id: MessageId,
+) -> Done<Arc<Message>> {
+    if let Some(message) = read.message(id) {
+        return Ok(Arc::clone(message));
+    }
     let message = match known {
         Some(known) => known.get(connection, id)?,
         None => message_rows::load(connection, id)?.map(Arc::new),
     };
-    Ok(Contents { message: message.ok_or(missing("message"))?, devices, decisions, tokens })
+    message.ok_or(missing("message"))
 }
 
-/// Finds out about each device: gone, collapsed, or its token.
-fn decisions(
-    connection: &Connection,
-    chunk: &KeptChunk,
+/// Finds out about each device: gone, collapsed, or its token. `tokens` calls back with those of unretired devices in order of id.
+fn decide(
     devices: &[DeviceId],
     collapsed: &[bool],
+    tokens: impl FnOnce(&mut dyn FnMut(DeviceId, &str)) -> Done<()>,
 ) -> Done<(Vec<SendDecision>, TokenList)> {
     let mut decisions = vec![SendDecision::Gone; devices.len()];
-    let mut tokens = TokenList::with_capacity(devices.len());
+    let mut list = TokenList::with_capacity(devices.len());
     let mut at = 0;
-    read_tokens(connection, chunk, devices, |device, token| {
+    tokens(&mut |device, token| {
         while devices.get(at).is_some_and(|one| *one < device) {
             at += 1;
         }
@@ -58,10 +87,10 @@ fn decisions(
             decisions[at] = SendDecision::Collapsed;
         } else {
             decisions[at] = SendDecision::Send;
-            tokens.push(token);
+            list.push(token);
         }
     })?;
-    Ok((decisions, tokens))
+    Ok((decisions, list))
 }
 
 /// Reads the tokens of unretired devices in order of id.
@@ -69,7 +98,7 @@ fn read_tokens(
     connection: &Connection,
     chunk: &KeptChunk,
     devices: &[DeviceId],
-    mut each: impl FnMut(DeviceId, &str),
+    each: &mut dyn FnMut(DeviceId, &str),
 ) -> Done<()> {
     // Two lists cost much less than a row for each device.
     let read = |row: &Row<'_>| {
@@ -90,4 +119,11 @@ fn read_tokens(
         "SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(token), '{}') FROM (SELECT key, token
         FROM devices WHERE key = ANY($1) AND retired_at IS NULL ORDER BY key) found";
     one(connection, sql, params![keys], read).map(drop)
+}
+
+/// Reads the tokens of unretired devices by key.
+pub(super) fn tokens(connection: &Connection, keys: Vec<i64>) -> Done<BTreeMap<i64, String>> {
+    let sql = "SELECT key, token FROM devices WHERE key = ANY($1) AND retired_at IS NULL";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(all(connection, sql, params![keys], read)?.into_iter().collect())
 }

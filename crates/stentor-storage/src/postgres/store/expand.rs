@@ -87,10 +87,14 @@ fn keep(
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }
-    let mut rows = LedgerConnection::new(connection);
+    let rows =
+        LedgerConnection::new(connection).numbering(devices.len().div_ceil(how.chunk_max_devices.max(1)));
     rows.note(at.fleet);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let expanded = ledger::expand(&mut ledger, task.message.into(), at.lane(), devices, how)?;
-    ledger.close(how.now)?;
+    let expanded = rows.batch(|rows| {
+        let mut ledger = LedgerCache::new(rows);
+        let expanded = ledger::expand(&mut ledger, task.message.into(), at.lane(), devices, how)?;
+        ledger.close(how.now)?;
+        Ok(expanded)
+    })?;
     Ok(Some(expanded))
 }

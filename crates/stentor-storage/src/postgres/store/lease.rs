@@ -8,8 +8,8 @@ use stentor_core::ports::store::{Lease, LeaseReply, LeaseTerms, SettleReply};
 use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
-use super::chunks;
 use super::message_rows::MessageMemory;
+use super::prefetch::Prefetched;
 use super::rows::LedgerConnection;
 use crate::postgres::fault::Done;
 
@@ -20,28 +20,28 @@ pub(super) fn lease(
     ids: &[ChunkId],
     terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {
-    let mut rows = LedgerConnection::knowing(connection, known);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect();
-    ledger.close(terms.now)?;
-    replies
-}
-
-/// Prolongs leases.
-pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
-    leases.iter().try_for_each(|lease| chunks::extend(connection, *lease, terms))
+    let read = Prefetched::of_chunks(connection, ids)?.with_contents(connection, known)?;
+    LedgerConnection::knowing(connection, known).having_read(read).batch(|rows| {
+        let mut ledger = LedgerCache::new(rows);
+        let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect::<Done<_>>()?;
+        ledger.close(terms.now)?;
+        Ok(replies)
+    })
 }
 
 /// Releases chunks of which nothing was sent.
 pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
-    let mut rows = LedgerConnection::new(connection);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let mut tickets = Vec::new();
-    for lease in leases {
-        tickets.extend(ledger::release(&mut ledger, *lease, due_at)?);
-    }
-    ledger.close(due_at)?;
-    Ok(tickets)
+    let ids: Vec<ChunkId> = leases.iter().map(|lease| lease.chunk).collect();
+    let read = Prefetched::of_chunks(connection, &ids)?;
+    LedgerConnection::new(connection).having_read(read).batch(|rows| {
+        let mut ledger = LedgerCache::new(rows);
+        let mut tickets = Vec::new();
+        for lease in leases {
+            tickets.extend(ledger::release(&mut ledger, *lease, due_at)?);
+        }
+        ledger.close(due_at)?;
+        Ok(tickets)
+    })
 }
 
 /// Writes all settlements.
@@ -50,11 +50,19 @@ pub(super) fn settle(
     settlements: &[Settlement],
     own: Option<u64>,
 ) -> Done<Vec<SettleReply>> {
-    let mut rows = LedgerConnection::of(connection, own);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();
-    let replies =
-        settlements.iter().map(|given| ledger::settle(&mut ledger, given.clone())).collect::<Done<_>>()?;
-    ledger.close(now)?;
-    Ok(replies)
+    let ids: Vec<ChunkId> = settlements.iter().map(|given| given.chunk).collect();
+    let read = Prefetched::of_chunks(connection, &ids)?.with_standings(connection)?;
+    let children =
+        settlements.iter().map(|given| given.children.len() + usize::from(!given.awaited.is_empty()));
+    let rows = LedgerConnection::of(connection, own).having_read(read).numbering(children.sum());
+    rows.batch(|rows| {
+        let mut ledger = LedgerCache::new(rows);
+        let now = settlements.iter().map(|given| given.now).max().unwrap_or_default();
+        let replies = settlements
+            .iter()
+            .map(|given| ledger::settle(&mut ledger, given.clone()))
+            .collect::<Done<_>>()?;
+        ledger.close(now)?;
+        Ok(replies)
+    })
 }

@@ -31,6 +31,11 @@ impl MessageMemory {
         Ok(message)
     }
 
+    /// Returns whether the message is in memory.
+    pub(super) fn has(&self, id: MessageId) -> bool {
+        self.find(id).is_some()
+    }
+
     fn find(&self, id: MessageId) -> Option<Arc<Message>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|message| message.id == id).map(Arc::clone)

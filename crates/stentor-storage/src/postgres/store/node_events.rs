@@ -1,6 +1,6 @@
 //! What nodes tell each other: rows in order of commit, each read by every node but its own.
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::{Connection, Row, Value, params};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
@@ -79,23 +79,28 @@ pub(super) fn wake(connection: &Connection, origin: u64) {
     connection.defer(&format!("NOTIFY {CHANNEL}, '{origin}'"));
 }
 
-/// Lets the other nodes hear of something, once this transaction is committed.
+/// Lets the other nodes hear of events, once this transaction is committed.
 ///
 /// The last thing in a transaction: who tells something after that waits until it ends.
-pub(super) fn tell(connection: &Connection, origin: u64, event: &NodeEvent) -> Done<()> {
-    let no = sequences::next(connection, "event")?;
-    let row = EventRow::of(event);
+pub(super) fn tell(connection: &Connection, origin: u64, events: &[NodeEvent]) -> Done<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let first = sequences::take(connection, "event", events.len() as u64)? + 1 - events.len() as u64;
+    let rows: Vec<_> = (first..).zip(events.iter().map(EventRow::of)).collect();
     let sql = "INSERT INTO node_events (no, origin, kind, app, subject, until, detail, reason)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        SELECT no, $2, kind, app, subject, until, detail, reason
+        FROM unnest($1::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[], $8::smallint[])
+            given (no, kind, app, subject, until, detail, reason)";
     let values = params![
-        int(no),
+        Value::ints(&rows, |(no, _)| int(*no)),
         int(origin),
-        row.kind,
-        row.app.map(|app| int(app.raw())),
-        row.subject.map(int),
-        row.until.map(Timestamp::as_millis),
-        row.detail,
-        row.reason,
+        Value::ints(&rows, |(_, row)| row.kind.into()),
+        Value::maybe_ints(&rows, |(_, row)| row.app.map(|app| int(app.raw()))),
+        Value::maybe_ints(&rows, |(_, row)| row.subject.map(int)),
+        Value::maybe_ints(&rows, |(_, row)| row.until.map(Timestamp::as_millis)),
+        Value::maybe_ints(&rows, |(_, row)| row.detail.map(i64::from)),
+        Value::maybe_ints(&rows, |(_, row)| row.reason.map(i64::from)),
     ];
     run(connection, sql, values)?;
     wake(connection, origin);

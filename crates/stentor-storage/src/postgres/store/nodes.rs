@@ -124,7 +124,8 @@ impl NodeStore for PostgresStore {
 
     async fn tell(&self, event: NodeEvent) -> Result<(), StoreError> {
         let own = self.inner.own.get().unwrap_or_default();
-        self.write_rows(move |connection| node_events::tell(connection, own, &event)).await
+        self.write_rows(move |connection| node_events::tell(connection, own, std::slice::from_ref(&event)))
+            .await
     }
 }
 
@@ -212,7 +213,7 @@ fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Ve
         deliveries = recovery.deliveries,
         "released what nodes had left unsettled that are gone"
     );
-    node_events::tell(connection, own, &NodeEvent::Queued)?;
+    node_events::tell(connection, own, &[NodeEvent::Queued])?;
     Ok(tickets)
 }
 

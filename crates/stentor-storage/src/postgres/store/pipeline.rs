@@ -84,7 +84,7 @@ impl PipelineStore for PostgresStore {
         let mut all = Ok(());
         for some in leases.chunks(EXTENDED_MAX_COUNT) {
             let some = some.to_vec();
-            all = all.and(self.write(move |connection| lease::extend(connection, &some, terms)).await);
+            all = all.and(self.write(move |connection| chunks::extend(connection, &some, terms)).await);
         }
         all
     }

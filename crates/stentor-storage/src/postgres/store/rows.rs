@@ -1,6 +1,7 @@
 //! The ledger's rows within one transaction, as the rules of core ask for them.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use crate::postgres::engine::Connection;
 use stentor_core::campaign::{Campaign, CampaignState, ProviderLedger};
@@ -10,16 +11,18 @@ use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{LeaseTerms, NodeEvent};
+use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, Fleet};
-use super::chunks::{self, KeptChunk};
+use super::chunks::{self, ChunkRow, KeptChunk, SettledChunk};
 use super::contents;
 use super::message_rows::MessageMemory;
-use super::{books, campaigns, devices, node_events, producers, receipt_rows};
+use super::pending_writes::PendingWrites;
+use super::prefetch::Prefetched;
+use super::{books, campaigns, devices, producers, receipt_rows, sequences};
 use crate::postgres::damage;
-use crate::postgres::fault::{Done, PostgresError};
+use crate::postgres::fault::{Done, PostgresError, damaged};
 use crate::postgres::portion::WorkPortion;
 use crate::postgres::query::one;
 use crate::postgres::row::{int, time};
@@ -33,12 +36,83 @@ pub(super) struct LedgerConnection<'a> {
     /// Which of the nodes this is, where it has joined them.
     own: Option<u64>,
     fleets: RefCell<Vec<Fleet>>,
+    read: RefCell<Prefetched>,
+    pending: RefCell<PendingWrites>,
+    /// Whether what is to be written waits for more of its kind.
+    is_batch: bool,
+    /// Numbers of chunks that are this transaction's, and how many it takes at a time.
+    numbers: (Range<u64>, u64),
 }
 
 impl<'a> LedgerConnection<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
-        let (portion, fleets) = (WorkPortion::begin(connection), RefCell::default());
-        Self { connection, portion, known: None, own: None, fleets }
+        Self {
+            connection,
+            portion: WorkPortion::begin(connection),
+            known: None,
+            own: None,
+            fleets: RefCell::default(),
+            read: RefCell::default(),
+            pending: RefCell::default(),
+            is_batch: false,
+            numbers: (0..0, 1),
+        }
+    }
+
+    /// Does something whose writes are done together at its end.
+    pub(super) fn batch<T>(mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        self.is_batch = true;
+        let done = work(&mut self)?;
+        self.flush()?;
+        Ok(done)
+    }
+
+    /// Uses rows that were read together.
+    pub(super) fn having_read(self, read: Prefetched) -> Self {
+        Self { read: RefCell::new(read), ..self }
+    }
+
+    /// Takes so many numbers of chunks at a time: those that are not used are nobody's.
+    pub(super) fn numbering(self, count: usize) -> Self {
+        Self { numbers: (0..0, (count as u64).max(1)), ..self }
+    }
+
+    /// Returns how many rows are still to be written.
+    pub(super) fn pending_count(&self) -> u64 {
+        self.pending.borrow().count() as u64
+    }
+
+    /// Returns the connection to read what this transaction may have changed: all of it is written.
+    fn up_to_date(&self) -> Done<&'a Connection> {
+        self.flush()?;
+        Ok(self.connection)
+    }
+
+    /// Returns the connection to change what was read before.
+    fn changing(&self) -> Done<&'a Connection> {
+        self.flush()?;
+        self.read.take();
+        Ok(self.connection)
+    }
+
+    /// Notes something to be written.
+    fn write(&self, note: impl FnOnce(&mut PendingWrites)) -> Done<()> {
+        note(&mut self.pending.borrow_mut());
+        if self.is_batch { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&self) -> Done<()> {
+        self.pending.take().write(self.connection, self.own)
+    }
+
+    fn next_chunk(&mut self) -> Done<ChunkId> {
+        let (numbers, count) = &mut self.numbers;
+        if numbers.is_empty() {
+            let last = sequences::take(self.connection, "chunk", *count)?;
+            *numbers = last + 1 - *count..last + 1;
+        }
+        let number = numbers.next().ok_or_else(|| damaged("a chunk without a number"))?;
+        Ok(ChunkId::from_raw(number))
     }
 
     /// Uses what need not be read again.
@@ -93,8 +167,18 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<Done<T>> {
-        let connection = self.connection;
-        damage::attempt(connection, || work(self))
+        let connection = self.changing()?;
+        let done = damage::attempt(connection, || {
+            let done = work(self)?;
+            self.flush()?;
+            Ok(done)
+        })?;
+        if done.is_err() {
+            // It was taken back, and so is what was still to be written of it.
+            self.pending.take();
+            self.read.take();
+        }
+        Ok(done)
     }
 
     fn note_damage(&self, row: Damaged, fault: &PostgresError) {
@@ -105,11 +189,15 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn is_portion_over(&self) -> bool {
-        self.portion.is_over()
+        self.portion.is_over_with(self.pending_count())
     }
 
     fn chunk(&self, id: ChunkId) -> Done<Option<KeptChunk>> {
-        let found = chunks::find(self.connection, id)?;
+        let read = self.read.borrow_mut().take_chunk(id);
+        let found = match read {
+            Some(chunk) => Some(chunk),
+            None => chunks::find(self.up_to_date()?, id)?,
+        };
         if let Some(chunk) = &found {
             self.note(chunk.fleet);
         }
@@ -117,109 +205,129 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn devices(&self, chunk: &KeptChunk) -> Done<Vec<DeviceId>> {
-        chunks::devices(self.connection, chunk.id, chunk.count)
+        chunks::devices(self.up_to_date()?, chunk.id, chunk.count)
     }
 
     fn contents(&self, chunk: &KeptChunk, now: Timestamp) -> Done<Contents> {
-        contents::contents(self.connection, self.known, chunk, now)
+        contents::contents(self.connection, (self.known, &self.read.borrow()), chunk, now)
     }
 
     fn queued(&self, campaign: CampaignId, only: Option<ProviderKind>, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::queued(self.connection, campaign, only, max)
+        chunks::queued(self.up_to_date()?, campaign, only, max)
     }
 
     fn leased(&self) -> Done<Vec<ChunkId>> {
-        chunks::leased(self.connection)
+        chunks::leased(self.up_to_date()?)
     }
 
     fn is_leased_by(&self, chunk: ChunkId, instance: u64) -> Done<bool> {
-        chunks::is_leased_by(self.connection, chunk, instance)
+        chunks::is_leased_by(self.up_to_date()?, chunk, instance)
     }
 
     fn leases_over(&self, now: Timestamp, max: usize) -> Done<Vec<ChunkId>> {
-        chunks::leases_over(self.connection, now, self.own, max)
+        chunks::leases_over(self.up_to_date()?, now, self.own, max)
     }
 
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Done<ChunkId> {
         let fleet = self.fleet(new.lane.app, new.lane.provider)?;
-        chunks::insert(self.connection, fleet, new)
+        let id = self.next_chunk()?;
+        let row = ChunkRow::new(id, fleet, new)?;
+        self.write(|pending| pending.insert(row))?;
+        Ok(id)
     }
 
     fn write_lease(&mut self, chunk: &KeptChunk, epoch: u32, terms: LeaseTerms) -> Done<()> {
-        chunks::write_lease(self.connection, chunk.id, epoch, terms)?;
-        match chunk.campaign_started {
-            true => Ok(()),
-            false => campaigns::write_started(self.connection, chunk.campaign, terms.now),
-        }
+        let is_first = !chunk.campaign_started;
+        self.write(|pending| {
+            pending.lease(Lease { chunk: chunk.id, epoch }, terms);
+            if is_first {
+                pending.start(chunk.campaign, terms.now);
+            }
+        })
     }
 
     fn copy_lease(&mut self, chunk: ChunkId, epoch: u32, other: ChunkId) -> Done<()> {
-        chunks::copy_lease(self.connection, chunk, epoch, other)
+        chunks::copy_lease(self.up_to_date()?, chunk, epoch, other)
     }
 
     fn write_queued(&mut self, chunk: ChunkId, due_at: Timestamp, ambiguous: bool) -> Done<()> {
-        chunks::write_queued(self.connection, chunk, due_at, ambiguous)
+        self.write(|pending| pending.queue_again(chunk, due_at, ambiguous))
     }
 
     fn write_settled(&mut self, chunk: ChunkId, records: &[Record], now: Timestamp) -> Done<()> {
-        chunks::write_settled(self.connection, chunk, records, now)
+        self.write(|pending| pending.settle(SettledChunk::new(chunk, records, now)))
     }
 
     fn records(&self, chunk: &KeptChunk) -> Done<Vec<Record>> {
-        receipt_rows::records(self.connection, chunk.id, chunk.count)
+        receipt_rows::records(self.up_to_date()?, chunk.id, chunk.count)
     }
 
     fn write_records(&mut self, chunk: &KeptChunk, records: &[Record]) -> Done<()> {
-        receipt_rows::write_records(self.connection, chunk.id, records)
+        receipt_rows::write_records(self.changing()?, chunk.id, records)
     }
 
     fn write_awaits_receipts(&mut self, chunk: &KeptChunk, awaits: bool) -> Done<()> {
-        receipt_rows::write_awaits(self.connection, chunk.id, awaits)?;
+        if !awaits || !self.pending.borrow_mut().await_receipts(chunk.id) {
+            receipt_rows::write_awaits(self.up_to_date()?, chunk.id, awaits)?;
+        }
         match self.own.filter(|_| awaits) {
-            Some(own) => node_events::tell(self.connection, own, &NodeEvent::Settled(chunk.id)),
+            Some(_) => self.write(|pending| pending.tell(NodeEvent::Settled(chunk.id))),
             None => Ok(()),
         }
     }
 
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {
-        chunks::write_quarantined(self.connection, chunk, now)
+        chunks::write_quarantined(self.changing()?, chunk, now)
     }
 
     fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Done<Books> {
-        books::open(self.connection, campaign, provider)
+        let read = self.read.borrow().books(campaign, provider);
+        match read {
+            Some(books) => Ok(books),
+            None => books::open(self.up_to_date()?, campaign, provider),
+        }
     }
 
     fn sums(&self, campaign: CampaignId) -> Done<Option<Vec<ProviderLedger>>> {
-        books::sums(self.connection, campaign)
+        let read = self.read.borrow().sums(campaign);
+        match read {
+            Some(sums) => Ok(Some(sums)),
+            None => books::sums(self.up_to_date()?, campaign),
+        }
     }
 
     fn save_books(&mut self, campaign: CampaignId, books: &Books) -> Done<()> {
-        books::save(self.connection, campaign, books)
+        self.read.borrow_mut().note(campaign, books);
+        self.write(|pending| pending.save(campaign, books))
     }
 
     fn complete_books(&mut self, campaign: CampaignId) -> Done<()> {
-        books::complete(self.connection, campaign)
+        books::complete(self.changing()?, campaign)
     }
 
     fn forsaken_books(&self, of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
         match of {
             Forsaken::OfCampaign(campaign, provider) => {
-                books::forsaken(self.connection, int(campaign.raw()), provider)
+                books::forsaken(self.up_to_date()?, int(campaign.raw()), provider)
             }
-            Forsaken::OfChunk(chunk) => books::forsaken_of_chunk(self.connection, chunk),
+            Forsaken::OfChunk(chunk) => books::forsaken_of_chunk(self.up_to_date()?, chunk),
         }
     }
 
     fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
-        campaigns::forsaken(self.connection, expired_by, max)
+        campaigns::forsaken(self.up_to_date()?, expired_by, max)
     }
 
     fn campaign(&self, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {
-        campaigns::find(self.connection, app, id)
+        campaigns::find(self.up_to_date()?, app, id)
     }
 
     fn standing(&self, id: CampaignId) -> Done<Option<Standing>> {
-        campaigns::standing(self.connection, id)
+        let read = self.read.borrow().standing(id);
+        match read {
+            Some(standing) => Ok(Some(standing)),
+            None => campaigns::standing(self.up_to_date()?, id),
+        }
     }
 
     fn expired_campaigns(
@@ -228,35 +336,35 @@ impl LedgerRows for LedgerConnection<'_> {
         is_late: impl Fn(Timestamp, Timestamp) -> bool,
         max: usize,
     ) -> Done<Vec<CampaignId>> {
-        campaigns::expired(self.connection, now, is_late, max)
+        campaigns::expired(self.up_to_date()?, now, is_late, max)
     }
 
     fn write_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::write_state(self.connection, id, state)
+        campaigns::write_state(self.changing()?, id, state)
     }
 
     fn force_state(&mut self, id: CampaignId, state: CampaignState) -> Done<()> {
-        campaigns::force_state(self.connection, id, state)
+        campaigns::force_state(self.changing()?, id, state)
     }
 
     fn write_begun(&mut self, id: CampaignId, state: CampaignState, as_of: DeviceId) -> Done<()> {
-        campaigns::write_begun(self.connection, id, state, as_of)
+        self.write(|pending| pending.begin(id, state, as_of))
     }
 
     fn write_end(&mut self, id: CampaignId, end: &Finish, now: Timestamp) -> Done<()> {
-        campaigns::write_end(self.connection, id, end, now)
+        self.write(|pending| pending.end(id, end.clone(), now))
     }
 
     fn add_producer(&mut self, app: AppId, campaign: CampaignId, provider: ProviderKind) -> Done<()> {
-        producers::add(self.connection, campaign, self.fleet(app, provider)?)
+        producers::add(self.changing()?, campaign, self.fleet(app, provider)?)
     }
 
     fn advance_producer(&mut self, campaign: CampaignId, lane: Lane, cursor: DeviceId) -> Done<()> {
-        producers::advance(self.connection, campaign, self.fleet(lane.app, lane.provider)?, cursor)
+        producers::advance(self.changing()?, campaign, self.fleet(lane.app, lane.provider)?, cursor)
     }
 
     fn end_producers(&mut self, campaign: CampaignId, only: Option<ProviderKind>) -> Done<()> {
-        producers::end(self.connection, campaign, only)
+        producers::end(self.changing()?, campaign, only)
     }
 
     fn token_since(&self, chunk: &KeptChunk, device: DeviceId) -> Done<Option<Timestamp>> {

@@ -1,28 +1,27 @@
 //! Beginning a campaign: the audience's bound is fixed, and producers or chunks are made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::postgres::engine::Connection;
 use stentor_core::campaign::{CampaignState, Stop};
 use stentor_core::chunk::Ticket;
-use stentor_core::device::{ProviderKind, Registration};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ledger::{self, Audience, Cutting, Finish, LedgerCache};
 use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Started;
-use stentor_core::target::{Target, TokenTarget};
+use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, device_of, fleet_of};
-use super::register::{self, NewDevice};
+use super::named_devices::NamedDevices;
 use super::rows::LedgerConnection;
-use super::{campaigns, message_rows, offered_tokens, sequences, targets, tokens, turns};
+use super::{campaigns, message_rows, sequences, targets, turns};
 use crate::postgres::damage::attempt;
 use crate::postgres::fault::{Done, damaged};
 use crate::postgres::portion::WorkPortion;
-use crate::postgres::transactor::{LockScope, hold};
 
 /// Rows that one transaction writes.
 const ROWS_MAX_COUNT: u64 = 8_192;
@@ -68,41 +67,57 @@ pub(super) fn due(
 fn refuse(connection: &Connection, id: CampaignId, now: Timestamp) -> Done<()> {
     tracing::error!(campaign = %id, "its message cannot be read: it is stopped");
     let stop = Stop { reason: Reason::Damaged, detail: "the message cannot be read".to_owned() };
-    campaigns::write_end(connection, id, &Finish { state: CampaignState::Stopped, stop: Some(stop) }, now)
+    let end = Finish { state: CampaignState::Stopped, stop: Some(stop) };
+    campaigns::write_ends(connection, &[(id, end, now)])
 }
 
 /// Begins campaigns for as long as a transaction may last.
 fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<Started> {
     let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
-    let mut rows = LedgerConnection::new(connection);
-    let mut starter = CampaignStarter::new(&mut rows, cutting);
-    let mut started = Started::default();
-    for id in ids {
-        if portion.is_over() {
-            started.has_more = true;
-            break;
-        }
-        let message = message_rows::load(connection, *id)?.ok_or_else(|| damaged("a message is missing"))?;
-        started.tickets.extend(starter.begin(&message)?);
-        started.begun.push(message.app);
+    let messages = message_rows::load_all(connection, ids)?;
+    if messages.len() < ids.len() {
+        return Err(damaged("a message is missing"));
     }
-    started.has_producers = starter.has_producers;
-    starter.close()?;
-    Ok(started)
+    // Most have one chunk.
+    LedgerConnection::new(connection).numbering(messages.len()).batch(|rows| {
+        let named = NamedDevices::find(rows, &messages, cutting.now)?;
+        let mut starter = CampaignStarter::new(rows, named, cutting);
+        let mut started = Started::default();
+        for message in in_order(messages, ids) {
+            if portion.is_over_with(starter.ledger.rows.pending_count()) {
+                started.has_more = true;
+                break;
+            }
+            started.tickets.extend(starter.begin(&message)?);
+            started.begun.push(message.app);
+        }
+        started.has_producers = starter.has_producers;
+        starter.close()?;
+        Ok(started)
+    })
+}
+
+/// Puts messages in the order of their ids.
+fn in_order(mut messages: Vec<Message>, ids: &[MessageId]) -> Vec<Message> {
+    let places: HashMap<MessageId, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    messages.sort_by_key(|message| places.get(&message.id).copied());
+    messages
 }
 
 /// Begins campaigns in one transaction: what they share is read once, and books are written once.
 struct CampaignStarter<'r, 'a> {
     ledger: LedgerCache<'r, LedgerConnection<'a>>,
     cutting: Cutting,
+    named: NamedDevices,
     /// The last device given out, once it was asked for.
     last_device: Option<u64>,
     has_producers: bool,
 }
 
 impl<'r, 'a> CampaignStarter<'r, 'a> {
-    const fn new(rows: &'r mut LedgerConnection<'a>, cutting: Cutting) -> Self {
-        Self { ledger: LedgerCache::new(rows), cutting, last_device: None, has_producers: false }
+    const fn new(rows: &'r mut LedgerConnection<'a>, named: NamedDevices, cutting: Cutting) -> Self {
+        let last_device = named.last_made;
+        Self { ledger: LedgerCache::new(rows), cutting, named, last_device, has_producers: false }
     }
 
     fn begin(&mut self, message: &Message) -> Done<Vec<Ticket>> {
@@ -141,45 +156,16 @@ impl<'r, 'a> CampaignStarter<'r, 'a> {
         Ok(last)
     }
 
-    /// Finds the devices of a direct target by provider, ascending; a token that nobody registered or had before becomes an unlisted
-    /// device.
+    /// Returns the devices of a direct target by provider, ascending.
     fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
-        let mut keys = match target {
-            Target::Token(token) => vec![self.of_token(app, token)?],
-            other => targets::named(self.connection(), app, other)?,
-        };
+        let rows = &self.ledger.rows;
+        let mut keys = self.named.of(rows, app, target)?;
         keys.sort_unstable();
         keys.dedup();
         let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
         for key in keys {
             fleets.entry(fleet_of(key)).or_default().push(device_of(key));
         }
-        let rows = &self.ledger.rows;
         fleets.into_iter().map(|(no, devices)| Ok((rows.fleet_by_no(no)?.provider, devices))).collect()
-    }
-
-    fn of_token(&mut self, app: AppId, target: &TokenTarget) -> Done<i64> {
-        let provider: ProviderKind = target.provider;
-        let fleet = self.ledger.rows.fleet(app, provider)?;
-        if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
-            return Ok(key);
-        }
-        if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
-            return Ok(key);
-        }
-        hold(self.connection(), LockScope::Registry);
-        // Somebody may have registered it meanwhile.
-        if let Some(key) = tokens::holder(self.connection(), fleet, &target.token)? {
-            return Ok(key);
-        }
-        let id = sequences::next(self.connection(), "device")?;
-        app_providers::check_device_number(id)?;
-        let key = fleet.bound(DeviceId::from_raw(id));
-        let given = Registration::new(target.platform, provider, target.token.clone());
-        let (hash, now) = (tokens::hash(app, provider, &target.token), self.cutting.now);
-        let row = NewDevice { key, hash, given: &given, user: None, tags: None, listed: false, now };
-        register::insert(self.connection(), &[row])?;
-        self.last_device = Some(id);
-        Ok(key)
     }
 }

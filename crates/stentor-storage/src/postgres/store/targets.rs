@@ -45,7 +45,8 @@ pub(super) fn has_many(connection: &Connection, app: AppId, target: &Target) -> 
     exists(connection, sql, [no, limit(TARGET_DEVICES_MAX_COUNT)])
 }
 
-fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {
+/// Lists keys of a person's devices.
+pub(super) fn of_user(connection: &Connection, app: AppId, user: &ExternalId) -> Done<Vec<i64>> {
     let Some((no, _)) = owners::find(connection, app, user)? else { return Ok(Vec::new()) };
     let sql = "SELECT u.key FROM user_devices u JOIN devices d ON d.key = u.key
         WHERE u.owner = $1 AND d.listed AND d.retired_at IS NULL ORDER BY u.key";

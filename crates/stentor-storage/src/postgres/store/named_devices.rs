@@ -1,0 +1,167 @@
+//! Devices that messages name one by one, looked for together for many messages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use stentor_core::device::Registration;
+use stentor_core::id::{AppId, DeviceId};
+use stentor_core::message::Message;
+use stentor_core::target::{Target, TokenTarget};
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, Fleet, fleet_of};
+use super::register::{self, NewDevice};
+use super::rows::LedgerConnection;
+use super::{offered_tokens, sequences, targets, tokens};
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::{Done, damaged};
+use crate::postgres::query::keys;
+use crate::postgres::transactor::{LockScope, hold};
+
+/// Which of the devices that messages name are there.
+#[derive(Default)]
+pub(super) struct NamedDevices {
+    /// Fleets of the apps that name devices by id, each app's by provider.
+    fleets: BTreeMap<AppId, Vec<Fleet>>,
+    /// Those named by id that are there.
+    keys: HashSet<i64>,
+    /// Those named by token: the fleet's number and the token, and the device's key.
+    holders: HashMap<(u64, String), i64>,
+    /// The last device that was made for a token that nobody had.
+    pub(super) last_made: Option<u64>,
+}
+
+impl NamedDevices {
+    /// Looks for the devices of messages; a token that nobody registered or had before becomes an unlisted device.
+    pub(super) fn find(rows: &LedgerConnection<'_>, messages: &[Message], now: Timestamp) -> Done<Self> {
+        let mut named = Self::default();
+        let (mut ids, mut tokens) = (Vec::new(), Vec::new());
+        for message in messages {
+            match &message.spec.target {
+                Target::Device(id) => ids.push((message.app, *id)),
+                Target::Devices(some) => ids.extend(some.iter().map(|id| (message.app, *id))),
+                Target::Token(token) => tokens.push((rows.fleet(message.app, token.provider)?, token)),
+                _ => {}
+            }
+        }
+        named.find_ids(rows.connection, &ids)?;
+        named.find_tokens(rows.connection, &tokens, now)?;
+        Ok(named)
+    }
+
+    /// Returns keys of the devices that a target names; those that are gone are left out.
+    pub(super) fn of(&self, rows: &LedgerConnection<'_>, app: AppId, target: &Target) -> Done<Vec<i64>> {
+        match target {
+            Target::Device(id) => Ok(self.key(app, *id).into_iter().collect()),
+            Target::Devices(ids) => Ok(ids.iter().filter_map(|id| self.key(app, *id)).collect()),
+            Target::Token(token) => {
+                let fleet = rows.fleet(app, token.provider)?;
+                let key = self.holders.get(&(fleet.no, token.token.expose().to_owned()));
+                Ok(vec![*key.ok_or_else(|| damaged("a token that was not looked for"))?])
+            }
+            Target::User(user) => targets::of_user(rows.connection, app, user),
+            Target::Group(_) | Target::Topic(_) | Target::Condition(_) | Target::Everyone => Ok(Vec::new()),
+        }
+    }
+
+    fn key(&self, app: AppId, device: DeviceId) -> Option<i64> {
+        let fleets = self.fleets.get(&app)?;
+        fleets.iter().filter_map(|fleet| fleet.key(device)).find(|key| self.keys.contains(key))
+    }
+
+    /// Looks for devices by id: of an app's fleets the one that has it is not known.
+    fn find_ids(&mut self, connection: &Connection, ids: &[(AppId, DeviceId)]) -> Done<()> {
+        for app in ids.iter().map(|(app, _)| *app).collect::<BTreeSet<_>>() {
+            self.fleets.insert(app, app_providers::of_app(connection, app)?);
+        }
+        let in_fleets = |(app, id): &(AppId, DeviceId)| {
+            let fleets = self.fleets.get(app).into_iter().flatten();
+            fleets.filter_map(|fleet| fleet.key(*id)).collect::<Vec<_>>()
+        };
+        let wanted: Vec<i64> = ids.iter().flat_map(in_fleets).collect();
+        if !wanted.is_empty() {
+            let found = keys(connection, "SELECT key FROM devices WHERE key = ANY($1)", params![wanted])?;
+            self.keys = found.into_iter().collect();
+        }
+        Ok(())
+    }
+
+    fn find_tokens(
+        &mut self,
+        connection: &Connection,
+        targets: &[(Fleet, &TokenTarget)],
+        now: Timestamp,
+    ) -> Done<()> {
+        self.look_up(connection, targets)?;
+        for (fleet, target) in self.missing(targets) {
+            if let Some(key) = offered_tokens::former_holder(connection, fleet, &target.token)? {
+                self.note(fleet, target, key);
+            }
+        }
+        let missing = self.missing(targets);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        hold(connection, LockScope::Registry);
+        // Somebody may have registered them meanwhile.
+        self.look_up(connection, &missing)?;
+        let missing = self.missing(&missing);
+        self.make(connection, &missing, now)
+    }
+
+    /// Looks for the devices that hold tokens.
+    fn look_up(&mut self, connection: &Connection, targets: &[(Fleet, &TokenTarget)]) -> Done<()> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let hash =
+            |(fleet, target): &(Fleet, &TokenTarget)| tokens::hash(fleet.app, fleet.provider, &target.token);
+        let hashes = targets.iter().map(hash).collect();
+        let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?));
+        let found = tokens::behind(connection, "d.key, d.token", hashes, read)?;
+        self.holders.extend(found.into_iter().map(|(key, token)| ((fleet_of(key), token), key)));
+        Ok(())
+    }
+
+    /// Lists the targets whose device is not known, each token once.
+    fn missing<'a>(&self, targets: &[(Fleet, &'a TokenTarget)]) -> Vec<(Fleet, &'a TokenTarget)> {
+        let mut seen = HashSet::new();
+        let is_new = |(fleet, target): &&(Fleet, &'a TokenTarget)| {
+            let known = self.holders.contains_key(&(fleet.no, target.token.expose().to_owned()));
+            !known && seen.insert((fleet.no, target.token.expose()))
+        };
+        targets.iter().filter(is_new).copied().collect()
+    }
+
+    /// Makes unlisted devices.
+    fn make(
+        &mut self,
+        connection: &Connection,
+        targets: &[(Fleet, &TokenTarget)],
+        now: Timestamp,
+    ) -> Done<()> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let last = sequences::take(connection, "device", targets.len() as u64)?;
+        app_providers::check_device_number(last)?;
+        let given: Vec<Registration> = targets
+            .iter()
+            .map(|(_, one)| Registration::new(one.platform, one.provider, one.token.clone()))
+            .collect();
+        let mut rows = Vec::with_capacity(targets.len());
+        for (id, ((fleet, target), given)) in
+            (last + 1 - targets.len() as u64..).zip(targets.iter().zip(&given))
+        {
+            let key = fleet.bound(DeviceId::from_raw(id));
+            let hash = tokens::hash(fleet.app, fleet.provider, &target.token);
+            rows.push(NewDevice { key, hash, given, user: None, tags: None, listed: false, now });
+            self.note(*fleet, target, key);
+        }
+        self.last_made = Some(last);
+        register::insert(connection, &rows)
+    }
+
+    fn note(&mut self, fleet: Fleet, target: &TokenTarget, key: i64) {
+        self.holders.insert((fleet.no, target.token.expose().to_owned()), key);
+    }
+}

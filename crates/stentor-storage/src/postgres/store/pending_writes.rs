@@ -1,0 +1,126 @@
+//! Writes of a transaction that are done together: those of one kind in one statement, since a turn over the network costs more
+//! than a row.
+
+use stentor_core::campaign::CampaignState;
+use stentor_core::id::{CampaignId, ChunkId, DeviceId};
+use stentor_core::ledger::{Books, Finish};
+use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
+use stentor_core::time::Timestamp;
+
+use super::books::{self, ChangedSums, EndCounts};
+use super::campaigns::{self, BegunCampaign, EndedCampaign};
+use super::chunks::{self, ChunkRow, QueuedAgain, SettledChunk};
+use super::node_events;
+use crate::postgres::engine::Connection;
+use crate::postgres::fault::Done;
+
+/// What is still to be written, by kind.
+#[derive(Default)]
+pub(super) struct PendingWrites {
+    begun: Vec<BegunCampaign>,
+    chunks: Vec<ChunkRow>,
+    leases: Vec<(Lease, LeaseTerms)>,
+    started: Vec<(CampaignId, Timestamp)>,
+    queued: Vec<QueuedAgain>,
+    settled: Vec<SettledChunk>,
+    sums: ChangedSums,
+    ends: EndCounts,
+    ended: Vec<EndedCampaign>,
+    events: Vec<NodeEvent>,
+}
+
+impl PendingWrites {
+    /// Returns how many rows are still to be written.
+    pub(super) fn count(&self) -> usize {
+        let chunks = self.chunks.len() + self.leases.len() + self.queued.len() + self.settled.len();
+        let campaigns = self.begun.len() + self.started.len() + self.ended.len();
+        chunks + campaigns + self.sums.len() + self.ends.len()
+    }
+
+    /// A campaign begins.
+    pub(super) fn begin(&mut self, id: CampaignId, state: CampaignState, as_of: DeviceId) {
+        self.begun.push((id, state, as_of));
+    }
+
+    /// A chunk is new.
+    pub(super) fn insert(&mut self, chunk: ChunkRow) {
+        self.chunks.push(chunk);
+    }
+
+    /// A chunk is leased.
+    pub(super) fn lease(&mut self, lease: Lease, terms: LeaseTerms) {
+        self.leases.push((lease, terms));
+    }
+
+    /// A campaign has its first lease.
+    pub(super) fn start(&mut self, id: CampaignId, now: Timestamp) {
+        if !self.started.iter().any(|(other, _)| *other == id) {
+            self.started.push((id, now));
+        }
+    }
+
+    /// A chunk is queued again.
+    pub(super) fn queue_again(&mut self, id: ChunkId, due_at: Timestamp, ambiguous: bool) {
+        self.queued.push((id, due_at, ambiguous));
+    }
+
+    /// A chunk is settled.
+    pub(super) fn settle(&mut self, settled: SettledChunk) {
+        self.settled.push(settled);
+    }
+
+    /// Notes that a chunk awaits receipts; false where it is not among those that are still to be settled.
+    pub(super) fn await_receipts(&mut self, id: ChunkId) -> bool {
+        let settled = self.settled.iter_mut().rev().find(|settled| settled.id == id);
+        settled.map(|settled| settled.awaits_receipts = true).is_some()
+    }
+
+    /// Books have changed.
+    pub(super) fn save(&mut self, campaign: CampaignId, books: &Books) {
+        let sums = books.ledger();
+        for ((state, reason), count) in books.ends() {
+            *self.ends.entry((campaign, sums.provider, state, reason)).or_default() += count;
+        }
+        self.sums.insert((campaign, sums.provider), sums.clone());
+    }
+
+    /// A campaign ends.
+    pub(super) fn end(&mut self, id: CampaignId, end: Finish, now: Timestamp) {
+        self.ended.push((id, end, now));
+    }
+
+    /// The other nodes are to hear of something.
+    pub(super) fn tell(&mut self, event: NodeEvent) {
+        self.events.push(event);
+    }
+
+    /// Writes everything as one of the nodes, where it has joined them.
+    ///
+    /// The order is that of a chunk's life, so that of two writes to one row the later one is kept: within a transaction no chunk
+    /// and no campaign goes back.
+    pub(super) fn write(self, connection: &Connection, own: Option<u64>) -> Done<()> {
+        let Self { begun, chunks, leases, started, queued, settled, sums, ends, ended, events } = self;
+        some(&begun, |begun| campaigns::write_begun(connection, begun))?;
+        if !chunks.is_empty() {
+            chunks::insert(connection, chunks)?;
+        }
+        some(&leases, |leases| chunks::write_leases(connection, leases))?;
+        some(&started, |started| campaigns::write_started(connection, started))?;
+        some(&queued, |queued| chunks::write_queued(connection, queued))?;
+        if !settled.is_empty() {
+            chunks::write_settled(connection, settled)?;
+        }
+        if !sums.is_empty() {
+            books::save(connection, &sums)?;
+        }
+        if !ends.is_empty() {
+            books::add_ends(connection, &ends)?;
+        }
+        some(&ended, |ended| campaigns::write_ends(connection, ended))?;
+        own.map_or(Ok(()), |own| node_events::tell(connection, own, &events))
+    }
+}
+
+fn some<T>(rows: &[T], write: impl FnOnce(&[T]) -> Done<()>) -> Done<()> {
+    if rows.is_empty() { Ok(()) } else { write(rows) }
+}

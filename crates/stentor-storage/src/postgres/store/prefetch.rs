@@ -1,0 +1,137 @@
+//! Rows that a transaction is about to ask for, read together; what is not among them is read when it is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stentor_core::campaign::ProviderLedger;
+use stentor_core::chunk::TrafficClass;
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{CampaignId, ChunkId, DeviceId, MessageId};
+use stentor_core::ledger::{Books, Standing};
+use stentor_core::message::Message;
+
+use super::chunks::{self, KeptChunk};
+use super::contents;
+use super::message_rows::{self, MessageMemory};
+use super::{books, campaigns};
+use crate::postgres::engine::Connection;
+use crate::postgres::fault::Done;
+
+/// Tokens of a chunk with more devices are read as a range of their own, which costs less.
+const FEW_DEVICES_MAX_COUNT: usize = 16;
+
+/// What was read of chunks and their campaigns.
+///
+/// A row that cannot be read is left out: whoever asks for it reads it alone, and learns what is wrong with it.
+#[derive(Default)]
+pub(super) struct Prefetched {
+    chunks: BTreeMap<ChunkId, KeptChunk>,
+    sums: BTreeMap<CampaignId, Vec<ProviderLedger>>,
+    standings: BTreeMap<CampaignId, Standing>,
+    devices: BTreeMap<ChunkId, Vec<DeviceId>>,
+    tokens: BTreeMap<i64, String>,
+    messages: BTreeMap<MessageId, Arc<Message>>,
+}
+
+impl Prefetched {
+    /// Reads chunks and the sums of their campaigns.
+    pub(super) fn of_chunks(connection: &Connection, ids: &[ChunkId]) -> Done<Self> {
+        let found = chunks::find_all(connection, ids)?;
+        let chunks: BTreeMap<_, _> = found.into_iter().map(|chunk| (chunk.id, chunk)).collect();
+        let campaigns: BTreeSet<CampaignId> = chunks.values().map(|chunk| chunk.campaign).collect();
+        let campaigns: Vec<_> = campaigns.into_iter().collect();
+        let sums =
+            if campaigns.is_empty() { BTreeMap::new() } else { books::sums_of_all(connection, &campaigns)? };
+        Ok(Self { chunks, sums, ..Self::default() })
+    }
+
+    /// Reads also whether their campaigns may be over.
+    pub(super) fn with_standings(mut self, connection: &Connection) -> Done<Self> {
+        let campaigns: Vec<CampaignId> = self.sums.keys().copied().collect();
+        if !campaigns.is_empty() {
+            self.standings = campaigns::standings(connection, &campaigns)?.into_iter().collect();
+        }
+        Ok(self)
+    }
+
+    /// Reads also what is needed to send the chunks.
+    pub(super) fn with_contents(mut self, connection: &Connection, known: &MessageMemory) -> Done<Self> {
+        let ids: Vec<ChunkId> = self.chunks.keys().copied().collect();
+        if ids.is_empty() {
+            return Ok(self);
+        }
+        self.devices = chunks::devices_of_all(connection, &ids)?.into_iter().collect();
+        self.tokens = self.few_tokens(connection)?;
+        // Those of audiences are kept in memory by whoever reads one: the next lease asks for it again.
+        let single = self.chunks.values().filter(|chunk| chunk.lane.class == TrafficClass::Urgent);
+        let wanted: BTreeSet<MessageId> =
+            single.map(|chunk| chunk.campaign.into()).filter(|id| !known.has(*id)).collect();
+        if !wanted.is_empty() {
+            let wanted: Vec<_> = wanted.into_iter().collect();
+            let found = message_rows::load_all(connection, &wanted)?;
+            self.messages = found.into_iter().map(|message| (message.id, Arc::new(message))).collect();
+        }
+        Ok(self)
+    }
+
+    /// Reads the tokens of chunks with few devices.
+    fn few_tokens(&self, connection: &Connection) -> Done<BTreeMap<i64, String>> {
+        let few = self.devices.iter().filter(|(_, devices)| devices.len() <= FEW_DEVICES_MAX_COUNT);
+        let keys: Vec<i64> = few
+            .filter_map(|(id, devices)| Some((self.chunks.get(id)?.fleet, devices)))
+            .flat_map(|(fleet, devices)| devices.iter().map(move |device| fleet.bound(*device)))
+            .collect();
+        if keys.is_empty() { Ok(BTreeMap::new()) } else { contents::tokens(connection, keys) }
+    }
+
+    /// Returns a chunk; the next one to ask for it reads it anew, since it may have changed by then.
+    pub(super) fn take_chunk(&mut self, id: ChunkId) -> Option<KeptChunk> {
+        self.chunks.remove(&id)
+    }
+
+    /// Returns books, also where a campaign has none yet at the provider.
+    pub(super) fn books(&self, campaign: CampaignId, provider: ProviderKind) -> Option<Books> {
+        let all = self.sums.get(&campaign)?;
+        let kept = all.iter().find(|sums| sums.provider == provider);
+        Some(kept.map_or_else(|| Books::new(provider), |sums| Books::open(sums.clone())))
+    }
+
+    /// Returns the sums of a campaign at all providers.
+    pub(super) fn sums(&self, campaign: CampaignId) -> Option<Vec<ProviderLedger>> {
+        self.sums.get(&campaign).cloned()
+    }
+
+    /// Notes books that were changed.
+    pub(super) fn note(&mut self, campaign: CampaignId, books: &Books) {
+        let Some(all) = self.sums.get_mut(&campaign) else { return };
+        let changed = books.ledger();
+        match all.iter_mut().find(|sums| sums.provider == changed.provider) {
+            Some(sums) => sums.clone_from(changed),
+            None => {
+                all.push(changed.clone());
+                all.sort_by_key(|sums| sums.provider.code());
+            }
+        }
+    }
+
+    /// Returns what is known of a campaign when it may be over.
+    pub(super) fn standing(&self, campaign: CampaignId) -> Option<Standing> {
+        self.standings.get(&campaign).copied()
+    }
+
+    /// Returns who is in a chunk.
+    pub(super) fn devices(&self, id: ChunkId) -> Option<&[DeviceId]> {
+        self.devices.get(&id).map(Vec::as_slice)
+    }
+
+    /// Returns the tokens of unretired devices by key, if those of so many devices were read.
+    pub(super) fn tokens(&self, id: ChunkId) -> Option<&BTreeMap<i64, String>> {
+        let devices = self.devices(id)?;
+        (devices.len() <= FEW_DEVICES_MAX_COUNT).then_some(&self.tokens)
+    }
+
+    /// Returns a message.
+    pub(super) fn message(&self, id: MessageId) -> Option<&Arc<Message>> {
+        self.messages.get(&id)
+    }
+}
