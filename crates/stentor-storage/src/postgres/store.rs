@@ -33,7 +33,7 @@ mod offered_tokens;
 mod owners;
 mod pending_writes;
 mod pipeline;
-mod prefetch;
+mod prefetched_rows;
 mod producers;
 mod quotas;
 mod receipt_rows;

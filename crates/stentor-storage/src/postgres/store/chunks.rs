@@ -59,7 +59,7 @@ impl KeptChunk {
 }
 
 /// The row of a new, queued chunk.
-pub(super) struct ChunkRow {
+pub(super) struct NewChunkRow {
     id: ChunkId,
     campaign: CampaignId,
     fleet: Fleet,
@@ -74,7 +74,7 @@ pub(super) struct ChunkRow {
     devices: Vec<u8>,
 }
 
-impl ChunkRow {
+impl NewChunkRow {
     /// Makes a chunk's row under its number.
     pub(super) fn new(id: ChunkId, fleet: Fleet, new: &NewChunk<'_>) -> Done<Self> {
         let (Some(first), Some(last)) = (new.devices.first(), new.devices.last()) else {
@@ -98,7 +98,7 @@ impl ChunkRow {
 }
 
 /// Keeps new chunks.
-pub(super) fn insert(connection: &Connection, rows: Vec<ChunkRow>) -> Done<()> {
+pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()> {
     let sql = format!(
         "INSERT INTO chunks (id, message, fleet, state, attempt, ambiguous, epoch, due_at, created_at, parent, count, first,
         last, level, devices)
@@ -339,7 +339,7 @@ pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerm
 }
 
 /// What became of a chunk's devices.
-pub(super) struct SettledChunk {
+pub(super) struct ChunkSettlement {
     pub(super) id: ChunkId,
     records: Vec<u8>,
     at: Timestamp,
@@ -347,7 +347,7 @@ pub(super) struct SettledChunk {
     pub(super) awaits_receipts: bool,
 }
 
-impl SettledChunk {
+impl ChunkSettlement {
     /// Encodes the records.
     pub(super) fn new(id: ChunkId, records: &[Record], at: Timestamp) -> Self {
         Self { id, records: encode_records(records), at, awaits_receipts: false }
@@ -355,7 +355,7 @@ impl SettledChunk {
 }
 
 /// Settles chunks.
-pub(super) fn write_settled(connection: &Connection, settled: Vec<SettledChunk>) -> Done<()> {
+pub(super) fn write_settled(connection: &Connection, settled: Vec<ChunkSettlement>) -> Done<()> {
     let sql = format!(
         "UPDATE chunks SET state = {SETTLED}, records = given.records, changed_at = given.at, instance = NULL, lease_until = NULL,
             receipts_until = CASE WHEN given.awaits <> 0

@@ -1,6 +1,5 @@
 //! What is read to send a chunk.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stentor_core::chunk::TokenList;
@@ -14,10 +13,10 @@ use super::app_providers::device_of;
 use super::chunks::{self, KeptChunk};
 use super::collapse;
 use super::message_rows::{self, MessageMemory};
-use super::prefetch::Prefetched;
+use super::prefetched_rows::PrefetchedRows;
 use crate::postgres::engine::{Connection, Row, params};
 use crate::postgres::fault::{Done, missing};
-use crate::postgres::query::{all, one};
+use crate::postgres::query::one;
 
 /// Ids that lie closer than this are read as one range, others one by one.
 const SPREAD_MAX_RATIO: u64 = 8;
@@ -25,7 +24,7 @@ const SPREAD_MAX_RATIO: u64 = 8;
 /// Reads what is needed to send a chunk.
 pub(super) fn contents(
     connection: &Connection,
-    (known, read): (Option<&MessageMemory>, &Prefetched),
+    (known, read): (Option<&MessageMemory>, &PrefetchedRows),
     chunk: &KeptChunk,
     now: Timestamp,
 ) -> Done<Contents> {
@@ -54,7 +53,7 @@ pub(super) fn contents(
 
 fn message(
     connection: &Connection,
-    (known, read): (Option<&MessageMemory>, &Prefetched),
+    (known, read): (Option<&MessageMemory>, &PrefetchedRows),
     id: MessageId,
 ) -> Done<Arc<Message>> {
     if let Some(message) = read.message(id) {
@@ -119,11 +118,4 @@ fn read_tokens(
         "SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(token), '{}') FROM (SELECT key, token
         FROM devices WHERE key = ANY($1) AND retired_at IS NULL ORDER BY key) found";
     one(connection, sql, params![keys], read).map(drop)
-}
-
-/// Reads the tokens of unretired devices by key.
-pub(super) fn tokens(connection: &Connection, keys: Vec<i64>) -> Done<BTreeMap<i64, String>> {
-    let sql = "SELECT key, token FROM devices WHERE key = ANY($1) AND retired_at IS NULL";
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    Ok(all(connection, sql, params![keys], read)?.into_iter().collect())
 }

@@ -9,7 +9,7 @@ use stentor_core::settlement::Settlement;
 use stentor_core::time::Timestamp;
 
 use super::message_rows::MessageMemory;
-use super::prefetch::Prefetched;
+use super::prefetched_rows::PrefetchedRows;
 use super::rows::LedgerConnection;
 use crate::postgres::fault::Done;
 
@@ -20,7 +20,7 @@ pub(super) fn lease(
     ids: &[ChunkId],
     terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {
-    let read = Prefetched::of_chunks(connection, ids)?.with_contents(connection, known)?;
+    let read = PrefetchedRows::of_chunks(connection, ids)?.with_contents(connection, known)?;
     LedgerConnection::knowing(connection, known).having_read(read).batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect::<Done<_>>()?;
@@ -32,7 +32,7 @@ pub(super) fn lease(
 /// Releases chunks of which nothing was sent.
 pub(super) fn release(connection: &Connection, leases: &[Lease], due_at: Timestamp) -> Done<Vec<Ticket>> {
     let ids: Vec<ChunkId> = leases.iter().map(|lease| lease.chunk).collect();
-    let read = Prefetched::of_chunks(connection, &ids)?;
+    let read = PrefetchedRows::of_chunks(connection, &ids)?;
     LedgerConnection::new(connection).having_read(read).batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let mut tickets = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn settle(
     own: Option<u64>,
 ) -> Done<Vec<SettleReply>> {
     let ids: Vec<ChunkId> = settlements.iter().map(|given| given.chunk).collect();
-    let read = Prefetched::of_chunks(connection, &ids)?.with_standings(connection)?;
+    let read = PrefetchedRows::of_chunks(connection, &ids)?.with_standings(connection)?;
     let children =
         settlements.iter().map(|given| given.children.len() + usize::from(!given.awaited.is_empty()));
     let rows = LedgerConnection::of(connection, own).having_read(read).numbering(children.sum());

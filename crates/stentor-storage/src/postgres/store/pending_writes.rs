@@ -9,7 +9,7 @@ use stentor_core::time::Timestamp;
 
 use super::books::{self, ChangedSums, EndCounts};
 use super::campaigns::{self, BegunCampaign, EndedCampaign};
-use super::chunks::{self, ChunkRow, QueuedAgain, SettledChunk};
+use super::chunks::{self, ChunkSettlement, NewChunkRow, QueuedAgain};
 use super::node_events;
 use crate::postgres::engine::Connection;
 use crate::postgres::fault::Done;
@@ -18,11 +18,11 @@ use crate::postgres::fault::Done;
 #[derive(Default)]
 pub(super) struct PendingWrites {
     begun: Vec<BegunCampaign>,
-    chunks: Vec<ChunkRow>,
+    chunks: Vec<NewChunkRow>,
     leases: Vec<(Lease, LeaseTerms)>,
     started: Vec<(CampaignId, Timestamp)>,
     queued: Vec<QueuedAgain>,
-    settled: Vec<SettledChunk>,
+    settled: Vec<ChunkSettlement>,
     sums: ChangedSums,
     ends: EndCounts,
     ended: Vec<EndedCampaign>,
@@ -43,7 +43,7 @@ impl PendingWrites {
     }
 
     /// A chunk is new.
-    pub(super) fn insert(&mut self, chunk: ChunkRow) {
+    pub(super) fn insert(&mut self, chunk: NewChunkRow) {
         self.chunks.push(chunk);
     }
 
@@ -65,7 +65,7 @@ impl PendingWrites {
     }
 
     /// A chunk is settled.
-    pub(super) fn settle(&mut self, settled: SettledChunk) {
+    pub(super) fn settle(&mut self, settled: ChunkSettlement) {
         self.settled.push(settled);
     }
 

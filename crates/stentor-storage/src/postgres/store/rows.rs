@@ -15,11 +15,11 @@ use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, Fleet};
-use super::chunks::{self, ChunkRow, KeptChunk, SettledChunk};
+use super::chunks::{self, ChunkSettlement, KeptChunk, NewChunkRow};
 use super::contents;
 use super::message_rows::MessageMemory;
 use super::pending_writes::PendingWrites;
-use super::prefetch::Prefetched;
+use super::prefetched_rows::PrefetchedRows;
 use super::{books, campaigns, devices, producers, receipt_rows, sequences};
 use crate::postgres::damage;
 use crate::postgres::fault::{Done, PostgresError, damaged};
@@ -36,7 +36,7 @@ pub(super) struct LedgerConnection<'a> {
     /// Which of the nodes this is, where it has joined them.
     own: Option<u64>,
     fleets: RefCell<Vec<Fleet>>,
-    read: RefCell<Prefetched>,
+    read: RefCell<PrefetchedRows>,
     pending: RefCell<PendingWrites>,
     /// Whether what is to be written waits for more of its kind.
     is_batch: bool,
@@ -68,7 +68,7 @@ impl<'a> LedgerConnection<'a> {
     }
 
     /// Uses rows that were read together.
-    pub(super) fn having_read(self, read: Prefetched) -> Self {
+    pub(super) fn having_read(self, read: PrefetchedRows) -> Self {
         Self { read: RefCell::new(read), ..self }
     }
 
@@ -231,7 +231,7 @@ impl LedgerRows for LedgerConnection<'_> {
     fn insert_chunk(&mut self, new: &NewChunk<'_>) -> Done<ChunkId> {
         let fleet = self.fleet(new.lane.app, new.lane.provider)?;
         let id = self.next_chunk()?;
-        let row = ChunkRow::new(id, fleet, new)?;
+        let row = NewChunkRow::new(id, fleet, new)?;
         self.write(|pending| pending.insert(row))?;
         Ok(id)
     }
@@ -255,7 +255,7 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn write_settled(&mut self, chunk: ChunkId, records: &[Record], now: Timestamp) -> Done<()> {
-        self.write(|pending| pending.settle(SettledChunk::new(chunk, records, now)))
+        self.write(|pending| pending.settle(ChunkSettlement::new(chunk, records, now)))
     }
 
     fn records(&self, chunk: &KeptChunk) -> Done<Vec<Record>> {

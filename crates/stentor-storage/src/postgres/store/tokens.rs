@@ -1,5 +1,7 @@
 //! From a push token to the device that holds it: by its hash, which is a column with an index.
 
+use std::collections::BTreeMap;
+
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::AppId;
 
@@ -36,4 +38,11 @@ pub(super) fn behind<T>(
 ) -> Done<Vec<T>> {
     let sql = format!("SELECT {columns} FROM devices d WHERE d.token_hash = ANY($1)");
     all(connection, &sql, params![hashes], read)
+}
+
+/// Reads the tokens of those of some devices that are not retired, by key.
+pub(super) fn of_unretired(connection: &Connection, keys: Vec<i64>) -> Done<BTreeMap<i64, String>> {
+    let sql = "SELECT key, token FROM devices WHERE key = ANY($1) AND retired_at IS NULL";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(all(connection, sql, params![keys], read)?.into_iter().collect())
 }

@@ -11,9 +11,8 @@ use stentor_core::ledger::{Books, Standing};
 use stentor_core::message::Message;
 
 use super::chunks::{self, KeptChunk};
-use super::contents;
 use super::message_rows::{self, MessageMemory};
-use super::{books, campaigns};
+use super::{books, campaigns, tokens};
 use crate::postgres::engine::Connection;
 use crate::postgres::fault::Done;
 
@@ -24,7 +23,7 @@ const FEW_DEVICES_MAX_COUNT: usize = 16;
 ///
 /// A row that cannot be read is left out: whoever asks for it reads it alone, and learns what is wrong with it.
 #[derive(Default)]
-pub(super) struct Prefetched {
+pub(super) struct PrefetchedRows {
     chunks: BTreeMap<ChunkId, KeptChunk>,
     sums: BTreeMap<CampaignId, Vec<ProviderLedger>>,
     standings: BTreeMap<CampaignId, Standing>,
@@ -33,7 +32,7 @@ pub(super) struct Prefetched {
     messages: BTreeMap<MessageId, Arc<Message>>,
 }
 
-impl Prefetched {
+impl PrefetchedRows {
     /// Reads chunks and the sums of their campaigns.
     pub(super) fn of_chunks(connection: &Connection, ids: &[ChunkId]) -> Done<Self> {
         let found = chunks::find_all(connection, ids)?;
@@ -81,7 +80,7 @@ impl Prefetched {
             .filter_map(|(id, devices)| Some((self.chunks.get(id)?.fleet, devices)))
             .flat_map(|(fleet, devices)| devices.iter().map(move |device| fleet.bound(*device)))
             .collect();
-        if keys.is_empty() { Ok(BTreeMap::new()) } else { contents::tokens(connection, keys) }
+        if keys.is_empty() { Ok(BTreeMap::new()) } else { tokens::of_unretired(connection, keys) }
     }
 
     /// Returns a chunk; the next one to ask for it reads it anew, since it may have changed by then.
