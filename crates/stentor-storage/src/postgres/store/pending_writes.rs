@@ -11,6 +11,7 @@ use super::books::{self, ChangedSums, EndCounts};
 use super::campaigns::{self, BegunCampaign, EndedCampaign};
 use super::chunks::{self, ChunkSettlement, NewChunkRow, QueuedAgain};
 use super::node_events;
+use super::receipt_rows::{self, RewrittenRecords};
 use crate::postgres::engine::Connection;
 use crate::postgres::fault::Done;
 
@@ -23,6 +24,7 @@ pub(super) struct PendingWrites {
     started: Vec<(CampaignId, Timestamp)>,
     queued: Vec<QueuedAgain>,
     settled: Vec<ChunkSettlement>,
+    rewritten: Vec<RewrittenRecords>,
     sums: ChangedSums,
     ends: EndCounts,
     ended: Vec<EndedCampaign>,
@@ -32,7 +34,11 @@ pub(super) struct PendingWrites {
 impl PendingWrites {
     /// Returns how many rows are still to be written.
     pub(super) fn count(&self) -> usize {
-        let chunks = self.chunks.len() + self.leases.len() + self.queued.len() + self.settled.len();
+        let chunks = self.chunks.len()
+            + self.leases.len()
+            + self.queued.len()
+            + self.settled.len()
+            + self.rewritten.len();
         let campaigns = self.begun.len() + self.started.len() + self.ended.len();
         chunks + campaigns + self.sums.len() + self.ends.len()
     }
@@ -69,10 +75,22 @@ impl PendingWrites {
         self.settled.push(settled);
     }
 
-    /// Notes that a chunk awaits receipts; false where it is not among those that are still to be settled.
-    pub(super) fn await_receipts(&mut self, id: ChunkId) -> bool {
-        let settled = self.settled.iter_mut().rev().find(|settled| settled.id == id);
-        settled.map(|settled| settled.awaits_receipts = true).is_some()
+    /// Devices of a settled chunk have confirmed deliveries.
+    pub(super) fn rewrite(&mut self, rewritten: RewrittenRecords) {
+        self.rewritten.push(rewritten);
+    }
+
+    /// Notes whether a chunk awaits receipts; false where nothing is still to be written of it that says so.
+    pub(super) fn await_receipts(&mut self, id: ChunkId, awaits: bool) -> bool {
+        let settled = self.settled.last_mut().filter(|settled| settled.id == id);
+        let rewritten = self.rewritten.last_mut().filter(|rewritten| rewritten.id == id);
+        let noted = match (settled, rewritten) {
+            (Some(settled), None) => &mut settled.awaits_receipts,
+            (None, Some(rewritten)) => &mut rewritten.awaits_receipts,
+            _ => return false,
+        };
+        *noted = awaits;
+        true
     }
 
     /// Books have changed.
@@ -99,7 +117,8 @@ impl PendingWrites {
     /// The order is that of a chunk's life, so that of two writes to one row the later one is kept: within a transaction no chunk
     /// and no campaign goes back.
     pub(super) fn write(self, connection: &Connection, own: Option<u64>) -> Done<()> {
-        let Self { begun, chunks, leases, started, queued, settled, sums, ends, ended, events } = self;
+        let Self { begun, chunks, leases, started, queued, settled, rewritten, sums, ends, ended, events } =
+            self;
         some(&begun, |begun| campaigns::write_begun(connection, begun))?;
         if !chunks.is_empty() {
             chunks::insert(connection, chunks)?;
@@ -109,6 +128,9 @@ impl PendingWrites {
         some(&queued, |queued| chunks::write_queued(connection, queued))?;
         if !settled.is_empty() {
             chunks::write_settled(connection, settled)?;
+        }
+        if !rewritten.is_empty() {
+            receipt_rows::write_records(connection, rewritten)?;
         }
         if !sums.is_empty() {
             books::save(connection, &sums)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stentor_core::campaign::ProviderLedger;
 use stentor_core::chunk::TrafficClass;
+use stentor_core::delivery::Record;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{Books, Standing};
@@ -12,7 +13,7 @@ use stentor_core::message::Message;
 
 use super::chunks::{self, KeptChunk};
 use super::message_rows::{self, MessageMemory};
-use super::{books, campaigns, tokens};
+use super::{books, campaigns, receipt_rows, tokens};
 use crate::postgres::engine::Connection;
 use crate::postgres::fault::Done;
 
@@ -28,6 +29,7 @@ pub(super) struct PrefetchedRows {
     sums: BTreeMap<CampaignId, Vec<ProviderLedger>>,
     standings: BTreeMap<CampaignId, Standing>,
     devices: BTreeMap<ChunkId, Vec<DeviceId>>,
+    records: BTreeMap<ChunkId, Vec<Record>>,
     tokens: BTreeMap<i64, String>,
     messages: BTreeMap<MessageId, Arc<Message>>,
 }
@@ -69,6 +71,18 @@ impl PrefetchedRows {
             let wanted: Vec<_> = wanted.into_iter().collect();
             let found = message_rows::load_all(connection, &wanted)?;
             self.messages = found.into_iter().map(|message| (message.id, Arc::new(message))).collect();
+        }
+        Ok(self)
+    }
+
+    /// Reads also what became of the devices of chunks that are settled.
+    pub(super) fn with_records(mut self, connection: &Connection) -> Done<Self> {
+        let ids: Vec<ChunkId> = self.chunks.keys().copied().collect();
+        if !ids.is_empty() {
+            for (id, devices, records) in receipt_rows::records_of_all(connection, &ids)? {
+                self.devices.insert(id, devices);
+                self.records.insert(id, records);
+            }
         }
         Ok(self)
     }
@@ -121,6 +135,11 @@ impl PrefetchedRows {
     /// Returns who is in a chunk.
     pub(super) fn devices(&self, id: ChunkId) -> Option<&[DeviceId]> {
         self.devices.get(&id).map(Vec::as_slice)
+    }
+
+    /// Returns what became of the devices of a settled chunk; who asks next reads it anew, since it may be rewritten by then.
+    pub(super) fn take_records(&mut self, id: ChunkId) -> Option<Vec<Record>> {
+        self.records.remove(&id)
     }
 
     /// Returns the tokens of unretired devices by key, if those of so many devices were read.

@@ -1,13 +1,14 @@
 //! What chunks say of receipts: records that are rewritten, and whether more are awaited.
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::{Connection, Row, Value, params};
+use stentor_core::chunk::decode_devices;
 use stentor_core::delivery::{Record, decode_records, encode_records};
-use stentor_core::id::ChunkId;
+use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::time::Timestamp;
 
 use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{limit, one, run};
-use crate::postgres::row::int;
+use crate::postgres::query::{all, limit, one, run};
+use crate::postgres::row::{int, number};
 
 /// Reads what became of the devices of a settled chunk.
 pub(super) fn records(connection: &Connection, id: ChunkId, count: usize) -> Done<Vec<Record>> {
@@ -20,10 +21,49 @@ pub(super) fn decode(row: &Row<'_>, at: usize, count: usize) -> Done<Vec<Record>
     decode_records(row.bytes(at)?, count).ok_or_else(|| damaged("records that cannot be read"))
 }
 
-/// Rewrites what became of the devices of a settled chunk.
-pub(super) fn write_records(connection: &Connection, id: ChunkId, records: &[Record]) -> Done<()> {
-    let sql = "UPDATE chunks SET records = $2 WHERE id = $1";
-    run(connection, sql, params![int(id.raw()), encode_records(records)]).map(drop)
+/// A settled chunk: its id, who is in it, and what became of each.
+type SettledRow = (ChunkId, Vec<DeviceId>, Vec<Record>);
+
+/// Reads some settled chunks, as far as they can be read.
+pub(super) fn records_of_all(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<SettledRow>> {
+    let sql = "SELECT id, devices, records FROM chunks WHERE id = ANY($1) AND records IS NOT NULL";
+    let ids: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
+    let found = all(connection, sql, params![ids], |row| Ok(settled(row).ok()))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn settled(row: &Row<'_>) -> Done<SettledRow> {
+    let devices = decode_devices(row.bytes(1)?).ok_or_else(|| damaged("devices that cannot be read"))?;
+    let records = decode(row, 2, devices.len())?;
+    Ok((ChunkId::from_raw(number(row, 0)?), devices, records))
+}
+
+/// What became of a settled chunk's devices since they were told to it.
+pub(super) struct RewrittenRecords {
+    pub(super) id: ChunkId,
+    records: Vec<u8>,
+    /// Whether a device may still confirm its delivery.
+    pub(super) awaits_receipts: bool,
+}
+
+impl RewrittenRecords {
+    /// Encodes the records.
+    pub(super) fn new(id: ChunkId, records: &[Record]) -> Self {
+        Self { id, records: encode_records(records), awaits_receipts: true }
+    }
+}
+
+/// Rewrites what became of the devices of settled chunks.
+pub(super) fn write_records(connection: &Connection, rewritten: Vec<RewrittenRecords>) -> Done<()> {
+    let sql = "UPDATE chunks SET records = given.records,
+            receipts_until = CASE WHEN given.awaits <> 0 THEN receipts_until END
+        FROM unnest($1::bigint[], $2::smallint[], $3::bytea[]) given (id, awaits, records) WHERE chunks.id = given.id";
+    let values = vec![
+        Value::ints(&rewritten, |one| int(one.id.raw())),
+        Value::ints(&rewritten, |one| one.awaits_receipts.into()),
+        Value::Blobs(rewritten.into_iter().map(|one| one.records).collect()),
+    ];
+    run(connection, sql, values).map(drop)
 }
 
 /// Notes whether a settled chunk awaits receipts, until its message expires.

@@ -10,6 +10,7 @@ use stentor_core::time::Timestamp;
 
 use super::chunks::{self, LEVELS};
 use super::codes::{CANCELED, PAUSED};
+use super::prefetched_rows::PrefetchedRows;
 use super::rows::LedgerConnection;
 use super::{PostgresStore, app_providers, receipt_rows};
 use crate::postgres::damage::readable;
@@ -83,15 +84,21 @@ fn awaiting(row: &Row<'_>, device: DeviceId) -> Done<Option<PendingDelivery>> {
 fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Done<Vec<bool>> {
     let mut order: Vec<usize> = (0..receipts.len()).collect();
     order.sort_by_key(|at| receipts[*at].chunk);
-    let mut rows = LedgerConnection::new(connection);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let mut replies = vec![false; receipts.len()];
-    for same in order.chunk_by(|a, b| receipts[*a].chunk == receipts[*b].chunk) {
-        let some: Vec<Receipt> = same.iter().map(|at| receipts[*at]).collect();
-        for (at, changed) in same.iter().zip(ledger::receive(&mut ledger, &some)?) {
-            replies[*at] = changed;
+    let mut ids: Vec<ChunkId> = receipts.iter().map(|receipt| receipt.chunk).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let read =
+        PrefetchedRows::of_chunks(connection, &ids)?.with_standings(connection)?.with_records(connection)?;
+    LedgerConnection::new(connection).having_read(read).batch(|rows| {
+        let mut ledger = LedgerCache::new(rows);
+        let mut replies = vec![false; receipts.len()];
+        for same in order.chunk_by(|a, b| receipts[*a].chunk == receipts[*b].chunk) {
+            let some: Vec<Receipt> = same.iter().map(|at| receipts[*at]).collect();
+            for (at, changed) in same.iter().zip(ledger::receive(&mut ledger, &some)?) {
+                replies[*at] = changed;
+            }
         }
-    }
-    ledger.close(now)?;
-    Ok(replies)
+        ledger.close(now)?;
+        Ok(replies)
+    })
 }

@@ -20,7 +20,8 @@ use super::contents;
 use super::message_rows::MessageMemory;
 use super::pending_writes::PendingWrites;
 use super::prefetched_rows::PrefetchedRows;
-use super::{books, campaigns, devices, producers, receipt_rows, sequences};
+use super::receipt_rows::{self, RewrittenRecords};
+use super::{books, campaigns, devices, producers, sequences};
 use crate::postgres::damage;
 use crate::postgres::fault::{Done, PostgresError, damaged};
 use crate::postgres::portion::WorkPortion;
@@ -205,6 +206,9 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn devices(&self, chunk: &KeptChunk) -> Done<Vec<DeviceId>> {
+        if let Some(devices) = self.read.borrow().devices(chunk.id).filter(|all| all.len() == chunk.count) {
+            return Ok(devices.to_vec());
+        }
         chunks::devices(self.up_to_date()?, chunk.id, chunk.count)
     }
 
@@ -259,15 +263,20 @@ impl LedgerRows for LedgerConnection<'_> {
     }
 
     fn records(&self, chunk: &KeptChunk) -> Done<Vec<Record>> {
-        receipt_rows::records(self.up_to_date()?, chunk.id, chunk.count)
+        let read = self.read.borrow_mut().take_records(chunk.id);
+        match read.filter(|records| records.len() == chunk.count) {
+            Some(records) => Ok(records),
+            None => receipt_rows::records(self.up_to_date()?, chunk.id, chunk.count),
+        }
     }
 
     fn write_records(&mut self, chunk: &KeptChunk, records: &[Record]) -> Done<()> {
-        receipt_rows::write_records(self.changing()?, chunk.id, records)
+        self.write(|pending| pending.rewrite(RewrittenRecords::new(chunk.id, records)))
     }
 
     fn write_awaits_receipts(&mut self, chunk: &KeptChunk, awaits: bool) -> Done<()> {
-        if !awaits || !self.pending.borrow_mut().await_receipts(chunk.id) {
+        let is_noted = self.pending.borrow_mut().await_receipts(chunk.id, awaits);
+        if !is_noted {
             receipt_rows::write_awaits(self.up_to_date()?, chunk.id, awaits)?;
         }
         match self.own.filter(|_| awaits) {
