@@ -1,6 +1,7 @@
 //! What goes wrong in a cluster, in which order, and when: drawn from a seed.
 
 use super::ClusterAbilities;
+use super::queue_servers::SERVERS_COUNT;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -26,6 +27,10 @@ pub enum FaultKind {
     NodeFromDatabase,
     /// A server cannot reach any nats-server.
     NodeFromQueue,
+    /// A server cannot reach the nats-server that leads the stream, but the other two.
+    NodeFromQueueLeader,
+    /// A server cannot reach the standby, and is killed and started meanwhile: it has to find the primary anew.
+    NodeFromStandby,
     /// A server cannot reach the push services: what they answer is lost.
     NodeFromPushServices,
     /// The primary of the database is killed and started again.
@@ -44,6 +49,10 @@ pub enum FaultKind {
     QueueKill,
     /// The nats-server that leads the stream cannot reach the other two.
     QueuePartition,
+    /// A nats-server that does not lead the stream cannot reach the other two, which stay together; servers reach all three.
+    QueueFollowerPartition,
+    /// The nats-server that leads the stream and one other cannot reach each other; both reach the third.
+    QueuePairPartition,
     /// The stream is deleted while everything runs.
     QueueDeletion,
     /// All nats-servers are killed and all that they kept is removed.
@@ -70,7 +79,7 @@ const BETWEEN_MS: std::ops::Range<u64> = 300..1_500;
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::NodeKill,
         Self::NodeAbsence,
         Self::NodePause,
@@ -79,6 +88,8 @@ impl FaultKind {
         Self::NodeVersion,
         Self::NodeFromDatabase,
         Self::NodeFromQueue,
+        Self::NodeFromQueueLeader,
+        Self::NodeFromStandby,
         Self::NodeFromPushServices,
         Self::DatabaseKill,
         Self::DatabasePromotion,
@@ -88,6 +99,8 @@ impl FaultKind {
         Self::DatabaseDiskFull,
         Self::QueueKill,
         Self::QueuePartition,
+        Self::QueueFollowerPartition,
+        Self::QueuePairPartition,
         Self::QueueDeletion,
         Self::QueueWipe,
         Self::PushServiceKill,
@@ -104,6 +117,8 @@ impl FaultKind {
             Self::NodeVersion => "node-version",
             Self::NodeFromDatabase => "node-from-database",
             Self::NodeFromQueue => "node-from-queue",
+            Self::NodeFromQueueLeader => "node-from-queue-leader",
+            Self::NodeFromStandby => "node-from-standby",
             Self::NodeFromPushServices => "node-from-push-services",
             Self::DatabaseKill => "database-kill",
             Self::DatabasePromotion => "database-promotion",
@@ -113,6 +128,8 @@ impl FaultKind {
             Self::DatabaseDiskFull => "database-disk-full",
             Self::QueueKill => "queue-kill",
             Self::QueuePartition => "queue-partition",
+            Self::QueueFollowerPartition => "queue-follower-partition",
+            Self::QueuePairPartition => "queue-pair-partition",
             Self::QueueDeletion => "queue-deletion",
             Self::QueueWipe => "queue-wipe",
             Self::PushServiceKill => "push-service-kill",
@@ -129,9 +146,15 @@ impl FaultKind {
             }
             Self::NodeVersion => &[(has_older, "no older program was given: --older PROGRAM")],
             Self::NodeFromDatabase | Self::NodeFromPushServices => &[(can_cut, CUTS)],
-            Self::NodeFromQueue | Self::QueuePartition => &[(has_nats, NATS), (can_cut, CUTS)],
+            Self::NodeFromQueue
+            | Self::NodeFromQueueLeader
+            | Self::QueuePartition
+            | Self::QueueFollowerPartition
+            | Self::QueuePairPartition => &[(has_nats, NATS), (can_cut, CUTS)],
             Self::DatabasePromotion | Self::StandbyKill => &[(has_standby, STANDBY)],
-            Self::DatabaseLoss | Self::StandbyPartition => &[(has_standby, STANDBY), (can_cut, CUTS)],
+            Self::DatabaseLoss | Self::StandbyPartition | Self::NodeFromStandby => {
+                &[(has_standby, STANDBY), (can_cut, CUTS)]
+            }
             Self::DatabaseDiskFull => &[(has_small_disk, "no small tmpfs can be mounted: run it as root")],
             Self::QueueKill | Self::QueueDeletion | Self::QueueWipe => &[(has_nats, NATS)],
             _ => &[],
@@ -144,7 +167,8 @@ impl FaultKind {
         matches!(self, Self::NodeFromPushServices | Self::PushServiceKill)
     }
 
-    /// How long it lasts, in milliseconds. A server counts as dead after three seconds.
+    /// How long it lasts, in milliseconds. A server counts as dead after three seconds, and a leader of the stream that nobody hears
+    /// after four to nine.
     const fn lasts_ms(self) -> std::ops::Range<u64> {
         match self {
             Self::NodeKill
@@ -155,7 +179,24 @@ impl FaultKind {
             Self::NodeAbsence | Self::NodePause | Self::NodeFromDatabase => 3_500..6_000,
             Self::DatabaseKill | Self::StandbyKill | Self::QueueWipe => 0..2_500,
             Self::NodeClock | Self::NodeClockDeath => 2_500..4_000,
+            Self::QueuePartition
+            | Self::QueueFollowerPartition
+            | Self::QueuePairPartition
+            | Self::NodeFromQueueLeader => 5_000..12_000,
             _ => 1_500..5_000,
+        }
+    }
+}
+
+impl PlannedFault {
+    /// Returns which nats-server cannot reach which others, by their places, where one of them leads the stream.
+    pub(crate) fn queue_cut(self, leader: usize) -> (usize, Vec<usize>) {
+        let others = |of: usize| (1..SERVERS_COUNT).map(|step| (of + step) % SERVERS_COUNT).collect();
+        let follower = (leader + 1 + self.place % (SERVERS_COUNT - 1)) % SERVERS_COUNT;
+        match self.kind {
+            FaultKind::QueueFollowerPartition => (follower, others(follower)),
+            FaultKind::QueuePairPartition => (leader, vec![follower]),
+            _ => (leader, others(leader)),
         }
     }
 }
@@ -225,13 +266,30 @@ mod tests {
         let cuts = [
             FaultKind::NodeFromDatabase,
             FaultKind::NodeFromQueue,
+            FaultKind::NodeFromQueueLeader,
+            FaultKind::NodeFromStandby,
             FaultKind::NodeFromPushServices,
             FaultKind::DatabaseLoss,
             FaultKind::StandbyPartition,
             FaultKind::QueuePartition,
+            FaultKind::QueueFollowerPartition,
+            FaultKind::QueuePairPartition,
         ];
         assert_eq!(refused, cuts);
         assert_eq!("node-kill".parse(), Ok(FaultKind::NodeKill));
         assert!("flood".parse::<FaultKind>().is_err());
+    }
+
+    #[test]
+    fn each_pair_of_nats_servers_is_cut_and_a_follower_alone_leaves_the_leader_with_the_other() {
+        let cut = |kind, place, leader| {
+            let at_once = Duration::ZERO;
+            PlannedFault { kind, place, before: at_once, lasts: at_once }.queue_cut(leader)
+        };
+        assert_eq!(cut(FaultKind::QueuePartition, 5, 1), (1, vec![2, 0]));
+        assert_eq!(cut(FaultKind::QueueFollowerPartition, 0, 1), (2, vec![0, 1]));
+        assert_eq!(cut(FaultKind::QueueFollowerPartition, 1, 1), (0, vec![1, 2]));
+        assert_eq!(cut(FaultKind::QueuePairPartition, 0, 2), (2, vec![0]));
+        assert_eq!(cut(FaultKind::QueuePairPartition, 1, 2), (2, vec![1]));
     }
 }

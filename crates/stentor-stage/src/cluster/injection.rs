@@ -27,16 +27,20 @@ impl ClusterSite {
             FaultKind::NodeClock => self.shift_clock(fault).await,
             FaultKind::NodeClockDeath => self.kill_node_ahead(fault).await,
             FaultKind::NodeVersion => self.exchange_version(fault).await,
-            FaultKind::NodeFromDatabase | FaultKind::NodeFromQueue | FaultKind::NodeFromPushServices => {
-                self.cut_node_off(fault).await
-            }
+            FaultKind::NodeFromDatabase
+            | FaultKind::NodeFromQueue
+            | FaultKind::NodeFromQueueLeader
+            | FaultKind::NodeFromPushServices => self.cut_node_off(fault).await,
+            FaultKind::NodeFromStandby => self.start_without_standby(fault).await,
             FaultKind::DatabaseKill | FaultKind::StandbyKill => self.kill_database(fault).await,
             FaultKind::DatabasePromotion => self.promote().await,
             FaultKind::DatabaseLoss => self.lose_primary().await,
             FaultKind::StandbyPartition => self.cut_standby_off(fault).await,
             FaultKind::DatabaseDiskFull => self.fill_disk(fault).await,
             FaultKind::QueueKill | FaultKind::QueueWipe => self.kill_queue(fault).await,
-            FaultKind::QueuePartition => self.cut_leader_off(fault).await,
+            FaultKind::QueuePartition | FaultKind::QueueFollowerPartition | FaultKind::QueuePairPartition => {
+                self.cut_queue(fault).await
+            }
             FaultKind::QueueDeletion => self.delete_stream().await,
             FaultKind::PushServiceKill => {
                 self.emulators.of_mut(Half::BOTH[fault.place % 2]).kill_and_restart().await
@@ -104,10 +108,23 @@ impl ClusterSite {
             (FaultKind::NodeFromQueue, Some(queue)) => {
                 (0..SERVERS_COUNT).map(|place| queue.host(place).clone()).collect()
             }
+            (FaultKind::NodeFromQueueLeader, Some(queue)) => vec![queue.host(queue.leader().await).clone()],
             _ => vec![self.push_services.clone()],
         };
         let node = self.node(fault).host.clone();
         cut(&node, &from, fault.lasts).await
+    }
+
+    /// Kills a server that cannot reach the standby, so that it has to find the primary without it.
+    async fn start_without_standby(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let Some(standby) = self.database.standby_host() else { return Ok(()) };
+        let node = self.node(fault);
+        node.host.cut(&standby)?;
+        node.server.kill();
+        let started = node.server.start_again().await;
+        tokio::time::sleep(fault.lasts).await;
+        node.host.mend(&standby)?;
+        started
     }
 
     async fn kill_database(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
@@ -179,12 +196,13 @@ impl ClusterSite {
         queue.start_again()
     }
 
-    async fn cut_leader_off(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+    /// Cuts nats-servers off from each other, and waits until all have what the stream holds.
+    async fn cut_queue(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let Some(queue) = &self.queue else { return Ok(()) };
-        let leader = queue.leader().await;
-        let others: Vec<ClusterHost> =
-            (1..SERVERS_COUNT).map(|step| queue.host(leader + step).clone()).collect();
-        cut(queue.host(leader), &others, fault.lasts).await
+        let (one, others) = fault.queue_cut(queue.leader().await);
+        let others: Vec<ClusterHost> = others.into_iter().map(|place| queue.host(place).clone()).collect();
+        cut(queue.host(one), &others, fault.lasts).await?;
+        queue.until_whole().await
     }
 
     async fn delete_stream(&mut self) -> anyhow::Result<()> {

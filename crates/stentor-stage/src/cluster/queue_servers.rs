@@ -17,6 +17,11 @@ const STREAM: &str = "stentor";
 const START_LIMIT: Duration = Duration::from_secs(20);
 const REPLY_LIMIT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the servers may need to be together again, and how often they are asked.
+const WHOLE_LIMIT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A leader hears of each of the others once a second.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
 /// Where replies come to; this process asks one thing at a time.
 const INBOX: &str = "stage.reply";
 
@@ -67,6 +72,20 @@ impl QueueServers {
         let told = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
         let leader = told.ok().and_then(|told| told["cluster"]["leader"].as_str()?.parse::<usize>().ok());
         leader.filter(|leader| *leader < SERVERS_COUNT).unwrap_or(0)
+    }
+
+    /// Waits until the stream has a leader, and this one has heard from both others that they have all.
+    pub(crate) async fn until_whole(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let told = self.ask(&format!("$JS.API.STREAM.INFO.{STREAM}")).await;
+            if told.as_ref().is_ok_and(is_whole) {
+                return Ok(());
+            }
+            let sentence = format!("the nats-servers are not together again after {WHOLE_LIMIT:?}: {told:?}");
+            ensure!(begun.elapsed() < WHOLE_LIMIT, sentence);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Deletes the stream with all that is in it.
@@ -162,6 +181,19 @@ impl QueueServer {
     }
 }
 
+/// Returns whether a stream has a leader who has just heard from all others that they have what it has.
+fn is_whole(told: &Value) -> bool {
+    let cluster = &told["cluster"];
+    let is_current = |replica: &Value| {
+        let heard = replica["active"].as_u64().map(Duration::from_nanos);
+        replica["current"] == true
+            && replica["offline"] != true
+            && heard.is_some_and(|heard| heard < HEARD_WITHIN)
+    };
+    let others = cluster["replicas"].as_array().map(Vec::as_slice).unwrap_or_default();
+    cluster["leader"].is_string() && others.len() + 1 == SERVERS_COUNT && others.iter().all(is_current)
+}
+
 /// Asks one server over its text protocol, and waits for the reply.
 async fn ask(server: SocketAddr, subject: &str) -> anyhow::Result<Value> {
     let mut stream = BufReader::new(tokio::net::TcpStream::connect(server).await?);
@@ -182,5 +214,31 @@ async fn ask(server: SocketAddr, subject: &str) -> anyhow::Result<Value> {
         } else if line.starts_with("-ERR") {
             anyhow::bail!("{server} says {}", line.trim());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_stream_is_whole_when_its_leader_has_just_heard_from_both_others_that_they_have_all() {
+        let told = |second: Value| {
+            let first = json!({"name": "1", "current": true, "active": 400_000_000});
+            json!({"cluster": {"leader": "0", "replicas": [first, second]}})
+        };
+        assert!(is_whole(&told(json!({"name": "2", "current": true, "active": 2_900_000_000_u64}))));
+        for wrong in [
+            json!({"name": "2", "current": true, "active": 3_100_000_000_u64}),
+            json!({"name": "2", "current": false, "active": 400_000_000}),
+            json!({"name": "2", "current": true, "offline": true, "active": 400_000_000}),
+        ] {
+            assert!(!is_whole(&told(wrong.clone())), "{wrong}");
+        }
+        let mut leaderless = told(json!({"name": "2", "current": true, "active": 400_000_000}));
+        leaderless["cluster"]["leader"] = Value::Null;
+        assert!(!is_whole(&leaderless));
+        assert!(!is_whole(&json!({"error": {"code": 404}})));
     }
 }

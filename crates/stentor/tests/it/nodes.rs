@@ -294,3 +294,14 @@ fn r20_a_stream_that_is_deleted_and_nats_servers_that_are_killed_and_robbed_of_i
         check_faults(&["--queue", "nats", "--no-standby"], &["queue-deletion", "queue-kill", "queue-wipe"]);
     }
 }
+
+#[test]
+fn r20_nats_servers_that_cannot_reach_each_other_or_a_server_lose_nothing() {
+    let nats = PrivateNats::start();
+    let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
+    assert!(nats.is_ok() || !required.split(',').any(|word| word == "nats"), "no nats-server is installed");
+    if nats.is_ok() && Nodes::new().is_some() {
+        let cuts = ["queue-follower-partition", "node-from-queue-leader", "node-kill"];
+        check_faults(&["--queue", "nats", "--no-standby"], &cuts);
+    }
+}

@@ -33,6 +33,8 @@ answers. The kinds of faults:
   node-version              a server ends in order and another version of it starts in its place (--older)
   node-from-database, node-from-queue, node-from-push-services
                             a server cannot reach one of these (root)
+  node-from-queue-leader    a server cannot reach the nats-server that leads the stream, but the other two (root)
+  node-from-standby         a server cannot reach the standby, and is killed and started meanwhile (root)
   database-kill, standby-kill
                             kill -9 of all processes of one PostgreSQL, which is started again
   database-promotion        kill -9 of the primary; the standby is promoted, and what was the primary becomes its standby
@@ -41,6 +43,8 @@ answers. The kinds of faults:
   database-disk-full        the primary's disk, a small tmpfs, is full (root)
   queue-kill                kill -9 of the nats-server that leads the stream
   queue-partition           it cannot reach the other two (root)
+  queue-follower-partition  one of the other two cannot reach the leader and the third (root)
+  queue-pair-partition      the leader and one other cannot reach each other, but the third (root)
   queue-deletion            the stream is deleted
   queue-wipe                all nats-servers are killed and their files removed
   push-service-kill         kill -9 of an emulator
