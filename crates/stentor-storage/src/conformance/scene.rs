@@ -63,6 +63,11 @@ pub fn token(text: &str) -> PushToken {
     PushToken::new(text).expect("a push token")
 }
 
+/// Waits until nothing is left of what was begun and was too much for one transaction: on a slow disk a few rows may be.
+pub async fn finish_work(store: &dyn Store) {
+    while store.continue_work(at(1)).await.expect("worked off") {}
+}
+
 /// Starts a registration.
 #[must_use]
 pub fn registration(provider: ProviderKind, address: &str) -> Registration {

@@ -10,7 +10,7 @@ use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::PlainChanges;
-use crate::conformance::scene::{Draft, Scene, app, at, first, person, topic};
+use crate::conformance::scene::{Draft, Scene, app, at, finish_work, first, person, topic};
 
 const NO_APP: AppId = AppId::from_raw(999);
 
@@ -50,6 +50,7 @@ pub async fn a_deleted_app_takes_everything_along(store: &dyn Store) {
     assert_eq!(store.key_by_hash(&[5; 32]).await, Ok(None));
     assert_eq!(store.account(KeyId::from_raw(51)).await, Ok(None));
     assert_eq!(store.credentials().await, Ok(Vec::new()));
+    finish_work(store).await;
     assert!(store.message(scene.app, message).await.is_err());
     assert!(store.producers().await.expect("listed").is_empty());
     let queued = store.queued(stentor_core::id::ChunkId::from_raw(0), 10).await;

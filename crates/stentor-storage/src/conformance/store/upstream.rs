@@ -8,7 +8,7 @@ use stentor_core::target::{Target, TokenTarget};
 use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use crate::conformance::PlainChanges;
-use crate::conformance::scene::{Draft, Scene, after, at, first};
+use crate::conformance::scene::{Draft, Scene, after, at, finish_work, first};
 
 fn message(app: AppId, device: u64, id: u64, key: &str) -> UpstreamMessage {
     UpstreamMessage {
@@ -191,6 +191,7 @@ pub async fn what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app(store: 
         kept.push((channel, told));
     }
     store.delete_app(gone.app).await.expect("deleted");
+    finish_work(store).await;
     assert_eq!(store.channels("agent").await, Ok(vec![kept[1].0.clone()]));
     assert_eq!(store.waiting_upstream(gone.app, first(10), at(1)).await, Ok(Vec::new()));
     assert_eq!(store.waiting_upstream(stays.app, first(10), at(1)).await, Ok(vec![kept[1].1.clone()]));
