@@ -23,6 +23,8 @@ enum StepWork {
     Codegen,
     /// The static binary: built, judged and tried.
     Dist,
+    /// A script of the repository.
+    Script(&'static str),
 }
 
 /// A named step.
@@ -62,6 +64,8 @@ const STEPS: &[CiStep] = &[
 const FULL_STEPS: &[CiStep] = &[
     CiStep { name: "deny", work: cargo(&["deny", "--workspace", "check"]) },
     CiStep { name: "dist", work: StepWork::Dist },
+    // The version before this one is built from the history, which a shallow clone has not.
+    CiStep { name: "upgrade", work: StepWork::Script("lab/upgrade/run") },
 ];
 
 /// Runs all steps, also those behind a failed one, prints what failed and the summary, and returns whether all passed.
@@ -109,12 +113,19 @@ fn perform(workspace: &Workspace, step: &CiStep) -> anyhow::Result<Vec<StepFailu
         StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![]),
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
-            command.args(*arguments).envs(variables.iter().copied()).current_dir(&workspace.root);
-            let mut log = FailureLog::default();
-            let succeeded = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
-            Ok(if succeeded { vec![] } else { log.failures(step.name) })
+            command.args(*arguments).envs(variables.iter().copied());
+            forward(workspace, step, command)
         }
+        StepWork::Script(path) => forward(workspace, step, Command::new(workspace.root.join(path))),
     }
+}
+
+/// Runs a step's command in the repository's folder; returns what failed.
+fn forward(workspace: &Workspace, step: &CiStep, mut command: Command) -> anyhow::Result<Vec<StepFailure>> {
+    command.current_dir(&workspace.root);
+    let mut log = FailureLog::default();
+    let succeeded = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
+    Ok(if succeeded { vec![] } else { log.failures(step.name) })
 }
 
 fn verdict(passed: bool) -> &'static str {
