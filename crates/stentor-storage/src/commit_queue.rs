@@ -18,7 +18,8 @@ pub(crate) enum CommitPriority {
 pub(crate) struct CommitQueue<J> {
     state: Mutex<CommitQueueState<J>>,
     arrived: Condvar,
-    places: Arc<Semaphore>,
+    first_places: Arc<Semaphore>,
+    usual_places: Arc<Semaphore>,
 }
 
 struct CommitQueueState<J> {
@@ -34,16 +35,21 @@ struct QueuedJob<J> {
 }
 
 impl<J> CommitQueue<J> {
-    /// Makes a queue with so many places for both together.
+    /// Makes a queue with so many places for each priority: where many wait to move audiences, callers still find one.
     pub(crate) fn new(places: usize) -> Self {
         let state = CommitQueueState { first: VecDeque::new(), usual: VecDeque::new(), closed: false };
-        let places = Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { state: Mutex::new(state), arrived: Condvar::new(), places }
+        let semaphore = || Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
+        let (first_places, usual_places) = (semaphore(), semaphore());
+        Self { state: Mutex::new(state), arrived: Condvar::new(), first_places, usual_places }
     }
 
     /// Appends a job, waiting for a place; gives it back when the queue is closed.
     pub(crate) async fn push(&self, priority: CommitPriority, job: J) -> Result<(), J> {
-        let Ok(place) = self.places.clone().acquire_owned().await else { return Err(job) };
+        let places = match priority {
+            CommitPriority::First => &self.first_places,
+            CommitPriority::Usual => &self.usual_places,
+        };
+        let Ok(place) = Arc::clone(places).acquire_owned().await else { return Err(job) };
         self.append(priority, QueuedJob { job, _place: Some(place) })
     }
 
@@ -94,7 +100,8 @@ impl<J> CommitQueue<J> {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         // After the flag, by which whoever got a place just before is refused.
-        self.places.close();
+        self.first_places.close();
+        self.usual_places.close();
         self.arrived.notify_all();
     }
 
@@ -120,5 +127,26 @@ impl<J> CommitQueueState<J> {
             CommitPriority::First => &mut self.first,
             CommitPriority::Usual => &mut self.usual,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn callers_find_a_place_and_go_first_where_all_places_of_audiences_are_taken() {
+        let queue = CommitQueue::new(2);
+        for job in ["one", "two"] {
+            queue.push(CommitPriority::Usual, job).await.expect("open");
+        }
+        let mut third = Box::pin(queue.push(CommitPriority::Usual, "three"));
+        assert!((&mut third).now_or_never().is_none(), "there is no place");
+        queue.push(CommitPriority::First, "a caller's").await.expect("open");
+        assert_eq!(queue.take(CommitPriority::First), Some((CommitPriority::First, "a caller's")));
+        assert_eq!(queue.take(CommitPriority::First), Some((CommitPriority::Usual, "one")));
+        third.await.expect("there is a place");
     }
 }

@@ -129,9 +129,7 @@ async fn step(shared: &PipelineContext, task: ProducerTask) -> Result<Option<Exp
         return Ok(None);
     }
     let config = &shared.config;
-    let ledger = shared.store.ledger(task.app, task.message.into()).await?;
-    let books = ledger.providers.iter().find(|books| books.provider == task.provider);
-    if books.is_some_and(|books| books.tally.queued >= config.producer_max_queued_deliveries) {
+    if shared.store.queued_deliveries(task).await? >= config.producer_max_queued_deliveries {
         return Ok(None);
     }
     let how = Expansion {

@@ -191,6 +191,7 @@ macro_rules! store_suite {
                     a_wide_message_waits_for_its_producers
                     a_step_makes_as_many_chunks_as_asked_and_goes_on_where_it_stopped
                     every_kind_of_audience_is_walked_once_in_many_steps
+                    what_is_queued_of_a_campaign_is_counted_for_its_producer
                     a_producer_that_has_ended_makes_nothing_more
                     later_devices_are_not_in_the_audience
                     a_campaign_without_audience_finishes_with_its_last_producer

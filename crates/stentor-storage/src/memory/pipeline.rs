@@ -33,6 +33,12 @@ impl PipelineStore for MemoryStore {
         Ok(self.lock().producers())
     }
 
+    async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError> {
+        let state = self.lock();
+        let at = state.campaign(task.app, task.message.into())?.providers.get(&task.provider);
+        Ok(at.map(|at| at.books.ledger().tally.queued).unwrap_or_default())
+    }
+
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
         self.lock().expand(task, how)
     }

@@ -28,6 +28,7 @@ use super::readers::ReadThreads;
 use super::row::int;
 use super::settings::PostgresSettings;
 use super::transactor::Transactor;
+use crate::commit_queue::CommitPriority;
 
 /// Connections over which the queue is asked; one more listens.
 const CONNECTIONS_MAX_COUNT: usize = 3;
@@ -87,7 +88,10 @@ impl PostgresQueue {
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        let done = self.threads.run(false, move |connection| insist(connection, &work)).await;
+        let done = self
+            .threads
+            .run((CommitPriority::Usual, false), move |connection| insist(connection, &work))
+            .await;
         done.map_err(|error| QueueError::Unavailable(error.to_string()))
     }
 }

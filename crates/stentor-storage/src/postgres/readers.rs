@@ -12,10 +12,14 @@ use super::fault::{Done, damaged};
 use super::transactor::Transactor;
 use crate::commit_queue::{CommitPriority, CommitQueue};
 
+/// What threads look for first, one after the other; the only one of a pool for callers' reads.
+const PREFERRED: [CommitPriority; 2] = [CommitPriority::First, CommitPriority::Usual];
+
 /// A read that waits.
 type ReadJob = Box<dyn FnOnce(&mut Transactor) + Send>;
 
-/// A bounded pool of threads that read, each over a connection of its own.
+/// A bounded pool of threads that read, each over a connection of its own. Every other thread looks first for what callers wait
+/// for, and the rest for what moves audiences: neither waits for more than one read of the other, however many those are.
 pub(super) struct ReadThreads {
     queue: Arc<CommitQueue<ReadJob>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -30,10 +34,10 @@ impl ReadThreads {
     ) -> Result<Self, StoreError> {
         let queue: Arc<CommitQueue<ReadJob>> = Arc::new(CommitQueue::new(waiting_max_jobs));
         let mut threads = Vec::with_capacity(transactors.len());
-        for mut transactor in transactors {
+        for (mut transactor, preferred) in transactors.into_iter().zip(PREFERRED.into_iter().cycle()) {
             let queue = Arc::clone(&queue);
             let work = move || {
-                while let Some((_, job)) = queue.take(CommitPriority::Usual) {
+                while let Some((_, job)) = queue.take(preferred) {
                     job(&mut transactor);
                 }
             };
@@ -44,7 +48,11 @@ impl ReadThreads {
     }
 
     /// Reads, in one snapshot or with one for each statement. The work may be done several times.
-    pub(super) async fn run<T, F>(&self, in_snapshot: bool, work: F) -> Result<T, StoreError>
+    pub(super) async fn run<T, F>(
+        &self,
+        (priority, in_snapshot): (CommitPriority, bool),
+        work: F,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
@@ -56,7 +64,7 @@ impl ReadThreads {
             // A caller that went away does not need an answer.
             let _ = reply.send(done.map_err(StoreError::from));
         };
-        self.queue.push(CommitPriority::Usual, Box::new(job)).await.map_err(|_| closed())?;
+        self.queue.push(priority, Box::new(job)).await.map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }

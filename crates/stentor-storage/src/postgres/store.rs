@@ -214,13 +214,13 @@ impl PostgresStore {
         self.write_rows(sequences::probe).await
     }
 
-    /// Reads a few rows in one snapshot.
+    /// Reads a few rows in one snapshot, for whom a caller, a device or a single message waits.
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run(true, work).await
+        self.inner.readers.run((CommitPriority::First, true), work).await
     }
 
     /// Reads a few rows by their keys, each statement in a snapshot of its own.
@@ -229,16 +229,34 @@ impl PostgresStore {
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.readers.run(false, work).await
+        self.inner.readers.run((CommitPriority::First, false), work).await
     }
 
-    /// Reads what may be many rows, a bounded stretch of them in one snapshot.
+    /// Reads a few rows in one snapshot, for a step of what moves audiences.
+    async fn read_step<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run((CommitPriority::Usual, true), work).await
+    }
+
+    /// Reads what the pipeline walks over, a bounded stretch of it in one snapshot.
+    async fn read_walk<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.long_readers.run((CommitPriority::Usual, true), work).await
+    }
+
+    /// Reads what a caller asked for, a bounded stretch of it in one snapshot.
     async fn read_long<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
-        self.inner.long_readers.run(true, work).await
+        self.inner.long_readers.run((CommitPriority::First, true), work).await
     }
 }
 

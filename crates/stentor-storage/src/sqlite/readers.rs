@@ -1,6 +1,7 @@
 //! Connections that read, side by side with the one that writes; each read sees one snapshot.
 //!
-//! Reads wait in three lanes, so that no long one stands before a look-up. What may walk over many rows does it step by
+//! Reads wait in four lanes, so that no long one stands before a look-up and none of the pipeline's before a caller's: there
+//! may be a thousand producers, and their threads give way to all others. What may walk over many rows does it step by
 //! step, each step a read of its own: it queues again for each, and its snapshot ends with it. Look-ups by keys are done on
 //! the thread that asks, where nothing holds them up.
 
@@ -30,8 +31,10 @@ const INLINE_ATTEMPTS: usize = 3;
 /// How much a read has to look at, and for whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// A few rows that an index leads to.
+    /// A few rows that an index leads to, for a caller or a device.
     Short,
+    /// A few rows for a step of what moves audiences.
+    Step,
     /// A stretch of the registry or of the work that waits, for the pipeline.
     Walk,
     /// A stretch of whatever a caller asked for.
@@ -42,6 +45,7 @@ pub(super) enum Reading {
 pub(super) struct Readers {
     shared: Arc<ReaderPool>,
     short: Arc<Semaphore>,
+    step: Arc<Semaphore>,
     walk: Arc<Semaphore>,
     long: Arc<Semaphore>,
     /// The threads of long reads.
@@ -62,10 +66,10 @@ impl Readers {
         let (path, idle) = (path.to_owned(), Mutex::default());
         let places = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let (short, long) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
-        let walk = places(settings.long_readers_max_count);
+        let (step, walk) = (places(settings.readers_max_count), places(settings.long_readers_max_count));
         let pool = WorkerPool::new(settings.long_readers_max_count)?;
         let shared = Arc::new(ReaderPool { path, settings: settings.clone(), gate, idle });
-        Ok(Self { shared, short, walk, long, pool, inline: InlineReads::new(Instant::now()) })
+        Ok(Self { shared, short, step, walk, long, pool, inline: InlineReads::new(Instant::now()) })
     }
 
     /// Reads a few rows by their keys in one snapshot: on this thread where neither the disk nor anybody else is likely to
@@ -110,6 +114,7 @@ impl Readers {
     {
         let lane = match reading {
             Reading::Short => &self.short,
+            Reading::Step => &self.step,
             Reading::Walk => &self.walk,
             Reading::Long => &self.long,
         };
@@ -193,4 +198,4 @@ fn wait_at_most(connection: &Connection, patience: Duration) -> Done<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

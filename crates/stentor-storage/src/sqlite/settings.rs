@@ -38,7 +38,7 @@ pub struct SqliteSettings {
     /// Page cache of each reading connection; what is beyond the 64 pages that SQLite is built to keep for it is taken and
     /// given back with every commit of the writer (.cargo/config.toml).
     pub reader_cache_kib: u32,
-    /// Connections that read a few rows at once.
+    /// Connections that read a few rows at once: so many for callers and devices, and as many for the pipeline.
     pub readers_max_count: usize,
     /// Connections that walk over many rows at once: so many for the pipeline, and as many for what callers ask.
     pub long_readers_max_count: usize,

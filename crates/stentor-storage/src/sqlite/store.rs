@@ -188,7 +188,7 @@ impl SqliteStore {
         self.write(|connection| sequences::advance(connection, "id", 0)).await
     }
 
-    /// Reads a few rows in one snapshot.
+    /// Reads a few rows in one snapshot, for whom a caller, a device or a single message waits.
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -204,6 +204,15 @@ impl SqliteStore {
         F: Fn(&Connection) -> Done<T> + Send + 'static,
     {
         self.inner.readers.look_up(work).await
+    }
+
+    /// Reads a few rows in one snapshot, for a step of what moves audiences: it waits for no caller, and none for it.
+    async fn read_step<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.inner.readers.run(Reading::Step, work).await
     }
 
     /// Reads what the pipeline walks over, a bounded stretch in one snapshot.

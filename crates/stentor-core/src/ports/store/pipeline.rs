@@ -229,6 +229,9 @@ pub trait PipelineStore: Send + Sync {
     /// Lists producers that have not ended and whose campaign runs.
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError>;
 
+    /// Returns how many deliveries of a producer's campaign are queued at its provider.
+    async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError>;
+
     /// Makes the next chunks of a campaign at a provider: chunk rows, the producer's cursor and the audience counter
     /// in one transaction. The last step ends the producer and sets `audience_complete`; a campaign left without open
     /// deliveries finishes then.

@@ -3,9 +3,9 @@
 use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
-use stentor_core::id::MessageId;
+use stentor_core::id::{AppId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Expansion, ProducerTask, Store};
+use stentor_core::ports::store::{Expansion, ProducerTask, Store, StoreError};
 use stentor_core::target::Target;
 use stentor_core::topic::Condition;
 
@@ -77,6 +77,22 @@ pub async fn every_kind_of_audience_is_walked_once_in_many_steps(store: &dyn Sto
         }
         assert_eq!(seen, devices, "{target:?}");
     }
+}
+
+pub async fn what_is_queued_of_a_campaign_is_counted_for_its_producer(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(3).await;
+    scene.devices(ProviderKind::Apns, 4).await;
+    let (message, _) = scene.send(Draft::to(Target::Everyone)).await;
+    let task = task_at_fcm(store, message).await;
+    assert_eq!(store.queued_deliveries(task).await, Ok(0), "nothing is expanded");
+    let tickets = scene.expand(message, at(1)).await;
+    assert_eq!(store.queued_deliveries(task).await, Ok(3), "at its own provider");
+    let own = tickets.iter().find(|ticket| ticket.lane.provider == ProviderKind::Fcm).expect("a chunk");
+    scene.lease(own.chunk, at(1)).await;
+    assert_eq!(store.queued_deliveries(task).await, Ok(0), "it is being sent");
+    let another = ProducerTask { app: AppId::from_raw(2), ..task };
+    assert!(matches!(store.queued_deliveries(another).await, Err(StoreError::NotFound(_))));
 }
 
 pub async fn a_producer_that_has_ended_makes_nothing_more(store: &dyn Store) {

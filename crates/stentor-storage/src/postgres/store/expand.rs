@@ -37,7 +37,7 @@ impl PostgresStore {
         loop {
             let target = Arc::clone(&message);
             let look =
-                self.read_long(move |connection| look(connection, (task, own), &target.spec.target, how));
+                self.read_walk(move |connection| look(connection, (task, own), &target.spec.target, how));
             let (at, devices) = match look.await? {
                 FoundAudience::Nothing(step) => return Ok(Expanded::nothing(step)),
                 FoundAudience::Found(at, devices) => (at, devices),

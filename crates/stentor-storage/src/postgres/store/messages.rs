@@ -179,6 +179,6 @@ impl PostgresStore {
     /// Returns a message from memory, or reads it.
     pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
         let cache = Arc::clone(&self.inner.messages);
-        self.read(move |connection| cache.get(connection, id)).await
+        self.read_step(move |connection| cache.get(connection, id)).await
     }
 }

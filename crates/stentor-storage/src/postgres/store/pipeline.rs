@@ -15,8 +15,8 @@ use stentor_core::time::Timestamp;
 use super::chunks::{self, KeptChunk};
 use super::rows::LedgerConnection;
 use super::{
-    PostgresStore, campaigns, lease, leftovers, maintenance, node_events, nodes, producers, receipt_rows,
-    sequences, start, unlisted,
+    PostgresStore, books, campaigns, lease, leftovers, maintenance, node_events, nodes, producers,
+    receipt_rows, sequences, start, unlisted,
 };
 use crate::postgres::fault::Done;
 use crate::postgres::portion::WorkPortion;
@@ -57,13 +57,22 @@ impl PipelineStore for PostgresStore {
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
         match self.inner.own.get() {
             Some(own) => {
-                if self.read_long(producers::are_free).await? {
+                if self.read_walk(producers::are_free).await? {
                     self.write(move |connection| producers::claim(connection, own)).await?;
                 }
-                self.read_long(move |connection| producers::running(connection, Some(own))).await
+                self.read_walk(move |connection| producers::running(connection, Some(own))).await
             }
-            None => self.read_long(|connection| producers::running(connection, None)).await,
+            None => self.read_walk(|connection| producers::running(connection, None)).await,
         }
+    }
+
+    async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError> {
+        let id = task.message.into();
+        self.read_step(move |connection| {
+            campaigns::require(connection, task.app, id)?;
+            Ok(books::open(connection, id, task.provider)?.ledger().tally.queued)
+        })
+        .await
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -140,7 +149,7 @@ impl PipelineStore for PostgresStore {
                 || campaigns::canceled(connection)?.is_some()
                 || campaigns::stopped(connection)?.is_some())
         };
-        if !self.read(waits).await? {
+        if !self.read_step(waits).await? {
             return Ok(false);
         }
         self.write(move |connection| continue_work(connection, now)).await
@@ -169,7 +178,7 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn queued(&self, after: ChunkId, limit: usize) -> Result<Vec<Ticket>, StoreError> {
-        let found = self.read_long(move |connection| chunks::queued_after(connection, after, limit));
+        let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
         let (queued, broken) = found.await?;
         if !broken.is_empty() {
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
@@ -194,7 +203,7 @@ impl PipelineStore for PostgresStore {
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
         let chunks = chunks.to_vec();
-        self.read(move |connection| chunks::waiting(connection, &chunks)).await
+        self.read_step(move |connection| chunks::waiting(connection, &chunks)).await
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
@@ -219,7 +228,7 @@ impl PipelineStore for PostgresStore {
 
     async fn prune_unlisted(&self, before: Timestamp, after: u64) -> Result<(u64, Option<u64>), StoreError> {
         let look = move |connection: &Connection| unlisted::old(connection, before, int(after));
-        let (old, next) = self.read_long(look).await?;
+        let (old, next) = self.read_walk(look).await?;
         let next = next.map(i64::unsigned_abs);
         if old.is_empty() {
             return Ok((0, next));

@@ -3,20 +3,27 @@ use std::sync::mpsc;
 use super::*;
 use crate::sqlite::query::exists;
 
-/// Takes all places of a lane; they are given back once what is returned is gone.
-async fn fill(readers: &Arc<Readers>, reading: Reading, count: usize) -> Vec<mpsc::Sender<()>> {
+/// Takes so many places of a lane of whoever has readers; they are given back once what is returned is gone.
+pub(in crate::sqlite) async fn fill<T>(
+    of: &T,
+    readers: fn(&T) -> &Readers,
+    (reading, count): (Reading, usize),
+) -> Vec<mpsc::Sender<()>>
+where
+    T: Clone + Send + Sync + 'static,
+{
     let mut holding = Vec::new();
     for _ in 0..count {
         let (go, wait) = mpsc::channel::<()>();
         let (begins, begun) = tokio::sync::oneshot::channel();
-        let readers = Arc::clone(readers);
+        let of = of.clone();
         tokio::spawn(async move {
             let work = move |_: &Connection| {
                 let _ = begins.send(());
                 let _held_until_gone = wait.recv();
                 Ok(())
             };
-            readers.run(reading, work).await
+            readers(&of).run(reading, work).await
         });
         begun.await.expect("it reads");
         holding.push(go);
@@ -31,9 +38,10 @@ async fn look_ups_and_the_pipeline_read_while_every_place_for_long_reads_is_take
     let settings = SqliteSettings::store();
     file::ensure(&path).expect("made");
     let readers = Arc::new(Readers::new(&path, &settings, Arc::default()).expect("a pool"));
-    let held = fill(&readers, Reading::Long, settings.long_readers_max_count).await;
+    let held = fill(&readers, |one| one, (Reading::Long, settings.long_readers_max_count)).await;
     let look_up = |connection: &Connection| exists(connection, "SELECT 1", []);
     assert_eq!(readers.run(Reading::Short, look_up).await, Ok(true));
+    assert_eq!(readers.run(Reading::Step, look_up).await, Ok(true));
     assert_eq!(readers.run(Reading::Walk, look_up).await, Ok(true));
     let waits = Arc::clone(&readers);
     let long = tokio::spawn(async move { waits.run(Reading::Long, look_up).await });
@@ -81,7 +89,8 @@ async fn the_only_worker_of_a_runtime_reads_nothing_itself() {
 async fn look_ups_wait_without_a_thread_while_every_reader_is_taken() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let readers = warm(&folder).await;
-    let held = fill(&readers, Reading::Short, SqliteSettings::store().readers_max_count).await;
+    let places = SqliteSettings::store().readers_max_count;
+    let held = fill(&readers, |one| one, (Reading::Short, places)).await;
     let look_up = |_| {
         let readers = Arc::clone(&readers);
         tokio::spawn(async move { thread_of_look_up(&readers).await })

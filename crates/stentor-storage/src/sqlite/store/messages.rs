@@ -163,7 +163,7 @@ impl SqliteStore {
             let page = move |connection: &Connection| {
                 chunks::tickets(connection, id, after, TICKETS_AT_ONCE_MAX_COUNT)
             };
-            let page = self.read_walk(page).await?;
+            let page = self.read_long(page).await?;
             let is_last = page.len() < TICKETS_AT_ONCE_MAX_COUNT;
             tickets.extend(page);
             if is_last {
@@ -189,6 +189,6 @@ impl SqliteStore {
     /// Returns a message from memory, or reads it.
     pub(super) async fn cached_message(&self, id: MessageId) -> Result<Option<Arc<Message>>, StoreError> {
         let cache = Arc::clone(&self.inner.messages);
-        self.read(move |connection| cache.get(connection, id)).await
+        self.read_step(move |connection| cache.get(connection, id)).await
     }
 }

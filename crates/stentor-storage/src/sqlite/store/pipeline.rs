@@ -16,7 +16,7 @@ use super::chunks::{self, ChunkRow};
 use super::contents::LeaseCaches;
 use super::rows::Rows;
 use super::{
-    SqliteStore, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
+    SqliteStore, books, campaigns, lease, leftovers, maintenance, producers, receipt_rows, sequences, start,
     unlisted,
 };
 use crate::sqlite::damage;
@@ -48,6 +48,15 @@ impl PipelineStore for SqliteStore {
 
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
         self.read_walk(producers::running).await
+    }
+
+    async fn queued_deliveries(&self, task: ProducerTask) -> Result<u64, StoreError> {
+        let id = task.message.into();
+        self.read_step(move |connection| {
+            campaigns::require(connection, task.app, id)?;
+            Ok(books::open(connection, id, task.provider)?.ledger().tally.queued)
+        })
+        .await
     }
 
     async fn expand(&self, task: ProducerTask, how: Expansion) -> Result<Expanded, StoreError> {
@@ -132,7 +141,7 @@ impl PipelineStore for SqliteStore {
                 || campaigns::canceled(connection)?.is_some()
                 || campaigns::stopped(connection)?.is_some())
         };
-        if !self.read(waits).await? {
+        if !self.read_step(waits).await? {
             return Ok(false);
         }
         self.write(move |connection| continue_work(connection, now)).await
@@ -181,7 +190,7 @@ impl PipelineStore for SqliteStore {
 
     async fn waiting(&self, chunks: &[ChunkId]) -> Result<Vec<Ticket>, StoreError> {
         let chunks = chunks.to_vec();
-        self.read(move |connection| chunks::waiting(connection, &chunks)).await
+        self.read_step(move |connection| chunks::waiting(connection, &chunks)).await
     }
 
     async fn sweep(&self, limit: usize, now: Timestamp) -> Result<Swept, StoreError> {
@@ -262,3 +271,6 @@ fn together(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests;
