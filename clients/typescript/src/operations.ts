@@ -7,7 +7,7 @@ import { address, type CallOptions, type KeyedOptions, type Transport } from "./
 export class AppsCalls {
   constructor(private readonly transport: Transport) {}
 
-  /** Lists all apps (root key). */
+  /** Lists all apps (root key), or the one that the key belongs to. */
   listApps(options: CallOptions = {}): Promise<types.AppList> {
     return this.transport.call<types.AppList>({ method: "GET", path: "/v1/apps" }, options);
   }

@@ -39,7 +39,7 @@ export interface App {
   name: string;
 }
 
-/** All apps. */
+/** All apps that a key is good for. */
 export interface AppList {
   apps: Array<App>;
 }

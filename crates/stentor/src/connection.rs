@@ -45,7 +45,7 @@ impl ConnectionArgs {
         ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())
     }
 
-    /// Connects for commands about one app: with the root key and a single app, that app is meant.
+    /// Connects for commands about one app: the key's own, and with the root key the only one.
     pub(crate) async fn app_client(&self) -> anyhow::Result<ApiClient> {
         let client = self.client()?;
         if self.app.is_some() {
@@ -53,6 +53,7 @@ impl ConnectionArgs {
         }
         match client.get("/v1/apps").await {
             Ok(apps) => Ok(client.for_app(only_app(&apps)?)),
+            // A server of an earlier version does not say whose key it is.
             Err(error) if is_app_key(&error) => Ok(client),
             Err(error) => Err(error),
         }

@@ -20,7 +20,7 @@ class AppsCalls:
         self._transport = transport
 
     def list_apps(self) -> _types.AppList:
-        """Lists all apps (root key)."""
+        """Lists all apps (root key), or the one that the key belongs to."""
         return _cast("_types.AppList", self._transport.call(Call("GET", _address("/v1/apps"))))
 
     def create_app(self, *, name: str) -> _types.App:
@@ -804,7 +804,7 @@ class AsyncAppsCalls:
         self._transport = transport
 
     async def list_apps(self) -> _types.AppList:
-        """Lists all apps (root key)."""
+        """Lists all apps (root key), or the one that the key belongs to."""
         return _cast("_types.AppList", await self._transport.call(Call("GET", _address("/v1/apps"))))
 
     async def create_app(self, *, name: str) -> _types.App:

@@ -62,7 +62,7 @@ class App(TypedDict):
 
 
 class AppList(TypedDict):
-    """All apps."""
+    """All apps that a key is good for."""
 
     apps: List[App]
 

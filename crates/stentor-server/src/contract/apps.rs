@@ -27,7 +27,7 @@ pub struct AppView {
     pub(crate) created_at: Instant,
 }
 
-/// All apps.
+/// All apps that a key is good for.
 #[derive(Serialize, ToSchema)]
 pub struct AppList {
     pub(crate) apps: Vec<AppView>,

@@ -144,8 +144,8 @@ const fn is_repeatable(errors: &[ErrorCode]) -> bool {
 operations! { ($)
     /// Makes an app (root key).
     "apps.create_app" CreateApp: KeyAuthor { ; AppRequest } -> AppView, ROOT, NEVER;
-    /// Lists all apps (root key).
-    "apps.list_apps" ListApps: Identity { ; () } -> AppList, ROOT, NEVER;
+    /// Lists all apps (root key), or the one that the key belongs to.
+    "apps.list_apps" ListApps: Identity { ; () } -> AppList, ANY_KEY, NEVER;
     /// Shows an app.
     "apps.show_app" ShowApp: Identity { app: AppId; () } -> AppView, ANY_KEY, NEVER;
     /// Removes an app with all that belongs to it (root key).

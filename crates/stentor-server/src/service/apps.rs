@@ -34,7 +34,11 @@ impl Serve<CreateApp> for Service {
 impl Serve<ListApps> for Service {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<AppList> {
         identity.allow::<ListApps>()?;
-        Ok(AppList { apps: self.store.apps().await?.into_iter().map(AppView::from).collect() })
+        let apps = match identity.app() {
+            Some(own) => vec![self.store.app(own).await?],
+            None => self.store.apps().await?,
+        };
+        Ok(AppList { apps: apps.into_iter().map(AppView::from).collect() })
     }
 }
 

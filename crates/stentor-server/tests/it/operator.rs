@@ -24,6 +24,23 @@ async fn an_app_is_made_shown_listed_and_removed() {
 }
 
 #[tokio::test]
+async fn a_key_finds_out_which_app_it_belongs_to_and_sees_no_other() {
+    let server = server().await;
+    let (own, other) = (server.tenant().await, server.tenant().await);
+    let only_send = server.key(&own.id, &["send"]).await;
+    for key in [&own.key, &only_send] {
+        let listed = server.with_key(key, Method::GET, "/v1/apps").read().await;
+        let ids: Vec<_> =
+            listed.body["apps"].as_array().expect("a list").iter().map(|app| &app["id"]).collect();
+        assert_eq!(ids, [&json!(own.id)]);
+    }
+    let removed = server.root(Method::DELETE, &format!("/v1/apps/{}", other.id)).read().await;
+    assert_eq!(removed.status, 204);
+    let listed = server.with_key(&other.key, Method::GET, "/v1/apps").read().await;
+    assert_eq!(listed.refusal().0, 401, "its app is gone");
+}
+
+#[tokio::test]
 async fn a_removed_key_opens_nothing_though_it_was_used_before() {
     let server = server().await;
     let tenant = server.tenant().await;

@@ -83,6 +83,23 @@ fn exit_codes_tell_what_went_wrong() {
 }
 
 #[test]
+fn an_apps_own_key_says_which_of_several_apps_is_meant() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    let shop = server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "create", "another"]);
+    let key = shop["key"]["secret"].as_str().unwrap();
+    let ask =
+        |command: &[&str]| run_json(&[command, &["--server", server.process.url(), "--key", key]].concat());
+    let (code, told) = ask(&["app", "credential", "set", "--provider", "null"]);
+    assert_eq!((code, &told["app"]), (0, &shop["id"]), "{told}");
+    let (code, told) = ask(&["app", "credential", "list"]);
+    assert_eq!((code, &told["credentials"][0]["provider"]), (0, &json!("null")), "{told}");
+    let (code, told) = ask(&["app", "show"]);
+    assert_eq!((code, &told["name"]), (0, &json!("shop")), "{told}");
+}
+
+#[test]
 fn an_import_counts_its_lines_and_says_which_are_bad() {
     let directory = TempDir::new().unwrap();
     let server = Server::start(directory.path());

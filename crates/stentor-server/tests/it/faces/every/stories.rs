@@ -85,7 +85,7 @@ async fn what_is_refused_is_refused_with_the_same_code_and_field_everywhere() {
     for (key, operation, record, code, field) in [
         ("sk_wrong", "topics.list", json!({}), "unauthorized", None),
         (only_send.as_str(), "devices.register", device("android", "t"), "forbidden", None),
-        (key, "apps.list_apps", json!({}), "forbidden", None),
+        (key, "apps.create_app", json!({"name": "another"}), "forbidden", None),
         (server.root.as_str(), "devices.list", json!({}), "invalid_request", None),
         (key, "devices.show", json!({"device": foreign}), "not_found", None),
         (key, "devices.show", json!({"device": "mine"}), "not_found", None),

@@ -94,7 +94,7 @@ async fn refusals_have_the_code_that_rest_gives_them() {
     assert_eq!(client.refused("devices.show", json!({"device": device})).await.0, "not_found");
     let of_other = json!({"app": other.id});
     assert_eq!(client.refused("devices.list", of_other).await.0, "not_found");
-    assert_eq!(client.refused("apps.list_apps", json!({})).await.0, "forbidden");
+    assert_eq!(client.refused("apps.create_app", json!({"name": "a"})).await.0, "forbidden");
     assert_eq!(client.refused("no.such", json!({})).await.0, "not_found");
     assert_eq!(client.refused("topics.list", json!(5)).await, field("record"));
     client.write(br#"{"id":3,"operation":"topics.list","record":{"after":"a","after":"b"}}"#).await;
