@@ -10,30 +10,42 @@ use super::shared::PipelineContext;
 
 /// Time between two draws of a node.
 const DRAW_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after a draw that gave nothing. Nodes that begin together, as word of a campaign makes them, would draw in step and find each time
+/// what the first of them left; a part of a second that is no simple fraction leads to every place between the others' draws.
+const EMPTY_INTERVAL: Duration = Duration::from_millis(1_382);
 
 /// Draws whenever something is missing, until told to stop.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
     while shared.stop.run_until_cancelled(shared.wakeups.quotas.notified()).await.is_some() {
         let began = Instant::now();
         // Claims are gathered after the wake-up: whoever misses something later leaves a permit for the next draw.
-        draw(&shared).await;
-        let rest = DRAW_INTERVAL.saturating_sub(began.elapsed());
+        let rest = interval(draw(&shared).await).saturating_sub(began.elapsed());
         let _ = shared.stop.run_until_cancelled(tokio::time::sleep(rest)).await;
     }
 }
 
-async fn draw(shared: &PipelineContext) {
+/// Returns how long after a draw the next one is made.
+const fn interval(drawn: Option<u64>) -> Duration {
+    match drawn {
+        Some(0) => EMPTY_INTERVAL,
+        _ => DRAW_INTERVAL,
+    }
+}
+
+/// Draws what is missing; returns how much it got, if it asked.
+async fn draw(shared: &PipelineContext) -> Option<u64> {
     let claims = shared.providers.claims();
     if claims.is_empty() {
-        return;
+        return None;
     }
     let counts = match shared.store.draw(claims.clone()).await {
         Ok(counts) => counts,
         Err(error) => {
-            return tracing::warn!(%error, "nothing can be drawn from the quotas that all servers share");
+            tracing::warn!(%error, "nothing can be drawn from the quotas that all servers share");
+            return None;
         }
     };
-    let now = shared.now();
+    let (now, drawn) = (shared.now(), counts.iter().sum());
     for (claim, count) in claims.iter().zip(counts) {
         // Before the dispatcher is woken, which takes from it at once.
         shared.providers.add(claim, count, now);
@@ -42,5 +54,29 @@ async fn draw(shared: &PipelineContext) {
             shared.due_index.insert(lane, now);
             shared.due_index.wake((claim.provider, claim.class));
         }
+    }
+    Some(drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use stentor_core::chunk::TrafficClass;
+    use stentor_core::quota::{Bucket, Quota};
+    use stentor_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn nodes_that_begin_to_draw_together_all_get_something_soon() {
+        let quota = Quota { per_minute: 6_000, ramp: Duration::ZERO, urgent_share_percent: 20 };
+        let mut bucket = Bucket::new(quota.shared(), Timestamp::default());
+        let mut nodes = [0, 55, 60, 62].map(|at| (Timestamp::from_millis(at), 0));
+        let end = Timestamp::from_millis(20_000);
+        while let Some((at, drawn)) = nodes.iter_mut().filter(|(at, _)| *at < end).min_by_key(|(at, _)| *at) {
+            let count = bucket.draw(TrafficClass::Bulk, (10, 100), *at);
+            *drawn += count;
+            *at = at.plus(interval(Some(count)));
+        }
+        assert!(nodes.iter().all(|(_, drawn)| *drawn >= 100), "{nodes:?}");
     }
 }
