@@ -218,6 +218,7 @@ export interface Device {
   token_hint: string;
   /** Last registration of the present token. */
   token_since: string;
+  keys?: DeviceKeys | null;
   locale?: string | null;
   retired?: Retired | null;
   time_zone?: string | null;
@@ -242,6 +243,14 @@ export interface DeviceChange {
   token?: string | null;
   /** New owner. */
   user?: string | null;
+}
+
+/** For whom to seal a message, as Web Push's subscriptions say it (RFC 8291): in base64url. Whoever may read devices may read it. */
+export interface DeviceKeys {
+  /** The secret that the device shares with its senders. */
+  auth: string;
+  /** The device's public key, a point of P-256. */
+  p256dh: string;
 }
 
 /** A piece of the devices. */

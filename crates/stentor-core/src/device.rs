@@ -125,6 +125,21 @@ impl From<Registration> for DeviceFacts {
     }
 }
 
+/// What a device has told so that messages are sealed for it alone (RFC 8291), in base64url.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeviceKeys {
+    /// Its public key, a point of P-256.
+    pub p256dh: String,
+    /// The secret that it shares with whoever may send to it.
+    pub auth: String,
+}
+
+impl fmt::Debug for DeviceKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceKeys([redacted])")
+    }
+}
+
 /// Why and when a device left every audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retirement {
@@ -151,6 +166,8 @@ pub struct Device {
     pub retired: Option<Retirement>,
     /// False for a device known only because a message named its token; such a one is in no wider audience.
     pub listed: bool,
+    /// For which messages to it are sealed, where it has told of any.
+    pub keys: Option<DeviceKeys>,
 }
 
 /// What may be changed about a device; `None` leaves a field as it is.
@@ -176,6 +193,13 @@ mod tests {
     fn a_push_token_never_shows_itself_in_debug() {
         let token = PushToken::new("secret-address").expect("fits");
         assert!(!format!("{token:?}").contains("secret"));
+    }
+
+    #[test]
+    fn keys_of_a_device_never_show_themselves_in_debug() {
+        let keys = DeviceKeys { p256dh: "point".to_owned(), auth: "shared".to_owned() };
+        let told = format!("{keys:?}");
+        assert!(!told.contains("point") && !told.contains("shared"), "{told}");
     }
 
     #[test]

@@ -2,16 +2,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use stentor_core::device::ProviderKind;
+use stentor_core::device::{DeviceKeys, ProviderKind};
 use stentor_core::message::Message;
-use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::ports::store::StoreError;
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::web_push::{PushKeys, SealingError, seal};
 
-/// Between the two keys in the store.
-const SEPARATOR: char = ' ';
 /// The encoding of what is given to a device as its sender sealed it: such a body says itself how it is opened.
 const PASSED_ON: &str = "aes128gcm";
 
@@ -68,20 +66,23 @@ fn sealed_by_sender(message: &Message) -> Option<Vec<u8>> {
     STANDARD.decode(own.get("raw")?.as_str()?).ok()
 }
 
-/// Names the keys of a device among the store's channels.
-fn agent_of(identity: DeviceIdentity) -> String {
-    format!("keys/{}", identity.device)
+impl From<&PushKeys> for DeviceKeys {
+    fn from(keys: &PushKeys) -> Self {
+        let (p256dh, auth) = keys.texts();
+        Self { p256dh, auth }
+    }
 }
 
 impl Gateway {
     /// Returns the keys that a device has told of.
     pub async fn device_keys(&self, identity: DeviceIdentity) -> Result<Option<PushKeys>, StoreError> {
-        let kept = self.store().channels(&agent_of(identity)).await?;
-        let read = |channel: &Channel| {
-            let (p256dh, auth) = channel.name.split_once(SEPARATOR)?;
-            PushKeys::read(p256dh, auth)
+        let device = self.store().device(identity.app, identity.device).await?;
+        // With keys that make no sense it gets nothing: in clear it wants nothing.
+        let read = |keys: DeviceKeys| {
+            let damaged = || StoreError::Damaged("keys of a device that are none".to_owned());
+            PushKeys::read(&keys.p256dh, &keys.auth).ok_or_else(damaged)
         };
-        Ok(kept.iter().find_map(read))
+        device.keys.map(read).transpose()
     }
 
     /// Keeps the keys of a device, in place of what it told before: from now on it gets nothing that is not sealed. `None` ends
@@ -91,20 +92,9 @@ impl Gateway {
         identity: DeviceIdentity,
         keys: Option<&PushKeys>,
     ) -> Result<(), StoreError> {
-        let (agent, DeviceIdentity { app, device }) = (agent_of(identity), identity);
-        let former = self.store().channels(&agent).await?;
-        let name = keys.map(|keys| {
-            let (p256dh, auth) = keys.texts();
-            format!("{p256dh}{SEPARATOR}{auth}")
-        });
-        // The new ones are kept before the former ones go: at no moment has the device none.
-        if let Some(name) = &name {
-            self.store().put_channel(&agent, &Channel { name: name.clone(), app, device }).await?;
-        }
-        for channel in former.iter().filter(|channel| Some(&channel.name) != name.as_ref()) {
-            self.store().remove_channel(&agent, &channel.name).await?;
-        }
-        self.cut_off(device);
+        let keys = keys.map(DeviceKeys::from);
+        self.store().put_device_keys(identity.app, identity.device, keys.as_ref()).await?;
+        self.cut_off(identity.device);
         Ok(())
     }
 }

@@ -68,8 +68,7 @@ impl Gateway {
     pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
         let done = self.store().remove_device(identity.app, identity.device).await;
         self.cut_off(identity.device);
-        done?;
-        self.put_device_keys(identity, None).await
+        done
     }
 
     /// Takes back a message that a device has not got yet. One that it has got, or that has expired, changes nothing; NotFound

@@ -5,6 +5,7 @@
 
 mod commit_queue;
 pub mod conformance;
+mod device_keys;
 pub mod held;
 pub mod memory;
 pub mod nats;

@@ -340,6 +340,8 @@ class _DeviceRequired(TypedDict):
 class Device(_DeviceRequired, total=False):
     """A device; of its token only a hint is shown."""
 
+    keys: Optional[DeviceKeys]
+
     locale: Optional[str]
 
     retired: Optional[Retired]
@@ -373,6 +375,16 @@ class DeviceChange(TypedDict, total=False):
 
     user: Optional[str]
     """New owner."""
+
+
+class DeviceKeys(TypedDict):
+    """For whom to seal a message, as Web Push's subscriptions say it (RFC 8291): in base64url. Whoever may read devices may read it."""
+
+    auth: str
+    """The secret that the device shares with its senders."""
+
+    p256dh: str
+    """The device's public key, a point of P-256."""
 
 
 class _DeviceListRequired(TypedDict):

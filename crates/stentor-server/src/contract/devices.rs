@@ -1,7 +1,7 @@
 //! Devices and their history.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use stentor_core::device::{Device, Platform, ProviderKind};
+use stentor_core::device::{Device, DeviceKeys, Platform, ProviderKind};
 use stentor_core::id::{ChunkId, DeviceId, MessageId};
 use stentor_core::name::{ExternalId, Tag};
 use stentor_core::ports::store::AttemptRecord;
@@ -93,6 +93,16 @@ pub struct Retired {
     pub(crate) reason: &'static str,
 }
 
+/// For whom to seal a message, as Web Push's subscriptions say it (RFC 8291): in base64url. Whoever may read devices may read it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeviceKeys)]
+pub struct DeviceKeysView {
+    /// The device's public key, a point of P-256.
+    pub(crate) p256dh: String,
+    /// The secret that the device shares with its senders.
+    pub(crate) auth: String,
+}
+
 /// A device; of its token only a hint is shown.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Device)]
@@ -119,6 +129,9 @@ pub struct DeviceView {
     pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retired: Option<Retired>,
+    /// What a device of the gateway has told so that messages are sealed for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keys: Option<DeviceKeysView>,
 }
 
 /// A piece of the devices.
@@ -218,7 +231,14 @@ impl From<Device> for DeviceView {
             token_since: device.token_since.into(),
             state,
             retired,
+            keys: device.keys.map(DeviceKeysView::from),
         }
+    }
+}
+
+impl From<DeviceKeys> for DeviceKeysView {
+    fn from(DeviceKeys { p256dh, auth }: DeviceKeys) -> Self {
+        Self { p256dh, auth }
     }
 }
 

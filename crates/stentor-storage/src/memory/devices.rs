@@ -1,7 +1,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use stentor_core::device::{Device, DeviceFacts, DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::device::{
+    Device, DeviceFacts, DeviceKeys, DevicePatch, ProviderKind, PushToken, Registration,
+};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::{ExternalId, TopicName};
@@ -75,6 +77,19 @@ impl DeviceStore for MemoryStore {
         let row = state.app_mut(app)?;
         precondition.check(|| row.device(id).cloned().map(Some))?;
         row.update_device(id, patch, now)
+    }
+
+    async fn put_device_keys(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        keys: Option<&DeviceKeys>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let device = state.app_mut(app)?.devices.get_mut(&id);
+        let device = device.filter(|device| device.registration.provider == ProviderKind::Gateway);
+        device.ok_or(StoreError::NotFound("device"))?.keys = keys.cloned();
+        Ok(())
     }
 
     async fn remove_device_if(
@@ -155,6 +170,7 @@ impl AppRow {
             token_since: now,
             retired: None,
             listed,
+            keys: None,
         };
         self.tokens.insert((given.provider, given.token.clone()), id);
         self.devices.insert(id, device);

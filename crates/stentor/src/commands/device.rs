@@ -48,7 +48,12 @@ A line of NDJSON: {\"platform\":\"android\",\"token\":\"…\",\"user\":\"u1\",\"
 A CSV file names the same fields in its first line; tags and topics are separated by `;`.")]
     Import(DeviceImportArgs),
     /// Show one device
-    #[command(after_help = "Example:\n  stentor device show dev_…")]
+    #[command(after_help = "\
+Example:
+  stentor device show dev_…
+
+A device of the gateway that wants its messages sealed has `keys`: whoever seals a message for them sends what the server cannot read
+(`gateway` of a message, with `raw` and `encoding`).")]
     Show {
         /// The device
         device: String,
@@ -133,7 +138,7 @@ struct DeviceRunArgs {
     /// A topic to subscribe to when it registers; may be repeated
     #[arg(long = "topic")]
     topics: Vec<String>,
-    /// Have the server seal messages for this machine: only it can read them on their way
+    /// Tell the server keys of this machine: messages are sealed for them, by the app where it wants to, else by the server
     #[arg(long)]
     encrypt: bool,
     /// A command of the shell that gets each message as JSON on its standard input

@@ -32,7 +32,7 @@ pub(super) const STORAGE: Floors = Floors {
     folder: "crates/stentor-storage/src/",
     module: &[],
     floors: &[
-        &["commit_queue", "held", "nats", "schema", "seal", "transfer", "turns"],
+        &["commit_queue", "device_keys", "held", "nats", "schema", "seal", "transfer", "turns"],
         &["memory", "vault"],
         &["conformance", "postgres", "sqlite"],
         &["store_place"],

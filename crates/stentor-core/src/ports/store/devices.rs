@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 
 use super::{Page, Precondition, StoreError};
-use crate::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
+use crate::device::{Device, DeviceKeys, DevicePatch, ProviderKind, PushToken, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName, Tag, TopicName};
@@ -111,6 +111,14 @@ pub trait DeviceStore: Send + Sync {
         now: Timestamp,
         precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError>;
+
+    /// Keeps the keys of one device of the gateway in place of those that it told before; `None` leaves it without any.
+    async fn put_device_keys(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        keys: Option<&DeviceKeys>,
+    ) -> Result<(), StoreError>;
 
     /// Removes one device with its subscriptions and memberships.
     async fn remove_device(&self, app: AppId, id: DeviceId) -> Result<(), StoreError> {

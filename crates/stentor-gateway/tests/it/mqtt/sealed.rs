@@ -1,6 +1,8 @@
 //! Devices that have told of a key.
 
 use serde_json::{Value, json};
+use stentor_core::device::DeviceKeys;
+use stentor_core::ports::store::StoreError;
 use stentor_gateway::web_push::PushKeyPair;
 
 use super::client::{Hello, MqttClient};
@@ -31,4 +33,19 @@ async fn a_device_with_keys_gets_nothing_that_others_can_read() {
         room.gateway.flush().await;
         assert_eq!(room.delivered(message).await, 1);
     }
+}
+
+#[tokio::test]
+async fn a_device_whose_keys_are_damaged_gets_nothing_in_clear() {
+    let room = Room::new().await;
+    let (identity, credentials) = room.device().await;
+    let torn = DeviceKeys { p256dh: "BCVx".to_owned(), auth: String::new() };
+    room.store.put_device_keys(room.app, identity.device, Some(&torn)).await.expect("kept");
+    let keys = room.gateway.device_keys(identity).await;
+    assert!(matches!(keys, Err(StoreError::Damaged(_))), "{keys:?}");
+    let message = room.send(to(&[identity.device])).await;
+    let (mut client, _) = MqttClient::hello(&room, &Hello::new(4, &credentials)).await;
+    assert_eq!(client.packet().await, None, "it is closed without a message");
+    room.gateway.flush().await;
+    assert_eq!(room.delivered(message).await, 0);
 }

@@ -1,9 +1,9 @@
 //! Messages of devices to their apps, channels and replaced tokens.
 
-use stentor_core::device::{DevicePatch, Platform, ProviderKind, PushToken};
+use stentor_core::device::{DeviceKeys, DevicePatch, Platform, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, Store, StoreError};
+use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -195,6 +195,53 @@ pub async fn what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app(store: 
     assert_eq!(store.channels("agent").await, Ok(vec![kept[1].0.clone()]));
     assert_eq!(store.waiting_upstream(gone.app, first(10), at(1)).await, Ok(Vec::new()));
     assert_eq!(store.waiting_upstream(stays.app, first(10), at(1)).await, Ok(vec![kept[1].1.clone()]));
+}
+
+fn keys(p256dh: &str) -> DeviceKeys {
+    DeviceKeys { p256dh: p256dh.to_owned(), auth: "BTBZ".to_owned() }
+}
+
+pub async fn a_device_has_the_keys_that_it_told_last_until_it_takes_them_back(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.devices(ProviderKind::Gateway, 2).await;
+    // A program's channel of the same device is none of its keys.
+    let channel = Channel { name: "a b".to_owned(), app: scene.app, device: devices[0] };
+    store.put_channel("agent", &channel).await.expect("kept");
+    let kept = async || store.device(scene.app, devices[0]).await.expect("there").keys;
+    assert_eq!(kept().await, None);
+    for point in ["one", "two", "two", "again"] {
+        store.put_device_keys(scene.app, devices[0], Some(&keys(point))).await.expect("kept");
+        assert_eq!(kept().await, Some(keys(point)));
+    }
+    let token = token_of(&scene, devices[0]).await;
+    let held = store.holders(scene.app, ProviderKind::Gateway, &[token]).await.expect("found");
+    let held = held.into_iter().next().flatten().map(|device| device.keys);
+    let listed = store.devices(scene.app, &DeviceFilter::default(), first(10)).await.expect("listed");
+    let listed: Vec<_> = listed.into_iter().map(|device| device.keys).collect();
+    assert_eq!((held, listed), (Some(Some(keys("again"))), vec![Some(keys("again")), None]));
+    let patch = DevicePatch { tags: Some(Vec::new()), ..DevicePatch::default() };
+    let changed = store.update_device(scene.app, devices[0], &patch, at(2)).await.expect("changed");
+    assert_eq!(changed.keys, Some(keys("again")));
+    store.put_device_keys(scene.app, devices[0], None).await.expect("gone");
+    assert_eq!(kept().await, None);
+    assert_eq!(store.channels("agent").await, Ok(vec![channel]), "it is another's");
+}
+
+pub async fn keys_are_of_devices_of_the_gateway_and_of_their_app_alone(store: &dyn Store) {
+    let (scene, other) = (Scene::in_app(store, 1).await, Scene::in_app(store, 2).await);
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    let foreign = scene.devices(ProviderKind::Fcm, 1).await[0];
+    let unknown = DeviceId::from_raw(999);
+    for (app, device) in [(other.app, device), (scene.app, foreign), (scene.app, unknown)] {
+        let put = store.put_device_keys(app, device, Some(&keys("one"))).await;
+        assert_eq!(put, Err(StoreError::NotFound("device")));
+    }
+    store.put_device_keys(scene.app, device, Some(&keys("one"))).await.expect("kept");
+    store.remove_device(scene.app, device).await.expect("removed");
+    let put = store.put_device_keys(scene.app, device, Some(&keys("two"))).await;
+    assert_eq!(put, Err(StoreError::NotFound("device")));
+    let next = scene.devices(ProviderKind::Gateway, 1).await[0];
+    assert_eq!(store.device(scene.app, next).await.expect("there").keys, None);
 }
 
 fn to(token: PushToken) -> TokenTarget {

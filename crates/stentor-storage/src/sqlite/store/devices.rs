@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use stentor_core::device::{
-    Device, DeviceFacts, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
+    Device, DeviceFacts, DeviceKeys, DevicePatch, Platform, ProviderKind, PushToken, Registration, Retirement,
 };
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
@@ -16,6 +16,7 @@ use super::register::RegistrationBatch;
 use super::sequences::{DEVICE_BITS, DEVICE_MAX};
 use super::tags::{change_tags, join_tags, split_tags};
 use super::{SqliteStore, owners, register, removal, tokens};
+use crate::device_keys;
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
 use crate::sqlite::query::{one, run};
@@ -27,17 +28,23 @@ mod listing;
 const COLUMNS: &str =
     "d.key, d.token_since, d.registered_at, d.platform, d.listed, d.retired_at, d.retired_reason,
     u.external_id, d.token, d.locale, d.time_zone, d.tags";
-/// The column behind these.
-const FLEET_COLUMN: usize = 12;
+/// The column behind these: the keys of a device of the gateway.
+const KEYS_COLUMN: usize = 12;
+/// The first column of the fleet, where it is read too.
+const FLEET_COLUMN: usize = 13;
 
-/// Reads devices.
-static SELECT: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS} FROM devices d LEFT JOIN users u ON u.no = d.user"));
+/// Reads devices of the gateway, and of others.
+static SELECTS: LazyLock<[String; 2]> = LazyLock::new(|| {
+    let select = |keys| format!("SELECT {COLUMNS}, {keys} FROM devices d LEFT JOIN users u ON u.no = d.user");
+    [select(device_keys::COLUMN), select("NULL")]
+});
 
 /// Finds a device by its app and id, as `app_providers::locate` does: a cross join is done in this order.
 static FIND: LazyLock<String> = LazyLock::new(|| {
+    let (gateway, keys) = (ProviderKind::Gateway.code(), device_keys::COLUMN);
     format!(
-        "SELECT {COLUMNS}, f.no, f.app, f.provider FROM fleets f CROSS JOIN devices d ON d.key = (f.no << ?3 | ?2)
+        "SELECT {COLUMNS}, CASE WHEN f.provider = {gateway} THEN {keys} END, f.no, f.app, f.provider
+        FROM fleets f CROSS JOIN devices d ON d.key = (f.no << ?3 | ?2)
         LEFT JOIN users u ON u.no = d.user
         WHERE f.app = ?1 AND EXISTS (SELECT 1 FROM apps WHERE id = ?1) ORDER BY f.provider LIMIT 1"
     )
@@ -119,6 +126,16 @@ impl DeviceStore for SqliteStore {
         .await
     }
 
+    async fn put_device_keys(
+        &self,
+        app: AppId,
+        id: DeviceId,
+        keys: Option<&DeviceKeys>,
+    ) -> Result<(), StoreError> {
+        let name = keys.map(device_keys::name_of);
+        self.write_first(move |connection| put_keys(connection, (app, id), name.as_deref())).await
+    }
+
     async fn remove_device_if(
         &self,
         app: AppId,
@@ -182,6 +199,12 @@ pub(super) fn retire(
     app_providers::count_active(connection, fleet.no, -i64::from(listed == Some(true)))
 }
 
+/// Returns the statement that reads devices at a provider, without their place.
+fn select(provider: ProviderKind) -> &'static str {
+    let [of_gateway, of_others] = &*SELECTS;
+    if provider == ProviderKind::Gateway { of_gateway } else { of_others }
+}
+
 fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
     match find(connection, app, id) {
         Ok(Some(device)) => Ok(device),
@@ -204,7 +227,7 @@ fn find(connection: &Connection, app: AppId, id: DeviceId) -> Done<Option<Device
 fn show_by_steps(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
     app_providers::check_app(connection, app)?;
     let (fleet, key) = app_providers::require(connection, app, id)?;
-    let sql = format!("{} WHERE d.key = ?1", *SELECT);
+    let sql = format!("{} WHERE d.key = ?1", select(fleet.provider));
     one(connection, &sql, [key], |row| device(row, fleet))?.ok_or(missing("device"))
 }
 
@@ -218,7 +241,7 @@ fn holders(
     let Some(fleet) = app_providers::find(connection, app, provider)? else {
         return Ok(vec![None; tokens.len()]);
     };
-    let sql = format!("{} WHERE d.key = ?1", *SELECT);
+    let sql = format!("{} WHERE d.key = ?1", select(provider));
     let held = |token: &PushToken| match tokens::holder(connection, fleet, token)? {
         Some(key) => one(connection, &sql, [key], |row| device(row, fleet)),
         None => Ok(None),
@@ -247,7 +270,20 @@ fn device(row: &Row<'_>, fleet: AppProvider) -> Done<Device> {
         token_since: time(row, 1)?,
         retired: retired.map(|(at, reason)| Retirement { at, reason }),
         listed: row.get(4)?,
+        keys: maybe_text(row, KEYS_COLUMN, device_keys::read)?,
     })
+}
+
+fn put_keys(connection: &Connection, (app, id): (AppId, DeviceId), name: Option<&str>) -> Done<()> {
+    let (fleet, _) = app_providers::require(connection, app, id)?;
+    if fleet.provider != ProviderKind::Gateway {
+        return Err(missing("device"));
+    }
+    let agent = device_keys::agent_of(id);
+    run(connection, "DELETE FROM channels WHERE agent = ?1", [agent.as_str()])?;
+    let Some(name) = name else { return Ok(()) };
+    let sql = "INSERT INTO channels (agent, name, app, device) VALUES (?1, ?2, ?3, ?4)";
+    run(connection, sql, params![agent, name, int(app.raw()), int(id.raw())]).map(drop)
 }
 
 fn update(

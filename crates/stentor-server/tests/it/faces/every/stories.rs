@@ -1,9 +1,10 @@
 //! What callers do, and what they are refused.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{EVERY_FACE, Refused, Through, ask, done, server};
-use crate::harness::{Server, Tenant};
+use crate::harness::{Reading, Server, Tenant};
 
 const LINES: &str = "{\"platform\":\"android\",\"provider\":\"null\",\"token\":\"of-a-line\"}\n\
                      {\"platform\":\"vms\",\"token\":\"of-a-bad-line\"}\n";
@@ -35,6 +36,30 @@ async fn a_device_is_registered_others_imported_all_reached_and_the_ledger_says_
             "{through:?}: {ledger}"
         );
         assert_eq!(ledger["totals"]["accepted"], 2, "{through:?}: {ledger}");
+    }
+}
+
+#[tokio::test]
+async fn the_keys_that_a_device_has_told_are_found_through_every_face() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let join = server.key(&tenant.id, &["join"]).await;
+    let joined =
+        server.with_key(&join, Method::POST, "/gateway/v1/devices").json(&json!({})).read().await.body;
+    let text = |name: &str| joined[name].as_str().expect("a text");
+    let keys = json!({
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    });
+    let put =
+        server.open(Method::PUT, "/gateway/v1/device/keys").basic_auth(text("token"), Some(text("secret")));
+    assert_eq!(put.json(&keys).read().await.status, 204);
+    for through in EVERY_FACE {
+        let device = json!({"device": text("device")});
+        let shown = done(through, &server, &tenant.key, "devices.show", device).await;
+        assert_eq!(shown["keys"], keys, "{through:?}");
+        let listed = done(through, &server, &tenant.key, "devices.list", json!({})).await;
+        assert_eq!(listed["devices"][0]["keys"], keys, "{through:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use stentor_core::device::Device;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::{DeviceFilter, Page};
 
-use super::{SELECT, device};
+use super::{device, select};
 use crate::postgres::damage::readable;
 use crate::postgres::engine::{Connection, Row, Value};
 use crate::postgres::fault::Done;
@@ -57,6 +57,6 @@ fn query(fleet: Fleet, (user, filter): (Option<i64>, &DeviceFilter), page: Page)
             " AND d.key IN (SELECT key FROM device_tags WHERE app = ${app} AND tag = ${tag} AND key > $1 AND key <= $2)"
         );
     }
-    let select = &*SELECT;
+    let select = select(fleet.provider);
     (format!("{select} WHERE d.key > $1 AND d.key <= $2 AND d.listed{conditions} ORDER BY d.key"), values)
 }

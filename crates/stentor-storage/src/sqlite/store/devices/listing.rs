@@ -7,7 +7,7 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::Tag;
 use stentor_core::ports::store::{DeviceFilter, Page, StoreError};
 
-use super::{SELECT, device};
+use super::{device, select};
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{exists, one};
@@ -64,7 +64,7 @@ impl Listing {
         let (sql, values) = self.candidates(after);
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
-        let shown = format!("{} WHERE d.key = ?1 AND d.listed = 1", *SELECT);
+        let shown = format!("{} WHERE d.key = ?1 AND d.listed = 1", select(self.fleet.provider));
         let (mut found, mut walked) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(0)?;
