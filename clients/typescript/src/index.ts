@@ -6,6 +6,7 @@ export type * from "./types.js";
 export type { CallOptions, ClientOptions, KeyedOptions } from "./runtime.js";
 export { ConnectionFailed, Problem, StentorError } from "./problem.js";
 export type { Retries } from "./retries.js";
+export { seal, type Sealed } from "./seal.js";
 
 /** Calls a server: one method for each operation, by noun. */
 export class Client extends Operations {

@@ -9,6 +9,7 @@ from ._discovery import Found, NotFound, discover
 from ._problem import ConnectionFailed, Problem, StentorError
 from ._retries import Retries
 from ._runtime import UNSET, Unset
+from ._sealing import seal
 from ._version import VERSION as __version__
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Unset",
     "__version__",
     "discover",
+    "seal",
 ]

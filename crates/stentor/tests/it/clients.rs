@@ -35,6 +35,7 @@ fn the_python_client_and_what_uses_it_are_typed() {
     let mut mypy = python.command();
     mypy.args(["-m", "mypy", "--strict", "--cache-dir"]).arg(directory.path().join("cache"));
     mypy.arg(client("python").join("src/stentor")).arg(client("python").join("tests/story.py"));
+    mypy.arg(client("python").join("tests/sealed.py"));
     for (number, code) in blocks(&page, "python").iter().enumerate() {
         let file = directory.path().join(format!("example_{number}.py"));
         std::fs::write(&file, code).unwrap();
@@ -203,7 +204,7 @@ impl Python {
         client("python").join("src")
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program());
         command.env("PYTHONPATH", Self::path());
         command

@@ -40,12 +40,17 @@ impl Scene {
         self.directory.path().join("device")
     }
 
-    fn out(&self) -> PathBuf {
+    pub(crate) fn out(&self) -> PathBuf {
         self.directory.path().join("got.ndjson")
     }
 
+    /// Where the server keeps everything.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
     /// Runs the device until so many messages came.
-    fn device(&self, count: &str, more: &[&str]) -> Child {
+    pub(crate) fn device(&self, count: &str, more: &[&str]) -> Child {
         let folder = self.folder();
         let base =
             ["device", "run", "--server", self.server.process.url(), "--folder", folder.to_str().unwrap()];
@@ -76,7 +81,7 @@ impl Scene {
     }
 }
 
-fn ended(mut child: Child) {
+pub(crate) fn ended(mut child: Child) {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {

@@ -40,6 +40,7 @@ mod receipt_kill;
 mod regressions;
 mod repeats;
 mod rest;
+mod sealed_messages;
 mod server;
 mod stalled;
 mod stores;
