@@ -1,12 +1,14 @@
-"""Measures what devices cost that are away: a campaign to all of them in the store, and the way back of one for which much waits.
+"""Measures what devices cost that are away: a campaign to all of them in the store, and the way back of one for which much waits, and of many.
 
-    python3 examples/device_mailbox.py --stentor target/release/stentor [--devices 1000000] [--messages 1000] [--json]
+    python3 examples/device_mailbox.py --stentor target/release/stentor [--devices 1000000] [--messages 1000] [--storm 2000] [--json]
 
 It starts a server of its own on loopback and registers devices of the gateway that never connect. A campaign to everyone is accepted and
 settled; the rows of all tables and the bytes of the database are counted before and after it. Then an app of a thousand devices gets
 messages to everyone, one after the other, and one of its devices connects by MQTT 3.1.1 again and again without confirming anything: what is
 measured is the time from its first byte, login and subscription together, to the first message. The same is measured twice after the server
-was killed and started again, when nothing is in its memory. Linux, Python 3.9; nothing else.
+was killed and started again, when nothing is in its memory. At last as many devices as `--storm` says come back at the same moment after such a
+start, each with some messages waiting: what is measured is the time until each has its first one, and the processor time that the server
+took for that, which depends less on what else the machine does. Linux, Python 3.9; nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import http.client
 import json
 import os
+import selectors
 import socket
 import sqlite3
 import struct
@@ -22,13 +25,14 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, Dict, List
+from typing import Any, Dict, List, cast
 
 from device_idle import Server, end, varint, wait_until
 
 WINDOW_COUNT = 100
 """Deliveries that a device of MQTT may have unconfirmed: so many come before the first is confirmed."""
 RETURNS = 10
+STORM_MESSAGES = 5
 APP_DEVICES = 1_000
 """Devices of the app whose device comes back: each of its messages is a chunk of so many."""
 
@@ -119,14 +123,75 @@ def return_of_one(server: Server, count: int) -> Dict[str, Any]:
     }
 
 
+def storm(server: Server, count: int) -> Dict[str, Any]:
+    """Measures the way back of many at once, after a start."""
+    devices = [joined_when_allowed(server) for _ in range(count)]
+    for number in range(STORM_MESSAGES):
+        settle(server, server.app, send(server, server.app, str(number)), count)
+    end(server.process)
+    server.start()
+    logins = [login(joined, f"d{number}".encode()) for number, joined in enumerate(devices)]
+    spent, began = processor_seconds(server), time.monotonic()
+    waiting, again = selectors.DefaultSelector(), 0
+    stay: List[socket.socket] = []
+    for said in logins:
+        come(server, waiting, said)
+    while waiting.get_map():
+        for key, _ in waiting.select(60):
+            device, (said, came) = cast(socket.socket, key.fileobj), key.data
+            piece = device.recv(65_536)
+            came.extend(piece)
+            if piece and 3 not in packets(bytes(came))[0]:
+                continue
+            waiting.unregister(device)
+            if piece:
+                stay.append(device)
+            else:
+                # A login that waits for more than ten seconds is ended; devices come again.
+                device.close()
+                come(server, waiting, said)
+                again += 1
+    seconds, spent = time.monotonic() - began, processor_seconds(server) - spent
+    told = {"seconds": round(seconds, 2), "server_processor_seconds": round(spent, 2)}
+    return {"devices": count, "messages": STORM_MESSAGES, "came_again": again, **told}
+
+
+def come(server: Server, waiting: selectors.BaseSelector, said: bytes) -> None:
+    """Connects a device, which logs in and then waits."""
+    device = socket.create_connection(("127.0.0.1", server.device_port("mqtt")))
+    device.sendall(said)
+    waiting.register(device, selectors.EVENT_READ, (said, bytearray()))
+
+
+def joined_when_allowed(server: Server) -> Dict[str, str]:
+    """Registers a device; the server takes so many of an app in a second."""
+    while True:
+        try:
+            return server.join()
+        except AssertionError:
+            time.sleep(1)
+
+
+def processor_seconds(server: Server) -> float:
+    """Returns the processor time of the server so far."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def login(joined: Dict[str, str], name: bytes) -> bytes:
+    """Returns the bytes by which a device of MQTT 3.1.1 logs in and asks for its messages."""
+    fields = [name, joined["token"].encode(), joined["secret"].encode()]
+    body = b"\x00\x04MQTT\x04\xc2\x00\x3c" + b"".join(struct.pack(">H", len(one)) + one for one in fields)
+    return b"\x10" + varint(len(body)) + body + b"\x82\x0f\x00\x01\x00\x0amessages/#\x01"
+
+
 def first_message(server: Server, joined: Dict[str, str]) -> Dict[str, float]:
     """Connects, and returns when the first message came and when the window was full, in milliseconds."""
     device = socket.create_connection(("127.0.0.1", server.device_port("mqtt")))
     device.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    fields = [b"away", joined["token"].encode(), joined["secret"].encode()]
-    body = b"\x00\x04MQTT\x04\xc2\x00\x3c" + b"".join(struct.pack(">H", len(one)) + one for one in fields)
+    said = login(joined, b"away")
     began = time.monotonic()
-    device.sendall(b"\x10" + varint(len(body)) + body + b"\x82\x0f\x00\x01\x00\x0amessages/#\x01")
+    device.sendall(said)
     came, first, count = b"", 0.0, 0
     while count < WINDOW_COUNT:
         piece = device.recv(65_536)
@@ -163,12 +228,16 @@ def main() -> None:
     """Measures both."""
     parser = argparse.ArgumentParser(description="Measures what devices cost that are away.")
     parser.add_argument("--stentor", default="stentor", help="the program; a release build")
-    parser.add_argument("--devices", type=int, default=1_000_000, help="how many are away")
+    parser.add_argument("--devices", type=int, default=1_000_000, help="how many are away; 0 leaves a part out, here and below")
     parser.add_argument("--messages", type=int, default=1_000, help="how many wait for the one that comes back; 100 to 1,000")
+    parser.add_argument("--storm", type=int, default=2_000, help="how many come back at once; each is an open file here and in the server")
     parser.add_argument("--json", action="store_true", help="print one object")
     options = parser.parse_args()
     found: Dict[str, Any] = {}
-    for name, measure, count in (("campaign", campaign_to_all, options.devices), ("return", return_of_one, options.messages)):
+    parts = (("campaign", campaign_to_all, options.devices), ("return", return_of_one, options.messages), ("storm", storm, options.storm))
+    for name, measure, count in parts:
+        if count == 0:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             server = Server(options.stentor, Path(folder))
             try:

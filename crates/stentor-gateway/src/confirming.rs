@@ -7,7 +7,6 @@ use stentor_core::ports::store::{Receipt, ReceiptKind, StoreError};
 
 use crate::gateway::{Gateway, GatewayState};
 use crate::identity::DeviceIdentity;
-use crate::limits::PENDING_MAX_COUNT;
 use crate::sender_receipts::{self, SenderReceipt};
 use crate::session_state::SessionState;
 
@@ -52,12 +51,12 @@ impl GatewayState {
         session: Option<&Arc<SessionState>>,
         confirmed: Confirmed<'_>,
     ) -> Result<usize, StoreError> {
-        let DeviceIdentity { app, device } = identity;
         let given = session.map(|session| session.confirm_where(|message| confirmed.has(message)));
         let mut ended = given.unwrap_or_default();
         // Unwritten receipts of others would be found waiting once more.
         self.receipts.written().await;
-        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, self.clock.now()).await?;
+        let DeviceIdentity { app, device } = identity;
+        let pending = self.pending.pending(identity).await?;
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =
             pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk)).collect();

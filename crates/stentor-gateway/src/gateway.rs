@@ -9,7 +9,7 @@ use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::{SettledChunk, SettledFeed};
-use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
+use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore, Store, StoreError};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -20,6 +20,7 @@ use crate::held_messages::HeldMessages;
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
 use crate::mcs::McsAgentRegistry;
+use crate::pending_reads::PendingReads;
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
@@ -56,6 +57,7 @@ pub(crate) struct GatewayState {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Arc<SessionRegistry>,
     pub(crate) receipts: Receipts,
+    pub(crate) pending: PendingReads,
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
     pub(crate) silences: Arc<SilenceClock>,
@@ -94,16 +96,20 @@ impl Gateway {
             arrivals: arrivals.clone(),
             counts: Arc::clone(&counts),
         });
+        let ledger: Arc<dyn ReceiptStore> = Arc::clone(&store) as _;
+        let (pending, readers) = PendingReads::start(&ledger, &clock);
         let silences = Arc::new(SilenceClock::new());
         let looking = silences.clone().run(Arc::clone(&registry));
         let looking = AbortOnDropHandle::new(tokio::spawn(looking));
-        let tasks = Arc::new(Mutex::new(vec![giving, writer, looking]));
+        let tasks = [giving, writer, looking].into_iter().chain(readers);
+        let tasks = Arc::new(Mutex::new(tasks.collect()));
         let mcs_agents = McsAgentRegistry::default();
         let state = GatewayState {
             store,
             clock,
             registry,
             receipts,
+            pending,
             counts,
             held,
             silences,
@@ -351,9 +357,8 @@ impl GatewayState {
 
     async fn look_up(&self, session: &SessionState) -> Result<Waiting, StoreError> {
         let DeviceIdentity { app, device } = session.identity();
+        let pending = self.pending.pending(session.identity()).await?;
         let now = self.clock.now();
-        // One more than may wait, to see whether too many do.
-        let pending = self.store.pending(app, device, PENDING_MAX_COUNT + 1, now).await?;
         if pending.len() > PENDING_MAX_COUNT {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;
             return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });

@@ -24,6 +24,7 @@ mod identity;
 pub mod limits;
 pub mod mcs;
 pub mod mqtt;
+mod pending_reads;
 mod receipts;
 mod registration;
 mod registry;

@@ -11,6 +11,10 @@ pub const ARRIVALS_MAX_COUNT: usize = 1_024;
 pub const WINDOW_MAX_COUNT: usize = 100;
 /// Deliveries that may wait for one device: when more do, they are dropped and it is told that messages were deleted.
 pub const PENDING_MAX_COUNT: usize = 1_000;
+/// Devices whose waiting messages are looked up in one read.
+pub const PENDING_DEVICES_AT_ONCE_MAX_COUNT: usize = 256;
+/// Such reads at the same time: while they go on, those of devices that come meanwhile gather.
+pub const PENDING_READS_MAX_COUNT: usize = 2;
 /// Receipts that are written in one transaction.
 pub const RECEIPTS_AT_ONCE_MAX_COUNT: usize = 32_768;
 /// Settled chunks that wait to be given to connected devices; for what finds no place the devices look themselves.

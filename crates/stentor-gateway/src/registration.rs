@@ -9,7 +9,6 @@ use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError};
 
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
-use crate::limits::PENDING_MAX_COUNT;
 
 /// What a device tells of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +85,7 @@ impl Gateway {
             Ok(_) | Err(StoreError::Conflict(_)) => {}
             Err(error) => return Err(error),
         }
-        let pending = self.store().pending(app, device, PENDING_MAX_COUNT + 1, now).await?;
+        let pending = self.state().pending.pending(identity).await?;
         let kind = ReceiptKind::Dropped(Reason::CampaignCanceled);
         let of_message = pending.iter().filter(|one| one.message == message);
         let receipts: Vec<_> = of_message.map(|one| Receipt { chunk: one.chunk, device, kind }).collect();

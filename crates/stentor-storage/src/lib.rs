@@ -3,6 +3,7 @@
 //! SQL appears in this crate only. An engine is a folder; it is done when `conformance` passes for it.
 #![forbid(unsafe_code)]
 
+mod awaiting;
 mod commit_queue;
 pub mod conformance;
 mod device_keys;

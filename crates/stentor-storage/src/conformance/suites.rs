@@ -220,6 +220,7 @@ macro_rules! store_suite {
                 }
                 receipts {
                     what_waits_for_a_device_is_listed_until_it_confirms
+                    what_waits_for_many_devices_is_listed_at_once_as_for_each_of_them
                     a_receipt_counts_once_and_only_for_what_was_accepted
                     what_expired_or_was_canceled_does_not_wait
                     what_is_dropped_stays_accepted_and_waits_no_more

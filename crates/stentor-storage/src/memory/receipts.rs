@@ -15,18 +15,12 @@ use super::state::{CampaignRow, Tables};
 impl ReceiptStore for MemoryStore {
     async fn pending(
         &self,
-        app: AppId,
-        device: DeviceId,
+        devices: &[(AppId, DeviceId)],
         limit: usize,
         now: Timestamp,
-    ) -> Result<Vec<PendingDelivery>, StoreError> {
+    ) -> Result<Vec<Vec<PendingDelivery>>, StoreError> {
         let state = self.lock();
-        let is_live = |row: &&CampaignRow| {
-            let campaign = &row.campaign;
-            campaign.app == app && campaign.expires_at > now && campaign.state != CampaignState::Canceled
-        };
-        let live = state.campaigns.values().filter(is_live);
-        Ok(live.filter_map(|row| state.awaited(row, device)).take(limit).collect())
+        Ok(devices.iter().map(|asked| state.pending(*asked, limit, now)).collect())
     }
 
     async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError> {
@@ -41,6 +35,20 @@ impl ReceiptStore for MemoryStore {
 }
 
 impl Tables {
+    fn pending(
+        &self,
+        (app, device): (AppId, DeviceId),
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<PendingDelivery> {
+        let is_live = |row: &&CampaignRow| {
+            let campaign = &row.campaign;
+            campaign.app == app && campaign.expires_at > now && campaign.state != CampaignState::Canceled
+        };
+        let live = self.campaigns.values().filter(is_live);
+        live.filter_map(|row| self.awaited(row, device)).take(limit).collect()
+    }
+
     /// Finds the delivery of a campaign that a device of the gateway may still confirm.
     fn awaited(&self, row: &CampaignRow, device: DeviceId) -> Option<PendingDelivery> {
         let mut chunks = self.chunks_of(row, device);

@@ -31,6 +31,7 @@ mod node_events;
 mod nodes;
 mod offered_tokens;
 mod owners;
+mod pending;
 mod pending_writes;
 mod pipeline;
 mod prefetched_rows;

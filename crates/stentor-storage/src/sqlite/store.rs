@@ -28,6 +28,7 @@ mod messages;
 mod offered_tokens;
 mod owners;
 mod pace;
+mod pending;
 mod pipeline;
 mod prefetch;
 mod producers;

@@ -56,7 +56,14 @@ pub(super) const GATEWAY: Floors = Floors {
     module: &[],
     floors: &[
         &["collapse", "identity", "limits", "stats"],
-        &["accepted_messages", "held_messages", "sender_receipts", "upstream_broker", "web_push"],
+        &[
+            "accepted_messages",
+            "held_messages",
+            "pending_reads",
+            "sender_receipts",
+            "upstream_broker",
+            "web_push",
+        ],
         &["session_state"],
         &["receipts", "registry"],
         &["delivery", "silence"],

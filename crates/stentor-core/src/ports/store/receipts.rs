@@ -41,15 +41,14 @@ pub struct PendingDelivery {
 /// What the gateway asks of the store: the ledger is the mailbox of its devices.
 #[async_trait]
 pub trait ReceiptStore: Send + Sync {
-    /// Lists what waits for a device of the gateway, in order of acceptance: deliveries that were accepted and not confirmed, of
-    /// messages that have neither expired nor been canceled. At most `limit`, the oldest.
+    /// Lists what waits for devices of the gateway, reply i for device i, each in order of acceptance: deliveries that were accepted
+    /// and not confirmed, of messages that have neither expired nor been canceled. At most `limit` for each, the oldest.
     async fn pending(
         &self,
-        app: AppId,
-        device: DeviceId,
+        devices: &[(AppId, DeviceId)],
         limit: usize,
         now: Timestamp,
-    ) -> Result<Vec<PendingDelivery>, StoreError>;
+    ) -> Result<Vec<Vec<PendingDelivery>>, StoreError>;
 
     /// Writes receipts, all in one transaction; reply i says whether receipt i changed anything. A second one for the same
     /// delivery changes nothing.

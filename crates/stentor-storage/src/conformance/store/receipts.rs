@@ -3,7 +3,7 @@
 use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::id::{AppId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Change, PendingDelivery, Receipt, ReceiptKind, Store, StoreError};
 use stentor_core::target::Target;
@@ -14,7 +14,9 @@ use crate::conformance::scene::{Draft, Scene, at};
 const DELIVERED: ReceiptKind = ReceiptKind::Delivered;
 
 async fn waiting(scene: &Scene<'_>, device: DeviceId, now: Timestamp) -> Vec<PendingDelivery> {
-    scene.store.pending(scene.app, device, 1_000, now).await.expect("listed")
+    let listed = scene.store.pending(&[(scene.app, device)], 1_000, now).await.expect("listed");
+    assert_eq!(listed.len(), 1);
+    listed.into_iter().flatten().collect()
 }
 
 async fn messages(scene: &Scene<'_>, device: DeviceId, now: Timestamp) -> Vec<MessageId> {
@@ -47,13 +49,51 @@ pub async fn what_waits_for_a_device_is_listed_until_it_confirms(store: &dyn Sto
     let (single, own) = sent(&scene, Draft::to(Target::Devices(vec![devices[3]]))).await;
     assert_eq!(messages(&scene, devices[3], at(2)).await, [wide, single]);
     assert_eq!(messages(&scene, devices[0], at(2)).await, [wide]);
-    assert_eq!(store.pending(scene.app, devices[3], 1, at(2)).await.expect("listed").len(), 1);
+    let limited = store.pending(&[(scene.app, devices[3])], 1, at(2)).await.expect("listed");
+    assert_eq!(limited[0].iter().map(|one| one.message).collect::<Vec<_>>(), [wide], "the oldest");
     let receipts = [(&tickets[0], devices[3], DELIVERED), (&own[0], devices[3], DELIVERED)];
     assert_eq!(receive(&scene, &receipts).await, [true, true]);
     assert!(messages(&scene, devices[3], at(2)).await.is_empty());
     assert_eq!(messages(&scene, devices[4], at(2)).await, [wide]);
     assert_eq!((delivered(&scene, wide).await, delivered(&scene, single).await), (1, 1));
     assert!(scene.last_record(wide, devices[3]).await.is_some_and(|record| record.is_delivered()));
+}
+
+pub async fn what_waits_for_many_devices_is_listed_at_once_as_for_each_of_them(store: &dyn Store) {
+    let (scene, other) = (Scene::in_app(store, 1).await, Scene::in_app(store, 2).await);
+    let devices = scene.devices(ProviderKind::Gateway, 70).await;
+    let foreign = other.devices(ProviderKind::Gateway, 2).await;
+    let mut tickets = Vec::new();
+    for at in [0, 5, 69] {
+        tickets.push(sent(&scene, Draft::to(Target::Everyone)).await.1);
+        sent(&scene, Draft::to(Target::Devices(vec![devices[at]]))).await;
+        sent(&scene, Draft::to(Target::Devices(vec![devices[1], devices[at], devices[40]]))).await;
+    }
+    sent(&other, Draft::to(Target::Everyone)).await;
+    let confirmed =
+        tickets[1].iter().flat_map(|ticket| [5, 40, 41].map(|at| (ticket, devices[at], DELIVERED)));
+    receive(&scene, &confirmed.collect::<Vec<_>>()).await;
+    let stranger = DeviceId::from_raw(9_999);
+    let mut asked: Vec<_> = devices.iter().rev().map(|device| (scene.app, *device)).collect();
+    asked.extend([
+        (other.app, foreign[0]),
+        (other.app, devices[0]),
+        (scene.app, stranger),
+        (scene.app, devices[5]),
+    ]);
+    asked.push((AppId::from_raw(77), devices[5]));
+    let found = store.pending(&asked, 1_000, at(2)).await.expect("listed");
+    for ((app, device), waits) in asked.iter().zip(&found) {
+        let alone = store.pending(&[(*app, *device)], 1_000, at(2)).await.expect("listed");
+        assert_eq!(std::slice::from_ref(waits), alone, "{device}");
+    }
+    let counts: Vec<usize> = found.iter().map(Vec::len).collect();
+    let of = |at: usize| counts[69 - at];
+    assert_eq!((of(0), of(1), of(5), of(40), of(41), of(69), of(2)), (5, 6, 4, 5, 2, 5, 3));
+    assert_eq!(counts[70..], [1, 0, 0, 4, 0]);
+    let limited = store.pending(&asked, 2, at(2)).await.expect("listed");
+    assert!(limited.iter().zip(&found).all(|(some, all)| some[..] == all[..all.len().min(2)]));
+    assert!(store.pending(&[], 1_000, at(2)).await.expect("listed").is_empty());
 }
 
 pub async fn a_receipt_counts_once_and_only_for_what_was_accepted(store: &dyn Store) {

@@ -1,0 +1,68 @@
+//! Which devices of a chunk await a receipt, and what waits for one device in the order of its acceptance.
+
+use stentor_core::delivery::Record;
+use stentor_core::id::DeviceId;
+use stentor_core::ports::store::PendingDelivery;
+
+/// Finds those of the devices that are asked about, in order of id, that await a receipt in a chunk; returns their places.
+pub(crate) fn awaiting(asked: &[DeviceId], devices: &[DeviceId], records: &[Record]) -> Vec<usize> {
+    let (Some(first), Some(last)) = (devices.first(), devices.last()) else { return Vec::new() };
+    let begin = asked.partition_point(|device| device < first);
+    let within = asked.iter().enumerate().skip(begin).take_while(|(_, device)| *device <= last);
+    let awaits = |device: &DeviceId| {
+        let record = devices.binary_search(device).ok().and_then(|position| records.get(position));
+        record.is_some_and(|record| record.awaits_receipt())
+    };
+    within.filter(|(_, device)| awaits(device)).map(|(place, _)| place).collect()
+}
+
+/// Brings what waits for a device into order, each message once; at most so many, the oldest.
+pub(crate) fn in_order(mut found: Vec<PendingDelivery>, limit: usize) -> Vec<PendingDelivery> {
+    found.sort_unstable_by_key(|one| (one.message, one.chunk));
+    found.dedup_by_key(|one| one.message);
+    found.truncate(limit);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stentor_core::delivery::DeliveryState;
+    use stentor_core::outcome::Reason;
+
+    use super::*;
+
+    fn ids(numbers: impl IntoIterator<Item = u64>) -> Vec<DeviceId> {
+        numbers.into_iter().map(DeviceId::from_raw).collect()
+    }
+
+    #[test]
+    fn devices_that_await_nothing_or_are_not_in_the_chunk_are_left_out() {
+        let accepted = Record::new(DeliveryState::Accepted, Reason::None, false);
+        let failed = Record::new(DeliveryState::Failed, Reason::None, false);
+        let records = [accepted, failed, accepted, accepted.delivered().expect("accepted"), accepted];
+        let found = awaiting(&ids([1, 2, 4, 5, 6, 8, 9]), &ids([2, 4, 5, 6, 8]), &records);
+        assert_eq!(found, [1, 3, 5]);
+        assert!(awaiting(&ids([1]), &[], &[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_is_found_would_be_found_alone(
+            asked in prop::collection::btree_set(0..60_u64, 0..40),
+            chunk in prop::collection::btree_map(0..60_u64, 0..3_u8, 0..40),
+        ) {
+            let accepted = Record::new(DeliveryState::Accepted, Reason::None, false);
+            let of = |kind: u8| match kind {
+                0 => accepted,
+                1 => accepted.delivered().expect("accepted"),
+                _ => Record::new(DeliveryState::Expired, Reason::None, false),
+            };
+            let records: Vec<Record> = chunk.values().map(|kind| of(*kind)).collect();
+            let (asked, devices) = (ids(asked), ids(chunk.keys().copied()));
+            let alone = |place: &usize| chunk.get(&asked[*place].raw()) == Some(&0);
+            let expected: Vec<usize> = (0..asked.len()).filter(alone).collect();
+            prop_assert_eq!(awaiting(&asked, &devices, &records), expected);
+        }
+    }
+}

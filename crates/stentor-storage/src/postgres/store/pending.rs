@@ -1,0 +1,105 @@
+//! What waits for the gateway's devices: for however many in two statements, because each is a turn over the network.
+
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
+use stentor_core::ports::store::PendingDelivery;
+use stentor_core::time::Timestamp;
+
+use super::app_providers::{self, Fleet};
+use super::chunks::{self, LEVELS};
+use super::codes::{CANCELED, PAUSED};
+use super::receipt_rows;
+use crate::awaiting::{awaiting, in_order};
+use crate::postgres::damage::readable;
+use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::fault::Done;
+use crate::postgres::query::keys;
+use crate::postgres::row::{int, number, time};
+
+/// Chunks that are read with one statement.
+const CHUNKS_AT_ONCE_MAX_COUNT: usize = 1_024;
+
+/// Lists what waits for devices.
+pub(super) fn of_all(
+    connection: &Connection,
+    asked: &[(AppId, DeviceId)],
+    limit: usize,
+    now: Timestamp,
+) -> Done<Vec<Vec<PendingDelivery>>> {
+    let mut apps: Vec<AppId> = asked.iter().map(|(app, _)| *app).collect();
+    apps.sort_unstable();
+    apps.dedup();
+    let mut found = vec![Vec::new(); asked.len()];
+    for app in apps {
+        let of_app = asked.iter().filter(|(of, _)| *of == app);
+        let mut devices: Vec<DeviceId> = of_app.map(|(_, device)| *device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let waiting = of_app_devices(connection, app, &devices, now)?;
+        for ((of, device), reply) in asked.iter().zip(&mut found) {
+            if let Ok(place) = devices.binary_search(device)
+                && *of == app
+            {
+                *reply = in_order(waiting[place].clone(), limit);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Lists what waits for devices of an app, which are in order of id.
+fn of_app_devices(
+    connection: &Connection,
+    app: AppId,
+    devices: &[DeviceId],
+    now: Timestamp,
+) -> Done<Vec<Vec<PendingDelivery>>> {
+    let mut found = vec![Vec::new(); devices.len()];
+    let Some(fleet) = app_providers::find(connection, app, ProviderKind::Gateway)? else { return Ok(found) };
+    let sql = format!(
+        "SELECT c.id, c.message, c.receipts_until, c.devices, c.records, k.state = {PAUSED} FROM chunks c
+        JOIN campaigns k ON k.id = c.message WHERE c.id = ANY($1) AND c.receipts_until > $2 AND k.state <> {CANCELED}
+        ORDER BY c.id"
+    );
+    let read = |row: &Row<'_>| waiting(row, devices);
+    for some in chunks_of(connection, fleet, devices, now)?.chunks(CHUNKS_AT_ONCE_MAX_COUNT) {
+        let values = params![some.to_vec(), now.as_millis()];
+        let (chunks, _) = readable(connection, "chunks", (&sql, values), usize::MAX, read)?;
+        for (place, one) in chunks.into_iter().flatten() {
+            found[place].push(one);
+        }
+    }
+    Ok(found)
+}
+
+/// Lists the chunks among whose devices some of these may await a receipt.
+fn chunks_of(connection: &Connection, fleet: Fleet, devices: &[DeviceId], now: Timestamp) -> Done<Vec<i64>> {
+    let next = "SELECT level FROM chunks WHERE receipts_until IS NOT NULL AND fleet = $1";
+    let sql = format!(
+        "WITH RECURSIVE levels (level) AS (
+            ({next} ORDER BY level LIMIT 1)
+            UNION ALL
+            SELECT ({next} AND chunks.level > levels.level ORDER BY level LIMIT 1) FROM levels WHERE level IS NOT NULL
+        )
+        SELECT DISTINCT c.id AS key FROM levels l CROSS JOIN unnest($2::bigint[]) asked (device) CROSS JOIN LATERAL (
+            SELECT id FROM chunks WHERE receipts_until IS NOT NULL AND fleet = $1 AND level = l.level
+            AND last BETWEEN asked.device AND asked.device + (1::bigint << l.level::int) - 1 AND first <= asked.device
+            AND receipts_until > $3
+        ) c WHERE l.level < {LEVELS}"
+    );
+    let asked: Vec<i64> = devices.iter().map(|device| int(device.raw())).collect();
+    keys(connection, &sql, params![int(fleet.no), asked, now.as_millis()])
+}
+
+/// Reads a chunk; returns what waits there, each with the place of its device.
+fn waiting(row: &Row<'_>, asked: &[DeviceId]) -> Done<Vec<(usize, PendingDelivery)>> {
+    let devices = chunks::decode(row, 3)?;
+    let records = receipt_rows::decode(row, 4, devices.len())?;
+    let one = PendingDelivery {
+        message: MessageId::from_raw(number(row, 1)?),
+        chunk: ChunkId::from_raw(number(row, 0)?),
+        expires_at: time(row, 2)?,
+        is_paused: row.get(5)?,
+    };
+    Ok(awaiting(asked, &devices, &records).into_iter().map(|place| (place, one)).collect())
+}
