@@ -21,6 +21,7 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +56,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 2 * 1_024 * 1_024;
 const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
 /// Time that a connection without requests has to end when it is told to.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// What was written and not confirmed by the peer's system for so long ends a connection: a peer that vanished without a word is found by
+/// that, and so is one that never reads. The system alone would go on for a quarter of an hour.
+const UNCONFIRMED_MAX: Duration = Duration::from_secs(60);
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop; idle connections give theirs back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -194,6 +198,8 @@ impl Listener {
         let (tls, timeouts) = (self.tls.clone(), self.timeouts);
         let (protocol, stopping) = (protocol.clone(), stopping.clone());
         let _unset_is_slower_not_wrong = stream.set_nodelay(true);
+        let milliseconds = UNCONFIRMED_MAX.as_millis() as u32;
+        let _unset_is_later_not_wrong = sockopt::set_tcp_user_timeout(&stream, milliseconds);
         let accepted = Accepted { peer, place: Arc::new(place), stopping, timeouts };
         let stream = protocol.socket(stream)?;
         let Some(tls) = tls else { return Ok(protocol.serve_connection(stream, accepted)) };

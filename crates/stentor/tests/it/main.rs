@@ -22,6 +22,7 @@ mod energy;
 mod faces;
 mod faces_grpc;
 mod features;
+mod half_open;
 mod lab;
 mod link;
 mod logs;
