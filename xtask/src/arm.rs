@@ -46,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u
     println!("path    {}", binary.display());
     println!("size    {bytes} bytes ({:.1} MiB)", bytes as f64 / MEBIBYTE);
     let emulator = ArmEmulator::find(&tools.emulator.unwrap_or_default(), &binary)?;
-    println!("arm: {}", emulator.told());
+    println!("arm: {}", emulator.description());
     smoke::run(&emulator)?;
     println!("arm: everything answered rightly; nothing was timed, which needs the board itself");
     Ok(true)

@@ -79,7 +79,7 @@ impl Faults {
                 *self.reset_code.lock().unwrap_or_else(PoisonError::into_inner) = code;
                 self.reset_next.store(requests, Ordering::Relaxed);
             }
-            fault => self.tell_connections(&fault),
+            fault => self.notify_connections(&fault),
         }
     }
 
@@ -131,7 +131,7 @@ impl Faults {
         receiver
     }
 
-    fn tell_connections(&self, fault: &InjectedFault) {
+    fn notify_connections(&self, fault: &InjectedFault) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| connection.send(fault.clone()).is_ok());
     }

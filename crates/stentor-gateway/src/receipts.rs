@@ -18,7 +18,7 @@ enum ReceiptWork {
     /// Receipts of one device, and its session where it is to be told.
     Write(Option<Arc<SessionState>>, EndedDeliveries),
     /// To tell when all that came before is written.
-    Tell(oneshot::Sender<()>),
+    Notify(oneshot::Sender<()>),
 }
 
 /// The way to the writer. What waits in it is bounded by the windows of the sessions.
@@ -45,7 +45,7 @@ impl Receipts {
     /// Waits until all receipts handed over before are written.
     pub(crate) async fn written(&self) {
         let (tell, told) = oneshot::channel();
-        if self.works.send(ReceiptWork::Tell(tell)).is_ok() {
+        if self.works.send(ReceiptWork::Notify(tell)).is_ok() {
             let _ = told.await;
         }
     }
@@ -74,7 +74,7 @@ impl ReceiptWriter {
                         ended.receipts.extend(some.receipts);
                         ended.wanted.extend(some.wanted);
                     }
-                    ReceiptWork::Tell(tell) => waiting.push(tell),
+                    ReceiptWork::Notify(tell) => waiting.push(tell),
                 }
             }
             // Before anybody is told: room in a window means that the ledger would not give the delivery again.

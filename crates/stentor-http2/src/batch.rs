@@ -148,15 +148,15 @@ pub enum Reply {
 
 impl Reply {
     /// Finds the answers that ask to wait: how many, and the last of them.
-    pub(crate) fn asking_to_wait<'a>(
+    pub(crate) fn halting<'a>(
         replies: impl Iterator<Item = &'a Self>,
         halts: fn(&Response) -> bool,
     ) -> (usize, Option<&'a Response>) {
-        let asking = replies.filter_map(|reply| match reply {
+        let halting = replies.filter_map(|reply| match reply {
             Self::Answered(response) if response.status >= 400 && halts(response) => Some(response),
             _ => None,
         });
-        asking.fold((0, None), |(count, _), response| (count + 1, Some(response)))
+        halting.fold((0, None), |(count, _), response| (count + 1, Some(response)))
     }
 }
 

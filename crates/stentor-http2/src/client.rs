@@ -35,7 +35,7 @@ impl Client {
     /// The same, and `halts` tells of answers that ask to send nothing more for now.
     ///
     /// When ten of them, and at least half of the last 256 answers, ask for it, whatever waits for a stream, and what comes within half a second, is not sent
-    /// ([`Fault::ToldToWait`]); how long to wait is the caller's affair.
+    /// ([`Fault::Halted`]); how long to wait is the caller's affair.
     pub fn that_halts(
         endpoint: &Endpoint,
         limits: Limits,

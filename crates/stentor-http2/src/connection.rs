@@ -275,11 +275,11 @@ impl Driver {
     fn obey(&self, answers: usize) {
         let is_first = |ended: &&Ended| self.mux.work(ended.open.batch).is_none_or(|work| !work.repeated);
         let first = self.ended.iter().filter(is_first).map(|ended| &ended.reply);
-        let (asking, last) = Reply::asking_to_wait(first, self.pool.halts);
-        if self.pool.waits.note(answers, asking)
+        let (halting, last) = Reply::halting(first, self.pool.halts);
+        if self.pool.waits.note(answers, halting)
             && let Some(response) = last
         {
-            self.pool.halt(Fault::ToldToWait(HaltResponse::of(response)));
+            self.pool.halt(Fault::Halted(HaltResponse::of(response)));
         }
     }
 
@@ -419,7 +419,7 @@ impl Driver {
     }
 
     fn room(&self) -> usize {
-        let is_probing = self.mux.streams.is_empty() && self.pulse.is_asking();
+        let is_probing = self.mux.streams.is_empty() && self.pulse.is_probing();
         let usable = self.phase == ConnectionPhase::Serving && !is_probing;
         if usable { self.mux.room(self.pool.limits.max_streams_per_connection) } else { 0 }
     }

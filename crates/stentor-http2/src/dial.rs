@@ -27,7 +27,7 @@ pub(crate) struct Dialer {
     security: Option<(TlsConnectorConfig, ServerName<'static>)>,
     addresses: Arc<dyn Addresses>,
     /// Whether the log says that all addresses are refused.
-    told: AtomicBool,
+    is_logged: AtomicBool,
 }
 
 type TlsConnectorConfig = Arc<ClientConfig>;
@@ -53,7 +53,7 @@ impl Dialer {
             port: endpoint.port,
             security,
             addresses: endpoint.addresses.clone(),
-            told: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
         })
     }
 
@@ -82,7 +82,7 @@ impl Dialer {
             match tokio::time::timeout(patience, TcpStream::connect(address)).await {
                 Ok(Ok(tcp)) => {
                     // Two that fail at the same moment may both log it: nothing is decided by it.
-                    self.told.store(false, Relaxed);
+                    self.is_logged.store(false, Relaxed);
                     return Ok(tcp);
                 }
                 Ok(Err(cause)) => last = Some(cause),
@@ -98,7 +98,7 @@ impl Dialer {
 
     /// Notes in the log once, until a connection is made again, that no address is allowed; returns the fault.
     fn refused(&self, why: &str) -> Fault {
-        if !self.told.swap(true, Relaxed) {
+        if !self.is_logged.swap(true, Relaxed) {
             tracing::warn!(
                 host = self.host,
                 port = self.port,

@@ -51,7 +51,7 @@ pub enum Fault {
     Lost(Arc<str>),
     /// The peer has answered another request with the word to wait.
     #[error("the peer asks to wait (HTTP status {})", .0.response().status)]
-    ToldToWait(HaltResponse),
+    Halted(HaltResponse),
     /// Its batch was cut off.
     #[error("nobody waited for the answer any longer")]
     Abandoned,

@@ -94,7 +94,7 @@ pub(crate) struct PooledConnection {
     /// Streams it has open.
     pub(crate) open: AtomicUsize,
     /// One while it asks, after idleness, whether the peer still lives.
-    pub(crate) asking: AtomicUsize,
+    pub(crate) probing: AtomicUsize,
     /// One once it takes no more requests.
     pub(crate) retired: AtomicUsize,
 }
@@ -106,8 +106,8 @@ impl PooledConnection {
     }
 
     /// Returns whether it will soon be known to live, or be gone.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.asking.load(Relaxed) != 0 && !self.is_retired()
+    pub(crate) fn is_probing(&self) -> bool {
+        self.probing.load(Relaxed) != 0 && !self.is_retired()
     }
 
     pub(crate) fn is_retired(&self) -> bool {
@@ -397,7 +397,7 @@ impl Pool {
             member.waker.wake();
         }
         let live = state.members.iter().filter(|member| !member.is_retired()).count();
-        let may_come = state.members.iter().any(|member| member.is_asking());
+        let may_come = state.members.iter().any(|member| member.is_probing());
         let wanted = missing > 0 && !may_come && (live == 0 || self.congestion.room() > 0);
         let allowed = live < self.limits.max_connections;
         // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.

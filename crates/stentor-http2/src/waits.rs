@@ -11,21 +11,21 @@ const WINDOW_MAX_ANSWERS: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     answers: AtomicUsize,
-    asking: AtomicUsize,
+    halting: AtomicUsize,
 }
 
 impl Waits {
     /// Counts answers, of which some asked to wait; returns whether half of the last ones did.
-    pub(crate) fn note(&self, answers: usize, asking: usize) -> bool {
+    pub(crate) fn note(&self, answers: usize, halting: usize) -> bool {
         let mut all = self.answers.load(Relaxed) + answers;
-        let mut asked = self.asking.load(Relaxed) + asking;
+        let mut asked = self.halting.load(Relaxed) + halting;
         let are_most = asked >= MIN_ANSWERS && 2 * asked >= all;
         while all > WINDOW_MAX_ANSWERS {
             (all, asked) = (all / 2, asked.div_ceil(2));
         }
         self.answers.store(all, Relaxed);
-        self.asking.store(if all == 0 { 0 } else { asked.min(all) }, Relaxed);
-        are_most && asking > 0
+        self.halting.store(if all == 0 { 0 } else { asked.min(all) }, Relaxed);
+        are_most && halting > 0
     }
 }
 

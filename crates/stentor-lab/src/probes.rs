@@ -79,7 +79,7 @@ pub enum ProbeWord {
     No,
     /// No trial can tell.
     #[serde(rename = "not told by a probe")]
-    NotTold,
+    Untestable,
     /// What would be counted is not here.
     #[serde(rename = "not counted")]
     NotCounted,
@@ -191,7 +191,7 @@ impl ProbeWord {
         match self {
             Self::Yes => "YES",
             Self::No => "NO",
-            Self::NotTold => "not told by a probe",
+            Self::Untestable => "not told by a probe",
             Self::NotCounted => "not counted",
             Self::NotProbed => "not probed",
             Self::NotRun => "not run",

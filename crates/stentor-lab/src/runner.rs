@@ -166,7 +166,7 @@ pub trait Scheduled {
     /// Returns about how long a fork takes, in seconds.
     fn fork_seconds(&self) -> f64;
     /// Names it in a line.
-    fn told(&self) -> String;
+    fn label_text(&self) -> String;
     /// Names its subject.
     fn subject(&self) -> String;
     /// Returns whether what is wrong with its subject is wrong with another cell's.
@@ -199,12 +199,12 @@ pub async fn run(
     not_run: Vec<NotRun>,
     testbed: &mut dyn Testbed,
     settings: &Settings,
-    tell: &mut dyn FnMut(RunEvent<'_>),
+    report: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<RunSummary, RunError> {
     let is_encrypted = |cell: &Cell| cell.settings.get("tls").is_some_and(|level| level == "on");
     let encrypts = cells.iter().any(is_encrypted);
     let mut pairs = Pairs { testbed, settings, encrypts, directory: PathBuf::new() };
-    run_with(&mut pairs, cells, not_run, settings, tell).await
+    run_with(&mut pairs, cells, not_run, settings, report).await
 }
 
 /// Runs cells until every fork counts or has used up its attempts.
@@ -213,7 +213,7 @@ pub async fn run_with<A: Adapter>(
     cells: &[A::Cell],
     not_run: Vec<NotRun>,
     settings: &Settings,
-    tell: &mut dyn FnMut(RunEvent<'_>),
+    report: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<RunSummary, RunError> {
     let began = Instant::now();
     let (mut journal, kept) = Journal::open(settings, adapter.file())?;
@@ -224,7 +224,7 @@ pub async fn run_with<A: Adapter>(
     let steps: Vec<(usize, u32)> =
         order.into_iter().filter(|(place, fork)| state.is_left(*place, *fork)).collect();
     let mut pace = RemainingTime::new(steps.iter().map(|(place, _)| cells[*place].fork_seconds()));
-    tell(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
+    report(RunEvent::Begun { forks: steps.len() as u64, seconds: pace.left });
     for (place, fork) in steps {
         let cell = &cells[place];
         if !state.left_out.contains(&place) {
@@ -234,11 +234,11 @@ pub async fn run_with<A: Adapter>(
                     AttemptResult::Kept(record) => *record,
                     AttemptResult::Skipped(reason) => {
                         state.left_out.insert(place);
-                        state.not_run.push(NotRun { what: cell.told(), reason });
+                        state.not_run.push(NotRun { what: cell.label_text(), reason });
                         break;
                     }
                     AttemptResult::LeftOut(reason) => {
-                        tell(RunEvent::LeftOut(state.leave_out(place, &reason)));
+                        report(RunEvent::LeftOut(state.leave_out(place, &reason)));
                         break;
                     }
                 };
@@ -247,7 +247,7 @@ pub async fn run_with<A: Adapter>(
                 if is_over {
                     pace.done(cell.fork_seconds());
                 }
-                tell(RunEvent::Attempt {
+                report(RunEvent::Attempt {
                     done: pace.forks,
                     seconds_left: pace.seconds_left(),
                     record: &record,
@@ -310,8 +310,8 @@ impl Scheduled for Cell {
         self.fork_seconds
     }
 
-    fn told(&self) -> String {
-        Self::told(self)
+    fn label_text(&self) -> String {
+        Self::label_text(self)
     }
 
     fn subject(&self) -> String {

@@ -57,7 +57,7 @@ fn outcome(reply: Reply, read: impl FnOnce(&Response) -> Outcome) -> Outcome {
         // What both services say to nearly everything; nothing else of it is kept.
         Reply::Answered(response) if response.status == 200 => Outcome::Accepted,
         Reply::Answered(response) => read(&response),
-        Reply::NotSent(Fault::ToldToWait(word)) => put_off(&read(word.response())),
+        Reply::NotSent(Fault::Halted(word)) => put_off(&read(word.response())),
         Reply::NotSent(Fault::AddressRefused(_)) => ADDRESS_REFUSED,
         Reply::NotSent(_) => Outcome::Unsent { reason: Reason::Unavailable, retry_after: None },
         Reply::Unanswered(_) => Outcome::Unknown,

@@ -15,7 +15,7 @@ const BILLION: i128 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drifting {
     /// Added to each reading, in nanoseconds; for where there are no time namespaces.
-    pub ahead_ns: i64,
+    pub offset_ns: i64,
     /// How much too fast it runs, in billionths.
     pub fast_ppb: i64,
     /// When it began to run at this speed, by the process' own monotonic clock.
@@ -34,13 +34,13 @@ impl Drifting {
     pub fn reading(&self, monotonic_ns: u64) -> i64 {
         let since = i128::from(monotonic_ns) - i128::from(self.since_ns);
         let reading = i128::from(monotonic_ns) + since * i128::from(self.fast_ppb) / BILLION;
-        whole(reading + i128::from(self.ahead_ns))
+        whole(reading + i128::from(self.offset_ns))
     }
 
     /// The instant of the process' monotonic clock at which it shows this.
     #[must_use]
     pub fn instant(&self, reading: i64) -> i64 {
-        let since = i128::from(reading) - i128::from(self.ahead_ns) - i128::from(self.since_ns);
+        let since = i128::from(reading) - i128::from(self.offset_ns) - i128::from(self.since_ns);
         whole(i128::from(self.since_ns) + since * BILLION / (BILLION + i128::from(self.fast_ppb)))
     }
 }
@@ -60,10 +60,10 @@ mod tests {
         fn the_instant_of_a_reading_is_found_again(
             monotonic_ns in 0..1_u64 << 50,
             since_ns in 0..1_u64 << 50,
-            ahead_ns in -1_i64 << 40..1 << 40,
+            offset_ns in -1_i64 << 40..1 << 40,
             fast_ppb in -1_000_000..1_000_000_i64,
         ) {
-            let clock = Drifting { ahead_ns, fast_ppb, since_ns };
+            let clock = Drifting { offset_ns, fast_ppb, since_ns };
             let found = clock.instant(clock.reading(monotonic_ns));
             prop_assert!((found - monotonic_ns.cast_signed()).abs() <= 2);
         }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_fast_by_fifty_millionths_gains_fifty_microseconds_a_second() {
-        let clock = Drifting { ahead_ns: 7, fast_ppb: 50_000, since_ns: 1_000_000_000 };
+        let clock = Drifting { offset_ns: 7, fast_ppb: 50_000, since_ns: 1_000_000_000 };
         assert_eq!(clock.reading(2_000_000_000), 2_000_050_007);
     }
 }

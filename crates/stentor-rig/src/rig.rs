@@ -184,8 +184,8 @@ impl Rig {
     }
 
     /// Starts a process on a side whose `CLOCK_MONOTONIC` is ahead of ours by so many nanoseconds, in a time namespace.
-    pub fn spawn_ahead(&self, side: Side, ahead_ns: i64, command: Command) -> io::Result<Child> {
-        self.seats[side.index()].spawn_ahead(ahead_ns, command)
+    pub fn spawn_with_offset(&self, side: Side, offset_ns: i64, command: Command) -> io::Result<Child> {
+        self.seats[side.index()].spawn_with_offset(offset_ns, command)
     }
 
     /// Runs something on a thread in a side's namespace, outside of its limits: sockets made there belong to the side.

@@ -40,7 +40,7 @@ use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
 use crate::status::ServerStatus;
 use crate::upstream::UpstreamWorkers;
-use listening::{open_listener, open_others, tell_addresses};
+use listening::{open_listener, open_others, write_addresses};
 use membership::{NodeIdentity, NodeTie};
 use reload::Reloads;
 
@@ -126,7 +126,7 @@ impl BuiltServer {
         let service = Arc::new(
             open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
         );
-        let (address, socket_address) = tell_addresses(&listener, socket.as_ref(), &config)?;
+        let (address, socket_address) = write_addresses(&listener, socket.as_ref(), &config)?;
         let drain_timeout = config.shutdown.drain_timeout();
         let parts_of = config.api.clone();
         let reloads = Reloads {

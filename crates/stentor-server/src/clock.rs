@@ -9,7 +9,7 @@ use stentor_core::time::Timestamp;
 /// What a clock that follows no other has in place of a beginning.
 const NONE: i64 = i64::MIN;
 /// A correction by less is not worth a line in the log.
-const TOLD_MS: i64 = 1_000;
+const LOGGED_MS: i64 = 1_000;
 
 /// The system's time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,7 +55,7 @@ impl Clock for ServerClock {
         let (passed, now) = (millis(self.began.elapsed()), self.now());
         let right = now.as_millis().clamp(shown.as_millis(), shown.as_millis().saturating_add(millis(span)));
         let by = right - now.as_millis();
-        if by.abs() >= TOLD_MS {
+        if by.abs() >= LOGGED_MS {
             tracing::warn!(
                 seconds = by / 1_000,
                 "this server's clock differs from the store's, by which it goes"

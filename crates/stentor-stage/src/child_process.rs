@@ -15,7 +15,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// A server that is asked to end first settles what is in flight, and a push service may take its time to answer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
-const TOLD_LINES: usize = 5;
+const SHOWN_LINES: usize = 5;
 
 /// What a process used, as the operating system counted it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -220,7 +220,7 @@ impl ChildProcess {
     pub fn log_end(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n")
+        lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
     }
 }
 

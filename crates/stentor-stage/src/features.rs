@@ -63,20 +63,20 @@ pub struct FeatureRow {
 /// What a trial came to.
 pub(crate) struct TrialOutcome {
     is_there: bool,
-    told: String,
+    detail: String,
 }
 
 impl TrialOutcome {
     fn yes(told: impl Into<String>) -> Self {
-        Self { is_there: true, told: told.into() }
+        Self { is_there: true, detail: told.into() }
     }
 
     fn no(told: impl Into<String>) -> Self {
-        Self { is_there: false, told: told.into() }
+        Self { is_there: false, detail: told.into() }
     }
 
     fn when(is_there: bool, told: impl Into<String>) -> Self {
-        Self { is_there, told: told.into() }
+        Self { is_there, detail: told.into() }
     }
 }
 
@@ -91,7 +91,7 @@ pub async fn run(reporter: &Arc<dyn Reporter>) -> anyhow::Result<Vec<FeatureRow>
                 trial(&scene, service).await.unwrap_or_else(|error| TrialOutcome::no(format!("{error:#}")));
             let answer = if seen.is_there { "YES" } else { "NO" };
             reporter.line(&format!("{feature}, {}: {answer}", service.name()));
-            rows.push(FeatureRow { feature, service, answer, seen: seen.told });
+            rows.push(FeatureRow { feature, service, answer, seen: seen.detail });
         }
     }
     Ok(rows)

@@ -47,7 +47,7 @@ pub struct StoreCopy {
 pub fn copy_store(
     from: &StorePlace,
     to: &StorePlace,
-    mut told: impl FnMut(CopyStep),
+    mut report: impl FnMut(CopyStep),
 ) -> Result<StoreCopy, StoreError> {
     let (mut source, mut target) = (open(from, false)?, open(to, true)?);
     for side in [&mut source, &mut target] {
@@ -68,11 +68,12 @@ pub fn copy_store(
     for table in TABLES {
         let done = progress.as_ref().and_then(|progress| progress.get(table.name)).cloned();
         let copied = copy_table((&mut *source, &mut *target), table, done, |more| {
-            told(CopyStep::Copied { rows: rows + more, of });
+            report(CopyStep::Copied { rows: rows + more, of });
         })?;
         rows += copied;
     }
-    let tables = compare((&mut *source, &mut *target), |rows| told(CopyStep::Verified { rows, of: 2 * of }))?;
+    let tables =
+        compare((&mut *source, &mut *target), |rows| report(CopyStep::Verified { rows, of: 2 * of }))?;
     target.finish(&source.counters()?)?;
     Ok(StoreCopy { tables, resumed })
 }
@@ -93,7 +94,7 @@ fn copy_table(
     (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
     table: &TransferTable,
     done: Option<TableProgress>,
-    mut told: impl FnMut(u64),
+    mut report: impl FnMut(u64),
 ) -> Result<u64, StoreError> {
     let (mut count, mut after) = (0, None);
     if let Some((rows, last)) = done {
@@ -107,7 +108,7 @@ fn copy_table(
         let key = last[..table.key_columns_count].to_vec();
         count += rows.len() as u64;
         target.write(table, &rows, &(count, encode_key(&key)))?;
-        told(count);
+        report(count);
         after = Some(key);
     }
 }
@@ -115,13 +116,13 @@ fn copy_table(
 /// Sums both sides up; fails (Conflict) when they differ.
 fn compare(
     (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
-    mut told: impl FnMut(u64),
+    mut report: impl FnMut(u64),
 ) -> Result<Vec<(&'static str, TableSum)>, StoreError> {
     let (mut tables, mut rows) = (Vec::with_capacity(TABLES.len()), 0);
     for table in TABLES {
-        let theirs = sum_up(source, table, |more| told(rows + more))?;
+        let theirs = sum_up(source, table, |more| report(rows + more))?;
         rows += theirs.rows;
-        let ours = sum_up(target, table, |more| told(rows + more))?;
+        let ours = sum_up(target, table, |more| report(rows + more))?;
         rows += ours.rows;
         if theirs != ours {
             return Err(StoreError::Conflict(format!(
@@ -138,7 +139,7 @@ fn compare(
 fn sum_up(
     side: &mut dyn TransferSide,
     table: &TransferTable,
-    mut told: impl FnMut(u64),
+    mut report: impl FnMut(u64),
 ) -> Result<TableSum, StoreError> {
     let (mut sum, mut after) = (TableSum::default(), None);
     loop {
@@ -148,6 +149,6 @@ fn sum_up(
         for row in &rows {
             sum.add(row);
         }
-        told(sum.rows);
+        report(sum.rows);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn start(level: &str, json: bool) -> io::Result<()> {
     // A second subscriber in one process changes nothing.
     let begun = if json { log.json().finish().try_init() } else { log.finish().try_init() };
     if begun.is_ok() && BUFFER.set(buffer).is_ok() {
-        std::panic::set_hook(Box::new(tell_panic));
+        std::panic::set_hook(Box::new(log_panic));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn standard_error() -> Box<dyn Write + Send> {
 }
 
 /// Logs a panic: the usual hook writes to standard error itself, and may wait there for ever.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let why = panic.payload_as_str().unwrap_or("no word why");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();

@@ -47,7 +47,7 @@ impl ArmEmulator {
     }
 
     /// Returns which way it was.
-    pub(super) fn told(&self) -> &'static str {
+    pub(super) fn description(&self) -> &'static str {
         match self.rule {
             None => "this machine's kernel starts programs for ARM with its emulator",
             Some(_) => "programs for ARM start with the emulator in a namespace that ends with the trial",

@@ -43,6 +43,9 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["picked"], "Subset"),
     (&["aside"], "quarantine"),
     (&["converse", "welcome"], "serve_connection, accept"),
+    (&["told", "tell", "tells", "telling", "teller"], "describe, report, log, notify, or the thing itself"),
+    (&["asking"], "a probe, or authenticate"),
+    (&["ahead"], "an offset, a prefetch"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

@@ -80,7 +80,7 @@ pub(super) struct McsLink<S> {
     /// Stanzas that were received, each of which has the next number.
     received: u32,
     /// The last number that the device was told.
-    told: u32,
+    acknowledged: u32,
     /// Stanzas that were written.
     sent: u32,
 }
@@ -88,7 +88,7 @@ pub(super) struct McsLink<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
     pub(super) const fn new(stream: S, limits: McsLimits) -> Self {
         let reader = McsReader::new(limits.stanza_max_bytes);
-        Self { stream, reader, limits, out: Vec::new(), received: 0, told: 0, sent: 0 }
+        Self { stream, reader, limits, out: Vec::new(), received: 0, acknowledged: 0, sent: 0 }
     }
 
     pub(super) const fn limits(&self) -> &McsLimits {
@@ -117,8 +117,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
         if self.sent == 0 {
             self.out.push(VERSION);
         }
-        if self.told < self.received && stanza.say_received(self.received) {
-            self.told = self.received;
+        if self.acknowledged < self.received && stanza.say_received(self.received) {
+            self.acknowledged = self.received;
         }
         stanza.write(&mut self.out);
         self.sent = self.sent.saturating_add(1);

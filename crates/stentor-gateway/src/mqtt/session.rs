@@ -176,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             // It stays in the ledger, and is looked up when the device wants it.
             Some(_) if !self.subscriptions.is_open() => Ok(()),
             Some(News::Messages(messages)) => self.give(messages).await,
-            Some(News::Deleted(count)) => self.tell_deleted(count).await,
+            Some(News::Deleted(count)) => self.write_deletion(count).await,
             None => Ok(()),
         }
     }

@@ -27,7 +27,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(500);
 impl Driver {
     /// Looks at the clock once a tick; returns the reason when the connection is dead.
     pub(super) fn watch_clock(&mut self, cx: &mut Context<'_>) -> Option<Fault> {
-        let busy = !self.phase.has_settled() || self.pulse.is_asking() || !self.mux.streams.is_empty();
+        let busy = !self.phase.has_settled() || self.pulse.is_probing() || !self.mux.streams.is_empty();
         let elapsed = self.timer.as_mut().poll(cx).is_ready();
         // A tick of the busy clock says nothing of how long a connection has been unused, and the other way round.
         let is_due = elapsed && busy == self.was_busy;
@@ -70,7 +70,7 @@ impl Driver {
         // Before `expire`, which goes by how many are late.
         self.mark_late();
         self.expire();
-        if self.member.is_asking() && self.pulse.asked_for(self.now) >= self.patience() {
+        if self.member.is_probing() && self.pulse.asked_for(self.now) >= self.patience() {
             return Some(Fault::DeadConnection);
         }
         let silent =
@@ -144,15 +144,15 @@ impl Driver {
         self.mux.ping();
         // Before `nudge`, which opens no connection while one is asking, and wakes none without room.
         self.publish(0);
-        self.member.asking.store(1, Relaxed);
+        self.member.probing.store(1, Relaxed);
         self.pool.nudge();
     }
 
     /// Notes a sign of life.
     pub(super) fn hear(&mut self) {
         // The same turn publishes its room and looks at the queue, for what was left waiting for this answer.
-        if self.pulse.is_asking() {
-            self.member.asking.store(0, Relaxed);
+        if self.pulse.is_probing() {
+            self.member.probing.store(0, Relaxed);
         }
         self.pulse.listen(self.now);
     }

@@ -39,7 +39,7 @@ impl Pulse {
         self.asked_at.map_or(Duration::ZERO, |asked_at| now.duration_since(asked_at))
     }
 
-    pub(super) const fn is_asking(&self) -> bool {
+    pub(super) const fn is_probing(&self) -> bool {
         self.asked_at.is_some()
     }
 

@@ -76,7 +76,7 @@ impl Session {
                 Ok(ConnectionState::WriteTraffic(_)) => (self.is_open, again) = (true, false),
                 Ok(_) => again = false,
                 Err(cause) => {
-                    self.tell(incoming, outgoing);
+                    self.write_alert(incoming, outgoing);
                     return Err(broken(cause));
                 }
             }
@@ -136,7 +136,7 @@ impl Session {
     /// Writes why the session ends: the alert that rustls has ready after an error.
     ///
     /// `incoming` must be what it was at the error, for the session still points into it.
-    fn tell(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {
+    fn write_alert(&mut self, incoming: &mut Buffer, outgoing: &mut Buffer) {
         let state = self.tls.process_tls_records(incoming.filled_mut()).state;
         if let Ok(ConnectionState::EncodeTlsData(mut data)) = state {
             let _ = encode(&mut data, outgoing);

@@ -61,7 +61,7 @@ async fn slowing_down_halves_the_limit_that_stats_show() {
 }
 
 fn was_told_to_wait(reply: &Reply) -> bool {
-    matches!(reply, Reply::NotSent(Fault::ToldToWait(word)) if word.response().status == 429)
+    matches!(reply, Reply::NotSent(Fault::Halted(word)) if word.response().status == 429)
 }
 
 #[tokio::test]

@@ -85,7 +85,11 @@ pub(super) struct EvidenceVerdict {
 enum EvidenceLine {
     Source(EvidenceSource),
     Timed(Timed),
-    Verdict { claim: String, told: EvidenceVerdict },
+    Verdict {
+        claim: String,
+        #[serde(rename = "told")]
+        verdict: EvidenceVerdict,
+    },
 }
 
 impl StudyEvidence {
@@ -95,7 +99,7 @@ impl StudyEvidence {
         let date = last.chars().take(DATE_LETTERS).collect();
         let source = EvidenceSource { study: results.study.clone(), records: records.to_owned(), date };
         let timed = results.cells.iter().filter_map(|cell| Timed::of(results, cell)).collect();
-        Ok(Self { source, timed, verdicts: told(results)? })
+        Ok(Self { source, timed, verdicts: verdicts_of(results)? })
     }
 
     /// Returns what the committed records say.
@@ -148,7 +152,7 @@ fn rounded(ms: f64) -> f64 {
 }
 
 /// Returns our verdicts on the claims that rules rest on, as far as the results bear on them.
-fn told(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, ClaimsError> {
+fn verdicts_of(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, ClaimsError> {
     let mut all = BTreeMap::new();
     let rules = rules()?;
     let cited = |id: &str| {
@@ -181,8 +185,8 @@ fn told(results: &Results) -> Result<BTreeMap<String, EvidenceVerdict>, ClaimsEr
 pub fn write(all: &[StudyEvidence]) -> String {
     let lines = all.iter().flat_map(|one| {
         let verdicts = one.verdicts.iter();
-        let verdicts =
-            verdicts.map(|(claim, told)| EvidenceLine::Verdict { claim: claim.clone(), told: told.clone() });
+        let verdicts = verdicts
+            .map(|(claim, verdict)| EvidenceLine::Verdict { claim: claim.clone(), verdict: verdict.clone() });
         let timed = one.timed.iter().cloned().map(EvidenceLine::Timed);
         std::iter::once(EvidenceLine::Source(one.source.clone())).chain(verdicts).chain(timed)
     });
@@ -199,8 +203,8 @@ fn read(text: &str) -> Vec<StudyEvidence> {
                 all.push(StudyEvidence { source, timed: Vec::new(), verdicts: BTreeMap::new() });
             }
             (EvidenceLine::Timed(timed), Some(last)) => last.timed.push(timed),
-            (EvidenceLine::Verdict { claim, told }, Some(last)) => {
-                last.verdicts.insert(claim, told);
+            (EvidenceLine::Verdict { claim, verdict }, Some(last)) => {
+                last.verdicts.insert(claim, verdict);
             }
             (_, None) => {}
         }

@@ -254,7 +254,7 @@ impl CampaignCell {
 
     /// Names the levels that are not as in the study's tests, for a table.
     #[must_use]
-    pub fn levels_told(&self) -> String {
+    pub fn levels_text(&self) -> String {
         let said = |name: &str, level: Option<u32>| level.map(|level| format!("{name} {level}"));
         let several = |name: &str, level: u32| (level > 1).then(|| format!("{name} {level}"));
         let levels = [

@@ -115,7 +115,7 @@ impl ExpandedPlan {
 impl Cell {
     /// Names it in a line.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn label_text(&self) -> String {
         let levels: Vec<&str> = self.levels.values().map(String::as_str).collect();
         format!("{} {} ({}) {} {}", self.experiment, self.label, self.stack, self.variant, levels.join(" "))
     }

@@ -328,15 +328,19 @@ fn push_services_have_a_gateway_and_cells_with_the_delay_of_the_paper_from_the_s
     let services = ["GCM", "FCM"];
     for cell in cells(RunProfile::Full, &services) {
         let (gateway, client) = (cell.gateway.as_ref().expect("a gateway"), &cell.client);
-        assert!(gateway.id == client.id && cell.server.id == client.id, "{}", cell.told());
-        assert!(!cell.settings.contains_key("connection"), "both connections are kept: {}", cell.told());
+        assert!(gateway.id == client.id && cell.server.id == client.id, "{}", cell.label_text());
+        assert!(
+            !cell.settings.contains_key("connection"),
+            "both connections are kept: {}",
+            cell.label_text()
+        );
         let delay = ["provider", "provider_up_ms"].map(|name| cell.settings.get(name).map(String::as_str));
         let expected = match cell.label.as_str() {
             "GCM" => "155",
             _ => "280",
         };
         let has_delay = cell.levels["provider_delay"] == "paper";
-        assert!(!has_delay || delay == [Some("paper"), Some(expected)], "{}", cell.told());
+        assert!(!has_delay || delay == [Some("paper"), Some(expected)], "{}", cell.label_text());
     }
     // Four payloads: three variants; in that of the paper also without TLS, and both with the delay.
     assert_eq!(cells(RunProfile::Quick, &services).len(), 2 * 4 * 3);

@@ -22,7 +22,7 @@ impl UnservedPart {
     /// Returns it as what is not run.
     #[must_use]
     pub fn not_run(&self) -> NotRun {
-        NotRun { what: self.told(), reason: self.reason.clone() }
+        NotRun { what: self.label_text(), reason: self.reason.clone() }
     }
 
     /// Returns whether a cell at this level is one of them.
@@ -34,7 +34,7 @@ impl UnservedPart {
         self.levels.is_empty() || self.levels.iter().any(|one| one == level)
     }
 
-    fn told(&self) -> String {
+    fn label_text(&self) -> String {
         let rest = [self.factor.clone(), self.levels.join(", ")];
         let rest = rest.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         if rest.is_empty() { "the server itself".to_owned() } else { format!("the server itself at {rest}") }
@@ -60,7 +60,7 @@ impl StudyPlan {
                 || levels.is_some_and(|levels| levels.iter().all(|level| part.has_level(level)))
         };
         self.unserved.iter().find(is_wished_whole).map_or(Ok(()), |part| {
-            let (study, part, reason) = (self.id.clone(), part.told(), part.reason.clone());
+            let (study, part, reason) = (self.id.clone(), part.label_text(), part.reason.clone());
             Err(PlanError::Unserved { study, part, reason })
         })
     }

@@ -68,7 +68,7 @@ pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<
     }
     certificate::make(&context.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
     let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
-    certificate::tell(&mut factors, &context.directory);
+    certificate::add(&mut factors, &context.directory);
     let content = Content::Payload("over TLS".into());
     Ok(match face.exchange(Op::Echo, factors, &content).await {
         Ok(answer) => ProbeReply::is(
@@ -83,7 +83,7 @@ pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<
 pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     if face.protocol != PaperProtocol::Soap {
         return Ok(ProbeReply::word(
-            ProbeWord::NotTold,
+            ProbeWord::Untestable,
             "the format has no header in which a message could be secured",
         ));
     }

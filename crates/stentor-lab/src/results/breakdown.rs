@@ -1,7 +1,7 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
 use super::figures::{self, ForkFigure};
-use super::interruptions::told;
+use super::interruptions::interval_text;
 use super::payload::Payloads;
 use super::ratios::place;
 use super::{CONFIDENCE, MeasuredCell, Metric, Results, layers};
@@ -47,7 +47,7 @@ pub(super) fn costs(results: &Results) -> TextTable {
         let found = metrics.map(|id| Metric::find(id).and_then(|metric| cell.estimate(metric)));
         let [part, place, subject] = about(results, cell);
         let is_known = found.iter().any(Option::is_some);
-        let [client, server, client_memory, server_memory] = found.map(told);
+        let [client, server, client_memory, server_memory] = found.map(interval_text);
         is_known.then_some([part, place, subject, client, server, client_memory, server_memory])
     });
     TextTable::new(
@@ -69,7 +69,7 @@ pub(super) fn energy(results: &Results) -> TextTable {
     let rows = results.cells.iter().flat_map(|cell| {
         let [part, place, subject] = about(results, cell);
         super::plots::joules(cell).into_iter().map(move |((component, kind, model), samples)| {
-            let energy = told(samples.estimate(CONFIDENCE));
+            let energy = interval_text(samples.estimate(CONFIDENCE));
             [part.clone(), place.clone(), subject.clone(), component, energy, kind, model]
         })
     });

@@ -10,13 +10,13 @@ pub(super) fn features(results: &Results) -> TextTable {
     let both = figures.zip(results.probed.as_ref());
     let cells = both.map(|(figures, probed)| {
         let server = rows(figures, &probed.server).into_iter().map(of_server);
-        rows(figures, &probed.probes).into_iter().map(told).zip(server)
+        rows(figures, &probed.probes).into_iter().map(cells_of).zip(server)
     });
     let rows = cells.into_iter().flatten().flat_map(|(ours, server)| [Some(ours), server]).flatten();
     TextTable::new(["feature", "protocol", "the paper", "probes, and what was seen"], rows)
 }
 
-fn told(row: PaperCell) -> [String; 4] {
+fn cells_of(row: PaperCell) -> [String; 4] {
     let probes = row.probes.iter().map(probe).collect::<Vec<_>>().join("; ");
     [format!("{} ({})", row.feature, row.table), row.subject, row.paper, probes]
 }

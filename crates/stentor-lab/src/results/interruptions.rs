@@ -47,11 +47,11 @@ fn row(cell: &MeasuredCell) -> [String; 9] {
         cell.name.clone(),
         cell.levels.get(FACTOR).cloned().unwrap_or_default(),
         cell.forks.len().to_string(),
-        told(whole),
-        unless_none(told(estimate(cell, |one| one.silence_ns))),
+        interval_text(whole),
+        unless_none(interval_text(estimate(cell, |one| one.silence_ns))),
         unless_none(format!("{} of {}", short(mean(|one| one.pages_kept)), short(mean(|one| one.pages)))),
         unless_none(format!("{}{stale}", short(mean(|one| one.rows_offline)))),
-        unless_none(told(estimate(cell, |one| one.offline_ns).map(|one| Estimate {
+        unless_none(interval_text(estimate(cell, |one| one.offline_ns).map(|one| Estimate {
             low: None,
             high: None,
             ..one
@@ -67,7 +67,7 @@ fn estimate(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> Option<
 }
 
 /// Writes a mean with its interval.
-pub(super) fn told(estimate: Option<Estimate>) -> String {
+pub(super) fn interval_text(estimate: Option<Estimate>) -> String {
     match estimate {
         Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
             format!("{} [{}, {}]", short(mean), short(low), short(high))

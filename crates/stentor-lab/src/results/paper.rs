@@ -40,7 +40,7 @@ const fn reading(
 }
 
 /// Where phases stand: at the client while it asks, and while it waits; of the server in all.
-const ASKING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
+const REQUESTING: Basis = Basis::Phases(&[phase::CLIENT_SER]);
 const READING: Basis = Basis::Phases(&[phase::CLIENT_DESER]);
 const WAITING: Basis = Basis::Phases(&[phase::REQUEST, phase::TRANSFER]);
 /// A share of the server's time has the whole of it below the line.
@@ -59,7 +59,7 @@ const ANACLETO: &[PaperReading] = &[
 ];
 const NUNES: &[PaperReading] = &[
     reading("client time", "total time", "s", Basis::Whole, seconds),
-    reading("client time", "serialization share", "%", ASKING, |r| {
+    reading("client time", "serialization share", "%", REQUESTING, |r| {
         share(phase_ms(r, phase::CLIENT_SER), median(r))
     }),
     reading("client time", "deserialization share", "%", READING, |r| {

@@ -33,7 +33,7 @@ pub(super) fn phases(results: &Results) -> TextTable {
     let rows = cells.into_iter().map(|cell| {
         let mut row =
             vec![results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()];
-        row.extend(present.iter().map(|(phase, _)| told(cell, phase)));
+        row.extend(present.iter().map(|(phase, _)| phase_text(cell, phase)));
         row
     });
     TextTable { header, rows: rows.collect() }
@@ -54,7 +54,7 @@ fn has_any(cell: &MeasuredCell) -> bool {
     PHASES.into_iter().any(|(phase, _)| estimate(cell, phase).is_some())
 }
 
-fn told(cell: &MeasuredCell, phase: &str) -> String {
+fn phase_text(cell: &MeasuredCell, phase: &str) -> String {
     let mark = if streams(cell, phase) { MARK } else { "" };
     estimate(cell, phase).map_or_else(|| "–".to_owned(), |one| format!("{}{mark}", short(one.mean)))
 }

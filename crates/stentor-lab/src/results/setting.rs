@@ -34,7 +34,7 @@ fn taken<'a>(
 }
 
 /// Returns at which levels of factors that the paper's figures do not name cells are, and which subjects are elsewhere.
-pub(super) fn told(results: &Results, cells: &[&MeasuredCell]) -> String {
+pub(super) fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String {
     let known = published::factors(results);
     let mut factors: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for cell in cells {

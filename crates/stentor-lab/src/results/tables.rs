@@ -50,23 +50,23 @@ pub(super) fn claims(account: &Account) -> TextTable {
         let mut row = vec![
             format!("{} ({})", statement.id, statement.source),
             note.map_or_else(|| statement.text.clone(), |note| format!("{} *{note}*", statement.text)),
-            told_verdict(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
-            told_verdict(one.period.verdict, &grounds::of_finding(&one.period)),
+            verdict_text(one.judged.published.verdict, &grounds::of_judgment(&one.judged.published)),
+            verdict_text(one.period.verdict, &grounds::of_finding(&one.period)),
         ];
         row.extend(
-            (!is_of_campaigns).then(|| told_verdict(one.modern.verdict, &grounds::of_finding(&one.modern))),
+            (!is_of_campaigns).then(|| verdict_text(one.modern.verdict, &grounds::of_finding(&one.modern))),
         );
         row
     });
     TextTable { header: header.into_iter().map(str::to_owned).collect(), rows: rows.collect() }
 }
 
-fn told_verdict(verdict: ClaimVerdict, lines: &[String]) -> String {
+fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
 /// Writes an estimate with its interval.
-fn told(estimate: Option<Estimate>) -> String {
+fn estimate_text(estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "–".to_owned(), |one| figure(one.mean, one.low.zip(one.high)))
 }
 
@@ -79,7 +79,7 @@ fn figure(value: f64, interval: Option<(f64, f64)>) -> String {
 }
 
 fn of(cell: &MeasuredCell, metric: &str) -> String {
-    told(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
+    estimate_text(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
 }
 
 fn middle(cell: &MeasuredCell, metric: &str) -> String {
@@ -88,7 +88,7 @@ fn middle(cell: &MeasuredCell, metric: &str) -> String {
 }
 
 /// Writes the time within which a share of all exchanges was over.
-fn told_quantile(cell: &MeasuredCell, part: f64) -> String {
+fn quantile_text(cell: &MeasuredCell, part: f64) -> String {
     cell.quantile_ms(part).map_or_else(|| "–".to_owned(), |one| figure(one.value, one.low.zip(one.high)))
 }
 
@@ -115,8 +115,8 @@ pub(super) fn cells(results: &Results) -> TextTable {
             cell.name.clone(),
             forks,
             time,
-            told_quantile(cell, 0.95),
-            told_quantile(cell, 0.99),
+            quantile_text(cell, 0.95),
+            quantile_text(cell, 0.99),
             middle(cell, "first_call"),
             paper::published_ms(results, cell).map_or_else(|| "–".to_owned(), short),
             middle(cell, "bytes_wire"),

@@ -79,14 +79,14 @@ pub fn verdicts(results: &Results) -> Result<Option<Verdicts>, ClaimsError> {
     Ok(Some(Verdicts {
         claims,
         period: !period.is_empty(),
-        period_setting: told_setting(results, &period),
-        modern_setting: told_setting(results, &modern),
+        period_setting: setting_text(results, &period),
+        modern_setting: setting_text(results, &modern),
     }))
 }
 
 /// Campaigns are told with every level of theirs, so that nothing is left to say.
-fn told_setting(results: &Results, cells: &[&MeasuredCell]) -> String {
-    if results.is_of_campaigns() { String::new() } else { setting::told(results, cells) }
+fn setting_text(results: &Results, cells: &[&MeasuredCell]) -> String {
+    if results.is_of_campaigns() { String::new() } else { setting::setting_text(results, cells) }
 }
 
 /// Judges what is expected beyond the paper, each under the question that it belongs to.

@@ -203,7 +203,7 @@ impl ForkAttempt<'_> {
             self.path(SubjectRole::Server, ""),
         )
         .await?;
-        server.host.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
+        server.host.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         if let Some(interruption) = Interruption::of(self.cell) {
             return self.interrupted(interruption, testbed, server, record).await;
         }
@@ -402,7 +402,7 @@ impl ForkAttempt<'_> {
 
     fn factors(&self) -> BTreeMap<String, String> {
         let mut factors = self.cell.settings.clone();
-        certificate::tell(&mut factors, self.raw);
+        certificate::add(&mut factors, self.raw);
         for name in FILES {
             let Some(value) = factors.get_mut(name) else { continue };
             if value == "sqlite" {

@@ -90,7 +90,7 @@ impl Rigged {
         }
         let mut params = BTreeMap::new();
         for (way, path) in [("up", &link.up), ("down", &link.down)] {
-            params.extend(told(path).map(|(name, value)| (format!("{way}_{name}"), value)));
+            params.extend(link_params(path).map(|(name, value)| (format!("{way}_{name}"), value)));
         }
         let mut recorded = LinkRecord { profile: link.name.clone(), params, ..LinkRecord::default() };
         let Some(rig) = rig else { return recorded };
@@ -277,7 +277,7 @@ fn traffic(parts: &PurposeBytes) -> DirectionBytes {
     }
 }
 
-fn told(path: &Path) -> [(&'static str, f64); 5] {
+fn link_params(path: &Path) -> [(&'static str, f64); 5] {
     let rate = match path.rate {
         Rate::BitsPerSecond(bits) => bits as f64 / 1e6,
         Rate::Unlimited | Rate::Trace(_) => 0.0,

@@ -48,10 +48,10 @@ pub(super) fn median_rtt(samples: &[ClientSample]) -> i64 {
 
 /// Returns whether a client had no memory left for an exchange, and said so instead of ending.
 pub(super) fn ran_out(counts: &ExchangeCounts) -> bool {
-    counts.errors.contains_key(&told(STATUS_OUT_OF_MEMORY))
+    counts.errors.contains_key(&status_text(STATUS_OUT_OF_MEMORY))
 }
 
-fn told(status: u16) -> String {
+fn status_text(status: u16) -> String {
     format!("status {status}")
 }
 
@@ -62,7 +62,7 @@ impl ForkSamples<'_> {
         counts.sent = self.client.len() as u64;
         counts.ok = self.client.iter().filter(|one| one.status == 0).count() as u64;
         for failed in self.client.iter().filter(|one| one.status != 0) {
-            *counts.errors.entry(told(failed.status)).or_default() += 1;
+            *counts.errors.entry(status_text(failed.status)).or_default() += 1;
         }
         let mut times = self.of_client();
         times.extend(self.of_server());

@@ -30,7 +30,7 @@ pub(crate) fn make_named(run: &Path, name: &str) -> Result<(), SubjectError> {
 }
 
 /// Names it to both halves, in cells with TLS.
-pub(crate) fn tell(factors: &mut BTreeMap<String, String>, run: &Path) {
+pub(crate) fn add(factors: &mut BTreeMap<String, String>, run: &Path) {
     if factors.get("tls").is_some_and(|level| level == "on") {
         let [certificate, key] = files(run).map(|path| path.display().to_string());
         factors.insert("tls_certificate".into(), certificate);

@@ -128,9 +128,9 @@ impl DialectCheck<'_> {
             return Err(babble(&ready, "ready with a port"));
         };
         self.arm(host, EXCHANGES).await?;
-        host.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
+        host.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let setup = SubjectSetup::of(&self.told()?, SEED);
+        let setup = SubjectSetup::of(&self.own_factors()?, SEED);
         let mut client = SubjectClient::connect_as(self.dialect, self.op, target, setup).await?;
         for seq in 0..EXCHANGES {
             let (request, expected) = self.exchange(seq)?;
@@ -166,7 +166,7 @@ impl DialectCheck<'_> {
     /// Lets a client ask our server and compares what it says it got.
     async fn client(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = SubjectSetup::of(&self.told()?, SEED);
+        let setup = SubjectSetup::of(&self.own_factors()?, SEED);
         let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
         match self.judge_client(&mut host, &server).await {
@@ -255,7 +255,7 @@ impl DialectCheck<'_> {
 
     fn prepare(&self, role: SubjectRole, target: Option<SocketAddr>) -> Result<Prepare, SubjectError> {
         let bind = (role == SubjectRole::Server).then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let factors = self.told()?;
+        let factors = self.own_factors()?;
         Ok(Prepare { role, op: self.op, factors, bind, target, seed: SEED, variant: String::new() })
     }
 

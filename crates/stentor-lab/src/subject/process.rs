@@ -78,7 +78,7 @@ impl SubjectProcess {
         order: &SubjectOrder,
         patience: Duration,
     ) -> Result<Report, SubjectError> {
-        self.tell(order).await?;
+        self.send(order).await?;
         self.hear(order, patience).await
     }
 
@@ -93,7 +93,7 @@ impl SubjectProcess {
     }
 
     /// Returns an order to which nothing is said.
-    pub async fn tell(&mut self, order: &SubjectOrder) -> Result<(), SubjectError> {
+    pub async fn send(&mut self, order: &SubjectOrder) -> Result<(), SubjectError> {
         let mut line =
             serde_json::to_string(order).map_err(|error| SubjectError::Exchange(error.to_string()))?;
         line.push('\n');

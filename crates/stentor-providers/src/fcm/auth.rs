@@ -109,7 +109,7 @@ pub struct AccessTokens {
     /// Held by whoever fetches a token.
     gate: tokio::sync::Mutex<()>,
     /// Whether it was told that all addresses are refused.
-    told: AtomicBool,
+    is_logged: AtomicBool,
 }
 
 #[derive(Default)]
@@ -143,7 +143,7 @@ impl AccessTokens {
             clock: Arc::clone(&setup.clock),
             held: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
-            told: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
         })
     }
 
@@ -217,11 +217,11 @@ impl AccessTokens {
         let fetched = self.ask().await;
         match &fetched {
             // Told once, until it is otherwise.
-            Err(cause @ Denied::AddressRefused(_)) if !self.told.swap(true, Relaxed) => {
+            Err(cause @ Denied::AddressRefused(_)) if !self.is_logged.swap(true, Relaxed) => {
                 tracing::warn!(host = self.uri.host_str(), %cause, "no FCM access token");
             }
             Err(Denied::AddressRefused(_)) => {}
-            _ => self.told.store(false, Relaxed),
+            _ => self.is_logged.store(false, Relaxed),
         }
         fetched
     }

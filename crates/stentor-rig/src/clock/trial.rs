@@ -39,9 +39,9 @@ pub struct ClockTrial {
     /// Who asks what how often.
     pub protocol: Protocol,
     /// How far the phone's clock is ahead of ours.
-    pub phone_ahead_ns: i64,
+    pub phone_offset_ns: i64,
     /// How far the server's clock is ahead of ours when it starts.
-    pub server_ahead_ns: i64,
+    pub server_offset_ns: i64,
     /// How much too fast the server's clock runs, in billionths.
     pub server_fast_ppb: i64,
     /// Decides how much each packet is delayed.
@@ -91,8 +91,8 @@ impl ClockTrial {
             name,
             link: Link { name: name.to_owned(), up, down, source },
             protocol,
-            phone_ahead_ns: -52_300_000,
-            server_ahead_ns: 137_400_000,
+            phone_offset_ns: -52_300_000,
+            server_offset_ns: 137_400_000,
             server_fast_ppb: 50_000,
             seed,
         }
@@ -182,11 +182,11 @@ impl ClockTrial {
         let started = start(
             &rig,
             Side::Server,
-            self.server_ahead_ns,
+            self.server_offset_ns,
             &orders(Role::Server, self.server_fast_ppb),
             &command,
         )?;
-        let phone = start(&rig, Side::Device, self.phone_ahead_ns, &orders(Role::Phone, 0), &command)?;
+        let phone = start(&rig, Side::Device, self.phone_offset_ns, &orders(Role::Phone, 0), &command)?;
         let in_namespaces = started.in_namespace && phone.in_namespace;
         let listening = std::thread::spawn(move || hear(started.child, |_| {}));
         let phone = hear(phone.child, &mut progress);
@@ -213,7 +213,7 @@ struct RunningParty {
 fn start(
     rig: &Rig,
     side: Side,
-    ahead_ns: i64,
+    offset_ns: i64,
     orders: &Orders,
     command: &impl Fn(&Orders) -> Command,
 ) -> io::Result<RunningParty> {
@@ -222,10 +222,10 @@ fn start(
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     };
-    if let Ok(child) = rig.spawn_ahead(side, ahead_ns, prepared(orders)) {
+    if let Ok(child) = rig.spawn_with_offset(side, offset_ns, prepared(orders)) {
         return Ok(RunningParty { child, in_namespace: true });
     }
-    let clock = Drifting { ahead_ns, ..orders.clock };
+    let clock = Drifting { offset_ns, ..orders.clock };
     let child = rig.spawn(side, prepared(&Orders { clock, ..orders.clone() }))?;
     Ok(RunningParty { child, in_namespace: false })
 }

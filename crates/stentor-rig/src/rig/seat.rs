@@ -58,12 +58,12 @@ impl Seat {
     }
 
     /// Starts a process here whose monotonic clock is ahead.
-    pub(super) fn spawn_ahead(&self, ahead_ns: i64, mut command: Command) -> io::Result<Child> {
+    pub(super) fn spawn_with_offset(&self, offset_ns: i64, mut command: Command) -> io::Result<Child> {
         // A thread of its own: what it starts from then on would all be ahead.
         let starter = self.nursery.run(|| Namespace::shared("ahead"))?;
         let child = starter.run(move || {
             kernel::leave_time()?;
-            let (seconds, rest) = (ahead_ns.div_euclid(SECOND_NS), ahead_ns.rem_euclid(SECOND_NS));
+            let (seconds, rest) = (offset_ns.div_euclid(SECOND_NS), offset_ns.rem_euclid(SECOND_NS));
             let offsets = format!("monotonic {seconds} {rest}\n");
             fs::write(format!("/proc/{}/timens_offsets", gettid().as_raw_nonzero()), offsets)?;
             command.spawn()

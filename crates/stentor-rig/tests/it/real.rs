@@ -147,7 +147,7 @@ fn a_process_can_live_ahead_of_our_clock() {
     let Some(rig) = rig(Plan::new(Link::open())) else { return };
     let mut offsets = Command::new("cat");
     offsets.arg("/proc/self/timens_offsets").stdout(Stdio::piped());
-    let child = match rig.spawn_ahead(Side::Server, -1_500_000_000, offsets) {
+    let child = match rig.spawn_with_offset(Side::Server, -1_500_000_000, offsets) {
         Err(refusal) => return skip(&format!("no time namespace: {refusal}")),
         Ok(child) => child,
     };

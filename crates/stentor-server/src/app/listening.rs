@@ -28,7 +28,7 @@ pub(super) async fn open_others(
         }
         false => GatewayListeners::default(),
     };
-    devices.tell(&config.gateway, &config.data_dir)?;
+    devices.write_addresses(&config.gateway, &config.data_dir)?;
     Ok((socket, devices))
 }
 
@@ -84,21 +84,21 @@ pub(super) const fn timeouts(config: &ApiConfig) -> ConnectionTimeouts {
 }
 
 /// Writes addresses that the system chose where scripts find them, whole or not at all.
-pub(super) fn tell_addresses(
+pub(super) fn write_addresses(
     listener: &Listener,
     socket: Option<&Listener>,
     config: &Config,
 ) -> Result<(SocketAddr, Option<SocketAddr>), AppError> {
     let folder = &config.data_dir;
-    let address = tell_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
+    let address = write_address(listener, ("api.listen", config.api.listen), &folder.join(LISTEN_FILE))?;
     let wanted = config.api.socket_listen.zip(socket);
     let socket = wanted.map(|(wanted, socket)| {
-        tell_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
+        write_address(socket, ("api.socket_listen", wanted), &folder.join(SOCKET_FILE))
     });
     Ok((address, socket.transpose()?))
 }
 
-fn tell_address(
+fn write_address(
     listener: &Listener,
     (setting, address): (&'static str, SocketAddr),
     file: &Path,

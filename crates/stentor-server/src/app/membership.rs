@@ -98,7 +98,7 @@ impl NodeTie {
 
     async fn hold(&self) {
         let Some(last_event) = self.last_event else { return std::future::pending().await };
-        tokio::join!(self.beat(), self.listen(last_event), self.pass_arrivals(), self.pass_told());
+        tokio::join!(self.beat(), self.listen(last_event), self.pass_arrivals(), self.pass_events());
     }
 
     /// Announces that it leaves, so that nobody waits for it.
@@ -173,7 +173,7 @@ impl NodeTie {
                 self.service.forget_keys();
             }
             tokio::select! {
-                () = self.store.told() => tokio::time::sleep(BREATH.min(look_interval)).await,
+                () = self.store.changed() => tokio::time::sleep(BREATH.min(look_interval)).await,
                 () = tokio::time::sleep(look_interval) => {}
             }
         }
@@ -258,7 +258,7 @@ impl NodeTie {
         let mut arrivals: Receiver<AppId> = self.gateway.upstream_arrivals();
         loop {
             match arrivals.recv().await {
-                Ok(app) => self.tell(NodeEvent::Upstream(app)).await,
+                Ok(app) => self.publish_event(NodeEvent::Upstream(app)).await,
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
             }
@@ -266,14 +266,14 @@ impl NodeTie {
     }
 
     /// Sends the others what this node's pipeline has for them.
-    async fn pass_told(&self) {
-        while let Some(event) = self.pipeline.told().await {
-            self.tell(event).await;
+    async fn pass_events(&self) {
+        while let Some(event) = self.pipeline.next_event().await {
+            self.publish_event(event).await;
         }
     }
 
-    async fn tell(&self, event: NodeEvent) {
-        if let Err(error) = self.store.tell(event).await {
+    async fn publish_event(&self, event: NodeEvent) {
+        if let Err(error) = self.store.publish_event(event).await {
             tracing::warn!(%error, "the other servers could not be told of something");
         }
     }

@@ -93,7 +93,7 @@ impl GatewayListeners {
     }
 
     /// Writes the addresses whose ports were chosen by the system into the data directory.
-    pub(crate) fn tell(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
+    pub(crate) fn write_addresses(&self, config: &GatewayConfig, folder: &Path) -> Result<(), AppError> {
         for (protocol, listener, _) in &self.0 {
             let Some(address) = protocol.address(config).filter(|address| address.port() == 0) else {
                 continue;

@@ -38,7 +38,7 @@ pub(super) fn router() -> Router<PushRoutes> {
         .route("/gateway/v1/push/{capability}", post(push))
         .route("/fcm/send/{token}", post(push_to_token))
         .route("/gateway/v1/push/messages/{capability}", delete(withdraw))
-        .route("/gateway/v1/push/receipts/{capability}", get(tell))
+        .route("/gateway/v1/push/receipts/{capability}", get(show_result))
 }
 
 async fn push(State(routes): State<PushRoutes>, Path(name): Path<String>, request: Request) -> Response {
@@ -61,7 +61,11 @@ async fn withdraw(State(routes): State<PushRoutes>, Path(name): Path<String>) ->
     withdrawn.map_or_else(|refusal| refused(&refusal), |()| StatusCode::NO_CONTENT.into_response())
 }
 
-async fn tell(State(routes): State<PushRoutes>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn show_result(
+    State(routes): State<PushRoutes>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     match routes.push_result(&name, receipt::wait_of(text(&headers, "prefer"))).await {
         Ok(PushResult::Delivered) => StatusCode::NO_CONTENT.into_response(),
         Ok(PushResult::Over) => refused(&PushRefusal::Gone),

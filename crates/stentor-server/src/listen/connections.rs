@@ -214,7 +214,7 @@ impl Connections {
         count > 0
     }
 
-    fn tell_room(&self) {
+    fn notify_room(&self) {
         // Taken back with the look: of many connections that end at once one wakes the listener. `SeqCst`, for both
         // sides write before they read.
         if self.is_awaited.swap(false, Ordering::SeqCst) {
@@ -341,14 +341,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         // Before anybody is told of the room, and without the lock then.
         self.connections.open().remove(self.origin, &self.activity);
-        self.connections.tell_room();
+        self.connections.notify_room();
     }
 }
 
 impl Drop for KeptPlace {
     fn drop(&mut self) {
         self.connections.open().remove_kept(self.origin);
-        self.connections.tell_room();
+        self.connections.notify_room();
     }
 }
 
@@ -366,7 +366,7 @@ impl Drop for AtWork {
         // Before the count: a connection that counts as idle must not look idle for longer than it is.
         self.activity.idle_from_ms.fetch_max(from, Ordering::SeqCst);
         if self.activity.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.connections.tell_room();
+            self.connections.notify_room();
         }
     }
 }

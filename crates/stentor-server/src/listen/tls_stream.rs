@@ -117,9 +117,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
     }
 
     /// Seals what the peer is to be told.
-    fn tell(&mut self, told: TlsOutput<'_>) -> io::Result<()> {
+    fn seal(&mut self, output: TlsOutput<'_>) -> io::Result<()> {
         let mut incoming = mem::take(&mut self.incoming);
-        let used = self.advance(&mut incoming, told)?;
+        let used = self.advance(&mut incoming, output)?;
         incoming.drain(..used);
         self.incoming = incoming;
         Ok(())
@@ -225,7 +225,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         // What was sealed before must be out: a peer that does not read costs no more than that.
         ready!(this.poll_drain(context))?;
         let content = &bytes[..bytes.len().min(WRITE_MAX_BYTES)];
-        this.tell(TlsOutput::Content(content))?;
+        this.seal(TlsOutput::Content(content))?;
         this.drain_now(context)?;
         Poll::Ready(Ok(content.len()))
     }
@@ -240,7 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         let this = self.get_mut();
         if !this.is_write_over {
             this.is_write_over = true;
-            this.tell(TlsOutput::End)?;
+            this.seal(TlsOutput::End)?;
         }
         ready!(this.poll_drain(context))?;
         match ready!(Pin::new(&mut this.stream).poll_shutdown(context)) {

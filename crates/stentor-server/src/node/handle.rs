@@ -30,7 +30,7 @@ const WAITING_MAX_COUNT: usize = 16_384;
 /// Most batches that are published in one go.
 const TOGETHER_MAX_COUNT: usize = 1_024;
 /// What waits to be told to other nodes.
-const TOLD_MAX_COUNT: usize = 1_024;
+const EVENTS_MAX_COUNT: usize = 1_024;
 /// File in the data directory that holds what quotas have left.
 const LEVELS_FILE: &str = "quotas";
 /// What a pipeline may need after its deadline to write what it knows.
@@ -45,8 +45,8 @@ pub struct PipelineHandle {
     watch: Arc<Supervisor>,
     backlog: Arc<Backlog>,
     gateway: Gateway,
-    tell: mpsc::Sender<NodeEvent>,
-    told: AsyncMutex<mpsc::Receiver<NodeEvent>>,
+    event_sender: mpsc::Sender<NodeEvent>,
+    events: AsyncMutex<mpsc::Receiver<NodeEvent>>,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
 }
@@ -56,7 +56,7 @@ impl PipelineHandle {
     pub(crate) async fn start(dependencies: &Dependencies, config: &Config) -> Result<Self, AppError> {
         let wrap = |cause: std::io::Error| AppError::Engine { what: "the threads", cause: cause.to_string() };
         let threads = Threads::start().map_err(wrap)?;
-        let (tell, told) = mpsc::channel(TOLD_MAX_COUNT);
+        let (event_sender, events) = mpsc::channel(EVENTS_MAX_COUNT);
         let deps = Deps {
             store: dependencies.store.clone(),
             queue: dependencies.queue.clone(),
@@ -70,7 +70,7 @@ impl PipelineHandle {
             standing: dependencies.standing.clone(),
             roles: config.roles.clone(),
             shares_queue: matches!(config.queue.engine, QueueEngine::Postgres | QueueEngine::Nats),
-            told: Some(tell.clone()),
+            event_sender: Some(event_sender.clone()),
             levels: Some(config.data_dir.join(LEVELS_FILE)),
             settled_feed: Some(Arc::new(dependencies.gateway.clone())),
         };
@@ -91,8 +91,8 @@ impl PipelineHandle {
             watch,
             backlog,
             gateway: dependencies.gateway.clone(),
-            tell,
-            told: AsyncMutex::new(told),
+            event_sender,
+            events: AsyncMutex::new(events),
             _threads: threads,
         })
     }
@@ -128,8 +128,8 @@ impl PipelineHandle {
     }
 
     /// Does the work of a part that does not belong to the pipeline and lasts as it does: its end is a failure, too.
-    pub(crate) async fn watched(&self, part: &str, told: CancellationToken, work: impl Future<Output = ()>) {
-        self.watch.lasting(part, told, work).await;
+    pub(crate) async fn watched(&self, part: &str, stop: CancellationToken, work: impl Future<Output = ()>) {
+        self.watch.lasting(part, stop, work).await;
     }
 
     /// Waits until a part fails.
@@ -146,8 +146,8 @@ impl PipelineHandle {
     }
 
     /// Waits for what other nodes must know of.
-    pub(crate) async fn told(&self) -> Option<NodeEvent> {
-        self.told.lock().await.recv().await
+    pub(crate) async fn next_event(&self) -> Option<NodeEvent> {
+        self.events.lock().await.recv().await
     }
 
     /// Publishes what dead nodes had leased.
@@ -233,7 +233,7 @@ impl PipelinePort for PipelineHandle {
             None => self.gateway.cut_off_app(app),
         }
         // A session that no other node hears of ends when its device is looked up.
-        let _ = self.tell.try_send(NodeEvent::CutOff(app, device));
+        let _ = self.event_sender.try_send(NodeEvent::CutOff(app, device));
     }
 
     fn changed(&self, app: AppId, provider: ProviderKind) {

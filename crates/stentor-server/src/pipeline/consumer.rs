@@ -134,7 +134,7 @@ async fn settle_apart(
     let rest = LeasedChunk { id: awaited.lease.chunk, epoch: awaited.lease.epoch, ..rest };
     let late: Vec<_> = parts.places.iter().filter_map(|at| outcomes.get(*at).cloned()).collect();
     let settlement = decide(shared, source, &rest, &late, before);
-    let over = LeaseParts { lease: None, hold, guard, told: None };
+    let over = LeaseParts { lease: None, hold, guard, settled_chunk: None };
     let _ = shared.settlers.of(dispatcher.1).send(SettlerWork::Settle(settlement, over, None)).await;
 }
 
@@ -213,10 +213,10 @@ async fn hand_over(shared: &PipelineContext, job: SendJob, work: impl FnOnce(Lea
     let SendJob { chunk, lease, hold, guard, probe, busy, .. } = job;
     // Before anything that waits: while the probe lives, the breaker lets nobody else try.
     drop(probe);
-    let told = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
+    let settled_chunk = chunk.provider.has_receipts().then(|| settled_chunk(*chunk));
     // A closed channel means that the pipeline is gone: the lease is recovered by the next one.
     let settler = shared.settlers.of(lease.ticket.lane.class);
-    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard, told })).await;
+    let _ = settler.send(work(LeaseParts { lease: Some(lease), hold, guard, settled_chunk })).await;
     // Its place is free only once the settler has room.
     drop(busy);
 }

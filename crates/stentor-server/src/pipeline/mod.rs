@@ -97,7 +97,7 @@ pub struct Deps {
     /// Whether the queue is one that other nodes use as well.
     pub shares_queue: bool,
     /// Where it tells what other nodes must know of.
-    pub told: Option<mpsc::Sender<NodeEvent>>,
+    pub event_sender: Option<mpsc::Sender<NodeEvent>>,
     /// The file in which quotas survive a restart; `None` to begin them anew.
     pub levels: Option<PathBuf>,
     /// Brings what was settled to devices that are connected to us.
@@ -316,7 +316,7 @@ impl Pipeline {
 
     /// Parks a lane because its push service told another node so.
     pub(crate) fn park(&self, key: (AppId, ProviderKind), until: Timestamp, reason: Reason) {
-        self.shared.providers.park_as_told(key, until, reason, self.shared.now());
+        self.shared.providers.park_until(key, until, reason, self.shared.now());
     }
 
     /// Returns what is accepted and not begun.

@@ -88,7 +88,7 @@ pub(crate) struct ProviderTable {
     entries: Mutex<HashMap<ProviderKey, ProviderEntry>>,
     levels: Mutex<Levels>,
     /// Where it tells other nodes what a push service asked for.
-    told: Option<mpsc::Sender<NodeEvent>>,
+    event_sender: Option<mpsc::Sender<NodeEvent>>,
     closing: TaskTracker,
 }
 
@@ -115,10 +115,10 @@ impl ProviderTable {
         rules: BreakerRules,
         limiter_rules: RateLimiterRules,
         levels: Levels,
-        told: Option<mpsc::Sender<NodeEvent>>,
+        event_sender: Option<mpsc::Sender<NodeEvent>>,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
-        Self { store, factory, rules, limiter_rules, entries, levels, told, closing }
+        Self { store, factory, rules, limiter_rules, entries, levels, event_sender, closing }
     }
 
     /// Returns what may pass at `now`.
@@ -141,7 +141,7 @@ impl ProviderTable {
                 let breaker = &mut entries.entry(key).or_default().breaker;
                 // A probe that finds it as it was has nothing to tell.
                 if breaker.parking().is_none_or(|known| known.detail != parking.detail) {
-                    tell(key, &parking);
+                    log_parked(key, &parking);
                 }
                 breaker.park(parking, now);
                 None
@@ -175,7 +175,7 @@ impl ProviderTable {
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
             let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
-            tell(key, &parking);
+            log_parked(key, &parking);
             entry.breaker.park(parking, now);
         }
     }
@@ -308,25 +308,27 @@ impl ProviderTable {
         breaker.judge(verdict, now, &self.rules);
         match (before, breaker.parking()) {
             (None, Some(parking)) => {
-                tell(key, parking);
-                self.tell_others(key, parking);
+                log_parked(key, parking);
+                self.publish_parking(key, parking);
             }
-            (Some(before), Some(parking)) if before.until != parking.until => self.tell_others(key, parking),
+            (Some(before), Some(parking)) if before.until != parking.until => {
+                self.publish_parking(key, parking)
+            }
             (Some(_), None) => tracing::info!(app = %key.0, provider = %key.1, "lane served again"),
             _ => {}
         }
     }
 
     /// Notifies the other nodes that a push service wants to be left alone for a while; what is wrong without an end each finds out.
-    fn tell_others(&self, (app, provider): ProviderKey, parking: &Parking) {
-        if let (Some(told), Some(until)) = (&self.told, parking.until) {
+    fn publish_parking(&self, (app, provider): ProviderKey, parking: &Parking) {
+        if let (Some(events), Some(until)) = (&self.event_sender, parking.until) {
             // Where too much waits to be told they hear it from the push service.
-            let _ = told.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
+            let _ = events.try_send(NodeEvent::Parked(app, provider, until, parking.reason));
         }
     }
 
     /// Parks a lane because its push service told another node so.
-    pub(crate) fn park_as_told(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
+    pub(crate) fn park_until(&self, key: ProviderKey, until: Timestamp, reason: Reason, now: Timestamp) {
         let parking = Parking { until: Some(until), reason, detail: super::settle::detail(reason) };
         let mut entries = self.lock();
         let breaker = &mut entries.entry(key).or_default().breaker;
@@ -334,7 +336,7 @@ impl ProviderTable {
             return;
         }
         if breaker.parking().is_none() {
-            tell(key, &parking);
+            log_parked(key, &parking);
         }
         // It keeps a later end that it knows already.
         breaker.park(parking, now);
@@ -467,7 +469,7 @@ impl ProviderTable {
 }
 
 /// Logs that a lane rests.
-fn tell((app, provider): ProviderKey, parking: &Parking) {
+fn log_parked((app, provider): ProviderKey, parking: &Parking) {
     tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
 }
 

@@ -49,12 +49,12 @@ async fn look(shared: &PipelineContext) -> Result<(), StoreError> {
 /// Fires schedules side by side, so that they share commits.
 async fn fire_all(shared: &PipelineContext, now: Timestamp) -> Result<(), StoreError> {
     let due = shared.store.due_schedules(now, DUE_MAX_COUNT).await?;
-    let firing = due.iter().map(|schedule| fire_or_tell(shared, schedule, now));
+    let firing = due.iter().map(|schedule| fire_or_log(shared, schedule, now));
     join_all(firing).await.into_iter().collect()
 }
 
 /// Fires a schedule; one that turns out to be damaged fires no more.
-async fn fire_or_tell(
+async fn fire_or_log(
     shared: &PipelineContext,
     schedule: &Schedule,
     now: Timestamp,

@@ -60,7 +60,7 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
         let (tickets, is_certain) = settle(shared, settlements, waiting).await;
         // Connected devices wait for it, and what they confirm must find a settled chunk: after the commit, before
         // all else.
-        tell(shared, &mut settled, is_certain);
+        feed_devices(shared, &mut settled, is_certain);
         if class == TrafficClass::Bulk {
             shared.store_latency.note_settlement(began.elapsed());
         }
@@ -96,10 +96,10 @@ async fn settle(
 }
 
 /// Notifies whoever brings messages to connected devices what is on disk now.
-fn tell(shared: &PipelineContext, settled: &mut [LeaseParts], is_certain: bool) {
-    for told in settled.iter_mut().filter_map(|over| over.told.take()) {
+fn feed_devices(shared: &PipelineContext, settled: &mut [LeaseParts], is_certain: bool) {
+    for chunk in settled.iter_mut().filter_map(|over| over.settled_chunk.take()) {
         if let Some(feed) = &shared.settled_feed {
-            feed.settled(SettledChunk { is_certain, ..told });
+            feed.settled(SettledChunk { is_certain, ..chunk });
         }
     }
 }

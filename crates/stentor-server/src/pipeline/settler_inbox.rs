@@ -46,7 +46,7 @@ pub(crate) struct LeaseParts {
     /// Keeps the lease from running out.
     pub(crate) guard: LeaseGuard,
     /// What connected devices are to be given once it is settled.
-    pub(crate) told: Option<SettledChunk>,
+    pub(crate) settled_chunk: Option<SettledChunk>,
 }
 
 /// The chunk in which goes on what is awaited, and what keeps its lease from running out.

@@ -122,7 +122,7 @@ impl PipelineContext {
                 rules,
                 limiter_rules,
                 levels,
-                deps.told,
+                deps.event_sender,
             )),
             store: deps.store,
             queue: deps.queue,

@@ -37,12 +37,12 @@ impl Supervisor {
     pub(crate) async fn lasting(
         &self,
         part: impl Into<String>,
-        told: CancellationToken,
+        stop: CancellationToken,
         work: impl Future<Output = ()>,
     ) {
         match panic_of(work).await {
             Some(cause) => self.fail(part.into(), cause),
-            None if told.is_cancelled() => {}
+            None if stop.is_cancelled() => {}
             None => self.fail(part.into(), "it stopped unexpectedly".to_owned()),
         }
     }
@@ -58,10 +58,10 @@ impl Supervisor {
     pub(crate) async fn guarding(
         &self,
         part: impl Into<String>,
-        told: CancellationToken,
+        stop: CancellationToken,
         end: impl Future<Output = String>,
     ) {
-        if let Some(cause) = told.run_until_cancelled(end).await {
+        if let Some(cause) = stop.run_until_cancelled(end).await {
             self.fail(part.into(), cause);
         }
     }

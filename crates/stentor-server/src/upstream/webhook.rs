@@ -54,7 +54,7 @@ impl Webhook {
             .user_agent("stentor")
             .dns_resolver(Arc::new(outbound.clone()))
             .build()
-            .map_err(|error| told(&error))?;
+            .map_err(|error| failure_of(&error))?;
         Ok(Self { client, url, keys, outbound: outbound.clone() })
     }
 
@@ -78,7 +78,7 @@ impl Webhook {
             .header("webhook-timestamp", seconds(now).to_string())
             .header("webhook-signature", signatures)
             .body(body);
-        let response = request.send().await.map_err(|error| HandoverRefusal::new(told(&error)))?;
+        let response = request.send().await.map_err(|error| HandoverRefusal::new(failure_of(&error)))?;
         judge(response).await
     }
 }
@@ -133,7 +133,7 @@ async fn judge(mut response: Response) -> Result<(), HandoverRefusal> {
 }
 
 /// Returns what went wrong without the address, a part of which may be a secret.
-fn told(error: &reqwest::Error) -> String {
+fn failure_of(error: &reqwest::Error) -> String {
     let what = match error {
         error if error.is_timeout() => "the webhook did not answer in time",
         error if error.is_connect() => "the webhook cannot be reached",

@@ -142,7 +142,7 @@ impl House {
             bulk: None,
             standing: NodeStanding::alone(self.instance),
             roles: NodeRoles::default(),
-            told: None,
+            event_sender: None,
             shares_queue: false,
             levels: Some(self.folder.path().join("quotas")),
             settled_feed: None,

@@ -14,7 +14,7 @@ use stentor_lab::statistics::Samples;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// How far ahead a message is asked for, so that the server is down when it falls due.
-const AHEAD_SECONDS: i64 = 2;
+const DUE_IN_SECONDS: i64 = 2;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl ColdReport {
 
 /// Stops the server over a message for later and starts it when that is due; milliseconds to the push, and until ready.
 async fn start(stage: &mut Stage, round: u32) -> anyhow::Result<(f64, f64)> {
-    let due_at = Timestamp::now() + AHEAD_SECONDS.seconds();
+    let due_at = Timestamp::now() + DUE_IN_SECONDS.seconds();
     let message = json!({
         "target": {"token": {"platform": "android", "token": format!("cold-start-{round:0150}")}},
         "notification": {"title": "after a start"},

@@ -25,7 +25,7 @@ impl ClusterSite {
                 Ok(())
             }
             FaultKind::NodeClock => self.shift_clock(fault).await,
-            FaultKind::NodeClockDeath => self.kill_node_ahead(fault).await,
+            FaultKind::NodeClockDeath => self.kill_node_with_fast_clock(fault).await,
             FaultKind::NodeVersion => self.exchange_version(fault).await,
             FaultKind::NodeFromDatabase
             | FaultKind::NodeFromQueue
@@ -79,7 +79,7 @@ impl ClusterSite {
 
     /// Kills a server while its clock is ahead: what it put off by that clock is left to the others. Older versions did not go by the
     /// database's clock, so that it is one of the present.
-    async fn kill_node_ahead(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+    async fn kill_node_with_fast_clock(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let mut nodes: Vec<_> =
             self.nodes.iter_mut().filter(|node| !node.server.is_of_another_program()).collect();
         let place = fault.place % nodes.len();

@@ -81,7 +81,7 @@ impl TrialReply {
         self.status >= 400 || text.contains(":Fault>") || text.contains("<fault>")
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let text: String = self.text().chars().filter(|letter| !letter.is_control()).collect();
         let start = text.find("<faultstring>").or_else(|| text.find("<name>faultString</name>")).unwrap_or(0);
         format!("{} {}", self.status, text.chars().skip(start).take(110).collect::<String>())
@@ -179,7 +179,7 @@ impl FaceUnderTrial {
         let (reply, is_typed) = (self.call(&call).await?, self.has_types().await?);
         let typed =
             if is_typed { "its description gives the field a type" } else { "no description types it" };
-        is(reply.is_refusal() && is_typed, format!("a text as limit gets {}; {typed}", reply.told()))
+        is(reply.is_refusal() && is_typed, format!("a text as limit gets {}; {typed}", reply.summary()))
     }
 
     async fn has_types(&self) -> anyhow::Result<bool> {
@@ -220,7 +220,7 @@ impl FaceUnderTrial {
             PaperProtocol::Rest => {
                 let one = r#"{"platform":"android","token":"twice"}"#;
                 let reply = self.post(format!("{one}{one}")).await?;
-                is(!reply.is_refusal(), format!("two documents in one body get {}", reply.told()))
+                is(!reply.is_refusal(), format!("two documents in one body get {}", reply.summary()))
             }
         }
     }
@@ -299,20 +299,23 @@ impl FaceUnderTrial {
         let after = if is_alive { "is answered" } else { "is not answered" };
         is(
             reply.is_refusal() && is_alive,
-            format!("it gets {}; an honest request afterwards {after}", reply.told()),
+            format!("it gets {}; an honest request afterwards {after}", reply.summary()),
         )
     }
 
     async fn message_served(&self) -> TrialVerdict {
         if self.protocol != PaperProtocol::Soap {
-            return word(ProbeWord::NotTold, "the format has no header in which a message could be secured");
+            return word(
+                ProbeWord::Untestable,
+                "the format has no header in which a message could be secured",
+            );
         }
         let reply =
             self.post(self.document(&self.own.call(TOPICS, None)).replace("<soap:Body>", SECURITY)).await?;
         dom::parse(&reply.body, &DocumentLimits::default())?;
         is(
             !reply.is_refusal(),
-            format!("a header of WS-Security that must be understood gets {}", reply.told()),
+            format!("a header of WS-Security that must be understood gets {}", reply.summary()),
         )
     }
 }

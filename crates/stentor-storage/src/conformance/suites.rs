@@ -96,7 +96,7 @@ macro_rules! store_suite {
                 devices {
                     a_device_is_given_as_it_was_registered
                     registering_the_same_again_changes_nothing_but_the_time
-                    a_repeated_registration_replaces_what_it_tells_and_keeps_the_rest
+                    a_repeated_registration_replaces_what_it_names_and_keeps_the_rest
                     the_same_token_of_another_provider_or_app_is_another_device
                     registrations_are_kept_together_or_not_at_all
                     a_rehearsal_refuses_what_would_be_refused_and_keeps_nothing
@@ -132,11 +132,11 @@ macro_rules! store_suite {
                     a_group_with_a_limit_takes_all_of_some_members_or_none
                 }
                 history {
-                    a_delivery_tells_every_attempt_in_order
-                    an_attempt_tells_its_chunk_times_and_reason
+                    a_delivery_lists_every_attempt_in_order
+                    an_attempt_names_its_chunk_times_and_reason
                     a_device_outside_the_audience_has_no_delivery
                     another_apps_delivery_is_not_found
-                    a_history_is_told_newest_message_first_page_by_page
+                    a_history_is_listed_newest_message_first_page_by_page
                     every_device_of_a_long_audience_is_found
                 }
                 idempotency {
@@ -154,7 +154,7 @@ macro_rules! store_suite {
                     the_books_follow_a_campaign_from_first_to_last
                     the_books_are_kept_by_provider
                     ends_are_counted_by_reason
-                    attempts_are_counted_as_the_settlement_tells
+                    attempts_are_counted_as_the_settlement_says
                     ambiguous_ends_are_counted_once_they_ended
                     a_lease_shows_the_books_with_itself_as_sending
                     a_stopped_provider_fails_its_rest_and_keeps_its_reason
@@ -257,7 +257,7 @@ macro_rules! store_suite {
                     of_one_device_only_so_many_wait
                     a_dead_letter_waits_no_more_and_can_be_revived
                     what_has_expired_is_forgotten
-                    a_receipt_is_told_to_those_who_want_it_and_takes_no_place_of_a_message
+                    a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_message
                     a_webhook_is_replaced_and_removed_and_goes_with_its_app
                     a_program_has_its_channels_and_only_so_many
                     a_token_that_was_replaced_leads_to_its_device
@@ -369,8 +369,8 @@ macro_rules! queue_suite {
 
             $crate::queue_suite! { @on_queue $make;
                 depths {
-                    depths_tell_ready_delayed_and_leased
-                    each_lane_that_holds_anything_is_told
+                    depths_count_ready_delayed_and_leased
+                    each_lane_that_holds_anything_is_listed
                     a_lease_that_ran_out_counts_as_ready
                     a_queue_that_takes_tickets_says_so_and_shows_nothing_of_the_trial
                 }

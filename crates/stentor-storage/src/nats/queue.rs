@@ -73,7 +73,7 @@ impl NatsQueue {
         if !tickets.is_empty() {
             *self.kept_at() = Some(Instant::now());
             self.news.wake();
-            stream.tell().await;
+            stream.notify_all().await;
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Queue for NatsQueue {
         let stream = self.stream().await?;
         stream.say(ended, GIVEN_BACK).await;
         self.news.wake();
-        stream.tell().await;
+        stream.notify_all().await;
         Ok(())
     }
 

@@ -258,7 +258,7 @@ impl TicketStream {
     }
 
     /// Notifies all processes that something was put in.
-    pub(super) async fn tell(&self) {
+    pub(super) async fn notify_all(&self) {
         // Who does not hear of it looks by himself now and then.
         let _ = self.client.publish(self.subjects.wake(), Vec::new().into()).await;
     }

@@ -29,7 +29,7 @@ pub struct Inspection {
     /// Size of the database, without its write-ahead log.
     pub bytes: u64,
     /// Whether changes go to a write-ahead log first, as every file of ours has it.
-    pub is_write_ahead: bool,
+    pub is_wal: bool,
     /// What is damaged, as SQLite tells it; the first 10. SQLite keeps no checksums: a changed value inside a row that
     /// still reads like one is not noticed.
     pub problems: Vec<String>,
@@ -43,9 +43,9 @@ pub fn inspect(path: impl AsRef<Path>, depth: Depth) -> Result<Inspection, Store
     let unreadable = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
     let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
     match look(path, depth) {
-        Ok((is_write_ahead, problems)) => Ok(Inspection { bytes, is_write_ahead, problems }),
+        Ok((is_wal, problems)) => Ok(Inspection { bytes, is_wal, problems }),
         Err(fault) => match StoreError::from(fault) {
-            StoreError::Damaged(what) => Ok(Inspection { bytes, is_write_ahead: true, problems: vec![what] }),
+            StoreError::Damaged(what) => Ok(Inspection { bytes, is_wal: true, problems: vec![what] }),
             other => Err(other),
         },
     }

@@ -88,14 +88,14 @@ async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_datab
         assert!((since - 1..since + 3_600_000).contains(&shown), "{shown} after {since}");
     }
     let mut last = second.last_event;
-    one.tell(NodeEvent::Upstream(scene.app)).await.expect("told");
+    one.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
     while last == second.last_event {
-        tokio::time::timeout(MINUTE, other.told()).await.expect("nobody is told");
+        tokio::time::timeout(MINUTE, other.changed()).await.expect("nobody is told");
         last = other.news(last).await.expect("read").last_event;
     }
     scene.accept(scene.new_message(Draft::to(Target::Everyone))).await.expect("accepted");
     while other.next_due().await.expect("read").is_none() {
-        tokio::time::timeout(MINUTE, other.told()).await.expect("nobody is told");
+        tokio::time::timeout(MINUTE, other.changed()).await.expect("nobody is told");
     }
 }
 
@@ -196,7 +196,7 @@ async fn what_one_changes_the_other_hears_in_order() {
         .await
         .expect_err("there is none");
     one.change(Change::DeleteApp(scene.app, Precondition::none()), None).await.expect("removed");
-    one.tell(NodeEvent::CutOff(scene.app, None)).await.expect("told");
+    one.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
     let news = other.news(second.last_event).await.expect("read");
     let expected =
         [NodeEvent::Credential(scene.app, provider), NodeEvent::Keys, NodeEvent::CutOff(scene.app, None)];

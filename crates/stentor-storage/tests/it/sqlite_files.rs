@@ -334,7 +334,7 @@ async fn a_look_at_a_file_in_use_finds_it_whole_and_changes_nothing() {
     let before = std::fs::read(folder.path("stentor.db-wal")).expect("read");
     for depth in [Depth::Quick, Depth::Deep] {
         let found = inspect(folder.path("stentor.db"), depth).expect("read");
-        assert_eq!((found.is_write_ahead, found.problems), (true, Vec::new()));
+        assert_eq!((found.is_wal, found.problems), (true, Vec::new()));
     }
     assert_eq!(std::fs::read(folder.path("stentor.db-wal")).expect("read"), before);
     scene.fcm(1).await;

@@ -25,10 +25,10 @@ const DEVICES_COUNT: usize = 9_001;
 fn copy(
     from: StorePlace,
     to: StorePlace,
-    told: impl FnMut(CopyStep) + Send,
+    report: impl FnMut(CopyStep) + Send,
 ) -> Result<StoreCopy, StoreError> {
     std::thread::scope(|scope| {
-        let copied = scope.spawn(|| copy_store(&from, &to, told)).join();
+        let copied = scope.spawn(|| copy_store(&from, &to, report)).join();
         copied.unwrap_or_else(|_| Err(StoreError::Unavailable("it was broken off".to_owned())))
     })
 }

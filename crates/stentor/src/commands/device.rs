@@ -250,11 +250,11 @@ impl DeviceRunArgs {
             (None, Some(file)) => Some(read_key(file)?.0),
             (None, None) => None,
         };
-        let told = run::told(self.user.as_deref(), &self.tags, &self.topics);
+        let details = run::device_details(self.user.as_deref(), &self.tags, &self.topics);
         let handling = Handling { command: self.exec, json: output.is_json(), desktop: !self.no_desktop };
         let server = connection.server.clone();
         let (folder, encrypt, count) = (self.folder, self.encrypt, self.count);
-        DeviceRun { folder, server, key, told, encrypt, handling, count }.run().await
+        DeviceRun { folder, server, key, details, encrypt, handling, count }.run().await
     }
 }
 

@@ -66,7 +66,7 @@ impl SecretArgs {
             SecretCommand::Rotate => {
                 super::config::start_log(&config)?;
                 let done = rotate(&config).map_err(|error| CommandFailure::not_done(error.to_string()))?;
-                output.result(&rotated(&done), || told(&done))
+                output.result(&rotated(&done), || rotation_text(&done))
             }
         }
     }
@@ -106,7 +106,7 @@ fn rotated(done: &Rotation) -> Value {
     })
 }
 
-fn told(done: &Rotation) -> String {
+fn rotation_text(done: &Rotation) -> String {
     let file = done.key_file.display();
     let mut text = format!(
         "{} credentials are sealed under the new key {}; {file} has it, keep a copy elsewhere",

@@ -116,7 +116,9 @@ impl StoreArgs {
                 let problem = Sealing::look(&config).map_err(not_done)?.problem();
                 let mut object = object(&folder, &manifest);
                 object["sealing_problem"] = json!(problem);
-                output.result(&object, || told(&describe(&folder, &manifest, "is put back; it has"), problem))
+                output.result(&object, || {
+                    with_problem(&describe(&folder, &manifest, "is put back; it has"), problem)
+                })
             }
             StoreCommand::Copy(copy) => copy.run(output).await,
             StoreCommand::Migrate(migrate) => migrate.run(output).await,
@@ -154,6 +156,6 @@ fn describe(folder: &Path, manifest: &BackupManifest, is: &str) -> String {
     format!("{} {is} {}, version {}\n{list}", folder.display(), manifest.taken_at, manifest.version)
 }
 
-fn told(text: &str, problem: Option<String>) -> String {
+fn with_problem(text: &str, problem: Option<String>) -> String {
     problem.map_or_else(|| text.to_owned(), |problem| format!("{text}\n\n{problem}"))
 }

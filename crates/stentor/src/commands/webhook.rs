@@ -37,7 +37,7 @@ impl WebhookCommand {
             Self::Set { url, secret_file } => {
                 let secret = secret_file.as_deref().map(secret).transpose()?;
                 let put = client.put(&path, &json!({"url": url, "secret": secret})).await?;
-                output.result(&put, || told(&put))
+                output.result(&put, || webhook_text(&put))
             }
             Self::Show => {
                 let webhook = client.get(&path).await?;
@@ -51,7 +51,7 @@ impl WebhookCommand {
     }
 }
 
-fn told(put: &Value) -> String {
+fn webhook_text(put: &Value) -> String {
     let url = format!("url     {}", cell(&put["url"]));
     match put["secret"].as_str() {
         Some(secret) => format!("{url}\nsecret  {secret}  (shown only now)"),

@@ -39,14 +39,15 @@ pub(crate) struct KeysRecord {
     private: String,
     auth: String,
     /// Whether the server has confirmed that it seals for them.
-    pub(crate) is_told: bool,
+    #[serde(rename = "is_told")]
+    pub(crate) is_confirmed: bool,
 }
 
 impl KeysRecord {
     /// Makes new keys, which the server has not been told of.
     pub(crate) fn generate() -> anyhow::Result<Self> {
         let (private, auth) = PushKeyPair::generate()?.secrets()?;
-        Ok(Self { private, auth, is_told: false })
+        Ok(Self { private, auth, is_confirmed: false })
     }
 
     /// Returns the keys.

@@ -39,7 +39,7 @@ pub(crate) struct DeviceRun {
     /// What lets it register.
     pub(crate) key: Option<String>,
     /// What it tells of itself when it registers.
-    pub(crate) told: Value,
+    pub(crate) details: Value,
     /// Whether the server is to seal its messages; once it did so, it goes on.
     pub(crate) encrypt: bool,
     /// What is done with messages.
@@ -98,7 +98,7 @@ impl DeviceRun {
         }
         let missing = "this machine is not registered yet: give a key with the scope `join` with --key";
         let key = self.key.as_ref().ok_or_else(|| CommandFailure::usage(missing))?;
-        let joined = match client.join(key, &self.told).await {
+        let joined = match client.join(key, &self.details).await {
             Ok(Answer::Done(joined)) => joined,
             Ok(Answer::Unknown) => return Err(CommandFailure::usage("the key is wrong").into()),
             Ok(Answer::Refused(why)) => return Err(CommandFailure::not_done(why).into()),
@@ -129,16 +129,16 @@ impl DeviceRun {
             own.keys = Some(KeysRecord::generate().map_err(ConnectionEnd::Broken)?);
             own.keep(&self.folder).map_err(ConnectionEnd::Broken)?;
         }
-        let Some(keys) = own.keys.as_ref().filter(|keys| !keys.is_told) else { return Ok(()) };
+        let Some(keys) = own.keys.as_ref().filter(|keys| !keys.is_confirmed) else { return Ok(()) };
         let keys = keys.pair().and_then(|pair| pair.public().context("no point of the curve"));
-        let told = client.tell_keys(own, &keys.map_err(ConnectionEnd::Broken)?).await;
+        let told = client.put_keys(own, &keys.map_err(ConnectionEnd::Broken)?).await;
         match told.map_err(ConnectionEnd::Broken)? {
             Answer::Done(()) => {}
             Answer::Unknown => return Err(ConnectionEnd::Unknown),
             Answer::Refused(why) => return Err(ConnectionEnd::Broken(anyhow::anyhow!(why))),
         }
         if let Some(keys) = &mut own.keys {
-            keys.is_told = true;
+            keys.is_confirmed = true;
         }
         own.keep(&self.folder).map_err(ConnectionEnd::Broken)
     }
@@ -222,7 +222,7 @@ impl DeviceRun {
 }
 
 /// Returns what a device tells of itself when it registers.
-pub(crate) fn told(user: Option<&str>, tags: &[String], topics: &[String]) -> Value {
+pub(crate) fn device_details(user: Option<&str>, tags: &[String], topics: &[String]) -> Value {
     let mut told = json!({"platform": "linux", "tags": tags, "topics": topics});
     if let Some(user) = user {
         told["user"] = json!(user);

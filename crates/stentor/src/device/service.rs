@@ -55,7 +55,7 @@ impl DeviceClient {
     }
 
     /// Has the server seal for these keys from now on.
-    pub(crate) async fn tell_keys(&self, own: &DeviceMemory, keys: &PushKeys) -> anyhow::Result<Answer<()>> {
+    pub(crate) async fn put_keys(&self, own: &DeviceMemory, keys: &PushKeys) -> anyhow::Result<Answer<()>> {
         let (p256dh, auth) = keys.texts();
         let request =
             self.ask(own, Method::PUT, "device/keys").json(&json!({"p256dh": p256dh, "auth": auth}));

@@ -25,7 +25,7 @@ struct LogState {
     /// Lines lost of which the log does not tell yet.
     lost_lines: u64,
     /// Who is making a notice of lost lines, and the notice: it must not be lost among those.
-    teller: Option<ThreadId>,
+    notifier: Option<ThreadId>,
     notice: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ impl LogBuffer {
     pub(super) fn put(&self, line: &[u8]) {
         let mut state = self.lock();
         // Told through the log itself, by the thread that writes: among the other lines the notice could be lost like them.
-        if state.teller.is_some_and(|teller| teller == std::thread::current().id()) {
+        if state.notifier.is_some_and(|notifier| notifier == std::thread::current().id()) {
             state.notice.extend_from_slice(line);
             return;
         }
@@ -103,11 +103,11 @@ impl LogBuffer {
     }
 
     fn notice(&self, lost_lines: u64, tell: &impl Fn(u64)) -> Vec<u8> {
-        self.lock().teller = Some(std::thread::current().id());
+        self.lock().notifier = Some(std::thread::current().id());
         // Without the lock, which `put` takes when the line of this comes back.
         tell(lost_lines);
         let mut state = self.lock();
-        state.teller = None;
+        state.notifier = None;
         std::mem::take(&mut state.notice)
     }
 

@@ -454,7 +454,7 @@ async fn a_client_that_is_killed_in_the_middle_shows_stale_rows_and_goes_on_at_i
     let client = [&cell[..], &[("store", "given"), ("insert", &rows)]].concat();
     let (mut first, _) = ready(SubjectRole::Client, &client, port).await;
     arm(&mut first, 40, 25, &path("first")).await;
-    first.tell(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
+    first.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await.unwrap();
     let store = PointStore::open(Path::new(&rows)).unwrap();
     let patience = Instant::now() + Duration::from_secs(30);
     while store.pages().unwrap() < 3 && Instant::now() < patience {

@@ -145,7 +145,7 @@ pub trait NodeStore: AppStore {
 
     /// Waits until another node may have done something since the last look. It may return for no reason; where nothing is told it never
     /// returns, and who waits looks by himself now and then.
-    async fn told(&self) {
+    async fn changed(&self) {
         std::future::pending().await
     }
 
@@ -161,7 +161,7 @@ pub trait NodeStore: AppStore {
     }
 
     /// Lets the other nodes hear of something.
-    async fn tell(&self, event: NodeEvent) -> Result<(), StoreError> {
+    async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
         let _nobody_else = event;
         Ok(())
     }

@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     }
 
     /// Writes to the device that messages were deleted.
-    pub(super) async fn tell_deleted(&mut self, count: usize) -> Result<(), MqttEnd> {
+    pub(super) async fn write_deletion(&mut self, count: usize) -> Result<(), MqttEnd> {
         self.write_unnumbered(&deletion_of(count));
         self.link.flush().await
     }

@@ -103,7 +103,7 @@ impl Umts {
     }
 
     /// Reports the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
-    fn tell(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
+    fn emit(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
             UmtsState::Idle => (RadioState::Idle, self.of.idle_w),
             UmtsState::Promotion(_, watt) => (RadioState::Promotion, watt),
@@ -178,9 +178,9 @@ impl Machine for Umts {
                 let (lasts, watt) = (self.of.idle_dch_s, self.of.idle_dch_w);
                 self.promote(packet, (RadioState::Idle, self.of.idle_w), lasts, watt, sink);
             }
-            UmtsState::Promotion(..) => self.tell(packet.at_ns, sink),
+            UmtsState::Promotion(..) => self.emit(packet.at_ns, sink),
             UmtsState::Dch(_) => {
-                self.tell(packet.at_ns, sink);
+                self.emit(packet.at_ns, sink);
                 if self.resets(packet) {
                     self.place = UmtsState::Dch(packet.at_ns);
                 }
@@ -190,7 +190,7 @@ impl Machine for Umts {
                     let (lasts, watt) = (self.of.fach_dch_s, self.of.fach_dch_w);
                     self.promote(packet, (RadioState::Fach, self.of.fach_w), lasts, watt, sink);
                 } else {
-                    self.tell(packet.at_ns, sink);
+                    self.emit(packet.at_ns, sink);
                     self.place = UmtsState::Fach(packet.at_ns);
                 }
             }
@@ -200,7 +200,7 @@ impl Machine for Umts {
 
     fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         self.advance(to_ns, sink);
-        self.tell(to_ns, sink);
+        self.emit(to_ns, sink);
     }
 
     fn lead_ns(&self) -> i64 {

@@ -81,7 +81,7 @@ impl UmtsBox {
     }
 
     /// Reports the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
-    fn tell(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
+    fn emit(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         let (state, watt) = match self.place {
             UmtsBoxState::Idle => (RadioState::Idle, self.of.idle_w),
             UmtsBoxState::Promotion(_) => (RadioState::Promotion, self.of.idle_w),
@@ -128,9 +128,9 @@ impl Machine for UmtsBox {
         self.advance(packet.at_ns, sink);
         match self.place {
             UmtsBoxState::Idle => self.wake(packet, sink),
-            UmtsBoxState::Promotion(_) | UmtsBoxState::Dch => self.tell(packet.at_ns, sink),
+            UmtsBoxState::Promotion(_) | UmtsBoxState::Dch => self.emit(packet.at_ns, sink),
             UmtsBoxState::Fach(_) => {
-                self.tell(packet.at_ns, sink);
+                self.emit(packet.at_ns, sink);
                 let overflows = self.overflows(packet);
                 self.place = if overflows { UmtsBoxState::Dch } else { UmtsBoxState::Fach(packet.at_ns) };
             }
@@ -140,7 +140,7 @@ impl Machine for UmtsBox {
 
     fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
         self.advance(to_ns, sink);
-        self.tell(to_ns, sink);
+        self.emit(to_ns, sink);
     }
 
     fn lead_ns(&self) -> i64 {

@@ -60,7 +60,7 @@ fn a_cell_is_expected_to_take_what_littles_law_says() {
     assert_eq!(study.expected_seconds(&cell, 0.01), 6.0);
     assert_eq!(study.expected_seconds(&CampaignCell::default(), 0.01), 2.0);
     let levels = CampaignCell { producers: 4, latency_ms: Some(0.0), ..cell };
-    assert_eq!(levels.levels_told(), "latency 0 ms, producers 4");
+    assert_eq!(levels.levels_text(), "latency 0 ms, producers 4");
     let named: Vec<String> = levels.levels().into_iter().map(|(name, level)| name + "=" + &level).collect();
     assert_eq!(named.join(" "), "consumers=50 latency_ms=0.0 mix=gcm+apns pooled=true producers=4");
 }

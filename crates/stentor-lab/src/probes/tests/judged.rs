@@ -47,8 +47,11 @@ fn ids_of_probes_are_given_once_and_each_has_a_trial() {
 fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     assert_eq!(Probed::read(directory.path()).expect("nothing there"), None);
-    let answers =
-        [ProbeAnswer::Number(9.0), ProbeAnswer::Word(ProbeWord::No), ProbeAnswer::Word(ProbeWord::NotTold)];
+    let answers = [
+        ProbeAnswer::Number(9.0),
+        ProbeAnswer::Word(ProbeWord::No),
+        ProbeAnswer::Word(ProbeWord::Untestable),
+    ];
     let probed = Probed::of(answers.map(|answer| told("types", "Strict typing", "SOAP", answer)).to_vec());
     probed.write(directory.path()).expect("written");
     assert_eq!(Probed::read(directory.path()).expect("read"), Some(probed.clone()));

@@ -151,7 +151,7 @@ fn a_face_that_takes_harm_is_told_so() {
 fn a_secured_message_is_refused_by_our_soap_face_and_the_others_have_no_place_for_it() {
     run(async {
         for (protocol, expected) in
-            [(PaperProtocol::Soap, ProbeWord::No), (PaperProtocol::Rest, ProbeWord::NotTold)]
+            [(PaperProtocol::Soap, ProbeWord::No), (PaperProtocol::Rest, ProbeWord::Untestable)]
         {
             let server = server(protocol, Op::Echo, Behaviour::Honest).await;
             let told = security::message_served(&mut taken_for(protocol, &server)).await.expect("asked");

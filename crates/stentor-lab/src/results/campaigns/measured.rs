@@ -103,7 +103,7 @@ impl CellSummary {
             ended,
             env: None,
             question: cell.question.clone(),
-            levels: cell.levels_told(),
+            levels: cell.levels_text(),
             places: cell.inflight_requests(),
             limited_by: None,
             rate: rates.estimate(CONFIDENCE),

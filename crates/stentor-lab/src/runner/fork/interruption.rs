@@ -46,7 +46,7 @@ impl ForkAttempt<'_> {
         self.arm_all(&mut host, errand.pages).await?;
         testbed.listen();
         let began_ns = monotonic_ns();
-        host.tell(&SubjectOrder::Go { t0_ns: began_ns }).await?;
+        host.send(&SubjectOrder::Go { t0_ns: began_ns }).await?;
         if !interruption.is_none() {
             errand.half_way(self.settings.patience).await?;
         }

@@ -99,11 +99,11 @@ impl DialectCheck<'_> {
     }
 
     /// Returns the factors with the files that they name.
-    pub(super) fn told(&self) -> Result<BTreeMap<String, String>, SubjectError> {
-        self.told_with(OWN)
+    pub(super) fn own_factors(&self) -> Result<BTreeMap<String, String>, SubjectError> {
+        self.factors_with(OWN)
     }
 
-    fn told_with(&self, certified: &str) -> Result<BTreeMap<String, String>, SubjectError> {
+    fn factors_with(&self, certified: &str) -> Result<BTreeMap<String, String>, SubjectError> {
         let mut factors = self.factors.clone();
         for name in [INSERT, STORE] {
             if let Some(level) = factors.get_mut(name) {
@@ -115,7 +115,7 @@ impl DialectCheck<'_> {
             let name = if certified == MISNAMED { OTHER_NAME } else { TLS_NAME };
             let made = certificate::make_named(&place, name);
             made.map_err(|error| SubjectError::Exchange(error.to_string()))?;
-            certificate::tell(&mut factors, &place);
+            certificate::add(&mut factors, &place);
         }
         Ok(factors)
     }
@@ -131,10 +131,10 @@ impl DialectCheck<'_> {
     /// Has a client that trusts one certificate meet a server with another, and wants nothing to come of it.
     async fn refuses(&self, trusted: &str, shown: &str) -> Result<(), SubjectError> {
         let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let setup = SubjectSetup::of(&self.told_with(shown)?, SEED);
+        let setup = SubjectSetup::of(&self.factors_with(shown)?, SEED);
         let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
-        let met = self.meet(&mut host, self.told_with(trusted)?, server.address).await;
+        let met = self.meet(&mut host, self.factors_with(trusted)?, server.address).await;
         host.end().await;
         let answered = match met {
             Ok(answered) => answered,

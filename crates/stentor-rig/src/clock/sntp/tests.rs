@@ -27,7 +27,7 @@ fn a_clock_that_is_ahead_is_found_over_a_socket() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let ahead = Drifting { ahead_ns: 137_000_000, ..Drifting::default() };
+    let ahead = Drifting { offset_ns: 137_000_000, ..Drifting::default() };
     let thread = std::thread::spawn({
         let stop = Arc::clone(&stop);
         move || serve(&server, ahead, &stop)

@@ -77,7 +77,7 @@ impl Notes {
         let mut notes = Self::default();
         for record in records {
             match *record {
-                PartyRecord::Clock(since_ns) => notes.clock = Drifting { ahead_ns: 0, fast_ppb, since_ns },
+                PartyRecord::Clock(since_ns) => notes.clock = Drifting { offset_ns: 0, fast_ppb, since_ns },
                 PartyRecord::Query(round, stamps) => notes.queries.entry(round).or_default().push(stamps),
                 PartyRecord::Sent { number, sent_ns, back_ns } => {
                     notes.sent.insert(number, (sent_ns, back_ns));
@@ -157,8 +157,8 @@ fn block_of(
     for number in first..first + protocol.messages {
         let (sent_ns, back_ns) = *phone.sent.get(&number).ok_or_else(incomplete)?;
         let at_ns = *server.arrived.get(&number).ok_or_else(incomplete)?;
-        let sent_truly = phone.clock.instant(sent_ns) - setup.phone_ahead_ns;
-        let arrived_truly = server.clock.instant(at_ns) - setup.server_ahead_ns;
+        let sent_truly = phone.clock.instant(sent_ns) - setup.phone_offset_ns;
+        let arrived_truly = server.clock.instant(at_ns) - setup.server_offset_ns;
         truth.push((arrived_truly - sent_truly) as f64);
         let apart = (at_ns - sent_ns) as f64;
         let moved = server_line.offset_ns(at_ns as f64) - phone_line.offset_ns(sent_ns as f64);

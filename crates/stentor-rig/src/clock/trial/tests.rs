@@ -10,7 +10,7 @@ const PROTOCOL: Protocol =
 struct World {
     setup: ClockTrial,
     clocks: [Drifting; 2],
-    ahead_ns: [i64; 2],
+    offset_ns: [i64; 2],
     phone: Vec<PartyRecord>,
     server: Vec<PartyRecord>,
     /// Our own time.
@@ -21,20 +21,20 @@ struct World {
 impl World {
     fn new(setup: ClockTrial) -> Self {
         let start_ns = 1_000_000_000_000;
-        let ahead_ns = [setup.phone_ahead_ns, setup.server_ahead_ns];
+        let offset_ns = [setup.phone_offset_ns, setup.server_offset_ns];
         let clock = |ahead: i64, fast_ppb| Drifting {
-            ahead_ns: 0,
+            offset_ns: 0,
             fast_ppb,
             since_ns: (start_ns + ahead).cast_unsigned(),
         };
-        let clocks = [clock(ahead_ns[0], 0), clock(ahead_ns[1], setup.server_fast_ppb)];
+        let clocks = [clock(offset_ns[0], 0), clock(offset_ns[1], setup.server_fast_ppb)];
         let [phone, server] = clocks.map(|clock| vec![PartyRecord::Clock(clock.since_ns)]);
-        Self { setup, clocks, ahead_ns, phone, server, now_ns: start_ns, chance: 1 }
+        Self { setup, clocks, offset_ns, phone, server, now_ns: start_ns, chance: 1 }
     }
 
     /// What a party's clock shows at an instant of ours.
     fn reading(&self, party: usize, at_ns: i64) -> i64 {
-        self.clocks[party].reading((at_ns + self.ahead_ns[party]).cast_unsigned())
+        self.clocks[party].reading((at_ns + self.offset_ns[party]).cast_unsigned())
     }
 
     /// How long a packet takes: even chance over the jitter.

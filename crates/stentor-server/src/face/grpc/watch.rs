@@ -35,7 +35,7 @@ pub(super) struct WatchedState {
 /// Something that is watched, until it changes no more, the caller has enough, or the server ends.
 pub(super) struct RunningWatch<W> {
     watched: W,
-    told: Option<Vec<u8>>,
+    last_sent: Option<Vec<u8>>,
     is_over: bool,
     until: Option<Instant>,
     connection: Option<RequestConnection>,
@@ -52,7 +52,7 @@ impl<W: WatchSubject> RunningWatch<W> {
         let connection = parts.extensions.get::<RequestConnection>().cloned();
         Ok(Self {
             watched,
-            told: None,
+            last_sent: None,
             is_over: false,
             until: wait.and_then(|wait| Instant::now().checked_add(wait)),
             request_id: request_id(&parts.extensions),
@@ -86,15 +86,15 @@ impl<W: WatchSubject> RunningWatch<W> {
 
     /// Looks once more, after a pause; returns what is to be told if it has changed.
     async fn changed(&mut self) -> ServiceResult<Option<Vec<u8>>> {
-        if self.told.is_some() {
+        if self.last_sent.is_some() {
             self.pause().await?;
         }
         let WatchedState { message, is_last } = self.watched.look().await?;
         self.is_over = is_last;
-        if self.told.as_ref() == Some(&message) {
+        if self.last_sent.as_ref() == Some(&message) {
             return Ok(None);
         }
-        self.told = Some(message.clone());
+        self.last_sent = Some(message.clone());
         Ok(Some(message))
     }
 

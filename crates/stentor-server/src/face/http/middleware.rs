@@ -27,7 +27,7 @@ pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
 
 /// What a request accepts, beside a refusal on its way out.
 #[derive(Debug, Clone)]
-pub(in crate::face) struct ToldAccept(pub(in crate::face) HeaderValue);
+pub(in crate::face) struct RequestedMedia(pub(in crate::face) HeaderValue);
 
 /// How much is worked on at once, and for how long.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     let problem = problem_of(&response);
     if let Some(problem) = &problem {
         if let Some(accept) = accept {
-            response.extensions_mut().insert(ToldAccept(accept));
+            response.extensions_mut().insert(RequestedMedia(accept));
         }
         write(&mut response, problem, &id);
     }

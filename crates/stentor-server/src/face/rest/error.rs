@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::format::{AcceptedFormat, BodyFormat};
 use crate::contract::RefusedView;
 use crate::face::http::coding;
-use crate::face::http::middleware::ToldAccept;
+use crate::face::http::middleware::RequestedMedia;
 use crate::face::http::refusal::status_of;
 use crate::face::record::protobuf::Schema;
 use crate::service::{ErrorCode, Problem};
@@ -154,7 +154,7 @@ pub(crate) fn write(response: &mut Response, problem: &Problem, request_id: &str
 
 /// Returns the format that the request accepts; JSON where it accepts none of ours.
 fn accepted(response: &Response) -> BodyFormat {
-    let Some(ToldAccept(value)) = response.extensions().get() else { return BodyFormat::Json };
+    let Some(RequestedMedia(value)) = response.extensions().get() else { return BodyFormat::Json };
     let headers = HeaderMap::from_iter([(header::ACCEPT, value.clone())]);
     AcceptedFormat::of(&headers).map_or(BodyFormat::Json, |accepted| accepted.format)
 }

@@ -102,7 +102,7 @@ fn bomb() -> Problem {
 
 /// Returns the word of the format: what the query asks for, or what the content type says.
 fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
-    match (asked, told(headers)) {
+    match (asked, format_of(headers)) {
         (Some(asked), Some(told)) if !asked.eq_ignore_ascii_case(told) => {
             // A word that is no format at all is refused as such.
             asked.parse::<crate::service::Format>()?;
@@ -120,7 +120,7 @@ fn format(asked: Option<&str>, headers: &HeaderMap) -> ServiceResult<String> {
 }
 
 /// Returns the format that the content type names, if it is one of ours.
-fn told(headers: &HeaderMap) -> Option<&'static str> {
+fn format_of(headers: &HeaderMap) -> Option<&'static str> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Some("ndjson"),

@@ -55,7 +55,7 @@ pub fn openapi_json() -> String {
 
 fn written() -> serde_json::Result<String> {
     let mut document = serde_json::to_value(document())?;
-    credentials::tell_paths(&mut document);
+    credentials::describe_paths(&mut document);
     exact::apply(&mut document);
     xml::apply(&mut document);
     links::apply(&mut document);

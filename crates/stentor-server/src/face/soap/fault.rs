@@ -38,7 +38,7 @@ impl SoapRefusal {
     }
 
     /// Has it written in a version, whatever the content type says.
-    pub(super) fn told_in(version: Version) -> impl Fn(Problem) -> Self {
+    pub(super) fn in_version(version: Version) -> impl Fn(Problem) -> Self {
         move |problem| Self { version: Some(version), ..Self::from(problem) }
     }
 }

@@ -137,7 +137,7 @@ async fn answered(api: &Api, asked: &Asked, document: &[u8]) -> Result<(Version,
         ..DocumentLimits::default()
     };
     let Envelope { version, body, .. } = soap::read(document, &limits, &[])?;
-    let refused = SoapRefusal::told_in(version);
+    let refused = SoapRefusal::in_version(version);
     let elements = called(body).map_err(&refused)?;
     let replies = replies(api, asked, elements).await.map_err(&refused)?;
     let reply = written(&Envelope::around(version, replies)).map_err(refused)?;

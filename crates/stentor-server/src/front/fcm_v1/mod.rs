@@ -41,7 +41,11 @@ pub(super) fn router(api: &Api) -> Router<Api> {
 }
 
 /// Finds out who asks; whoever does not speak for the project learns nothing of it.
-async fn asking(parts: &axum::http::request::Parts, api: &Api, project: &str) -> Result<Heard, SendRefusal> {
+async fn authenticate(
+    parts: &axum::http::request::Parts,
+    api: &Api,
+    project: &str,
+) -> Result<Heard, SendRefusal> {
     let found = heard(parts, api, None).await?;
     let app = found.caller.app();
     let is_app = project.parse::<AppId>() == Ok(app) || project.parse() == Ok(app.raw());
@@ -54,7 +58,7 @@ async fn send(
     request: Request,
 ) -> Result<Json<Value>, SendRefusal> {
     let (parts, body) = request.into_parts();
-    let Heard { caller, key } = asking(&parts, &api, &project).await?;
+    let Heard { caller, key } = authenticate(&parts, &api, &project).await?;
     let bytes: Bytes = body::read(Request::from_parts(parts, body), &api, api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
 
-use super::asking;
+use super::authenticate;
 use super::rpc_status::{RpcStatus, SendRefusal};
 use crate::contract::table::{ListDeviceTopics, SubscribeDevice, UnsubscribeDevice};
 use crate::contract::{ErrorCode, Serve};
@@ -123,7 +123,7 @@ impl<'a> Subscriber<'a> {
         request: Request,
     ) -> Result<Self, SendRefusal> {
         let (parts, _) = request.into_parts();
-        let caller = asking(&parts, api, &project).await?.caller;
+        let caller = authenticate(&parts, api, &project).await?.caller;
         Ok(Self { sender: Sender { api, caller, repeat: None, receipt: None }, project, token })
     }
 

@@ -13,7 +13,7 @@ use stentor_core::name::GroupName;
 
 use super::multicast::refused;
 use super::reply::SendReply;
-use super::{asking, read};
+use super::{authenticate, read};
 use crate::contract::groups::MembersRequest;
 use crate::contract::messages::{MessageRequest, TargetRequest};
 use crate::contract::table::{ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup};
@@ -67,7 +67,7 @@ pub(super) async fn look_up(
     request: Request,
 ) -> Result<Json<Value>, Refusal> {
     let (parts, _) = request.into_parts();
-    let Heard { caller, .. } = asking(&parts, &api).await?;
+    let Heard { caller, .. } = authenticate(&parts, &api).await?;
     let group = named(query.notification_key_name)?;
     Changing { api: &api, caller, group: group.clone() }.require().await?;
     Ok(Json(json!({"notification_key": key_of(&group)})))

@@ -75,14 +75,14 @@ pub(super) async fn send_one(
 /// Finds out who asks, and reads the body; tells also whether it is JSON.
 async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, bool, Bytes)> {
     let (parts, body) = request.into_parts();
-    let heard = asking(&parts, api).await?;
+    let heard = authenticate(&parts, api).await?;
     let is_json = is_json(&parts.headers);
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
     Ok((heard, is_json, bytes))
 }
 
 /// Finds out who asks: `Authorization: key=…`.
-async fn asking(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
     heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
 }

@@ -118,7 +118,7 @@ async fn info(
     request: Request,
 ) -> Result<Json<Value>, Refusal> {
     let (parts, _) = request.into_parts();
-    let Heard { caller, .. } = asking(&parts, &api).await?;
+    let Heard { caller, .. } = authenticate(&parts, &api).await?;
     let sender = Sender { api: &api, caller, repeat: None, receipt: None };
     let Some(TokenStanding::Held(device) | TokenStanding::Replaced(device)) =
         sender.standings(&[token]).await?.pop()
@@ -150,14 +150,14 @@ impl TopicBatch {
 
 async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, TopicBatch)> {
     let (parts, body) = request.into_parts();
-    let heard = asking(&parts, api).await?;
+    let heard = authenticate(&parts, api).await?;
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
     let batch = decode(&bytes).map_err(|_| wrong("InvalidJson"))?;
     Ok((heard, batch))
 }
 
 /// Finds out who asks: an access token, which `access_token_auth: true` announces, or a key after `key=`.
-async fn asking(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
     heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
 }

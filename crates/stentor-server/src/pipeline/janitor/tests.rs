@@ -37,7 +37,7 @@ fn shared(store: &MemoryStore, clock: &Arc<JumpingClock>) -> PipelineContext {
         bulk: None,
         standing: NodeStanding::alone(1),
         roles: NodeRoles::default(),
-        told: None,
+        event_sender: None,
         shares_queue: false,
         levels: None,
         settled_feed: None,

@@ -265,7 +265,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
         bulk: None,
         standing: NodeStanding::alone(HEIR),
         roles: NodeRoles::default(),
-        told: None,
+        event_sender: None,
         shares_queue: false,
         levels: None,
         settled_feed: None,

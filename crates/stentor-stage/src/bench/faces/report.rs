@@ -107,7 +107,7 @@ impl FaceRow {
     }
 
     /// Whether a call takes less processor time than the rival's; `None` without a rival.
-    pub fn is_ahead(&self) -> Option<bool> {
+    pub fn is_cheaper(&self) -> Option<bool> {
         let rival = self.rival.as_ref().ok()?.cpu.quantile(0.5)?;
         self.cpu.quantile(0.5).map(|ours| ours < rival)
     }
@@ -124,7 +124,7 @@ impl FaceRow {
             "rival_missing": self.rival.as_ref().err(),
             "above_rest_us": self.above_rest.quantile(0.5),
             "is_near_rest": self.is_near_rest(),
-            "is_ahead": self.is_ahead(),
+            "is_ahead": self.is_cheaper(),
             "calls": self.calls,
             "request_bytes": self.bytes[0],
             "reply_bytes": self.bytes[1],

@@ -59,7 +59,7 @@ impl CellStage {
         let clean_rate = self.clean_rate(case).await?;
         let counted = self.stage.emulators.fcm.counted()?;
         let mut open = OpenDeliveries::of(&counted, self.devices, case.meets()?);
-        self.tell(&case.policy()).await?;
+        self.set_policy(&case.policy()).await?;
         let beside = singles(SINGLES_COUNT);
         let began = self.campaign().await?;
         let good = self.until_good(&mut open, began).await?;
@@ -85,7 +85,7 @@ impl CellStage {
 
     /// Returns the median rate of some campaigns without trouble; the push service has as much to look up for each request.
     async fn clean_rate(&self, case: TroubleCase) -> anyhow::Result<f64> {
-        self.tell(&TroubleCase { share: 0.0, ..case }.policy()).await?;
+        self.set_policy(&TroubleCase { share: 0.0, ..case }.policy()).await?;
         let mut rates = Samples::default();
         for round in 1..=CLEAN_ROUNDS {
             let mut open = OpenDeliveries::of(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
@@ -101,7 +101,7 @@ impl CellStage {
         Ok(rates.quantile(0.5).unwrap_or_default())
     }
 
-    async fn tell(&self, policy: &Value) -> anyhow::Result<()> {
+    async fn set_policy(&self, policy: &Value) -> anyhow::Result<()> {
         let control = self.stage.emulators.fcm.control.as_deref().unwrap_or_default();
         ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
     }

@@ -6,7 +6,7 @@ use stentor_core::ports::queue::{LaneDepth, Queue};
 use super::{bulk, lane, publish, take, ticket};
 use crate::conformance::scene::at;
 
-pub async fn depths_tell_ready_delayed_and_leased(queue: &dyn Queue) {
+pub async fn depths_count_ready_delayed_and_leased(queue: &dyn Queue) {
     publish(queue, &[ticket(1, 0), ticket(2, 3), ticket(3, 4), ticket(4, 50), ticket(5, 40)]).await;
     take(queue, 1, 5).await;
     let depths = queue.depths(at(5)).await.expect("told");
@@ -21,7 +21,7 @@ pub async fn depths_tell_ready_delayed_and_leased(queue: &dyn Queue) {
     assert_eq!(depths, [expected]);
 }
 
-pub async fn each_lane_that_holds_anything_is_told(queue: &dyn Queue) {
+pub async fn each_lane_that_holds_anything_is_listed(queue: &dyn Queue) {
     let urgent = Ticket { lane: lane(1, TrafficClass::Urgent), ..ticket(1, 0) };
     let other = Ticket { lane: lane(2, TrafficClass::Bulk), ..ticket(2, 9) };
     publish(queue, &[urgent, other, ticket(3, 0)]).await;

@@ -35,7 +35,7 @@ pub async fn registering_the_same_again_changes_nothing_but_the_time(store: &dyn
     assert_eq!(store.count_audience(scene.app, &Target::Everyone).await, Ok(vec![(ProviderKind::Fcm, 1)]));
 }
 
-pub async fn a_repeated_registration_replaces_what_it_tells_and_keeps_the_rest(store: &dyn Store) {
+pub async fn a_repeated_registration_replaces_what_it_names_and_keeps_the_rest(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.register(full("one")).await;
     let mut bare = registration(ProviderKind::Fcm, "one");

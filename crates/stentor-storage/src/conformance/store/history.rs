@@ -7,7 +7,7 @@ use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, after, at, first, record, retry};
 
-pub async fn a_delivery_tells_every_attempt_in_order(store: &dyn Store) {
+pub async fn a_delivery_lists_every_attempt_in_order(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(3).await[1];
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -24,7 +24,7 @@ pub async fn a_delivery_tells_every_attempt_in_order(store: &dyn Store) {
     assert_eq!(states().await, [(1, DeliveryState::Queued), (2, DeliveryState::Accepted)]);
 }
 
-pub async fn an_attempt_tells_its_chunk_times_and_reason(store: &dyn Store) {
+pub async fn an_attempt_names_its_chunk_times_and_reason(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let device = scene.fcm(2).await[1];
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone).sent_at(at(4))).await;
@@ -64,7 +64,7 @@ pub async fn another_apps_delivery_is_not_found(store: &dyn Store) {
     assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
 }
 
-pub async fn a_history_is_told_newest_message_first_page_by_page(store: &dyn Store) {
+pub async fn a_history_is_listed_newest_message_first_page_by_page(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.fcm(2).await;
     let mut messages = Vec::new();

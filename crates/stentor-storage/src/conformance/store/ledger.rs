@@ -66,7 +66,7 @@ pub async fn ends_are_counted_by_reason(store: &dyn Store) {
     assert_eq!(reasons, expected);
 }
 
-pub async fn attempts_are_counted_as_the_settlement_tells(store: &dyn Store) {
+pub async fn attempts_are_counted_as_the_settlement_says(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;

@@ -44,7 +44,7 @@ pub async fn what_a_node_had_leased_is_released_when_it_starts_again(store: &dyn
 pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let own = store.join(newcomer(1), at(1)).await.expect("joined");
-    store.tell(NodeEvent::Upstream(scene.app)).await.expect("told");
+    store.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
     let news = store.news(own.last_event).await.expect("read");
     assert!(news.events.is_empty() && !news.is_gapped);
     assert!(news.last_event >= own.last_event);

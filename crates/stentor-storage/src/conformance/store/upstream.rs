@@ -284,7 +284,7 @@ pub async fn a_webhook_is_replaced_and_removed_and_goes_with_its_app(store: &dyn
     assert_eq!(store.upstream_webhooks().await, Ok(Vec::new()));
 }
 
-pub async fn a_receipt_is_told_to_those_who_want_it_and_takes_no_place_of_a_message(store: &dyn Store) {
+pub async fn a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_message(store: &dyn Store) {
     let app = Scene::new(store).await.app;
     let many = UPSTREAM_PER_DEVICE_MAX_COUNT as u64;
     let all = (1..=many).map(|id| message(app, 1, id, &id.to_string())).collect();

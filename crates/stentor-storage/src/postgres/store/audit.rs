@@ -47,7 +47,7 @@ impl AuditStore for PostgresStore {
                 insert(connection, entry, name.flatten().as_ref())?;
             }
             if let Some((event, own)) = event.as_ref().zip(own) {
-                node_events::tell(connection, own, std::slice::from_ref(event))?;
+                node_events::publish(connection, own, std::slice::from_ref(event))?;
             }
             Ok(changed)
         });

@@ -82,7 +82,7 @@ pub(super) fn wake(connection: &Connection, origin: u64) {
 /// Lets the other nodes hear of events, once this transaction is committed.
 ///
 /// The last thing in a transaction: who tells something after that waits until it ends.
-pub(super) fn tell(connection: &Connection, origin: u64, events: &[NodeEvent]) -> Done<()> {
+pub(super) fn publish(connection: &Connection, origin: u64, events: &[NodeEvent]) -> Done<()> {
     if events.is_empty() {
         return Ok(());
     }

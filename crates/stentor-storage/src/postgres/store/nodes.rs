@@ -106,7 +106,7 @@ impl NodeStore for PostgresStore {
         self.read(move |connection| news(connection, own, after)).await
     }
 
-    async fn told(&self) {
+    async fn changed(&self) {
         match self.inner.listener.get() {
             Some(listener) => listener.woken().await,
             None => std::future::pending().await,
@@ -122,9 +122,9 @@ impl NodeStore for PostgresStore {
         self.read(move |connection| settled(connection, &known, chunk)).await
     }
 
-    async fn tell(&self, event: NodeEvent) -> Result<(), StoreError> {
+    async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
         let own = self.inner.own.get().unwrap_or_default();
-        self.write_rows(move |connection| node_events::tell(connection, own, std::slice::from_ref(&event)))
+        self.write_rows(move |connection| node_events::publish(connection, own, std::slice::from_ref(&event)))
             .await
     }
 }
@@ -213,7 +213,7 @@ fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Ve
         deliveries = recovery.deliveries,
         "released what nodes had left unsettled that are gone"
     );
-    node_events::tell(connection, own, &[NodeEvent::Queued])?;
+    node_events::publish(connection, own, &[NodeEvent::Queued])?;
     Ok(tickets)
 }
 

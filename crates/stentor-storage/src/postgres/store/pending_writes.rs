@@ -108,7 +108,7 @@ impl PendingWrites {
     }
 
     /// The other nodes are to hear of something.
-    pub(super) fn tell(&mut self, event: NodeEvent) {
+    pub(super) fn note_event(&mut self, event: NodeEvent) {
         self.events.push(event);
     }
 
@@ -139,7 +139,7 @@ impl PendingWrites {
             books::add_ends(connection, &ends)?;
         }
         some(&ended, |ended| campaigns::write_ends(connection, ended))?;
-        own.map_or(Ok(()), |own| node_events::tell(connection, own, &events))
+        own.map_or(Ok(()), |own| node_events::publish(connection, own, &events))
     }
 }
 

@@ -280,7 +280,7 @@ impl LedgerRows for LedgerConnection<'_> {
             receipt_rows::write_awaits(self.up_to_date()?, chunk.id, awaits)?;
         }
         match self.own.filter(|_| awaits) {
-            Some(_) => self.write(|pending| pending.tell(NodeEvent::Settled(chunk.id))),
+            Some(_) => self.write(|pending| pending.note_event(NodeEvent::Settled(chunk.id))),
             None => Ok(()),
         }
     }

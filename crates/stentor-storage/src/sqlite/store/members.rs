@@ -49,7 +49,7 @@ pub(super) fn add_all(
             Member::User(user) => Some(add_user(connection, app, group, (user, now), &portion)?),
             Member::Device(device) => add_device(connection, app, group, *device)?,
         };
-        tell(&mut change, added);
+        tally(&mut change, added);
     }
     count(connection, group, int(change.changed))?;
     Ok(change)
@@ -79,7 +79,7 @@ pub(super) fn remove_all(
             Member::User(user) => take_user(connection, app, group, user, &portion)?,
             Member::Device(device) => take_device(connection, app, group, *device)?,
         };
-        tell(&mut change, removed);
+        tally(&mut change, removed);
     }
     count(connection, group, -int(change.changed))?;
     Ok(change)
@@ -182,7 +182,7 @@ fn count(connection: &Connection, group: i64, change: i64) -> Done<()> {
         .map(drop)
 }
 
-fn tell(change: &mut SubscriptionChange, changed: Option<bool>) {
+fn tally(change: &mut SubscriptionChange, changed: Option<bool>) {
     match changed {
         None => change.unknown += 1,
         Some(true) => change.changed += 1,

@@ -266,7 +266,7 @@ async fn credentials_of(client: &ApiClient, app: &str) -> ServerFinding {
 
 /// Returns how an app's credentials stand.
 fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
-    let told: Vec<String> = list.iter().map(told_of).collect();
+    let told: Vec<String> = list.iter().map(credential_text).collect();
     let is_parked = |one: &Value| one["state"] == "parked";
     let parked = list.iter().any(is_parked);
     let refused = list.iter().find(|one| is_parked(one) && one["reason"] == "address_refused");
@@ -294,7 +294,7 @@ fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
     }
 }
 
-fn told_of(credential: &Value) -> String {
+fn credential_text(credential: &Value) -> String {
     let reason = credential["reason"].as_str().map(|reason| format!(" ({reason})"));
     let (provider, state) = (cell(&credential["provider"]), cell(&credential["state"]));
     format!("{provider} {state}{}", reason.unwrap_or_default())

@@ -54,14 +54,14 @@ impl DeviceOptions {
         let server = Server::start_at(folder.path(), address, settings).await?;
         let root = server.client()?;
         let (app, key, sender) = open_app(&root).await?;
-        let mcs = told_address(folder.path()).unwrap_or(mcs_listen);
+        let mcs = chosen_address(folder.path()).unwrap_or(mcs_listen);
         let facts = json!({"url": root.server(), "mcs": mcs, "app": app, "key": key});
         Ok(Some(DeviceGateway { server, sender, app, facts, _folder: folder }))
     }
 }
 
 /// Returns where the server listens for MCS when it has chosen the port itself.
-fn told_address(folder: &Path) -> Option<String> {
+fn chosen_address(folder: &Path) -> Option<String> {
     let told = std::fs::read_to_string(data_dir(folder).join("mcs.addr")).ok()?;
     Some(told.trim().to_owned())
 }

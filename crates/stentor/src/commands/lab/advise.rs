@@ -13,7 +13,7 @@ use stentor_lab::advise::{
 };
 
 /// Reasons of the best choices are told; of the others only in JSON.
-const TOLD: usize = 3;
+const SHOWN: usize = 3;
 
 /// Rank transports and formats, each with the claims and measurements behind it
 #[derive(Debug, Args)]
@@ -128,7 +128,7 @@ fn describe(ranked: &[Recommendation], evidence: &[StudyEvidence]) -> String {
     });
     let list = table(["", "choice", "points", "bytes", "ms on the link", "of the link"], rows);
     let mut parts = vec![list];
-    parts.extend(ranked.iter().take(TOLD).map(why));
+    parts.extend(ranked.iter().take(SHOWN).map(why));
     let sources = evidence.iter().map(|one| format!("{} ({})", one.source.records, one.source.date));
     parts.push(format!(
         "Measurements are of {}. Your own: --records DIR (stentor lab run STUDY --out DIR makes them).",

@@ -34,12 +34,12 @@ pub(crate) struct LabDoctorArgs {
 struct MachineFinding {
     what: String,
     is_good: bool,
-    told: String,
+    detail: String,
 }
 
 impl MachineFinding {
-    fn of(what: &str, is_good: bool, told: impl Into<String>) -> Self {
-        Self { what: what.to_owned(), is_good, told: told.into() }
+    fn of(what: &str, is_good: bool, detail: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), is_good, detail: detail.into() }
     }
 }
 
@@ -52,13 +52,14 @@ impl LabDoctorArgs {
         findings.extend(machine(level, rig.as_ref().map_or("", |rig| rig.idle())));
         findings.push(energy());
         findings.extend(self.subjects()?);
-        let object = |one: &MachineFinding| json!({ "what": one.what, "ok": one.is_good, "told": one.told });
+        let object =
+            |one: &MachineFinding| json!({ "what": one.what, "ok": one.is_good, "told": one.detail });
         let objects: Vec<Value> = findings.iter().map(object).collect();
         let missing = findings.iter().filter(|one| !one.is_good).count();
         output.result(&json!({ "rig": level, "findings": objects, "missing": missing }), || {
             let rows = findings.iter().map(|one| {
                 let sign = if one.is_good { "yes" } else { "no" };
-                [one.what.clone(), sign.to_owned(), one.told.clone()]
+                [one.what.clone(), sign.to_owned(), one.detail.clone()]
             });
             table(["what", "here", ""], rows)
         })?;

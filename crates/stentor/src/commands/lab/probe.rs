@@ -91,7 +91,7 @@ impl ProbeArgs {
             let probes = stentor_stage::faces::trials::probe().await?;
             let of = |label: &str| probes.iter().filter(|one| one.subject == label).cloned().collect();
             let told = SERVED_FACES.map(|(id, protocol)| (id, of(protocol.label())));
-            return tell(&self.study, &told, output);
+            return print_probes(&self.study, &told, output);
         }
         let dossier = dossier()?;
         let others = self.others()?;
@@ -121,11 +121,11 @@ async fn ask(study: &str, others: &[Definition], output: Output) -> anyhow::Resu
             of_one.map_err(|error| CommandFailure::not_done(format!("{}: {error}", definition.id)))?;
         told.push((&definition.id, of_one));
     }
-    tell(study, &told, output)
+    print_probes(study, &told, output)
 }
 
 /// Prints what subjects said that are asked instead of ours.
-fn tell(study: &str, told: &[(&str, Vec<ProbeResult>)], output: Output) -> anyhow::Result<ExitCode> {
+fn print_probes(study: &str, told: &[(&str, Vec<ProbeResult>)], output: Output) -> anyhow::Result<ExitCode> {
     let have_all_run = told.iter().flat_map(|(_, probes)| probes).all(ProbeResult::has_run);
     let objects: Vec<Value> = told.iter().map(|(id, probes)| json!({ "id": id, "probes": probes })).collect();
     output.result(&json!({ "study": study, "ok": have_all_run, "subjects": objects }), || {

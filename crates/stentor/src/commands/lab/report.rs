@@ -77,7 +77,7 @@ impl ReportArgs {
             let mut object = campaigns(&account)?;
             object["written"] = json!(written);
             let told = describe_campaigns(&account)?;
-            output.result(&object, || format!("{told}\n\n{}", files_told(&written)))?;
+            output.result(&object, || format!("{told}\n\n{}", files_text(&written)))?;
         } else {
             output.result(&object(&account, &written), || describe(&account, &written))?;
         }
@@ -318,11 +318,11 @@ fn describe(account: &Account, written: &[String]) -> String {
         lines.push(format!("claims, by {software}: {}", told.join(", ")));
         lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
     }
-    lines.push(files_told(written));
+    lines.push(files_text(written));
     lines.join("\n")
 }
 
-fn files_told(written: &[String]) -> String {
+fn files_text(written: &[String]) -> String {
     if written.is_empty() {
         return "nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned();
     }

@@ -13,7 +13,7 @@ use super::exact::{nullable, reference};
 const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
 
 /// Puts each push service's own path in the place of the route.
-pub(super) fn tell_paths(document: &mut Value) {
+pub(super) fn describe_paths(document: &mut Value) {
     let Some(paths) = document["paths"].as_object_mut() else { return };
     let Some(route) = paths.remove(ROUTE) else { return };
     for adapter in stentor_providers::all() {
@@ -22,7 +22,7 @@ pub(super) fn tell_paths(document: &mut Value) {
 }
 
 /// Adds what credentials are made of.
-pub(super) fn tell_schemas(schemas: &mut Map<String, Value>) {
+pub(super) fn describe_schemas(schemas: &mut Map<String, Value>) {
     for shown in stentor_providers::all().flat_map(|adapter| adapter.credential.shown) {
         let text = json!({"type": ["string", "null"], "description": shown.about});
         schemas["CredentialSummary"]["properties"][shown.name] = text;

@@ -48,11 +48,11 @@ const BATCHES: [(&str, &str); 3] =
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         schemas.extend(words::schemas());
-        fields().into_iter().for_each(|(name, fields)| tell_fields(schemas, name, fields));
-        credentials::tell_schemas(schemas);
-        tell_overrides(schemas);
+        fields().into_iter().for_each(|(name, fields)| describe_fields(schemas, name, fields));
+        credentials::describe_schemas(schemas);
+        describe_overrides(schemas);
         schemas.insert("Target".into(), target());
-        BATCHES.iter().for_each(|(name, field)| tell_batch(schemas, name, field));
+        BATCHES.iter().for_each(|(name, field)| describe_batch(schemas, name, field));
     }
     for (name, rule) in rules() {
         let schema = &mut document["components"]["schemas"][name];
@@ -61,14 +61,14 @@ pub(super) fn apply(document: &mut Value) {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
         let operations = item.as_object_mut().into_iter().flatten();
-        operations.for_each(|(_, operation)| tell_parameters(path, operation));
+        operations.for_each(|(_, operation)| describe_parameters(path, operation));
     }
     let import = &mut document["paths"]["/v1/devices/import"]["post"]["requestBody"]["content"];
     import["text/csv"]["schema"] = reference("CsvDevices");
 }
 
 /// Describes that what does not fit among many things is refused by itself: the request is none the worse for it.
-fn tell_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
+fn describe_batch(schemas: &mut Map<String, Value>, name: &str, field: &str) {
     let Some(items) = schemas.get_mut(name).map(|batch| &mut batch["properties"][field]["items"]) else {
         return;
     };
@@ -253,7 +253,7 @@ fn target() -> Value {
 }
 
 /// Puts schemas in the place of what a field was said to be; its description stays.
-fn tell_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
+fn describe_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
     let Some(known) = schemas.get_mut(name).and_then(|schema| schema["properties"].as_object_mut()) else {
         return;
     };
@@ -268,7 +268,7 @@ fn tell_fields(schemas: &mut Map<String, Value>, name: &str, fields: Value) {
 }
 
 /// Adds the fields that a message has for single push services.
-fn tell_overrides(schemas: &mut Map<String, Value>) {
+fn describe_overrides(schemas: &mut Map<String, Value>) {
     for overrides in stentor_providers::all().filter_map(|adapter| adapter.overrides.as_ref()) {
         let field = overrides.field;
         let value = json!({"type": ["object", "null"]});
@@ -289,7 +289,7 @@ fn contents() -> Value {
     common.into_iter().chain(overrides).collect()
 }
 
-fn tell_parameters(path: &str, operation: &mut Value) {
+fn describe_parameters(path: &str, operation: &mut Value) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
         let known = match parameter["in"].as_str() {

@@ -23,26 +23,26 @@ pub(super) fn apply(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object().cloned() else { return };
     let items = document["paths"].as_object_mut().into_iter().flatten();
     let operations = items.filter_map(|(_, item)| item.as_object_mut()).flatten();
-    operations.for_each(|(_, operation)| tell_bodies(operation, &schemas));
+    operations.for_each(|(_, operation)| describe_bodies(operation, &schemas));
     let refusal = &mut document["components"]["responses"]["Problem"]["content"][PROBLEM_XML];
     *refusal = json!({"schema": with_root(reference("Problem"), "problem", PROBLEM_NAMESPACE)});
 }
 
-fn tell_bodies(operation: &mut Value, schemas: &JsonSchemas) {
+fn describe_bodies(operation: &mut Value, schemas: &JsonSchemas) {
     let named = |one: &&OperationShape| operation["operationId"] == one.facts.name.replace('.', "_");
     let Some(one) = description().operations.iter().find(named) else { return };
     let request = operation.pointer_mut("/requestBody/content");
-    tell(request, |body| with_root(whole(body, schemas), one.facts.type_name, NAMESPACE));
+    add_schema(request, |body| with_root(whole(body, schemas), one.facts.type_name, NAMESPACE));
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     for (_, response) in responses.into_iter().flatten() {
-        tell(response.get_mut("content"), |body| {
+        add_schema(response.get_mut("content"), |body| {
             with_root(reply(body, &one.reply, schemas), &one.reply.name, NAMESPACE)
         });
     }
 }
 
 /// Puts a schema beside that of JSON.
-fn tell(content: Option<&mut Value>, written: impl FnOnce(&Value) -> Value) {
+fn add_schema(content: Option<&mut Value>, written: impl FnOnce(&Value) -> Value) {
     let [json, xml, _] = MEDIA_TYPES;
     let Some(content) = content else { return };
     let body = content.get(json).and_then(|content| content.get("schema")).cloned();

@@ -86,7 +86,7 @@ fn judge(subject: &CheckedFile, found: &Inspection, depth: Depth) -> ServerFindi
         let told = found.problems.join("; ");
         return finding(subject.name, subject.damaged, format!("{path} is damaged: {told}"));
     }
-    if !found.is_write_ahead {
+    if !found.is_wal {
         let advice = "start a server on it, which turns the log on, or says why it cannot: a network file system has none";
         return ServerFinding::bad(
             subject.name,

@@ -108,7 +108,7 @@ fn row(row: &FaceRow) -> [String; 8] {
         if is_rest { String::new() } else { verdict(row.is_near_rest()) },
         beside,
         cost,
-        verdict(row.is_ahead()),
+        verdict(row.is_cheaper()),
     ]
 }
 

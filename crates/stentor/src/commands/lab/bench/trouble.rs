@@ -47,7 +47,7 @@ impl TroubleArgs {
             devices: self.devices,
             cell_limit: Duration::from_secs(self.cell_seconds),
         };
-        let report = trouble::run(&options, told, &on_the_terminal()).await?;
+        let report = trouble::run(&options, cell_text, &on_the_terminal()).await?;
         output.result(&report.object(), || rows(&report.cells))?;
         Ok(super::exit(report.holds()))
     }
@@ -77,7 +77,7 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("a share is 0 to 100 percent".to_owned()) }
 }
 
-fn told(measured: &TroubleCell) -> String {
+fn cell_text(measured: &TroubleCell) -> String {
     let verdict = if measured.holds() { "ok" } else { "NOT ok" };
     let TroubleCell { rate, clean_rate, unsent, single_p99_ms, .. } = measured;
     let [share, kind, persistence] = measured.case.words();

@@ -33,8 +33,8 @@ pub(super) struct PartyArgs {
     interval_us: u64,
     #[arg(long)]
     queries: u32,
-    #[arg(long, allow_negative_numbers = true)]
-    ahead_ns: i64,
+    #[arg(long = "ahead-ns", value_name = "AHEAD_NS", allow_negative_numbers = true)]
+    offset_ns: i64,
     #[arg(long, allow_negative_numbers = true)]
     fast_ppb: i64,
 }
@@ -60,7 +60,7 @@ impl PartyArgs {
             interval: Duration::from_micros(self.interval_us),
             queries: self.queries,
         };
-        let clock = Drifting { ahead_ns: self.ahead_ns, fast_ppb: self.fast_ppb, since_ns: 0 };
+        let clock = Drifting { offset_ns: self.offset_ns, fast_ppb: self.fast_ppb, since_ns: 0 };
         let out = BufWriter::new(std::io::stdout().lock());
         let mut party = party::Party::start(clock, self.time_server, protocol, out)?;
         match self.role {
@@ -90,7 +90,7 @@ pub(super) fn command(orders: &Orders) -> anyhow::Result<Command> {
     option("messages", protocol.messages.to_string());
     option("interval-us", protocol.interval.as_micros().to_string());
     option("queries", protocol.queries.to_string());
-    option("ahead-ns", orders.clock.ahead_ns.to_string());
+    option("ahead-ns", orders.clock.offset_ns.to_string());
     option("fast-ppb", orders.clock.fast_ppb.to_string());
     Ok(command)
 }

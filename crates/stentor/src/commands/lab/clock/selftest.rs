@@ -82,8 +82,8 @@ fn object(result: &SelftestResult) -> Value {
     json!({
         "name": result.setup.name,
         "link": result.setup.link,
-        "phone_ahead_ns": result.setup.phone_ahead_ns,
-        "server_ahead_ns": result.setup.server_ahead_ns,
+        "phone_ahead_ns": result.setup.phone_offset_ns,
+        "server_ahead_ns": result.setup.server_offset_ns,
         "server_fast_ppb": result.setup.server_fast_ppb,
         "findings": result.findings,
     })

@@ -78,7 +78,7 @@ impl RecordArgs {
             () = asked => { stop.store(true, Ordering::Relaxed); recording.await }
             () = tokio::time::sleep(enough) => { stop.store(true, Ordering::Relaxed); recording.await }
         };
-        self.tell(recording.context("the recording broke off")??, output)
+        self.print(recording.context("the recording broke off")??, output)
     }
 
     const fn unit(&self) -> TimeUnit {
@@ -89,7 +89,7 @@ impl RecordArgs {
         }
     }
 
-    fn tell(&self, recording: Recording, output: Output) -> anyhow::Result<ExitCode> {
+    fn print(&self, recording: Recording, output: Output) -> anyhow::Result<ExitCode> {
         if recording.readings < 2 {
             let problem = "fewer than two readings came: check --baud and that lines are time, volt, ampere";
             let problem = format!("{problem} ({} other lines)", recording.lines_refused);

@@ -97,7 +97,7 @@ impl LinkRunArgs {
         if let Some(file) = &self.pcap {
             outcome.write(file)?;
         }
-        outcome.tell(output)?;
+        outcome.print(output)?;
         Ok(outcome.exit_code())
     }
 

@@ -40,7 +40,7 @@ impl Scheduled for Test<'_> {
         self.seconds
     }
 
-    fn told(&self) -> String {
+    fn label_text(&self) -> String {
         self.cell.id.clone()
     }
 
@@ -161,8 +161,8 @@ impl RunArgs {
             error: None,
         };
         let mut runs = 0;
-        let mut tell = |event: RunEvent<'_>| tell(&event, &mut runs);
-        let ran = run_with(&mut adapter, &tests, Vec::new(), &settings, &mut tell).await;
+        let mut on_event = |event: RunEvent<'_>| report(&event, &mut runs);
+        let ran = run_with(&mut adapter, &tests, Vec::new(), &settings, &mut on_event).await;
         ran.map_err(|error| adapter.error.take().unwrap_or_else(|| refused(error)))?;
         if let Some((site, _)) = &adapter.running {
             let mut asked = settings.plan.clone();
@@ -239,11 +239,11 @@ fn commits(records: &[ForkRecord]) -> String {
 }
 
 /// Reports each attempt, and how far all is.
-fn tell(event: &RunEvent<'_>, runs: &mut u64) {
+fn report(event: &RunEvent<'_>, runs: &mut u64) {
     match event {
         RunEvent::Begun { forks, .. } => *runs = *forks,
         RunEvent::Attempt { done, seconds_left, record } => {
-            note(&told(record));
+            note(&attempt_text(record));
             if record.valid {
                 note(&format!(
                     "{done} of {runs} runs, about {} left",
@@ -255,7 +255,7 @@ fn tell(event: &RunEvent<'_>, runs: &mut u64) {
     }
 }
 
-fn told(record: &ForkRecord) -> String {
+fn attempt_text(record: &ForkRecord) -> String {
     let name = format!("{} ({})", record.experiment, record.fork);
     let Some(campaign) = record.campaign.as_ref().filter(|campaign| campaign.pushes > 0) else {
         let why = if record.invalid_reason.is_empty() { &record.outcome } else { &record.invalid_reason };

@@ -1,8 +1,8 @@
 //! `stentor lab run` for the studies of web services: pairs of processes, cell by cell.
 
-mod told;
+mod run_reporter;
 
-pub(in crate::commands::lab) use told::minutes;
+pub(in crate::commands::lab) use run_reporter::minutes;
 
 use super::{RunArgs, refused};
 use crate::emulated;
@@ -10,6 +10,7 @@ use crate::failure::CommandFailure;
 use crate::output::{Output, note, table};
 use anyhow::Context;
 use clap::Args;
+use run_reporter::RunReporter;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,6 @@ use stentor_lab::runner::power::Models;
 use stentor_lab::runner::rigged::{NO_LINK, Rigged};
 use stentor_lab::runner::{self, RunSummary, Settings, roster};
 use stentor_lab::subject::{Definition, catalogue};
-use told::Teller;
 
 /// What only the studies of web services know.
 #[derive(Debug, Clone, Args)]
@@ -227,10 +227,10 @@ impl Services<'_> {
         let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
         let mut testbed = testbed(&link, &self.options.link_behind(self.plan, &link), self.run.seed)?;
         let settings = self.settings(link);
-        let mut teller = Teller::default();
+        let mut reporter = RunReporter::default();
         let ExpandedPlan { cells, not_run } = expansion;
         let summary =
-            runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| teller.tell(&event)).await;
+            runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| reporter.report(&event)).await;
         summary.map_err(refused)
     }
 
@@ -361,12 +361,12 @@ fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
 
 fn estimate(plan: &StudyPlan, expansion: &ExpandedPlan, profile: RunProfile) -> String {
     let forks: u64 = expansion.cells.iter().map(|cell| u64::from(cell.amount.forks)).sum();
-    let time = told::minutes(expansion.expected_seconds());
+    let time = run_reporter::minutes(expansion.expected_seconds());
     format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.name(), expansion.cells.len())
 }
 
 fn dry(output: Output, plan: &StudyPlan, expansion: &ExpandedPlan) -> anyhow::Result<ExitCode> {
-    let cells: Vec<String> = expansion.cells.iter().map(stentor_lab::plan::Cell::told).collect();
+    let cells: Vec<String> = expansion.cells.iter().map(stentor_lab::plan::Cell::label_text).collect();
     let object = json!({
         "study": plan.id,
         "cells": cells,

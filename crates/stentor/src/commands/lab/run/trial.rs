@@ -230,7 +230,7 @@ async fn measure(
         emulators_cpu_seconds: site.emulators.fcm.usage().cpu_seconds
             + site.emulators.apns.usage().cpu_seconds,
         lateness_p95_ms,
-        ..told(trial, &watch, &proof)
+        ..record_of(trial, &watch, &proof)
     };
     Ok((campaign, instrument))
 }
@@ -242,7 +242,7 @@ fn background(cell: &CampaignCell, usual: Background) -> Background {
     })
 }
 
-fn told(trial: CampaignTrial<'_>, watch: &Watch, proof: &Proof) -> CampaignRecord {
+fn record_of(trial: CampaignTrial<'_>, watch: &Watch, proof: &Proof) -> CampaignRecord {
     let ledgers = || watch.campaigns.iter().map(|one| &one.ledger);
     let totals = crate::ledger::LedgerTotals {
         accepted: ledgers().map(|ledger| ledger.totals.accepted).sum(),

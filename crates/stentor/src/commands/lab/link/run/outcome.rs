@@ -64,7 +64,7 @@ impl LinkRunOutcome {
     }
 
     /// Writes for people to standard error, for programs to standard output, which otherwise is the command's.
-    pub(super) fn tell(&self, output: Output) -> anyhow::Result<()> {
+    pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
         let complaint = self.lateness.complaint(LatenessLimits::default());
         if !output.is_json() {
             note(&self.text(complaint.as_deref()));

@@ -5,13 +5,13 @@ use stentor_lab::runner::RunEvent;
 
 /// Writes events to standard error.
 #[derive(Default)]
-pub(super) struct Teller {
+pub(super) struct RunReporter {
     bar: Option<PhaseProgress>,
 }
 
-impl Teller {
+impl RunReporter {
     /// Writes one.
-    pub(super) fn tell(&mut self, event: &RunEvent<'_>) {
+    pub(super) fn report(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Begun { forks, .. } => self.bar = Some(PhaseProgress::start("forks", *forks)),
             RunEvent::Attempt { done, seconds_left, record } => {
