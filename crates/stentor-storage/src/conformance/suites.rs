@@ -263,7 +263,7 @@ macro_rules! store_suite {
                     a_token_that_was_replaced_leads_to_its_device
                     what_the_gateway_keeps_of_a_device_goes_with_it
                     what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app
-                    a_device_has_the_keys_that_it_told_last_until_it_takes_them_back
+                    a_device_has_the_keys_that_it_registered_last_until_it_takes_them_back
                     keys_are_of_devices_of_the_gateway_and_of_their_app_alone
                     an_offered_token_is_the_devices_once_it_is_taken_and_not_before
                     an_offer_counts_no_more_when_the_device_has_another_token_or_is_gone

@@ -201,7 +201,7 @@ fn keys(p256dh: &str) -> DeviceKeys {
     DeviceKeys { p256dh: p256dh.to_owned(), auth: "BTBZ".to_owned() }
 }
 
-pub async fn a_device_has_the_keys_that_it_told_last_until_it_takes_them_back(store: &dyn Store) {
+pub async fn a_device_has_the_keys_that_it_registered_last_until_it_takes_them_back(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let devices = scene.devices(ProviderKind::Gateway, 2).await;
     // A program's channel of the same device is none of its keys.
