@@ -16,9 +16,8 @@ fn zeep_uses_the_soap_face_from_its_description_alone() {
 
 #[test]
 fn the_soap_client_of_php_uses_the_soap_face_from_its_description_alone() {
-    let has_soap = Command::new("php").args(["-r", "exit(class_exists('SoapClient') ? 0 : 1);"]).status();
-    if !has_soap.is_ok_and(|status| status.success()) {
-        return skip(&["judges"], "PHP with its SOAP extension is not installed (php-cli, php-soap)");
+    if !has_soap_of_php() {
+        return;
     }
     Shop::open().ask(Command::new("php").arg(clients("faces").join("soap_judge.php")));
 }
@@ -45,6 +44,16 @@ fn cxf_uses_the_soap_face_with_what_wsdl2java_made_of_its_description() {
 fn apache_xml_rpc_uses_the_xml_rpc_face() {
     let Some(home) = home("java-faces", "pom.xml") else { return };
     Shop::open().ask(&mut java(&jars(&home), "RpcJudge.java"));
+}
+
+/// Returns whether PHP is here with its SOAP extension; it must be where the tests are told so.
+pub(crate) fn has_soap_of_php() -> bool {
+    let status = Command::new("php").args(["-r", "exit(class_exists('SoapClient') ? 0 : 1);"]).status();
+    let is_there = status.is_ok_and(|status| status.success());
+    if !is_there {
+        skip(&["judges"], "PHP with its SOAP extension is not installed (php-cli, php-soap)");
+    }
+    is_there
 }
 
 /// A server with an app, and a key of it.
