@@ -1,7 +1,6 @@
 //! What goes wrong in a cluster, in which order, and when: drawn from a seed.
 
 use super::ClusterAbilities;
-use super::queue_servers::SERVERS_COUNT;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -189,10 +188,10 @@ impl FaultKind {
 }
 
 impl PlannedFault {
-    /// Returns which nats-server cannot reach which others, by their places, where one of them leads the stream.
-    pub(crate) fn queue_cut(self, leader: usize) -> (usize, Vec<usize>) {
-        let others = |of: usize| (1..SERVERS_COUNT).map(|step| (of + step) % SERVERS_COUNT).collect();
-        let follower = (leader + 1 + self.place % (SERVERS_COUNT - 1)) % SERVERS_COUNT;
+    /// Returns which of so many nats-servers cannot reach which others, by their places, where one of them leads the stream.
+    pub(crate) fn queue_cut(self, servers: usize, leader: usize) -> (usize, Vec<usize>) {
+        let others = |of: usize| (1..servers).map(|step| (of + step) % servers).collect();
+        let follower = (leader + 1 + self.place % (servers - 1)) % servers;
         match self.kind {
             FaultKind::QueueFollowerPartition => (follower, others(follower)),
             FaultKind::QueuePairPartition => (leader, vec![follower]),
@@ -284,7 +283,7 @@ mod tests {
     fn each_pair_of_nats_servers_is_cut_and_a_follower_alone_leaves_the_leader_with_the_other() {
         let cut = |kind, place, leader| {
             let at_once = Duration::ZERO;
-            PlannedFault { kind, place, before: at_once, lasts: at_once }.queue_cut(leader)
+            PlannedFault { kind, place, before: at_once, lasts: at_once }.queue_cut(3, leader)
         };
         assert_eq!(cut(FaultKind::QueuePartition, 5, 1), (1, vec![2, 0]));
         assert_eq!(cut(FaultKind::QueueFollowerPartition, 0, 1), (2, vec![0, 1]));

@@ -199,7 +199,7 @@ impl ClusterSite {
     /// Cuts nats-servers off from each other, and waits until all have what the stream holds.
     async fn cut_queue(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let Some(queue) = &self.queue else { return Ok(()) };
-        let (one, others) = fault.queue_cut(queue.leader().await);
+        let (one, others) = fault.queue_cut(SERVERS_COUNT, queue.leader().await);
         let others: Vec<ClusterHost> = others.into_iter().map(|place| queue.host(place).clone()).collect();
         cut(queue.host(one), &others, fault.lasts).await?;
         queue.until_whole().await
