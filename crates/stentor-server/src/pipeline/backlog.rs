@@ -156,9 +156,12 @@ pub(super) struct StarterTurn {
 impl AcceptGuard {
     /// Notes that a message that is due was accepted.
     pub fn accepted(&self, app: AppId, due_at: Timestamp) {
+        // All under the lock, under which an empty backlog forgets by when it was due: between the two it would forget this message's.
+        let mut by_app = self.0.by_app();
         self.0.due_ms.fetch_max(due_at.as_millis(), Relaxed);
-        *self.0.by_app().entry(app).or_default() += 1;
+        *by_app.entry(app).or_default() += 1;
         self.0.messages.fetch_add(1, Relaxed);
+        drop(by_app);
         // After the counts: who is woken finds it. The permit stays if nobody waits yet.
         self.0.arrived.notify_one();
     }
