@@ -47,6 +47,7 @@ impl CcsPort for OpenAppServers {
             Ok(_) => {
                 Ok(Arc::new(AppServerSession { servers: Self::new(self.api.clone()), app, key: key.clone() }))
             }
+            // Trouble of the server is told apart: a client that is refused has no reason to come back.
             Err(problem) if super::sending::is_of_server(problem.code) => Err(CcsLoginError::Unavailable),
             Err(_) => Err(CcsLoginError::Refused),
         }
@@ -69,6 +70,7 @@ impl CcsAppSession for AppServerSession {
 
     async fn send(&self, mut fields: Map<String, Value>) -> Result<(), CcsRefusal> {
         let receipt = wanted_receipt(&fields)?;
+        // One stanza has one recipient in `to`; a list of them is the HTTP API's alone.
         fields.retain(|name, _| !OF_THE_PROTOCOL.contains(&name.as_str()));
         let refused =
             |problem: &crate::contract::Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
@@ -93,6 +95,7 @@ fn wanted_receipt(fields: &Map<String, Value>) -> Result<Option<String>, CcsRefu
     };
     let name = fields.get("message_id").and_then(Value::as_str).filter(|_| is_wanted);
     match name {
+        // The name is kept with the message until the device confirms it, so that it needs a limit.
         Some(name) if name.len() > MESSAGE_ID_MAX_BYTES => {
             let why = format!("with a receipt message_id has at most {MESSAGE_ID_MAX_BYTES} bytes");
             Err(CcsRefusal::new("INVALID_JSON", why))

@@ -16,6 +16,7 @@ pub(super) fn put(
     *response.status_mut() = status;
     *response.body_mut() = body.into();
     let headers = response.headers_mut();
+    // It is the length of the body that is replaced.
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     if let Some(seconds) = problem.retry_after_seconds {

@@ -98,6 +98,7 @@ impl Sender<'_> {
     pub(super) async fn standings(&self, tokens: &[String]) -> ServiceResult<Vec<TokenStanding>> {
         let read: Vec<_> = tokens.iter().map(|token| PushToken::new(token.as_str()).ok()).collect();
         let fitting: Vec<_> = read.iter().flatten().cloned().collect();
+        // Only what can be a token is asked about, and takes one reply of these.
         let mut held = self.api.service().holders(self.caller, &fitting).await?.into_iter();
         let standing = |token: Option<PushToken>| match token {
             None => TokenStanding::Invalid,
@@ -185,6 +186,7 @@ impl Sender<'_> {
             Some(self.send(first + index, request).await)
         };
         let sent: Vec<_> =
+            // Results follow the order of the request, whichever message is on disk first.
             stream::iter(targets.into_iter().enumerate()).map(one).buffered(AT_ONCE).collect().await;
         let reused = |problem: &&Problem| problem.code == ErrorCode::IdempotencyKeyReused;
         match sent.iter().flatten().filter_map(|sent| sent.as_ref().err()).find(reused) {
@@ -196,6 +198,7 @@ impl Sender<'_> {
 
 /// Returns the key of one message of a request; hashed, because a key may have its full length already.
 fn numbered(key: &IdempotencyKey, number: usize) -> ServiceResult<IdempotencyKey> {
+    // The number stands behind the hash: each message of a request is a repeat of its own.
     let hash = blake3::hash(key.as_str().as_bytes()).to_hex();
     Ok(IdempotencyKey::new(format!("front:{hash}:{number}"))?)
 }

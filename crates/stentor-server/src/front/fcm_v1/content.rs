@@ -28,6 +28,7 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
         let detail = "android and android_v2 exclude each other";
         return Err(RpcStatus::violation("message.android", detail));
     }
+    // What becomes a field of ours is taken out of the part: what is left is FCM's alone, and goes to it as it is.
     let settings = AndroidSettings::take(&mut android, notification.is_some())?;
     if !matches!(call.fcm_target, FcmTarget::Token(_) | FcmTarget::Group(_)) {
         check_topic_size(message)?;
@@ -35,6 +36,7 @@ pub(super) fn draft(call: &SendCall) -> Result<MessageRequest, RpcStatus> {
     let is_empty = notification.is_none() && data.is_empty();
     let overrides = overrides(message, android, is_empty.then_some(settings.priority))?;
     Ok(MessageRequest {
+        // The caller puts in whom it is for; nothing is sent with this one.
         target: TargetRequest::Everyone,
         notification,
         data,
@@ -58,6 +60,7 @@ struct AndroidSettings {
 impl AndroidSettings {
     fn take(android: &mut FcmFields, is_visible: bool) -> Result<Self, RpcStatus> {
         let ttl = android.remove("ttl");
+        // FCM keeps a message for four weeks where nothing is said.
         let ttl_seconds = ttl.map_or(Some(TTL_MAX_SECONDS), |ttl| ttl.as_str().and_then(seconds));
         let ttl_seconds = ttl_seconds.ok_or_else(|| {
             RpcStatus::violation(
@@ -67,6 +70,7 @@ impl AndroidSettings {
         })?;
         let priority =
             match text(android, "priority", "message.android")?.map(|text| text.to_ascii_uppercase()) {
+                // As FCM has it: what is shown is of high priority, data alone of normal.
                 None if is_visible => Priority::High,
                 None => Priority::Normal,
                 Some(text) if text == "HIGH" => Priority::High,
@@ -85,6 +89,7 @@ fn seconds(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('s')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A duration of Protocol Buffers has at most nine digits of a second.
     let fits = is_number(whole) && is_number(part) && part.len() <= 9;
     whole.parse().ok().filter(|seconds| fits && *seconds <= TTL_MAX_SECONDS)
 }
@@ -125,6 +130,7 @@ fn data(given: Option<&Value>, path: &str) -> Result<BTreeMap<String, String>, R
         let Some(text) = value.as_str() else {
             return Err(RpcStatus::violation(format!("{path}[{key}]"), "must be a string"));
         };
+        // The type is right and the value is not, which FCM tells by an `FcmError` beside the field.
         if is_reserved(key) {
             return Err(RpcStatus::invalid_argument(path, format!("Invalid data payload key: {key}")));
         }
@@ -144,16 +150,19 @@ fn overrides(
     mut fcm: FcmFields,
     priority: Option<Priority>,
 ) -> Result<BTreeMap<ProviderKind, FcmFields>, RpcStatus> {
+    // Only checked: it goes to FCM in Android's part, where it replaces the message's data.
     data(fcm.get("data"), "message.android.data")?;
     let mut apple = part(message, "apns")?;
     let headers_and_payload: FcmFields =
         ["headers", "payload"].iter().filter_map(|name| apple.remove_entry(*name)).collect();
     let mut web = part(message, "webpush")?;
+    // A platform's own label wins over the message's.
     if let Some(label) = label(message)? {
         for options in [&mut fcm, &mut apple, &mut web] {
             options.entry("fcmOptions").or_insert_with(|| json!({"analyticsLabel": label}));
         }
     }
+    // AndroidConfigV2 knows no priority (discovery document), and goes as it is.
     if message.contains_key("androidV2") {
         fcm = FcmFields::from_iter([("androidV2".to_owned(), Value::Object(part(message, "androidV2")?))]);
     } else if let Some(priority) = priority {
@@ -185,6 +194,7 @@ fn label(message: &FcmFields) -> Result<Option<String>, RpcStatus> {
 
 fn check_topic_size(message: &FcmFields) -> Result<(), RpcStatus> {
     let android = message.get("android");
+    // Android's data replaces the message's at FCM, so that one of both counts.
     let data = android.and_then(|android| android.get("data")).or_else(|| message.get("data"));
     let own = android.and_then(|android| android.get("notification"));
     let bytes: usize = [data, message.get("notification"), own].into_iter().flatten().map(bytes_of).sum();

@@ -35,8 +35,10 @@ pub(super) fn router(api: &Api) -> Router<Api> {
         .route("/v1/projects/{project}/messages:send", post(send))
         .route(topics, get(subscriptions::list).post(subscriptions::create))
         .route(topic, get(subscriptions::show).patch(subscriptions::change).delete(subscriptions::remove))
+        // The last layer is the outermost: it writes what those below refuse in this API's words.
         .layer(from_fn_with_state(api.clone(), middleware::inner))
         .layer(from_fn_with_state(write, middleware::outer))
+        // The token endpoint has words of its own (RFC 6749), so that it stands outside these layers.
         .merge(token::router(api))
 }
 
@@ -48,6 +50,7 @@ async fn authenticate(
 ) -> Result<Heard, SendRefusal> {
     let found = heard(parts, api, None).await?;
     let app = found.caller.app();
+    // SDKs have the project as a text or as a number; both are the app's id.
     let is_app = project.parse::<AppId>() == Ok(app) || project.parse() == Ok(app.raw());
     if is_app { Ok(found) } else { Err(RpcStatus::foreign_project().into()) }
 }
@@ -58,6 +61,7 @@ async fn send(
     request: Request,
 ) -> Result<Json<Value>, SendRefusal> {
     let (parts, body) = request.into_parts();
+    // Who has no key makes nobody read a body.
     let Heard { caller, key } = authenticate(&parts, &api, &project).await?;
     let bytes: Bytes = body::read(Request::from_parts(parts, body), &api, api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
@@ -77,6 +81,7 @@ async fn deliver(
     let target = match fcm_target {
         FcmTarget::Token(token) => reachable(sender, token).await?,
         FcmTarget::Group(key) => {
+            // The key stands where a token does: one of no group is refused as a dead token is.
             TargetRequest::Group(group_of_key(&key).map_err(|_| RpcStatus::unregistered())?.into())
         }
         FcmTarget::Topic(topic) => return to_topic(sender, topic, draft).await,
@@ -102,6 +107,7 @@ async fn reachable(sender: &Sender<'_>, token: String) -> Result<TargetRequest, 
 /// Sends to a topic. One to which nobody has subscribed is no error here: the message is kept for those who are in it, who
 /// are none, as a condition is.
 async fn to_topic(sender: &Sender<'_>, topic: String, draft: MessageRequest) -> Result<Sent, SendRefusal> {
+    // The prefix is the legacy API's; who comes from there may still write it.
     let topic = topic.strip_prefix("/topics/").map_or(topic.clone(), str::to_owned);
     let condition = TargetRequest::Condition(format!("'{topic}' in topics"));
     let named = MessageRequest { target: TargetRequest::Topic(topic), ..draft.clone() };

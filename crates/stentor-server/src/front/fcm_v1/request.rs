@@ -64,6 +64,7 @@ impl SendCall {
         let Value::Object(body) = body else {
             return Err(RpcStatus::unreadable("Invalid JSON payload received. It must be an object."));
         };
+        // SDKs write names in snake case or in camel case, and both are right.
         let mut body = camel_fields(body);
         only(&body, &["validateOnly", "message"], "")?;
         let validate_only = match body.remove("validateOnly") {
@@ -76,6 +77,7 @@ impl SendCall {
         };
         let mut message = spelled(message);
         only(&message, MESSAGE_FIELDS, "message")?;
+        // It is for replies only: what a caller puts there says nothing.
         message.remove("name");
         Ok(Self { validate_only, fcm_target: target(&mut message)?, message })
     }
@@ -85,6 +87,7 @@ impl SendCall {
 fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     let given = TARGET_FIELDS.iter().filter_map(|name| Some((*name, message.remove(*name)?)));
     let mut given: Vec<_> = given.collect();
+    // A tuple is read from the left: whether more was given is asked once the one is out.
     let (Some((name, value)), true) = (given.pop(), given.is_empty()) else {
         let detail = "Exactly one of token, fid, topic and condition must be given.";
         return Err(RpcStatus::invalid_argument("message", detail));
@@ -95,6 +98,7 @@ fn target(message: &mut FcmFields) -> Result<FcmTarget, RpcStatus> {
     Ok(match name {
         "topic" => FcmTarget::Topic(text),
         "condition" => FcmTarget::Condition(text),
+        // A device group is named where a token is (FCM's page of device groups for this API).
         _ if gcm_http::is_key(&text) => FcmTarget::Group(text),
         _ => FcmTarget::Token(text),
     })

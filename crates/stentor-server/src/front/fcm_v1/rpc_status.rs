@@ -83,6 +83,7 @@ impl RpcStatus {
     /// Translates a refusal of ours.
     pub(in crate::front) fn of(problem: &Problem) -> Self {
         let (code, status, error_code) = words_of(problem.code);
+        // A `BadRequest` goes with this status alone.
         let field = problem.field.as_deref().map(field_of);
         let field = field.filter(|_| status == "INVALID_ARGUMENT");
         Self { code, status, message: crate::front::refused::line(problem), error_code, field }
@@ -122,6 +123,7 @@ const fn words_of(code: ErrorCode) -> (StatusCode, &'static str, Option<&'static
         ErrorCode::RateLimited | ErrorCode::QueueFull => {
             (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", Some("QUOTA_EXCEEDED"))
         }
+        // A limit of ours stays reached: `QUOTA_EXCEEDED` would say that waiting helps.
         ErrorCode::LimitReached => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", None),
         ErrorCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", Some("UNAVAILABLE")),
         ErrorCode::RequestTimeout => (StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED", None),

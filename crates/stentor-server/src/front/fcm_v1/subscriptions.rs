@@ -36,6 +36,7 @@ pub(super) async fn create(
 ) -> SubscriptionReply {
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let topic = topic_of(parameter(&pairs, "topicName", "topic_name").unwrap_or_default())?;
+    // Who is subscribed gets 409, which SDKs take for success.
     if subscriber.has(&topic).await? {
         return Err(RpcStatus::already_exists().into());
     }
@@ -52,14 +53,17 @@ pub(super) async fn list(
     let subscriber = Subscriber::new(&api, project, token, request).await?;
     let asked = parameter(&pairs, "pageSize", "page_size").map_or(Ok(0), str::parse::<usize>);
     let asked = asked.map_err(|_| RpcStatus::violation("page_size", "must be a number"))?;
+    // None is the usual number, and more than the most is the most (AIP-158).
     let count = if asked == 0 { PAGE_USUAL_COUNT } else { asked.min(PAGE_MAX_COUNT) };
     let after = parameter(&pairs, "pageToken", "page_token").unwrap_or_default();
     let mut topics = subscriber.topics().await?;
+    // A page goes on behind a name, so that the order is the same each time.
     topics.sort();
     let mut rest = topics.into_iter().filter(|topic| topic.as_str() > after);
     let page: Vec<_> = rest.by_ref().take(count).collect();
     let shown: Vec<_> = page.iter().map(|topic| subscriber.shown(topic)).collect();
     let mut reply = json!({"topicSubscriptions": shown});
+    // A full page may be the last: only a look behind it tells.
     if let (Some(last), Some(_)) = (page.last(), rest.next()) {
         reply["nextPageToken"] = last.as_str().into();
     }

@@ -47,6 +47,7 @@ async fn grant(State(api): State<Api>, request: Request) -> Result<Response, Ref
         Ok(token) => {
             let reply =
                 json!({"access_token": token, "expires_in": EXPIRES_IN_SECONDS, "token_type": "Bearer"});
+            // RFC 6749, section 5.1: no cache keeps a token.
             let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             Ok(([no_store], Json(reply)).into_response())
         }
@@ -58,10 +59,12 @@ async fn grant(State(api): State<Api>, request: Request) -> Result<Response, Ref
 /// Finds the assertion of a form of the right kind.
 fn assertion(form: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(form).ok()?.trim();
+    // A form is written as a query is, and the decoder of queries is there.
     let uri: Uri = format!("/?{text}").parse().ok()?;
     let Query(pairs): Query<Vec<(String, String)>> = Query::try_from_uri(&uri).ok()?;
     let field = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     field("grant_type").filter(|kind| *kind == GRANT_TYPE)?;
+    // Without an assertion it is refused as a bad one, and not as another grant.
     Some(field("assertion").cloned().unwrap_or_default())
 }
 

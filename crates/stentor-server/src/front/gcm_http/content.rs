@@ -36,6 +36,7 @@ pub(super) fn draft(request: &LegacySendRequest) -> Result<MessageRequest, GcmEr
         return Err(GcmError::InvalidDataKey);
     }
     let visible = visible(&request.notification);
+    // As the legacy API has it: what is shown is of high priority, data alone of normal.
     let is_high =
         request.priority.as_deref().map_or(!request.notification.is_empty(), |given| given == "high");
     Ok(MessageRequest {

@@ -95,6 +95,7 @@ pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<J
 pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) -> ServiceResult<SendReply> {
     let group = group_of_key(key)?;
     let changing = Changing { api: sender.api, caller: sender.caller, group: group.clone() };
+    // The reply counts members, of which the campaign knows only when it has begun.
     let members = match changing.tokens().await {
         Err(problem) if problem.code == ErrorCode::NotFound => {
             return Ok(SendReply::Refused { error: "NotRegistered" });
@@ -131,9 +132,11 @@ impl Changing<'_> {
     async fn create(&self, tokens: &[String]) -> ServiceResult<()> {
         match self.require().await {
             Ok(_) => return Err(wrong("notification_key already exists".to_owned())),
+            // A group that does not exist is what a new one must be.
             Err(problem) if problem.field.as_deref() == Some(FIELD) => {}
             Err(problem) => return Err(problem),
         }
+        // Tokens come first: one that is none leaves no empty group behind.
         let devices = self.registered(tokens).await?;
         Serve::<PutGroup>::serve(self.api, self.caller, self.group.clone(), ().into()).await?;
         self.put(devices).await
@@ -166,6 +169,7 @@ impl Changing<'_> {
         let fitting: Vec<_> = tokens.iter().filter_map(|token| PushToken::new(token.as_str()).ok()).collect();
         let known = self.api.service().holders(self.caller, &fitting).await?;
         let devices: Vec<_> = known.into_iter().flatten().map(|device| device.id).collect();
+        // A request that names nobody would be refused, and unknown tokens are in no group.
         if !devices.is_empty() {
             let members = MembersRequest { users: Vec::new(), devices };
             Serve::<RemoveMembers>::serve(self.api, self.caller, self.group.clone(), members).await?;
@@ -193,6 +197,7 @@ impl Changing<'_> {
         let group = self.group.clone();
         let members = Serve::<ListMembers>::serve(self.api, self.caller, group, After::default()).await?;
         let mut tokens = Vec::with_capacity(members.devices.len());
+        // Each is a look-up. A group that our own API made larger gets the message whole; its first members are counted.
         for device in members.devices.into_iter().take(MEMBERS_MAX_COUNT) {
             tokens.extend(self.api.service().token_of(self.caller, device).await?);
         }

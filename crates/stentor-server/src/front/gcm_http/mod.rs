@@ -67,6 +67,7 @@ pub(super) async fn send_one(
     Ok(match multicast::send(sender, decode_value(fields)?).await? {
         SendReply::Tokens { results, .. } => results.iter().find_map(TokenResult::error),
         SendReply::Refused { error } => Some(error),
+        // A group is one recipient here, and nobody in it can be reached.
         SendReply::Group { success: 0, .. } => Some(GcmError::NotRegistered.as_str()),
         SendReply::Group { .. } | SendReply::Audience { .. } => None,
     })
@@ -75,6 +76,7 @@ pub(super) async fn send_one(
 /// Finds out who asks, and reads the body; tells also whether it is JSON.
 async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, bool, Bytes)> {
     let (parts, body) = request.into_parts();
+    // Who has no key makes nobody read a body.
     let heard = authenticate(&parts, api).await?;
     let is_json = is_json(&parts.headers);
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;

@@ -11,6 +11,7 @@ use crate::front::sending::{Sender, TokenStanding, USUAL, id_text, is_of_server}
 /// Sends what a request asks for.
 pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) -> ServiceResult<SendReply> {
     let send_target = request.send_target()?;
+    // A malformed message is no refusal where tokens are named: each of them fails in a reply of 200.
     let draft = content::draft(&request);
     match (send_target, draft) {
         (SendTarget::Missing, _) => Ok(of_tokens(vec![failed(GcmError::MissingRegistration)])),
@@ -42,6 +43,7 @@ async fn to_tokens(
     let known: Vec<_> =
         standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
     let targets = standings.into_iter().map(|standing| standing.target(USUAL)).collect();
+    // Targets and what is known of them go side by side, in the order of the request.
     let sent = sender.send_each(0, targets, draft).await?;
     refuse_when_the_server_kept_nothing(&sent)?;
     let results = known.into_iter().zip(sent).map(|(known, sent)| result(known, sent));
@@ -97,6 +99,7 @@ async fn to_audience(
 /// Turns a refusal of one message into a reply where the API has a word for it.
 pub(super) fn refused(problem: Problem) -> ServiceResult<SendReply> {
     match GcmError::of(&problem) {
+        // Trouble of the server is a status, after which the client comes back; a word in a reply ends the message.
         Some(error) if !is_of_server(problem.code) => Ok(SendReply::Refused { error: error.as_str() }),
         _ => Err(problem),
     }

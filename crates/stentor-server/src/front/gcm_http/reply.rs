@@ -109,6 +109,7 @@ impl GcmError {
             ErrorCode::InvalidField if is_within("ttl_seconds") => Self::InvalidTtl,
             ErrorCode::InvalidField if is_within("target") => Self::InvalidRegistration,
             ErrorCode::InvalidField if is_within("android.restrictedPackageName") => Self::InvalidPackageName,
+            // A reserved key is refused at the same field as what is too big: only the words tell them apart.
             ErrorCode::InvalidField if problem.detail.contains("reserved") => Self::InvalidDataKey,
             ErrorCode::InvalidField
                 if ["data", "notification", "message", "apns.payload"].contains(&field) =>

@@ -62,6 +62,7 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     let mut run = GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
+    // One after the other: numbers of messages follow the order of the request, and each sends many at once itself.
     for notification in notifications {
         run.send(notification).await?;
     }
@@ -88,6 +89,7 @@ impl GorushRun<'_> {
         let whys: Vec<_> = standings.iter().map(|standing| unreachable(standing, &notification)).collect();
         let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(usual)).collect();
         let audience = notification.audience();
+        // Tokens come first, then audiences, in names and targets alike.
         let mut names: Vec<(String, &str)> = tokens.into_iter().zip(whys).collect();
         names.extend(audience.iter().map(|(name, _)| (name.clone(), "")));
         targets.extend(audience.into_iter().map(|(_, target)| Some(target)));
@@ -96,6 +98,7 @@ impl GorushRun<'_> {
             Ok(draft) => self.sender.send_each(self.count, targets, draft).await?,
             Err(problem) => names.iter().map(|_| Some(Err(problem.clone()))).collect(),
         };
+        // What is not sent has its number too, so that a repeat gives each of the others the same one.
         self.count += names.len();
         for ((token, why), sent) in names.into_iter().zip(sent) {
             self.note(&notification, token, why, sent);

@@ -68,6 +68,7 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
     let mut members = Vec::with_capacity(batch.registration_tokens.len());
     let standings = sender.standings(&batch.registration_tokens).await?;
     for (token, standing) in batch.registration_tokens.iter().zip(standings) {
+        // It would be registered anew below, and the API says NOT_FOUND of a dead token.
         members.push(match standing {
             TokenStanding::Retired => BatchMember::Dead,
             standing => {
