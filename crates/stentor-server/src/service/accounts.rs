@@ -79,6 +79,7 @@ impl Serve<CreateServiceAccount> for Service {
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
+        // Permission is asked first: a pair of keys costs processor time.
         let app = self.administrated_by(&author, &matter, identity, app).await?;
         let (token_uri, scopes) = (token_uri(&url)?, scopes_of(&scopes)?);
         let AccountKey { private_pem, public } = new_key().await?;
@@ -110,6 +111,7 @@ impl Serve<DeleteServiceAccount> for Service {
         let matter = Matter::new(AuditAction::AccountDelete, app, account);
         let app = self.administrated_by(&author, &matter, identity, app).await?;
         self.change(author, matter, Change::DeleteAccount(app, account)).await?;
+        // Its access tokens stand in no row: they end because the account is looked up anew and not found.
         self.keyring.forget_account(account);
         Ok(())
     }
@@ -124,6 +126,7 @@ impl Service {
         audiences: &[&str],
     ) -> Result<String, AssertionRefusal> {
         let assertion = SignedAssertion::read(assertion)?;
+        // One text for no such account and a wrong signature: who guesses names learns nothing.
         let unknown = AssertionRefusal::Invalid("Invalid JWT Signature.");
         let id = account_named(&assertion.claims.iss);
         let account = match id {
@@ -132,6 +135,7 @@ impl Service {
             }
             None => None,
         };
+        // The signature is checked before the times: who has no key is told nothing of the clock.
         let Some(account) = account.filter(|account| assertion.is_of(account)) else { return Err(unknown) };
         let now = self.now();
         assertion.claims.check(now, &account, audiences)?;
@@ -165,6 +169,7 @@ impl<'a> SignedAssertion<'a> {
     /// Returns whether the account has signed it.
     fn is_of(&self, account: &IssuedAccount) -> bool {
         let key = &account.public_key;
+        // The algorithm is fixed: an assertion that chooses its own could choose `none` (RFC 8725, section 3.1).
         self.head.alg == "RS256"
             && self.claims.iss == email(account.id, account.app)
             && self.head.kid.as_ref().is_none_or(|kid| *kid == key_id(key))
@@ -184,6 +189,7 @@ impl AccountAssertion {
         }
         let (now, leeway) = (now.as_millis() / 1_000, LEEWAY.as_secs().cast_signed());
         let life = ASSERTION_LIFE_MAX.as_secs().cast_signed();
+        // Clocks of app servers differ, so that both ends of the time have their leeway.
         if self.iat > now + leeway {
             return Err(AssertionRefusal::Invalid("iat is in the future: check the clocks"));
         }
@@ -203,6 +209,7 @@ fn part<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
 
 /// Makes a key pair beside the threads that answer requests: looking for primes takes its time.
 async fn new_key() -> ServiceResult<AccountKey> {
+    // A thread that panicked is told as a failure of the server, as a key that could not be made is.
     let made = tokio::task::spawn_blocking(AccountKey::generate).await.ok().flatten();
     made.ok_or_else(|| Problem::new(ErrorCode::Internal, "no key pair can be made"))
 }

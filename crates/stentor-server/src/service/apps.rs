@@ -25,6 +25,7 @@ impl Serve<CreateApp> for Service {
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
+        // The permission is asked before the change, so that a refusal leaves its entry and nothing else.
         self.permitted(&author, &matter, identity.allow::<CreateApp>()).await?;
         self.change(author, matter, Change::CreateApp(app.clone())).await?;
         Ok(app.into())
@@ -35,6 +36,7 @@ impl Serve<ListApps> for Service {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<AppList> {
         identity.allow::<ListApps>()?;
         let apps = match identity.app() {
+            // An app's own admin key sees its app and no other tenant's.
             Some(own) => vec![self.store.app(own).await?],
             None => self.store.apps().await?,
         };
@@ -59,7 +61,9 @@ impl Serve<DeleteApp> for Service {
         self.permitted(&author, &matter, identity.allow::<DeleteApp>()).await?;
         let change = Change::DeleteApp(app, precondition(condition, AppView::from));
         self.change(author, matter, change).await?;
+        // Memory follows the store: a removal that fails changes nothing here.
         self.keyring.forget_app(app);
+        // Devices of the app are connected still, and would go on reading.
         self.pipeline.cut_off(app, None);
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
@@ -92,6 +96,7 @@ impl Serve<CreateKey> for Service {
             hash: self.keyring.hash(secret.expose_secret()),
             created_at,
         };
+        // Its mark is set before the key is kept: a key that is found without one would be refused.
         self.keyring.expect(&key.hash);
         self.change(author, matter, Change::CreateKey(key.clone())).await?;
         Ok(NewKey::new(key, secret.expose_secret().to_owned()))
@@ -114,6 +119,7 @@ impl Serve<DeleteKey> for Service {
     ) -> ServiceResult<()> {
         let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::KeyDelete, app, key));
         let app = self.administrated_by(&author, &matter, identity, app).await?;
+        // The store is first: forgotten before, the key could be looked up and remembered once more.
         self.change(author, matter, Change::DeleteKey(app, key)).await?;
         self.keyring.forget_key(key);
         Ok(())

@@ -83,6 +83,7 @@ impl Refusals {
         if known.get(&key).is_some_and(|last| last.elapsed() < REFUSAL_PAUSE) {
             return false;
         }
+        // Full, it starts anew: at worst some refusals are kept once more within their second.
         if known.len() >= REFUSED_KEYS_MAX_COUNT {
             known.clear();
         }
@@ -141,6 +142,7 @@ impl Service {
         {
             let note = self.audit_note(author.clone(), matter.clone(), true);
             let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
+            // The answer is a refusal either way; a trail that cannot be written does not change it.
             if let Err(error) = self.store.note_refused(entry).await {
                 tracing::warn!(%error, %key, "a refused change is not in the audit trail");
             }

@@ -42,6 +42,7 @@ impl Serve<RegisterDevices> for Service {
         self.open_gateway_for(caller, &good).await?;
         let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
         let results = read.into_iter().map(|one| {
+            // The store answers for the good ones, in order: each of them takes the next answer.
             let answer = one.and_then(|_| kept.next().unwrap_or_else(no_answer));
             match answer {
                 Ok(Registered { device: id, created }) => {
@@ -87,9 +88,11 @@ impl Serve<SendMessages> for Service {
         check_count("messages", request.messages.len())?;
         let mut answers = Vec::with_capacity(request.messages.len());
         let asked: Vec<_> = request.messages.into_iter().enumerate().collect();
+        // A portion is kept before the next is checked, so that room in the queue is known again.
         for portion in asked.chunks(MESSAGES_AT_ONCE) {
             answers.extend(self.send_portion(app, portion, repeat.as_ref()).await);
         }
+        // A request of which the server failed some part is not settled: its repeat goes on with the rest.
         let is_settled = answers.iter().all(|answer| !answer.as_ref().is_err_and(is_the_servers));
         let results = answers.into_iter().map(|answer| answer.unwrap_or_else(refused)).collect();
         let reply = SendResults { results };
@@ -112,6 +115,7 @@ impl Service {
         let mut ranges: Vec<_> =
             Some(0..registrations.len()).into_iter().filter(|all| !all.is_empty()).collect();
         while let Some(range) = ranges.pop() {
+            // The store may take fewer than it is given (a transaction has a bound), and the rest comes next.
             match self.store.register_some(app, &registrations[range.clone()], self.now()).await {
                 Ok(registered) => {
                     self.count_devices(created_and_updated(&registered));
@@ -125,11 +129,14 @@ impl Service {
                         continue;
                     }
                     let middle = range.start + range.len() / 2;
+                    // The first half is taken next, so that answers come in the order of the devices.
                     ranges.extend([middle..range.end, range.start..middle]);
                 }
+                // Where nothing was registered the whole request may come again.
                 Err(error) if answers.is_empty() => return Err(error.into()),
                 Err(error) => {
                     let problem = Problem::from(error);
+                    // What was registered is told; the rest gets the failure, which a repeat heals.
                     answers.resize(registrations.len(), Err(problem));
                     return Ok(answers);
                 }
@@ -162,6 +169,7 @@ impl Service {
                 Ok(Composed::Message(message)) => {
                     let own = repeat.map(|repeat| of_one(repeat, *at, given)).transpose();
                     own.map(|own| {
+                        // Answers of kept messages come later and are put where these stand.
                         places.push(answers.len());
                         to_keep.push((message, own));
                         SendResult { accepted: None, checked: None, refused: None }
@@ -219,6 +227,7 @@ fn of_one(Repeat { key, .. }: &Repeat, at: usize, given: &Value) -> ServiceResul
     let operation = <SendMessages as crate::contract::Operation>::FACTS.name;
     let digest = hash([operation.as_bytes(), key.as_str().as_bytes(), &at.to_le_bytes()]);
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    // The prefix and the hash keep keys of single messages apart from those that callers choose.
     Ok(Repeat::of(IdempotencyKey::new(format!("bulk:{text}"))?, operation, &usual_form(given)))
 }
 

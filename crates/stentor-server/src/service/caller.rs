@@ -20,6 +20,7 @@ impl Service {
             (Identity::Key { app, .. }, None) => identity.on(app),
             (Identity::Key { .. }, Some(app)) => identity.on(app),
             (Identity::Root, Some(app)) => {
+                // The operator's key reaches every app, and one that does not exist must be refused here.
                 self.known_app(app).await?;
                 identity.on(app)
             }

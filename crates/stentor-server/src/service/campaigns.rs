@@ -34,6 +34,7 @@ impl Serve<ListCampaigns> for Service {
         let page = page.page(|text| campaign_of(text).map(CampaignId::raw))?;
         caller.allow::<ListCampaigns>()?;
         let campaigns = self.store.campaigns(caller.app(), page).await?;
+        // What cannot be read is listed beside the others, with pages of its own, so that it hides nothing.
         let damaged = self.store.broken_campaigns(caller.app(), page).await?;
         let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
         let campaigns = campaigns.into_iter().map(CampaignSummary::from).collect();
@@ -83,6 +84,7 @@ impl Service {
         let matter = Matter::new(audited(action), app, id);
         self.permitted(&author, &matter, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
+        // Before the transaction: what is settled while it runs must not reach a device that is connected.
         if action != CampaignAction::Resume {
             self.pipeline.hold(app, id.into());
         }
@@ -94,7 +96,9 @@ impl Service {
         let Changed::Campaign(_, tickets) = changed? else {
             return Err(unexpected());
         };
+        // Chunks that may go on are named, so that no look at the store is needed to find them.
         self.pipeline.published(tickets);
+        // A resumed campaign may have producers to go on with, and a canceled one frees room for others.
         self.pipeline.wake();
         Serve::<ShowCampaign>::serve(self, caller, id, ()).await
     }

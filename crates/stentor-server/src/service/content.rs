@@ -26,6 +26,7 @@ impl Service {
             providers => providers?,
         };
         match check_all(providers, spec) {
+            // Only for one named device the push service is known: elsewhere each that may be reached must take it.
             Err(problem) if matches!(spec.target, Target::Device(_)) => {
                 self.check_device_only(app, spec, problem).await
             }

@@ -57,6 +57,7 @@ impl Kinds {
 
     pub(super) fn forget_app(&self, app: AppId) -> Vec<ProviderKind> {
         let mut known = self.write();
+        // A list that is being read meanwhile is older than this, and must not be taken over.
         known.changes += 1;
         known.by_app.remove(&app).unwrap_or_default()
     }
@@ -115,12 +116,14 @@ impl Serve<PutCredential> for Service {
         let fields = decode_with(&stentor_providers::descriptor(provider).credential, &json)?;
         let secret = Value::Object(fields).to_string();
         let credential = Credential { app, provider, secret, updated_at: self.now() };
+        // A host that is an address in itself can be judged without a look-up; names are judged at each connection.
         if let Some(host) = crate::providers::refused_host(&credential, &self.outbound) {
             return Err(may_not_connect(host));
         }
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::CredentialPut, app, provider);
         self.administrated_by(&author, &matter, identity, app).await?;
+        // The adapter reads its key, so that one that is none is refused now and not at the first message.
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         let matter = matter.with_detail(&in_words(&credential));
         self.change(author, matter, Change::PutCredential(credential)).await?;
@@ -162,6 +165,7 @@ impl Service {
     /// Lets a device register itself with a key that may do that, unless too many of the app do so at once.
     pub(crate) async fn admit_device(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         caller.require_any(&[Scope::Join, Scope::Register])?;
+        // Counted before the first look at the store, which is what too many at once would wear out.
         self.count_join(caller.app())?;
         self.open_gateway(caller, origin).await
     }
@@ -187,6 +191,7 @@ impl Service {
     /// Lets an app send through the gateway, as soon as its first device is registered.
     async fn open_gateway(&self, caller: Caller, origin: Origin) -> ServiceResult<()> {
         let (app, provider) = (caller.app(), ProviderKind::Gateway);
+        // Only the first device of an app costs a change; each later one finds it in memory.
         if self.credentials.of_app(app).contains(&provider) {
             return Ok(());
         }

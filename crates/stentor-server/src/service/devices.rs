@@ -98,6 +98,7 @@ impl Serve<ReplaceDevice> for Service {
         caller.allow::<ReplaceDevice>()?;
         let registration = request.checked()?;
         let present = self.store.device(caller.app(), id).await?.registration;
+        // The push service of a device never changes: chunks name it by provider, and a token is one of its own.
         if (present.platform, present.provider) != (registration.platform, registration.provider) {
             let problem = format!("stays {} by {}", present.platform, present.provider);
             return Err(Problem::new(ErrorCode::Conflict, problem)
@@ -114,6 +115,7 @@ impl Serve<ReplaceDevice> for Service {
         let precondition = precondition(condition, DeviceView::from);
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
+        // After the change, whose condition may fail; topics are only added, so that a repeat heals what broke off.
         for topic in &registration.topics {
             self.store.subscribe(caller.app(), topic, &[id]).await?;
         }
@@ -130,6 +132,7 @@ impl Serve<ChangeDevice> for Service {
     ) -> ServiceResult<DeviceView> {
         caller.allow::<ChangeDevice>()?;
         let patch = request.checked()?;
+        // Which length is allowed follows from the push service of the device.
         if let Some(token) = &patch.token {
             let present = self.store.device(caller.app(), id).await?.registration;
             check_length(present.provider, token)?;
@@ -164,6 +167,7 @@ impl Serve<ShowHistory> for Service {
     async fn serve(&self, caller: Caller, id: DeviceId, page: Before) -> ServiceResult<History> {
         let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
         caller.allow::<ShowHistory>()?;
+        // A device of another app and one that does not exist are refused alike.
         self.store.device(caller.app(), id).await?;
         let attempts = self.store.history(caller.app(), id, page).await?;
         let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());
@@ -181,6 +185,7 @@ impl Serve<ListDeliveries> for Service {
         caller.allow::<ListDeliveries>()?;
         let attempts = self.store.delivery(caller.app(), message, device).await?;
         if attempts.is_empty() {
+            // A message that does not exist is told apart from a device that is not in its audience.
             self.store.message(caller.app(), message).await?;
             return Err(
                 Problem::not_found("delivery").with_hint("the device is not in the message's audience")
@@ -229,6 +234,7 @@ fn tags(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
         return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
     }
     let mut tags = tags.into_iter().map(Tag::new).collect::<Result<Vec<_>, _>>()?;
+    // Sorted and without doubles, so that the same set is always the same list.
     tags.sort();
     tags.dedup();
     Ok(tags)

@@ -23,6 +23,7 @@ impl MembersRequest {
         if users + devices == 0 {
             check_count("users and devices", 0)?;
         }
+        // One of both lists may be empty, which the check of one list alone would refuse.
         check_count("users", users.max(1))?;
         check_count("devices", devices.max(1))?;
         let users = self.users.into_iter().map(Member::User);

@@ -76,11 +76,13 @@ impl Service {
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);
         let batch_lines = self.limits.import_batch_max_lines;
+        // The three end each other: whoever fails drops its channel, and its neighbours stop when they find it closed.
         let (read, parsed, written) = tokio::join!(
             lines::read(body, to_parse),
             parse_blocks(importer, batch_lines, blocks, to_write),
             self.write_batches(caller, options.dry_run, batches),
         );
+        // What was written comes first: its failure says how far the import came.
         let report = written?;
         read.and(parsed).map_err(|problem| broken_off(problem, &report))?;
         ServiceCounters::add(&self.counters.import_lines_failed, report.failed);
@@ -109,6 +111,7 @@ impl Service {
         while !(is_over && at_the_store.is_empty()) {
             let has_room = !is_over && at_the_store.len() < AT_THE_STORE_MAX_COUNT;
             tokio::select! {
+                // What is written is noted before more is begun: a torn batch changes how the next one is written.
                 biased;
                 Some((batch, answer)) = at_the_store.next() => {
                     let was_torn = self.note(app, &batch, answer, &mut report).await?;
@@ -130,6 +133,7 @@ impl Service {
                 },
             }
         }
+        // The store refuses after the parser has, so that their lines are mixed.
         report.errors.sort_by_key(|problem| problem.line);
         Ok(report)
     }
@@ -186,6 +190,7 @@ impl Service {
         dry_run: bool,
     ) -> Apart {
         let mut apart = Apart::default();
+        // A stack, of which the first half is on top: lines are registered in their order.
         let mut ranges: Vec<_> = Some(from..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
             let some = &batch.registrations[range.clone()];
@@ -259,6 +264,7 @@ async fn parse_blocks(
 ) -> ServiceResult<()> {
     let mut batch = Parsed::default();
     while let Some(block) = blocks.recv().await {
+        // JSON of half a megabyte takes milliseconds, in which a thread of the runtime would answer nobody.
         let work = tokio::task::spawn_blocking(move || {
             let parsed = importer.parse(&block);
             (importer, parsed)
@@ -269,6 +275,7 @@ async fn parse_blocks(
         batch.append(parsed?);
         while let Some(full) = batch.cut(batch_lines) {
             if batches.send(full).await.is_err() {
+                // The writer has failed, and its failure is what is told.
                 return Ok(());
             }
         }

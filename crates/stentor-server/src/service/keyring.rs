@@ -76,6 +76,7 @@ impl Keyring {
         if same_hash(&hash, &self.root) {
             return Ok(Identity::Root);
         }
+        // Count and key are read under one lock: a removal between them would not be noticed.
         let (found, removals) = self.remembered(&hash);
         match found {
             Some(identity) => Ok(identity),
@@ -138,6 +139,7 @@ impl Keyring {
 
     /// Finds an account in the store.
     pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
+        // Nobody waits here: who uses keys that are known needs no place, and guesses must not queue before others.
         let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
         Ok(store.account(id).await?)
     }
@@ -158,6 +160,7 @@ impl Keyring {
         let Some(account) = self.account(store, id).await? else { return Ok(None) };
         let identity = Identity::Key { id, app: account.app, scopes: account.scopes };
         let mut known = self.write();
+        // A removal since then may have been of this one.
         if known.removals == removals {
             known.make_room();
             known.accounts.insert(id, identity);
@@ -167,8 +170,10 @@ impl Keyring {
 
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
+        // The index holds hashes; they are compared once more in constant time.
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
         if found.is_none() {
+            // A key that is made later is marked anew.
             self.marks.drop(&hash);
         }
         let identity = found.as_ref().and_then(identity_of).ok_or_else(unknown_key)?;
@@ -202,6 +207,7 @@ impl Known {
     }
 
     fn make_room(&mut self) {
+        // All at once: what is asked for is looked up again soon, and no order of use is to be kept.
         if self.keys.len() + self.accounts.len() + self.apps.len() >= REMEMBERED_MAX_COUNT {
             self.clear();
         }

@@ -84,6 +84,7 @@ impl MessageRequest {
         if due > now.plus(SEND_AT_MAX) {
             return Err(Problem::new(ErrorCode::LimitReached, "must be at most 366 days ahead").at("send_at"));
         }
+        // An instant of the past is now: the time to live counts from the due time.
         Ok(due.max(now))
     }
 }
@@ -128,6 +129,7 @@ impl Service {
         let spec = request.spec()?;
         let providers = self.check_content(app, &spec).await?;
         let id = MessageId::from_raw(self.next_id(now));
+        // Only what may wait is spread, and only what is for later: who asks for now means now.
         let spread = if exact || due_at <= now { Duration::ZERO } else { self.limits.start_spread };
         let due_at = off_the_minute(due_at, spec.target.class(), spread, id.raw());
         let message = Message { id, app, spec, created_at: now, due_at, occurrence: None };
@@ -135,6 +137,7 @@ impl Service {
             let report = self.count(&message, &providers).await.map_err(target_problem)?;
             return Ok(Composed::Checked(report));
         }
+        // Last, because it may cost a look at the store; what is malformed is told first.
         self.refuse_when_full(app, &message.spec.target, before).await?;
         Ok(Composed::Message(message))
     }
@@ -150,6 +153,7 @@ impl Serve<ShowMessage> for Service {
 impl Service {
     /// Refuses what would only wait longer and longer, before it costs a transaction.
     async fn refuse_when_full(&self, app: AppId, target: &Target, before: u64) -> ServiceResult<()> {
+        // Asked of memory, before anything is counted in the store.
         if !self.pipeline.has_room(app, before) {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
@@ -200,12 +204,14 @@ impl Service {
         &self,
         messages: Vec<(Message, Option<Repeat>)>,
     ) -> Vec<ServiceResult<Kept<MessageAccepted>>> {
+        // Callers who wait are counted until they are answered: the starter gives way to them meanwhile.
         let guard = self.pipeline.accepting();
         let told = messages.iter().map(|(message, _)| {
             let is_due = message.due_at <= message.created_at;
             (reply_to(message), message.app, is_due.then_some(message.due_at))
         });
         let told: Vec<_> = told.collect();
+        // The reply is fixed before the commit, because it is kept with the message for repeats.
         let new = messages.into_iter().zip(&told).map(|((message, repeat), (reply, ..))| {
             let idempotency = repeat.map(|repeat| to_keep(repeat, reply));
             NewMessage { message, idempotency }
@@ -213,6 +219,7 @@ impl Service {
         let answers = self.store.accept(new.collect()).await;
         let noted = answers.into_iter().zip(told).map(|(answer, (reply, app, due_at))| match answer {
             Ok(Idempotent::Done(())) => {
+                // What is due is counted as backlog and begun from there; what is due later is the scheduler's.
                 match due_at {
                     Some(due_at) => guard.accepted(app, due_at),
                     None => self.pipeline.wake(),

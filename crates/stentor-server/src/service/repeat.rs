@@ -17,6 +17,7 @@ impl Service {
     ) -> ServiceResult<Option<Kept<T>>> {
         let Some(Repeat { key, request_hash, former_hash }) = repeat else { return Ok(None) };
         let mut found = self.store.replay(app, key, request_hash).await?;
+        // Earlier versions hashed method, path and body, and their replies are good until they are forgotten.
         if let (Some(Idempotent::KeyReused), Some(former)) = (&found, former_hash) {
             found = self.store.replay(app, key, former).await?;
         }

@@ -43,6 +43,7 @@ impl Serve<CreateSchedule> for Service {
         }
         let schedule = self.schedule_of(caller.app(), request)?;
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
+        // Held until the schedule is kept: the store counts it only then, and two at once would both find room.
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
         let matter = named(matter, &schedule);
         let reply = view(schedule.clone());
@@ -148,13 +149,16 @@ impl Service {
         let matter = Matter::new(audited(state), caller.app(), id);
         self.permitted(&author, &matter, caller.allow::<O>()).await?;
         let present = self.shown(caller.app(), id).await?;
+        // Saying it again changes nothing, not even the next due time.
         if present.state == state {
             return Ok(view(present));
         }
+        // Ticks of the pause are over: the next one is counted from now.
         let next_due = match state {
             ScheduleState::Active => calendar::next_tick(&present.recurrence, self.now())?,
             _ => None,
         };
+        // Nothing would ever fire it, and as an active one it would count against the limit.
         let state = if state == ScheduleState::Active && next_due.is_none() {
             ScheduleState::Finished
         } else {
@@ -173,6 +177,7 @@ impl Service {
         let made = self.making.enter(app);
         let most = self.limits.schedules_max_count;
         let kept = self.store.count_schedules(app).await?;
+        // The count includes this one, so that the last place can be taken.
         if kept.saturating_add(made.count) <= most as u64 {
             return Ok(made);
         }
@@ -191,6 +196,7 @@ impl Service {
             exact: request.message.exact,
         };
         let next_due = calendar::next_tick(&recurrence, now)?;
+        // A schedule that never fires is a mistake better told than kept.
         if next_due.is_none() {
             return Err(without_occurrence(recurrence, now));
         }
@@ -248,6 +254,7 @@ impl Making {
 
 impl Drop for BeingMade<'_> {
     fn drop(&mut self) {
+        // The count is taken back on every way out, a cancelled request's too.
         let mut counts = self.making.lock();
         if let Some(count) = counts.get_mut(&self.app) {
             *count -= 1;
@@ -281,6 +288,7 @@ fn named(matter: Matter, schedule: &Schedule) -> Matter {
 
 /// Returns whether it is the pattern that never fires, or the end that comes before.
 fn without_occurrence(mut recurrence: Recurrence, now: Timestamp) -> Problem {
+    // The same pattern without its end tells which of both is at fault.
     recurrence.until = None;
     match calendar::next_tick(&recurrence, now) {
         Ok(Some(_)) => {

@@ -18,6 +18,7 @@ impl Service {
         let mut found = vec![None; tokens.len()];
         for provider in self.credentials.of_app(caller.app()) {
             let held = self.store.holders(caller.app(), provider, tokens).await?;
+            // Where two push services know the same text, the one that comes first counts.
             let open = found.iter_mut().zip(held).filter(|(found, _)| found.is_none());
             open.for_each(|(found, held)| *found = held);
         }
@@ -44,6 +45,7 @@ impl Service {
 
     async fn open_device(&self, caller: Caller, device: DeviceId) -> ServiceResult<Option<Device>> {
         match self.store.device(caller.app(), device).await {
+            // One that is retired could not be reached by its new token either.
             Ok(device) => Ok(Some(device).filter(|device| device.retired.is_none())),
             Err(StoreError::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),

@@ -75,6 +75,7 @@ impl Serve<Unsubscribe> for Service {
 impl Serve<ListDeviceTopics> for Service {
     async fn serve(&self, caller: Caller, device: DeviceId, (): ()) -> ServiceResult<DeviceTopics> {
         caller.allow::<ListDeviceTopics>()?;
+        // A device of another app is not found, whatever topics it has.
         self.store.device(caller.app(), device).await?;
         let topics = self.store.topics_of(caller.app(), device).await?;
         Ok(DeviceTopics { topics: topics.into_iter().map(String::from).collect() })

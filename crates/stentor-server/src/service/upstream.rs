@@ -64,6 +64,7 @@ impl Serve<RetryDeadLetters> for Service {
         caller.allow::<RetryDeadLetters>()?;
         let expires_at = self.now().plus(UPSTREAM_TTL_MAX);
         let changed = self.store.revive_upstream(caller.app(), &ids, expires_at).await?;
+        // Told at once: consumers look by themselves only now and then.
         self.broker.arrived(caller.app());
         Ok(UpstreamChange { changed })
     }

@@ -42,17 +42,21 @@ impl Serve<PutUpstreamWebhook> for Service {
         let author = Author::of(identity, from);
         let matter = Matter::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
         let app = self.administrated_by(&author, &matter, identity, app).await?;
+        // A name is looked up at each post; what is an address in itself can be refused at once.
         self.check_webhook(&address)?;
         let is_given = secret.is_some();
         let secret = match secret {
             Some(secret) => checked(secret)?,
             None => format!("{SECRET_MARK}{}", STANDARD.encode(rand::random::<[u8; SECRET_BYTES]>())),
         };
+        // The secret before stays good for a day, so that the app can change both sides one after the other.
         let (updated_at, former) = (self.now(), self.former_secret(app, &secret).await?);
         let webhook = UpstreamWebhook { app, url, secret, updated_at, former };
         self.change(author, matter, Change::PutUpstreamWebhook(webhook.clone())).await?;
+        // A permit is kept: whoever reads the webhooks at this moment reads them once more.
         self.webhooks_changed.notify_one();
         let UpstreamWebhook { url, secret, updated_at, .. } = webhook;
+        // What was given is known to who gave it, and is never shown again.
         Ok(NewUpstreamWebhook { url, updated_at: updated_at.into(), secret: (!is_given).then_some(secret) })
     }
 }
@@ -100,6 +104,7 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let now = self.now();
+        // The same secret again is no change, and the one before it keeps its end.
         if present.secret == new {
             return Ok(present.former.filter(|former| now < former.until));
         }
@@ -150,6 +155,7 @@ fn is_spelled_out(url: &str) -> bool {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let (host, port) = match authority.rsplit_once(':') {
+        // A colon within brackets belongs to an IPv6 address, not before a port.
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),
     };

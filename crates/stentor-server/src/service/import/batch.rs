@@ -43,6 +43,7 @@ impl Parsed {
     }
 
     pub(super) fn append(&mut self, mut other: Self) {
+        // The usual block becomes the batch as it is, without a copy.
         if self.lines.is_empty() && self.problems.is_empty() {
             *self = other;
             return;
@@ -72,6 +73,7 @@ impl Parsed {
         for (count, registration) in self.registrations.iter().enumerate() {
             let mut next = sum;
             next.add(Weight::of(registration));
+            // One that is larger than a batch alone is a batch of its own, or it would wait for ever.
             if count > 0 && (count >= batch_lines || next.is_over()) {
                 return (count, sum);
             }

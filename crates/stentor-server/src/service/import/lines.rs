@@ -42,6 +42,7 @@ impl Cutter {
     pub(super) fn push(&mut self, mut piece: &[u8]) -> Option<Bytes> {
         if self.skipping {
             let end = piece.iter().position(|byte| *byte == b'\n')?;
+            // The end of the line stays, so that the next line is not joined to the shortened one.
             piece = &piece[end..];
             self.skipping = false;
         }
@@ -70,6 +71,7 @@ impl Cutter {
     /// Drops the rest of an unfinished line that is already too long.
     fn shorten(&mut self) {
         if self.pending.len() > LINE_MAX_BYTES {
+            // One byte more than allowed is kept: so much tells the parser that the line was too long.
             self.pending.truncate(LINE_MAX_BYTES + 1);
             self.skipping = true;
         }

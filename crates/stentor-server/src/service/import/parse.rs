@@ -74,6 +74,7 @@ impl Importer {
 
     fn read_line(&mut self, line: &[u8], parsed: &mut Parsed) -> ServiceResult<()> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // Spreadsheets write a byte order mark before the first line.
         let bom = if self.line == 1 { line.strip_prefix(b"\xef\xbb\xbf") } else { None };
         let line = bom.unwrap_or(line);
         if line.trim_ascii().is_empty() {
@@ -96,6 +97,7 @@ impl Importer {
     fn device(&self, line: &[u8]) -> ServiceResult<DeviceRequest> {
         match &self.columns {
             None if line.len() > LINE_MAX_BYTES => Err(too_long()),
+            // A struct would be read from a list as well, and a line is an object.
             None if !line.trim_ascii_start().starts_with(b"{") => Err(not_an_object()),
             None => read(line).map_err(|_| explain(line)),
             Some(columns) => columns.device(checked_text(line)?),

@@ -70,6 +70,7 @@ impl ImportReport {
 
     /// Refuses a line that seemed to be without fault.
     pub(super) fn refuse_valid(&mut self, problem: ImportProblem) {
+        // It was counted as valid when it was read.
         self.valid -= 1;
         self.refuse(problem);
     }

@@ -77,6 +77,7 @@ fn cells(line: &str) -> ServiceResult<Vec<Cow<'_, str>>> {
     let mut record = csv::StringRecord::new();
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
     let read = reader.read_record(&mut record).unwrap_or(false);
+    // The reader takes a quote that is never closed as text to the end of the line.
     if !read || line.matches('"').count() % 2 == 1 {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the quotes of the line do not match"));
     }
