@@ -41,6 +41,7 @@ pub(super) fn replay(
     let sql = "SELECT request_hash, body FROM replies WHERE app = ?1 AND key = ?2";
     let read = |row: &Row<'_>| {
         let reply = StoredReply { record: row.get(1)? };
+        // The key alone is looked up: one that was used for another request is told apart from one that is new.
         Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)
@@ -93,6 +94,7 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
     let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    // Accepting only appends: what is due at once is begun by the starter as well.
     let (state, class) = (CampaignState::Scheduled.code(), message.spec.target.class().code());
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));

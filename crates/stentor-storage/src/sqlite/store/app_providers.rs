@@ -81,6 +81,7 @@ pub(super) fn ensure(connection: &Connection, app: AppId, provider: ProviderKind
     if let Some(fleet) = find(connection, app, provider)? {
         return Ok(fleet);
     }
+    // The number of a removed fleet is not given again: keys of devices that are still to be removed begin with it.
     let no = sequences::last(connection, "fleet")? + 1;
     if no > FLEET_MAX {
         return Err(StoreError::LimitReached(format!("{FLEET_MAX} apps and providers together")).into());
@@ -103,6 +104,7 @@ pub(super) fn locate(
     app: AppId,
     device: DeviceId,
 ) -> Done<Option<(AppProvider, i64)>> {
+    // A key begins with its fleet, which the id does not tell; an app has a fleet for each push service.
     for fleet in of_app(connection, app)? {
         let Some(key) = fleet.key(device) else { continue };
         if exists(connection, "SELECT 1 FROM devices WHERE key = ?1", [key])? {

@@ -44,6 +44,7 @@ impl AudiencePart {
     fn push(&mut self, device: DeviceId, token: Option<&str>) {
         let size = self.chunk_max_devices;
         if size > 0 {
+            // A list begins with the first device of a chunk, so that list i belongs to chunk i.
             if self.devices.len().is_multiple_of(size) {
                 let next = self.tokens.last().map(TokenList::sized_like);
                 self.tokens.push(next.unwrap_or_else(|| TokenList::with_capacity(size)));
@@ -71,6 +72,7 @@ pub(super) fn wide(
         },
         Target::Group(name) => match groups::find(connection, app, name) {
             Ok(group) => members(connection, group, stretch, found),
+            // A group that was removed since the message was accepted has nobody in it.
             Err(SqliteError::Store(StoreError::NotFound(_))) => Ok(None),
             Err(other) => Err(other),
         },
@@ -116,6 +118,7 @@ pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Don
         Target::Token(token) => {
             let fleet = app_providers::find(connection, app, token.provider)?;
             let holder = fleet.map(|fleet| tokens::holder(connection, fleet, &token.token)).transpose()?;
+            // A token that nobody holds is reached too: the message makes a device of it.
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
         }

@@ -25,6 +25,7 @@ const REFUSED: u8 = 2;
 #[async_trait::async_trait]
 impl AuditStore for SqliteStore {
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
+        // Sealed here, on the thread that asks: no statement sees a secret, and the thread that writes does not wait for it.
         let change = match change {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
             Change::PutUpstreamWebhook(webhook) => {
@@ -41,6 +42,7 @@ impl AuditStore for SqliteStore {
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
             let changed = apply(connection, change)?;
             let is_made =
+                // A repeat changes nothing, and its first request has an entry.
                 !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
             if let Some(entry) = entry.filter(|_| is_made) {
                 insert(connection, &entry, name.flatten().as_ref())?;
@@ -48,6 +50,7 @@ impl AuditStore for SqliteStore {
             Ok(changed)
         });
         match (changed.await?, act) {
+            // The rest of a campaign follows in portions, each a transaction of its own, when the entry is on disk.
             (Changed::Campaign(campaign, _), Some((action, now))) => {
                 let (campaign, tickets) = self.after_act(*campaign, action, now).await?;
                 Ok(Changed::Campaign(Box::new(campaign), tickets))
@@ -123,6 +126,7 @@ fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
 fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) -> Done<()> {
     let NewAuditEntry { note, max_count } = entry;
     let (app, kind) = (note.app.map_or(NO_APP, |app| int(app.raw())), note.kind());
+    // Places are counted within app and kind, so that what is forgotten for one entry is of its own kind.
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = ?1 AND kind = ?2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
     let key = match note.actor {
@@ -151,6 +155,7 @@ fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) 
 }
 
 fn list(connection: &Connection, filter: AuditFilter, page: Page) -> Done<Vec<AuditEntry>> {
+    // The condition stands in the text, so that the index by app serves the list of one app.
     let of_app = if filter.app.is_some() { "app = ?1" } else { "?1 IS NULL" };
     let sql = format!(
         "SELECT id, at, kind, app, key, key_name, action, thing, detail, address, request_id FROM audit

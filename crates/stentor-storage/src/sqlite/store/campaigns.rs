@@ -34,6 +34,7 @@ pub(super) fn require(connection: &Connection, app: AppId, id: CampaignId) -> Do
 pub(super) fn list(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<Campaign>> {
     let below = if below == 0 { i64::MAX } else { int(below) };
     let sql = format!("{SELECT} WHERE app = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+    // The page is counted by who reads it: a row that cannot be read takes no place.
     let values = params![int(app.raw()), below, i64::MAX];
     Ok(damage::readable(connection, "campaigns", (&sql, values), count, read)?.0)
 }
@@ -89,6 +90,7 @@ pub(super) fn forsaken(
         "NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
         AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id)"
     );
+    // A producer whose fleet is gone takes no step any more; a removed app takes its campaigns along.
     let sql = format!(
         "SELECT k.id FROM campaigns k WHERE k.state IN ({RUNNING}, {PAUSED}) AND k.as_of IS NOT NULL AND k.expires_at <= ?1
             AND {nothing_open}
@@ -109,6 +111,7 @@ pub(super) fn canceled(connection: &Connection) -> Done<Option<CampaignId>> {
         "SELECT k.id FROM campaigns k WHERE k.state = {CANCELED} AND k.ended_at IS NULL AND k.app IN (SELECT id FROM apps)
         AND EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state = {QUEUED})"
     );
+    // The first that can be read: a damaged row hides no other one.
     let found = damage::readable(connection, "campaigns", (&sql, []), 1, |row| {
         Ok(CampaignId::from_raw(number(row, 0)?))
     })?;

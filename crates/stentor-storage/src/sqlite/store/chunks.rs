@@ -125,6 +125,7 @@ pub(super) fn tickets(
         "SELECT id FROM chunks WHERE state = {QUEUED} AND message = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
     );
     let mut tickets = Vec::new();
+    // Those that cannot be read are made up for, because a short page means the end.
     while tickets.len() < count {
         let page = [int(campaign.raw()), int(after.raw()), limit(count - tickets.len())];
         let ids = all(connection, &sql, page, id)?;
@@ -210,6 +211,7 @@ pub(super) fn devices(connection: &Connection, id: ChunkId, count: usize) -> Don
     let sql = "SELECT devices FROM chunks WHERE id = ?1";
     let read = |row: &Row<'_>| decode(row, 0);
     let devices = one(connection, sql, [int(id.raw())], read)?.unwrap_or_default();
+    // The count stands beside the list, so that a list that was cut off is noticed.
     if devices.len() == count { Ok(devices) } else { Err(damaged("a chunk that miscounts its devices")) }
 }
 
@@ -237,6 +239,7 @@ pub(super) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other
 
 /// Prolongs a lease that an instance has under an epoch.
 pub(super) fn extend(connection: &Connection, lease: Lease, terms: LeaseTerms) -> Done<()> {
+    // Instance and epoch are the fence: a lease that was released and taken again is not prolonged.
     let sql =
         "UPDATE chunks SET lease_until = ?4 WHERE id = ?1 AND epoch = ?2 AND instance = ?3 AND state = ?5";
     let (instance, until) = (int(terms.instance), terms.until.as_millis());

@@ -56,6 +56,7 @@ pub(super) fn scan(
             }
         }
         let fulfilled = condition.expr().holds(&|topic| having.contains(&topic));
+        // Asked last, because it costs a look-up of its own.
         if fulfilled && exists(connection, IS_ACTIVE, [key])? {
             found.push(device_of(key));
         }

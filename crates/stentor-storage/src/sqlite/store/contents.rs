@@ -51,12 +51,15 @@ fn look_up(
 ) -> Done<(Vec<DeviceId>, Vec<SendDecision>, TokenList)> {
     let seen = known
         .and_then(|known| known.prefetch.take(chunk.id))
+        // A memory that does not fit the chunk is no truth: the file is read.
         .filter(|seen| seen.devices.len() == chunk.count);
     let (devices, tokens) = match seen {
         Some(Prefetched { devices, tokens }) => (devices, Some(tokens)),
         None => (chunks::devices(connection, chunk.id, chunk.count)?, None),
     };
+    // Asked even of what was seen before: a newer message may have come since.
     let collapsed = collapse::collapsed(connection, chunk, &devices, now)?;
+    // These are tokens of all its devices: where some are collapsed the list fits no more.
     if let Some(tokens) = tokens.filter(|_| collapsed.is_empty()) {
         return Ok((devices, vec![SendDecision::Send; chunk.count], tokens));
     }
@@ -71,6 +74,7 @@ fn decisions(
     devices: &[DeviceId],
     collapsed: &[bool],
 ) -> Done<(Vec<SendDecision>, TokenList)> {
+    // Whoever is not found among the unretired devices is gone.
     let mut decisions = vec![SendDecision::Gone; devices.len()];
     let mut tokens = TokenList::with_capacity(devices.len());
     let mut at = 0;
@@ -113,6 +117,7 @@ fn read_tokens(
         }
         Ok(())
     };
+    // One range is one search, but its walk passes devices of others: worth it while these are few.
     let span = chunk.last.raw().saturating_sub(chunk.first.raw());
     if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
         return read(chunk.first, chunk.last);

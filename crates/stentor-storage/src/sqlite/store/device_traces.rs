@@ -17,6 +17,7 @@ const OF_DEVICE: [&str; 3] = [
 
 /// Forgets what was kept of a removed device. What it has sent to its app stays: that was promised, and ends by itself.
 pub(super) fn forget(connection: &Connection, provider: ProviderKind, key: i64) -> Done<()> {
+    // Only devices of the gateway have any of this.
     if provider != ProviderKind::Gateway {
         return Ok(());
     }

@@ -102,6 +102,7 @@ impl DeviceStore for SqliteStore {
         let given = filter.clone();
         let plan = self.read(move |connection| listing::plan(connection, app, &given)).await?;
         let mut found = Vec::new();
+        // The whole page may be of one fleet, so that each is asked for one.
         for list in plan {
             found.extend(self.list(list, page).await?);
         }
@@ -120,6 +121,7 @@ impl DeviceStore for SqliteStore {
     ) -> Result<Device, StoreError> {
         let (patch, precondition) = (patch.clone(), precondition.clone());
         self.write(move |connection| {
+            // Asked within the transaction: nothing comes between the look and the change.
             precondition.check(|| show(connection, app, id).map(Some))?;
             update(connection, app, id, &patch, now)
         })
@@ -133,6 +135,7 @@ impl DeviceStore for SqliteStore {
         keys: Option<&DeviceKeys>,
     ) -> Result<(), StoreError> {
         let name = keys.map(device_keys::name_of);
+        // A single device waits for this.
         self.write_first(move |connection| put_keys(connection, (app, id), name.as_deref())).await
     }
 
@@ -168,12 +171,14 @@ pub(super) fn move_token(
     token: &PushToken,
     now: Timestamp,
 ) -> Done<bool> {
+    // Two devices with one token would each be sent every message.
     if tokens::holder(connection, fleet, token)?.is_some_and(|holder| holder != key) {
         return Ok(false);
     }
     let sql = "SELECT token, listed = 1 AND retired_at IS NOT NULL FROM devices WHERE key = ?1";
     let read = |row: &Row<'_>| Ok((text(row, 0, PushToken::new)?, row.get::<_, bool>(1)?));
     let (former, revived) = one(connection, sql, [key], read)?.ok_or(missing("device"))?;
+    // Looked up by the former token, the device would be found where another one registers it.
     if former != *token {
         tokens::forget(connection, tokens::hash(fleet.app, fleet.provider, &former), key)?;
         tokens::note(connection, [(tokens::hash(fleet.app, fleet.provider, token), key)])?;
@@ -192,6 +197,7 @@ pub(super) fn retire(
     reason: Reason,
     (since, now): (Timestamp, Timestamp),
 ) -> Done<()> {
+    // An answer of the push service is about the token that was sent to: one that was registered since stays.
     let sql = "UPDATE devices SET retired_at = ?2, retired_reason = ?3
         WHERE key = ?1 AND retired_at IS NULL AND token_since <= ?4 RETURNING listed";
     let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
@@ -217,6 +223,7 @@ fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
 
 /// Reads a device of an app with its fleet in one statement: each statement has a price of its own.
 fn find(connection: &Connection, app: AppId, id: DeviceId) -> Done<Option<Device>> {
+    // A larger number would run over into the number of another fleet.
     if id.raw() > DEVICE_MAX {
         return Ok(None);
     }
@@ -279,6 +286,7 @@ fn put_keys(connection: &Connection, (app, id): (AppId, DeviceId), name: Option<
     if fleet.provider != ProviderKind::Gateway {
         return Err(missing("device"));
     }
+    // The keys are the name of the row, so that a change of them is another row.
     let agent = device_keys::agent_of(id);
     run(connection, "DELETE FROM channels WHERE agent = ?1", [agent.as_str()])?;
     let Some(name) = name else { return Ok(()) };

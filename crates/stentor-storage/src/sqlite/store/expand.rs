@@ -39,6 +39,7 @@ impl SqliteStore {
         let message = self.cached_message(task.message).await?;
         loop {
             let Some(message) = &message else { return Ok(Expanded::nothing(NextStep::End)) };
+            // Taken before the look, so that a device that changes while it is looked at is not kept as it was seen.
             let snapshot = self.inner.prefetch.snapshot();
             let (at, found) = match self.look(task, &message.spec.target, how).await? {
                 AudienceLook::Nothing(step) => return Ok(Expanded::nothing(step)),
@@ -101,6 +102,7 @@ fn look_on(
     let Some(at) = now.filter(|_| step == NextStep::Look) else {
         return Ok(LookStep::Over(AudienceLook::Nothing(step)));
     };
+    // What was found before is of another state of the campaign, and is looked for anew.
     if before.as_ref().is_some_and(|(before, ..)| *before != at) {
         return Ok(LookStep::Over(AudienceLook::Changed));
     }
@@ -119,6 +121,7 @@ fn keep(
     devices: &[DeviceId],
     how: Expansion,
 ) -> Done<Option<Expanded>> {
+    // Another step, or a word of the owner, came in between: nothing of this one is kept.
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }
@@ -126,6 +129,7 @@ fn keep(
     rows.note(at.fleet);
     let mut ledger = LedgerCache::new(&mut rows);
     let expanded = ledger::expand(&mut ledger, task.message.into(), at.lane(), devices, how)?;
+    // Books are written once, however many chunks changed them.
     ledger.close(how.now)?;
     Ok(Some(expanded))
 }

@@ -33,6 +33,7 @@ pub(super) fn lease(
 pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
     for lease in leases {
         match chunks::extend(connection, *lease, terms) {
+            // One damaged row lets no other lease run out.
             Err(fault) if fault.is_damage() => {
                 damage::note(connection, "chunks", int(lease.chunk.raw()), &fault)
             }

@@ -125,6 +125,7 @@ impl Leftover {
     /// Puts a person's devices into a group's audience, or takes them out.
     fn follow(&mut self, connection: &Connection, portion: &Portion<'_>) -> Done<bool> {
         let (group, person) = (self.no, self.other);
+        // Asked at each portion: who has left may have joined again meanwhile, and what holds now is followed.
         let known = "SELECT 1 FROM group_users WHERE user = ?1 AND grp = ?2";
         let change = match exists(connection, known, [person, group])? {
             true => "INSERT OR IGNORE INTO group_user_devices (grp, key, user) VALUES (?1, ?2, ?3)",
@@ -157,6 +158,7 @@ pub(super) fn go_on(connection: &Connection, portion: &Portion<'_>) -> Done<bool
             return Ok(false);
         };
         if let Err(fault) = attempt(connection, || next.work_off(connection, portion))? {
+            // The attempt was undone as a whole, so that the note is of what stands there.
             // What cannot be removed is nobody's any more: it may stay, and must not keep the rest from being removed.
             note(connection, "leftovers", next.no, &fault);
             next.forget(connection)?;
@@ -192,6 +194,7 @@ fn topic(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
         (SELECT key, topic FROM subscriptions WHERE topic = ?1 ORDER BY key LIMIT ?2)";
     let of_topic = "DELETE FROM subscriptions WHERE (topic, key) IN
         (SELECT topic, key FROM subscriptions WHERE topic = ?1 ORDER BY key LIMIT ?2)";
+    // Subscriptions go last: the rows of the other list are found by them.
     delete(connection, &[of_devices, of_topic], no, portion)
 }
 
@@ -210,6 +213,7 @@ fn group(connection: &Connection, no: i64, portion: &Portion<'_>) -> Done<bool> 
             return Ok(false);
         }
     }
+    // Who was to follow into the group has none to follow into.
     run(connection, "DELETE FROM leftovers WHERE kind = 5 AND no = ?1", [no])?;
     Ok(true)
 }

@@ -55,6 +55,7 @@ impl Lost {
     /// Notes that the work on the chunk failed while other work does not; returns whether it is worth trying again.
     pub(super) fn note_failure(&self) -> bool {
         let mut state = self.lock();
+        // Nobody knows which chunk it was: all are tried alone, once, and after that the failure is told.
         let Some(chunk) = state.touched.take() else { return !std::mem::replace(&mut state.alone, true) };
         let tries = state.tries.entry(chunk).or_default();
         *tries += 1;

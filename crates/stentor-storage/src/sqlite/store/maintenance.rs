@@ -42,9 +42,11 @@ pub(super) fn forget(connection: &Connection, campaign: CampaignId, count: usize
     let id = int(campaign.raw());
     let sql = "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE message = ?1 LIMIT ?2)";
     let gone = run(connection, sql, [id, limit(count)])?;
+    // The campaign goes with its last chunk, so that what is cut off in between is found again.
     if gone == count {
         return Ok(gone);
     }
+    // The largest id ever given is kept, so that no start gives one again whose row is gone.
     sequences::advance(connection, "id", campaign.raw())?;
     run(connection, "DELETE FROM reasons WHERE campaign = ?1", [id])?;
     run(connection, "DELETE FROM ledgers WHERE campaign = ?1", [id])?;

@@ -88,6 +88,7 @@ pub(super) fn remove_all(
 /// Takes a person out of every group; the devices follow.
 pub(super) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
     let groups = "SELECT grp FROM group_users WHERE user = ?1";
+    // Counted at once, while the devices follow in portions.
     for group in all(connection, groups, [user], |row| Ok(row.get(0)?))? {
         count(connection, group, -1)?;
         Leftover::member(group, user).note(connection)?;
@@ -127,6 +128,7 @@ fn add_user(
     let sql = "INSERT OR IGNORE INTO group_users (grp, external_id, user) VALUES (?1, ?2, ?3)";
     let added = run(connection, sql, params![group, user.as_str(), no])? > 0;
     if added {
+        // Counted with the new one: one too many undoes the transaction.
         check_count(connection, "SELECT count(*) FROM group_users WHERE user = ?1", no)?;
         Leftover::member(group, no).begin(connection, portion)?;
     }

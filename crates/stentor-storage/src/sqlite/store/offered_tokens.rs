@@ -34,6 +34,7 @@ pub(super) fn take(
     token: &PushToken,
     now: Timestamp,
 ) -> Done<Option<DeviceId>> {
+    // An offer is used up by the first who comes with it, whatever comes of it.
     let sql = "DELETE FROM offered_tokens WHERE app = ?1 AND token = ?2 RETURNING device, former";
     let read = |row: &rusqlite::Row<'_>| Ok((DeviceId::from_raw(number(row, 0)?), text(row, 1, Ok)?));
     let offer: Option<(DeviceId, String)> =
@@ -42,6 +43,7 @@ pub(super) fn take(
     let Ok((fleet, key)) = app_providers::require(connection, app, device) else { return Ok(None) };
     let sql = "SELECT token FROM devices WHERE key = ?1 AND retired_at IS NULL";
     let present: Option<String> = one(connection, sql, [key], |row| text(row, 0, Ok))?;
+    // The device has had another token since, and that one holds.
     if present.as_ref() != Some(&former) || !move_token(connection, fleet, key, token, now)? {
         return Ok(None);
     }

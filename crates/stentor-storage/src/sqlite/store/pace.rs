@@ -26,6 +26,7 @@ impl Pace {
 
     /// Notes how many of those that were given a transaction took.
     pub(super) fn note(&self, given: usize, taken: usize) {
+        // Only a transaction that was given all it may take shows that it could take more.
         if taken < given || given >= self.0.load(Ordering::Relaxed) {
             self.0.store((2 * taken).clamp(MIN_COUNT, MAX_COUNT), Ordering::Relaxed);
         }

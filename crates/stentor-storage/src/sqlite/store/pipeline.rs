@@ -76,6 +76,7 @@ impl PipelineStore for SqliteStore {
 
     async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let mut all = Ok(());
+        // Each portion is tried: a failure of one lets no other lease run out.
         for some in leases.chunks(EXTENDED_MAX_COUNT) {
             all = all.and(self.extend_some(some, terms).await);
         }
@@ -94,6 +95,7 @@ impl PipelineStore for SqliteStore {
         }
         let mut replies = Vec::with_capacity(settlements.len());
         for some in together(settlements) {
+            // A portion that is written and not told is settled once more, which changes nothing.
             replies.extend(self.write(move |connection| lease::settle(connection, some)).await?);
         }
         Ok(replies)
@@ -106,6 +108,7 @@ impl PipelineStore for SqliteStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let quarantine = move |connection: &Connection| {
+            // It may have been settled while nobody could read it.
             let is_open = chunks::is_open(connection, chunk, epoch)?;
             if is_open {
                 ledger::take_away(&mut Rows::new(connection), chunk, now)?;
@@ -114,6 +117,7 @@ impl PipelineStore for SqliteStore {
         };
         match self.write(quarantine).await {
             Err(StoreError::Unreadable(problem)) => {
+                // A disk that takes no writes at all is another trouble, and no fault of this chunk.
                 self.prove_writing().await.map_err(|_| StoreError::Unreadable(problem))?;
                 self.inner.lost.add(chunk);
                 Ok(true)
@@ -136,6 +140,7 @@ impl PipelineStore for SqliteStore {
     }
 
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
+        // A reader looks first, so that the thread that writes is not asked in vain.
         let waits = |connection: &Connection| {
             Ok(leftovers::are_some(connection)?
                 || campaigns::canceled(connection)?.is_some()
@@ -149,6 +154,7 @@ impl PipelineStore for SqliteStore {
 
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         self.write_around(move |connection, lost| {
+            // The number of a start is an id as well, and is given to nothing else.
             sequences::advance(connection, "id", instance)?;
             ledger::recover(&mut Rows::around(connection, lost), instance, now)
         })
@@ -167,11 +173,13 @@ impl PipelineStore for SqliteStore {
         let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
         let (queued, broken) = found.await?;
         if !broken.is_empty() {
+            // An engine has no clock; the end of a chunk needs an instant that is not before it.
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
             let aside = self.write(move |connection| {
                 let mut rows = Rows::new(connection);
                 broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
             });
+            // They are met again at the next look.
             if let Err(error) = aside.await {
                 tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
             }
@@ -231,6 +239,7 @@ impl SqliteStore {
         let all = some.to_vec();
         let together = self.write(move |connection| lease::extend(connection, &all, terms)).await;
         let Err(StoreError::Unreadable(_)) = together else { return together };
+        // One that cannot be written while others can is lost to the disk, and its lease is nobody's trouble.
         let mut worked = some.len() == 1 && self.prove_writing().await.is_ok();
         for one in some.iter().copied().filter(|_| some.len() > 1) {
             worked |= self.write(move |connection| lease::extend(connection, &[one], terms)).await.is_ok();
@@ -242,6 +251,7 @@ impl SqliteStore {
 /// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
     let mut rows = Rows::new(connection);
+    // What could still be sent goes before what is merely left over.
     if let Some(id) = campaigns::canceled(connection)?
         && ledger::end_or_quarantine(&mut rows, (id, None), now)?
     {

@@ -77,6 +77,7 @@ impl PrefetchCache {
     /// Notes that the changes so far are committed or taken back.
     pub(super) fn note_settled(&self) {
         let mut state = self.lock();
+        // Changes of a transaction that is open are in no reader's snapshot: a walk that begins now must count them as later.
         state.settled = state.forgotten + state.changes.len() as u64;
     }
 
@@ -89,10 +90,12 @@ impl PrefetchCache {
     pub(super) fn keep(&self, snapshot: Snapshot, chunk: ChunkId, fleet: AppProvider, mut seen: Prefetched) {
         let (Some(first), Some(last)) = (seen.devices.first(), seen.devices.last()) else { return };
         let (first, last) = (fleet.bound(*first), fleet.bound(*last));
+        // It may wait for long, and spare room would count against the bound.
         seen.tokens.shrink();
         let bytes = seen.tokens.capacity_bytes() + seen.devices.capacity() * size_of::<DeviceId>();
         let mut state = self.lock();
         let fits = state.bytes + bytes <= WAITING_MAX_BYTES;
+        // A token that could not be read is left to the lease, which finds its device gone.
         let is_whole = seen.tokens.len() == seen.devices.len();
         // Asked and kept under one lock, which the hook takes too: a change comes before, and is seen, or after, and
         // throws it out.
@@ -114,6 +117,7 @@ impl PrefetchCache {
         let mut state = self.lock();
         state.note(key);
         let mut freed = 0;
+        // The range is enough: a device within it that is not in the chunk costs one read in vain.
         state.waiting.retain(|_, waiting| {
             let holds = (waiting.first..=waiting.last).contains(&key);
             freed += if holds { waiting.bytes } else { 0 };

@@ -50,6 +50,7 @@ impl RegistrationBatch {
 /// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
 pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationBatch) -> Done<usize> {
     run(connection, "SAVEPOINT validation", [])?;
+    // A refusal leaves from here: the savepoint goes with the one of the whole job.
     let count = some(connection, batch)?.len();
     run(connection, "ROLLBACK TO validation", [])?;
     run(connection, "RELEASE validation", [])?;
@@ -68,6 +69,7 @@ fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for (one, found) in batch.given.iter().zip(found) {
+        // One at least, or a batch would never come to its end.
         if portion.is_over() && !keys.is_empty() {
             break;
         }

@@ -84,6 +84,7 @@ impl<'a> Registrar<'a> {
         tokens::behind(self.connection, KEPT, &wanted, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
             let start = wanted.partition_point(|(before, _)| *before < of);
+            // Tokens that differ may have one hash: each is compared with the device's own.
             for at in firsts[start..].iter().take_while(|at| hash(at) == of) {
                 let one = &self.batch.given[*at];
                 if self.fleet(one.provider)?.no == app_providers::fleet_of(key) && holds(row, one)? {
@@ -135,6 +136,7 @@ impl<'a> Registrar<'a> {
         if !kept.active {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
+        // What a repeat does not say stays as it was.
         let user = self.user(one.user.as_ref())?.or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
@@ -155,6 +157,7 @@ impl<'a> Registrar<'a> {
 
     /// Takes over what a second registration of the same token in one batch tells.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
+        // The row of the first one must be there to be read.
         self.write_new()?;
         let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = ?1");
         let kept = one(self.connection, &sql, [key], KnownDevice::read)?;
@@ -177,6 +180,7 @@ impl<'a> Registrar<'a> {
 
     /// Writes the new devices, in order of key.
     fn write_new(&mut self) -> Done<()> {
+        // In order of key neighbours share a page.
         self.new.sort_unstable_by_key(|row| row.key);
         register::insert(self.connection, &self.new)?;
         self.new.clear();
@@ -185,6 +189,7 @@ impl<'a> Registrar<'a> {
 
     /// Notes which new device holds which token, in order of hash.
     pub(super) fn note(&self, keys: &[i64], registered: &[Registered]) -> Done<()> {
+        // A portion may have ended before the last ones, which have no device yet.
         let is_new = |at: &&usize| registered.get(**at).is_some_and(|one| one.created);
         let new = self.batch.by_hash.iter().filter(is_new);
         tokens::note(self.connection, new.map(|at| (self.batch.hashes[*at], keys[*at])))

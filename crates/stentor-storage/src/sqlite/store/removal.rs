@@ -26,6 +26,7 @@ pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
     let sql = "SELECT token, user, tags, listed = 1 AND retired_at IS NULL FROM devices WHERE key = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         let token = text(row, 0, PushToken::new).ok();
+        // What cannot be read leaves rows behind that nobody asks for; the device goes all the same.
         let (user, tags) = (row.get(1).ok().flatten(), row.get(2).ok().flatten());
         Ok(Traces { token, user, tags, active: row.get(3)? })
     };
@@ -48,12 +49,15 @@ pub(super) fn device(connection: &Connection, fleet: AppProvider, key: i64) -> D
 pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     let id = int(app.raw());
     found(run(connection, "DELETE FROM apps WHERE id = ?1", [id])?, "app")?;
+    // Before any of the rows goes that have them.
     remember_ids(connection, app)?;
+    // Secrets go at once, whatever is left for later.
     run(connection, "DELETE FROM credentials WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM upstream_webhooks WHERE app = ?1", [id])?;
     run(connection, "DELETE FROM services WHERE app = ?1", [id])?;
     leftovers::leave_fleets(connection, id)?;
     Leftover::of(LeftoverKind::App, id).note(connection)?;
+    // What is little goes with this transaction.
     leftovers::go_on(connection, &Portion::begin(connection)).map(drop)
 }
 

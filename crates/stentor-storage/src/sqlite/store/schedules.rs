@@ -66,6 +66,7 @@ impl ScheduleStore for SqliteStore {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| {
+            // Text sorts behind every number, so that a damaged time is left out by the comparison.
             let sql = format!(
                 "SELECT min(at) FROM (SELECT min(next_due) AS at FROM schedules
                     WHERE state = {ACTIVE} AND next_due IS NOT NULL AND next_due < 1e19
@@ -130,6 +131,7 @@ pub(super) fn create(
     app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
+            // Before anything is checked: a repeat gets its first reply.
             return Ok(accept::as_replayed(known));
         }
         accept::keep_reply(connection, schedule.app, given, schedule.created_at)?;
@@ -186,6 +188,7 @@ pub(super) fn delete(
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
 fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
+    // One that was changed since it was read fires by its new time.
     let sql = format!("{SELECT} WHERE id = ?1 AND state = ?3 AND next_due = ?2");
     if one(connection, &sql, [id, instant, i64::from(ScheduleState::Active.code())], read)?.is_none() {
         return Ok(false);

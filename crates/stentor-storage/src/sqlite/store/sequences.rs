@@ -65,6 +65,7 @@ pub(super) fn mend_numbers(connection: &Connection) -> Done<()> {
             let sql = format!("UPDATE {table} SET {key} = {largest} + 1 WHERE {key} = ?2");
             force(connection, (table, &format!("{key} = {number}")), &sql, [int(ID_MAX), number])?;
         }
+        // SQLite takes the next number from here: one that makes no sense would be the last that it gives.
         let sql = format!(
             "UPDATE sqlite_sequence SET seq = {largest} WHERE name = ?2
             AND NOT (typeof(seq) = 'integer' AND seq BETWEEN 0 AND ?1)"

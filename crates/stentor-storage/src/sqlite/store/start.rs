@@ -33,6 +33,7 @@ pub(super) fn due(
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
     let some = |ids: &[MessageId]| some(connection, ids, Cutting { chunk_max_devices, now });
+    // All together first: what campaigns share is read once, and books are written once.
     if let Ok(started) = attempt(connection, || some(&due))? {
         return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
     }
@@ -50,6 +51,7 @@ pub(super) fn due(
                 all.begun.extend(one.begun);
                 all.has_producers |= one.has_producers;
             }
+            // This one alone is at fault.
             Err(_) => refuse(connection, id.into(), now)?,
         }
     }
@@ -112,6 +114,7 @@ impl<'r, 'a> Starter<'r, 'a> {
             false => Audience::Wide(self.providers(message.app)?),
         };
         self.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
+        // Asked after the devices, of which one may have been made for a token.
         let as_of = DeviceId::from_raw(self.last_device()?);
         ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)
     }
@@ -150,6 +153,7 @@ impl<'r, 'a> Starter<'r, 'a> {
             Target::Token(token) => vec![self.of_token(app, token)?],
             other => targets::named(self.connection(), app, other)?,
         };
+        // A device that is named twice gets the message once.
         keys.sort_unstable();
         keys.dedup();
         let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
@@ -167,6 +171,7 @@ impl<'r, 'a> Starter<'r, 'a> {
         if let Some(key) = tokens::holder_by_hash(self.connection(), fleet, hash, &target.token)? {
             return Ok(key);
         }
+        // A token that a device of the gateway had before leads to the device.
         if let Some(key) = offered_tokens::former_holder(self.connection(), fleet, &target.token)? {
             return Ok(key);
         }

@@ -95,6 +95,7 @@ pub(super) fn behind(
     mut read: impl FnMut(&Row<'_>) -> Done<()>,
 ) -> Done<()> {
     let found = candidates(connection, wanted)?;
+    // One alone is the usual look-up, and needs no wide statement.
     let width = if found.len() > 1 { bulk::WIDTH } else { 1 };
     let given = bulk::places(2, width);
     let sql = format!(
@@ -158,6 +159,7 @@ fn note_within(connection: &Connection, pairs: &[HashPair], room: Room) -> Done<
 /// Forgets who held a token.
 pub(super) fn forget(connection: &Connection, hash: i64, key: i64) -> Done<()> {
     let pair = pair((hash, key));
+    // A pair is in one of both tables, and only the small one is counted.
     if fresh(connection).remove(pair)? {
         return change_count(connection, -1).map(drop);
     }
@@ -168,6 +170,7 @@ pub(super) fn forget(connection: &Connection, hash: i64, key: i64) -> Done<()> {
 fn make_room(connection: &Connection, mut count: i64, room: Room) -> Done<()> {
     while count > room.fresh_max_count {
         let moved = move_stretch(connection, room.stretch_count)?;
+        // Without an end here it would be counted down for ever.
         if moved == 0 {
             tracing::error!("fewer fresh token hashes than were counted: their count begins anew");
             Leftover::of(LeftoverKind::Hashes, 0).note(connection)?;
@@ -184,6 +187,7 @@ fn move_stretch(connection: &Connection, most: usize) -> Done<usize> {
     let from = one(connection, sql, [], |row| Ok(row.get(0)?))?;
     let from: i64 = from.ok_or_else(|| damaged("no count of fresh token hashes"))?;
     let mut taken = fresh(connection).take(from, most)?;
+    // The last leaf was empty: the next stretch begins at the first.
     if taken.pairs.is_empty() {
         taken = fresh(connection).take(taken.next, most)?;
     }
@@ -239,6 +243,7 @@ pub(in crate::sqlite) fn adopt_rows(connection: &Connection) -> Done<()> {
             let rows: Vec<(i64, i64)> = all(connection, &sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some(end) = rows.last() else { break };
             last = *end;
+            // Equal hashes, once cut, are in no order of devices.
             let mut pairs: Vec<HashPair> =
                 rows.into_iter().map(|(hash, key)| pair((cut(hash), key))).collect();
             pairs.sort_unstable();

@@ -28,6 +28,7 @@ impl TopicStore for SqliteStore {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
         let devices: Arc<[DeviceId]> = devices.into();
+        // A portion that is written stays: whether all have room is asked before the first.
         if devices.len() > UNCHECKED_MAX_COUNT {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
@@ -224,6 +225,7 @@ impl SubscriptionWork {
                 Some(_) => self.sum.unchanged += 1,
             }
             self.upto += 1;
+            // After the first one, so that each portion gets on.
             if portion.is_over() {
                 break;
             }

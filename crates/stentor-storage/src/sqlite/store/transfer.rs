@@ -49,6 +49,7 @@ impl SqliteSide {
             return Err(StoreError::Unavailable(format!("{} is no file", path.display())));
         }
         file::ensure(path)?;
+        // Before the file is opened: a server that runs holds it.
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &SqliteSettings::store())?;
         Ok(Self { connection, _lock: lock })
@@ -113,6 +114,7 @@ impl TransferSide for SqliteSide {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
+        // The table stands there until the copy is whole: no server opens a file that has it.
         let sql = "CREATE TABLE store_copy (name TEXT PRIMARY KEY, row_count INTEGER NOT NULL, last TEXT NOT NULL) STRICT";
         run(&self.connection, sql, [])?;
         Ok(())
@@ -142,6 +144,7 @@ impl TransferSide for SqliteSide {
                 "subscriptions" => note_topics(connection, rows)?,
                 _ => {}
             }
+            // Noted with the rows, so that a copy that breaks off goes on behind them.
             let sql = "INSERT OR REPLACE INTO store_copy (name, row_count, last) VALUES (?1, ?2, ?3)";
             run(connection, sql, params![table.name, count.cast_signed(), last])?;
             Ok(())
@@ -175,6 +178,7 @@ impl TransferSide for SqliteSide {
                 run(connection, sql, params![name, counters.get(name)])?;
             }
             for (name, table) in NUMBERED {
+                // This table of SQLite's has no key by which a row would be replaced.
                 run(connection, "DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
                 let sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
                 run(connection, sql, params![table, counters.get(name)])?;

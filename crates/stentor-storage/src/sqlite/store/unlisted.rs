@@ -44,6 +44,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
         if portion.is_over() {
             break;
         }
+        // Asked once more, within the transaction: it may have been registered since the look.
         let is_unlisted = exists(connection, "SELECT 1 FROM devices WHERE key = ?1 AND listed = 0", [key])?;
         // Without its fleet its app is gone, and the device goes with that.
         let sql = "SELECT 1 FROM fleets WHERE no = ?1";
@@ -58,6 +59,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
 /// Returns whether a message that is kept was sent to the device: only those that name their devices can have been.
 fn is_counted(connection: &Connection, key: i64) -> Done<bool> {
     let (fleet, device) = (int(fleet_of(key)), device_of(key));
+    // A message to it alone is the usual case, and needs no list to be read.
     let alone = "SELECT 1 FROM chunks WHERE parent IS NULL AND fleet = ?1 AND level = 0 AND last = ?2";
     if exists(connection, alone, [fleet, int(device.raw())])? {
         return Ok(true);

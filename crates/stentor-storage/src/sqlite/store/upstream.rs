@@ -195,6 +195,7 @@ impl UpstreamStore for SqliteStore {
                 let sql = "SELECT device FROM replaced_tokens WHERE app = ?1 AND token = ?2";
                 let read = |row: &Row<'_>| Ok(DeviceId::from_raw(number(row, 0)?));
                 let device = one(connection, sql, params![int(app.raw()), token], read)?;
+                // A device that is gone leads to nobody.
                 Ok(device.filter(|device| app_providers::require(connection, app, *device).is_ok()))
             };
             tokens.iter().map(find).collect()
@@ -220,10 +221,12 @@ fn waiting(
 /// Keeps a message of a device; returns whether it is new.
 fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
     let (device, kind) = (int(message.device.raw()), message.kind.code());
+    // Rows that are settled stay until they expire: a device that repeats its message is told that it is known.
     let known = "SELECT 1 FROM upstream WHERE device = ?1 AND kind = ?2 AND key = ?3";
     if exists(connection, known, params![device, kind, message.key])? {
         return Ok(false);
     }
+    // A receipt is owed to the sender: only what a device sends of itself is counted.
     if message.kind == UpstreamKind::Message {
         check_room(connection, device)?;
     }

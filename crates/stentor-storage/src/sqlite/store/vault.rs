@@ -133,6 +133,7 @@ fn adopt_some(
         }
     }
     if count > 0 {
+        // In the transaction that seals: a kill before the file is written anew must not be forgotten.
         run(connection, "UPDATE scrubs SET due = 1", [])?;
     }
     Ok((rows.last().filter(|_| rows.len() == ADOPTED_MAX_COUNT).map(|(name, _)| *name), count))

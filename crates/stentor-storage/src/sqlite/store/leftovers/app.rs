@@ -55,6 +55,7 @@ pub(super) fn rest(connection: &Connection, app: i64, portion: &Portion<'_>) -> 
 
 /// Forgets a campaign with its chunks.
 fn campaign(connection: &Connection, id: i64, portion: &Portion<'_>) -> Done<bool> {
+    // Nothing is expanded of what is being forgotten.
     run(connection, "DELETE FROM producers WHERE campaign = ?1", [id])?;
     while !portion.is_over() {
         let gone =
@@ -84,6 +85,7 @@ pub(super) fn fleet(connection: &Connection, left: Leftover, portion: &Portion<'
         if devices.is_empty() {
             return Ok(true);
         }
+        // In order of hash neighbours lie in one leaf, which is then written once.
         devices.sort_unstable_by_key(|(_, hash)| *hash);
         for (key, hash) in devices {
             if portion.is_over() {

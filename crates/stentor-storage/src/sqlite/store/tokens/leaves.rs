@@ -109,6 +109,7 @@ impl Leaves<'_> {
         let mut taken = Taken { pairs: Vec::new(), next: from };
         loop {
             let mut leaf = self.covering(taken.next)?;
+            // Behind the last leaf comes the first.
             taken.next = leaf.until.checked_add(1).unwrap_or(i64::MIN);
             if !leaf.pairs.is_empty() {
                 taken.pairs.append(&mut leaf.pairs);
@@ -163,11 +164,13 @@ impl Leaves<'_> {
         let before = one(self.connection, &sql, [hash], |row| {
             let first = row.get(0)?;
             let page = row.get_ref(1)?.as_blob().ok().and_then(StoredLeaf::decode);
+            // An end before its beginning, or beyond the hash, is damaged as well.
             let until = page.map(|page| page.until).filter(|until| (first..hash).contains(until));
             Ok(until.map_or(first, |until| until + 1))
         })?;
         let sql = format!("SELECT min(first) FROM {} WHERE first > ?1", self.table);
         let after = one(self.connection, &sql, [hash], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+        // An empty table has lost nothing.
         if before.or(after).is_some() {
             Leftover::of(LeftoverKind::Hashes, 0).note_if_writing(self.connection)?;
         }
@@ -206,6 +209,7 @@ impl Leaf {
             return vec![self];
         }
         let (mut rest, mut first) = (self.pairs.as_slice(), self.first);
+        // Evenly, so that the last part is not left nearly empty.
         let each = rest.len().div_ceil(rest.len().div_ceil(PART_COUNT));
         let mut parts = Vec::new();
         loop {

@@ -37,6 +37,7 @@ pub(in crate::sqlite::store) fn go_on(
     if left.no != WALK {
         fresh(connection).mend()?;
         old(connection).mend()?;
+        // The walk over the devices begins when all leaves can be read.
         return Leftover { cursor: i64::MIN, ..Leftover::of(LeftoverKind::Hashes, WALK) }
             .note(connection)
             .map(|()| true);
@@ -61,11 +62,13 @@ fn walk(connection: &Connection, after: i64) -> Done<Option<i64>> {
     let mut known = Vec::with_capacity(devices.len());
     for (key, token) in devices {
         let no = fleet_of(key);
+        // A device of an app that is gone needs no hash.
         let fleet = *fleets.entry(no).or_insert_with(|| app_providers::by_no(connection, no).ok());
         if let (Some(fleet), Some(token)) = (fleet, token) {
             known.push(ReadableDevice { key, fleet, hash: hash(fleet.app, fleet.provider, &token), token });
         }
     }
+    // In order of hash neighbours lie in one leaf.
     known.sort_unstable_by_key(|device| device.hash);
     let mut hashes: Vec<i64> = known.iter().map(|device| device.hash).collect();
     hashes.dedup();
