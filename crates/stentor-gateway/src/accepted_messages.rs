@@ -39,6 +39,7 @@ impl AcceptedMessages {
             return Ok(found);
         }
         let _turn = self.turn(app).lock().await;
+        // Whoever had the turn before may have read them.
         found = self.known_of(ids);
         let is_unknown = |(id, known): (&MessageId, &Option<_>)| known.is_none().then_some(*id);
         let unknown: Vec<MessageId> = ids.iter().zip(&found).filter_map(is_unknown).collect();

@@ -57,6 +57,7 @@ impl GatewayState {
         self.receipts.written().await;
         let DeviceIdentity { app, device } = identity;
         let pending = self.pending.pending(identity).await?;
+        // What the session confirms now is in no file yet, and would be found once more.
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =
             pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk)).collect();

@@ -41,6 +41,7 @@ fn give(registry: &SessionRegistry, held: &HeldMessages, settled: &SettledChunk)
     for session in registry.connected(&settled.devices) {
         match settled.is_certain {
             true => session.offer(&delivery, held),
+            // Whether the device may have had it already is known to the ledger.
             false => session.look_again(),
         }
     }

@@ -94,6 +94,7 @@ impl Gateway {
     ) -> Result<(), StoreError> {
         let keys = keys.map(DeviceKeys::from);
         self.store().put_device_keys(identity.app, identity.device, keys.as_ref()).await?;
+        // When they are on disk: the next session reads them.
         self.cut_off(identity.device);
         Ok(())
     }

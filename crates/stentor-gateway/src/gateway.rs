@@ -156,6 +156,7 @@ impl Gateway {
 
     /// Finds out who a device is by its token and secret.
     pub async fn login(&self, token: &str, secret: &str) -> Result<DeviceIdentity, LoginError> {
+        // A guess costs a hash and no look-up.
         if !self.state.key.fits(token, secret) {
             return Err(self.refused());
         }
@@ -361,14 +362,17 @@ impl GatewayState {
         let now = self.clock.now();
         if pending.len() > PENDING_MAX_COUNT {
             let deleted = self.drop_all(device, &pending, Reason::TooManyPending).await?;
+            // More may have come meanwhile, which the next look finds.
             return Ok(Waiting { deleted, has_more: true, ..Waiting::default() });
         }
+        // What is paused is owed and not given; it is looked up when its campaign goes on.
         let pending: Vec<PendingDelivery> = pending.into_iter().filter(|one| !one.is_paused).collect();
         let ids: Vec<MessageId> = pending.iter().map(|one| one.message).collect();
         let found = self.messages(app, &ids).await?.into_iter().zip(pending);
         let there = found.filter_map(|(message, one)| message.map(|message| (message, one)));
         let (messages, chunks): (Vec<Arc<Message>>, Vec<PendingDelivery>) = there.unzip();
         let replaced = replaced(&messages);
+        // Written before anything is given: what was replaced counts as that, whatever the device does.
         let older = chunks.iter().zip(&replaced).filter(|(_, replaced)| **replaced);
         let older: Vec<PendingDelivery> = older.map(|(one, _)| *one).collect();
         self.drop_all(device, &older, Reason::ReplacedByNewer).await?;

@@ -46,6 +46,7 @@ impl Receipts {
     pub(crate) async fn written(&self) {
         let (tell, told) = oneshot::channel();
         if self.works.send(ReceiptWork::Notify(tell)).is_ok() {
+            // Without a writer nothing more is written: what is not will be given and confirmed once more.
             let _ = told.await;
         }
     }

@@ -66,6 +66,7 @@ impl Gateway {
     /// Removes a device that wants no messages any more, and ends its session.
     pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
         let done = self.store().remove_device(identity.app, identity.device).await;
+        // Whatever the store says: it wants no messages any more.
         self.cut_off(identity.device);
         done
     }

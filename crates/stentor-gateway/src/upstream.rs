@@ -58,6 +58,7 @@ impl Gateway {
         let kept = self.store().keep_upstream(vec![message.checked()?]).await?;
         let is_new = kept.first().copied().unwrap_or_default();
         self.counts().note_upstream(usize::from(is_new));
+        // When it is on disk: whoever is woken finds it.
         let _nobody_listens = self.arrivals().send(app);
         Ok(is_new)
     }

@@ -71,6 +71,7 @@ impl UpstreamBroker {
     /// Wakes whoever speaks for an app: something waits, or there is room again.
     pub fn arrived(&self, app: AppId) {
         if let Some(broker) = self.lock().get(&app) {
+            // All of them, because it is not known here which one has room.
             broker.wake.notify_waiters();
         }
     }
@@ -245,6 +246,7 @@ impl Drop for UpstreamConsumer {
         if broker.consumers == 0 {
             apps.remove(&self.app);
         } else {
+            // What this one held is free for the others.
             broker.wake.notify_waiters();
         }
     }

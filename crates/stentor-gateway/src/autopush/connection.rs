@@ -58,6 +58,7 @@ impl AutopushServing {
     async fn permitted(&self, key: Option<&VapidKey>) -> Result<AppId, (u16, String)> {
         let (apps, now) = (&self.apps, self.gateway.clock().now());
         let by_key = match (self.app, key) {
+            // Only an address that names no app leaves it to the key.
             (None, Some(key)) => apps.app_of(key, now).await.map_err(|error| unavailable(&error))?,
             _ => None,
         };
@@ -66,6 +67,7 @@ impl AutopushServing {
         if !apps.is_open(app).await.map_err(|error| unavailable(&error))? {
             return Err((403, "the app lets nobody register by itself: open_registration".to_owned()));
         }
+        // Taken last: who is refused for another reason uses nothing up.
         let taken = self.registrations.take(&app, now);
         taken.map_err(|seconds| (429, format!("too many registrations: come back in {seconds} s")))?;
         Ok(app)
@@ -102,6 +104,7 @@ where
         wake: Arc::new(Notify::new()),
     };
     if let Err(Some(close)) = connection.run(&stopping).await {
+        // Sessions end first: nothing more is given to them while the frame is written.
         connection.channels.clear();
         let _gone_is_as_good = connection.write(AutopushFrame::Close(close.code())).await;
     }
@@ -118,6 +121,7 @@ where
         let timeouts = self.serving.timeouts;
         let (mut alarm, mut awaits_pong) = (pin!(sleep_until(Instant::now() + timeouts.hello)), false);
         loop {
+            // A wake-up says only that there may be something: each turn looks at all channels.
             self.deliver().await?;
             let wake = Arc::clone(&self.wake);
             tokio::select! {
@@ -125,6 +129,7 @@ where
                     let frame = frame.ok_or(None)?.map_err(|_| None)?;
                     self.take(frame).await?;
                     if self.state.has_greeted() {
+                        // Whatever comes shows that the device is there.
                         awaits_pong = false;
                         alarm.as_mut().reset(Instant::now() + timeouts.ping_interval);
                     }
@@ -189,6 +194,7 @@ where
             known = found.map_err(|_| Some(AutopushClose::Failed))?;
         }
         self.agent = named.filter(|_| !known.is_empty()).unwrap_or_else(handshake::new_agent);
+        // The greeting goes before any delivery: sessions are opened behind it.
         self.write(AutopushFrame::Text(frames::hello(&self.agent))).await?;
         known.into_iter().for_each(|channel| self.open(channel));
         Ok(())
@@ -209,6 +215,7 @@ where
             if open.channel.is_of(app, key) {
                 return Ok(self.endpoint(&open.channel, key));
             }
+            // Under another key or app the name is another subscription, and the former one ends.
             self.unregister(name).await.map_err(|error| unavailable(&error))?;
         }
         let added = handshake::add_channel(&self.serving.gateway, &self.agent, (name, app, key)).await;
@@ -229,6 +236,7 @@ where
             return Ok(());
         };
         let channel = self.channels[place].channel.clone();
+        // It is removed here when it is in the store: after a failure the device is told 503 and goes on with it.
         handshake::end_channel(&self.serving.gateway, &self.agent, &channel).await?;
         self.channels.remove(place);
         Ok(())

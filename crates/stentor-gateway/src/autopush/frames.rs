@@ -72,6 +72,7 @@ impl AutopushRequest {
             return Err(FrameError::TooLarge);
         }
         let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return Err(FrameError::NoObject) };
+        // An empty object is the ping of this protocol, and its answer.
         if fields.is_empty() {
             return Ok(Self::Ping);
         }

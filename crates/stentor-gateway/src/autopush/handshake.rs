@@ -75,6 +75,7 @@ pub(super) async fn add_channel(
     let channel = AgentChannel { name: name.to_owned(), key, identity };
     let stored = Channel { name: channel.stored_name(), app, device: identity.device };
     if let Err(error) = gateway.store().put_channel(&stored_agent(agent), &stored).await {
+        // Nobody would ever name the device that was registered for it.
         gateway.withdraw(identity).await?;
         return Err(error);
     }
@@ -87,6 +88,7 @@ pub(super) async fn end_channel(
     agent: &str,
     channel: &AgentChannel,
 ) -> Result<(), StoreError> {
+    // The channel goes last, so that what breaks off in between is found by it and ended again.
     match gateway.withdraw(channel.identity).await {
         Ok(()) | Err(StoreError::NotFound(_)) => {}
         Err(error) => return Err(error),

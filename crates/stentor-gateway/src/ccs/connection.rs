@@ -85,6 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
 
     /// Serves until the client may be handed what devices sent, or has to be no more.
     async fn serve(&mut self, stopping: &CancellationToken) -> Result<(), CcsEnd> {
+        // Nothing is handed over before the client has its address, nor when it has to go.
         let mut arrivals = if self.is_bound && self.draining.is_none() {
             Some(pump(&self.server, self.session.app()))
         } else {
@@ -100,6 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                 }
             };
             tokio::select! {
+                // With as many under way as may be, what else comes stays in the socket and slows its client down.
                 event = self.stream.next(), if self.sends.len() < CCS_SENDS_MAX_COUNT => self.take(event?).await?,
                 Some(answer) = self.sends.next(), if !self.sends.is_empty() => self.stream.write(&answer).await?,
                 found = found => self.hand_over(found.ok_or(CcsEnd::Gone)?).await?,
@@ -145,6 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                 "iq" => self.ask(&stanza).await,
                 "message" if self.is_bound => self.receive(&stanza).await,
                 "message" => Err(CcsEnd::Refused("not-authorized")),
+                // Clients announce that they are there, which is nobody's concern here.
                 "presence" => Ok(()),
                 _ => Err(CcsEnd::Refused("unsupported-stanza-type")),
             },
@@ -154,6 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     async fn ask(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
         let (kind, answer) = iq::answer(stanza, &self.user);
         if let Some(answer) = answer {
+            // The answer goes first: what is handed over comes to an address that the client knows.
             self.stream.write(&answer).await?;
         }
         self.is_bound |= kind == IqKind::Bind;
@@ -183,6 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
             return self.stream.write(&payload::stanza(&payload::nack(&to, &message_id, &refusal))).await;
         }
         let (session, generation) = (Arc::clone(&self.session), self.generation);
+        // Answers come as messages reach the disk, in any order: each names its message.
         self.sends.push(Box::pin(async move {
             payload::stanza(&match session.send(fields).await {
                 Ok(()) => payload::ack(&to, &message_id),
@@ -224,6 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
                     (payload, (String::new(), payload::receipt_id(&original_id(&message))))
                 }
             };
+            // Written first, so that only what the client may have seen can be acknowledged.
             self.stream.write(&payload::stanza(&payload)).await?;
             self.handed.insert(name, message.id);
         }

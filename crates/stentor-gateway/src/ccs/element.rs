@@ -39,6 +39,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
+            // Written out: in an attribute a reader would take them for spaces (XML 1.0, section 3.3.3).
             '\t' | '\n' | '\r' => _ = write!(out, "&#{};", letter as u32),
             '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             _ => out.push(letter),

@@ -68,6 +68,7 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     let called = opened(stream).await?;
     let mut generation = CcsEra::of(&called);
     stream.open(generation.domain(), MECHANISMS).await?;
+    // Some attempts are allowed, and then the stream ends (RFC 6120, section 6.4.5).
     for _ in 0..CCS_LOGIN_ATTEMPTS_MAX_COUNT {
         let credentials = match stanza(stream).await.map(|stanza| plain(&stanza))? {
             Ok(credentials) => credentials,
@@ -77,11 +78,13 @@ pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
             }
         };
         if !credentials.domain.is_empty() {
+            // The name in the login is surer than the stream's, which may be anything.
             generation = CcsEra::of(&credentials.domain);
         }
         match session(port, &credentials).await {
             Ok(session) => {
                 stream.write(&format!("<success xmlns='{SASL}'/>")).await?;
+                // After a login both sides begin a new stream (RFC 6120, section 6.4.6).
                 stream.restart();
                 opened(stream).await?;
                 stream.open(generation.domain(), AFTER_LOGIN).await?;
@@ -134,8 +137,10 @@ pub(super) fn plain(stanza: &CcsElement) -> Result<PlainCredentials, &'static st
     }
     let bytes = STANDARD.decode(stanza.text.trim()).map_err(|_| "incorrect-encoding")?;
     let text = String::from_utf8(bytes).map_err(|_| "malformed-request")?;
+    // The first part is whom to act for, and an app server acts for itself (RFC 4616, section 2).
     let mut parts = text.splitn(3, '\0').skip(1);
     let (Some(name), Some(password)) = (parts.next(), parts.next()) else { return Err("malformed-request") };
+    // Smack writes the name with its domain, slixmpp without.
     let (user, domain) = name.split_once('@').unwrap_or((name, ""));
     Ok(PlainCredentials {
         user: user.to_owned(),

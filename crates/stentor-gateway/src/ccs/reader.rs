@@ -80,6 +80,7 @@ impl XmppReader {
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), XmppReadError> {
+        // Between stanzas each piece stands alone, because the stream itself may last for ever.
         self.stanza_bytes = if self.open.len() > 1 { self.stanza_bytes + bytes } else { bytes };
         if self.stanza_bytes > CCS_STANZA_MAX_BYTES { Err(XmppReadError::TooLarge) } else { Ok(()) }
     }

@@ -84,6 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
     /// Expects a new stream of the peer, as after a login.
     pub(super) fn restart(&mut self) {
         self.reader = XmppReader::new();
+        // What was sent before the login must not count as said after it.
         self.events.clear();
     }
 

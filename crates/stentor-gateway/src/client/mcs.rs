@@ -232,6 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
     }
 
     fn put(&mut self, mut stanza: McsStanza) {
+        // All before the first message that the caller has not taken over.
         let acknowledged = self.unacknowledged.front().map_or(self.received, |(stanza, _)| stanza - 1);
         if acknowledged > 0 {
             stanza.say_received(acknowledged);
@@ -245,6 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsClient<S> {
             if count == 0 {
                 return Err(io::Error::from(io::ErrorKind::WriteZero).into());
             }
+            // Taken out as it is written: a call that is dropped loses nothing and repeats nothing.
             self.out.drain(..count);
         }
         Ok(self.stream.flush().await?)

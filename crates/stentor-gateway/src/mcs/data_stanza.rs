@@ -32,6 +32,7 @@ pub(super) fn message_stanza(
     };
     let content = &message.spec.content;
     match content.overrides.get(&ProviderKind::Gateway) {
+        // What the app server has encrypted itself goes first: it knows its client.
         Some(own) if put_raw(own, &mut stanza) => {}
         _ if put_sealed(channel, message, &mut stanza) => {}
         _ => put_plain(content, &mut stanza),
@@ -70,6 +71,7 @@ fn put_plain(content: &Content, stanza: &mut McsData) {
         put(stanza, key, value);
     }
     let Some(shown) = &content.notification else { return };
+    // FCM's SDK takes a message for a notification by this mark.
     put(stanza, "gcm.notification.e", "1");
     let parts = [("title", &shown.title), ("body", &shown.body), ("image", &shown.image)];
     for (name, value) in parts {

@@ -35,6 +35,7 @@ pub(super) fn check(
         return Err(Box::new(refusal(request.id, 401, why)));
     };
     let wanted = request.heartbeat_stat.as_ref().map_or(0, |stat| stat.interval_ms.max(0).unsigned_abs());
+    // Oftener is the device's to choose; more rarely, networks would have dropped the line.
     let heartbeat = match wanted {
         0 => limits.heartbeat,
         wanted => Duration::from_millis(wanted.into()).max(limits.heartbeat_min).min(limits.heartbeat),

@@ -114,9 +114,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
 
     /// Puts a stanza behind those that are to be written; returns its number.
     pub(super) fn put(&mut self, mut stanza: McsStanza) -> u32 {
+        // The version stands once, before the first stanza of a side.
         if self.sent == 0 {
             self.out.push(VERSION);
         }
+        // What was received is told by whatever is sent next and has room for it.
         if self.acknowledged < self.received && stanza.say_received(self.received) {
             self.acknowledged = self.received;
         }
@@ -148,6 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsLink<S> {
     }
 
     fn poll_either(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<Moved>> {
+        // Writing goes first: what a device sends meanwhile must not keep it from being served.
         if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) {
             return Poll::Ready(written.map(Moved::Written));
         }

@@ -15,6 +15,7 @@ impl Gateway {
     pub(super) async fn mcs_channels(&self, agent: McsAgent) -> Result<Vec<McsChannel>, StoreError> {
         let mut channels: Vec<McsChannel> = Vec::new();
         for kept in self.store().channels(&agent.to_string()).await? {
+            // Programs that speak other protocols have their names beside these.
             let Some(channel) = McsChannel::read(&kept) else { continue };
             let device = channel.identity.device;
             if channels.iter().any(|known| known.identity.device == device) {
@@ -71,6 +72,7 @@ impl Gateway {
         if let Some(old) = same.and_then(|same| same.name.text()).filter(|old| *old != text) {
             self.store().remove_channel(&agent.to_string(), &old).await?;
         }
+        // When the store has it: the connection reads it there.
         self.mcs_agents().note_change(agent);
         Ok(Some(token.expose().to_owned()))
     }

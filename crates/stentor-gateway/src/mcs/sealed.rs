@@ -29,6 +29,7 @@ pub(super) struct McsSealed {
 /// Encrypts content for a client; `None` where its public key is no point of the curve.
 pub(super) fn seal(keys: &McsWebKeys, content: &[u8]) -> Option<McsSealed> {
     let (theirs, auth) = (unbase64(&keys.p256dh)?, unbase64(&keys.auth)?);
+    // A pair of keys for this message alone: what is derived from it encrypts once.
     let mine = PrivateKey::generate(&ECDH_P256).ok()?;
     let public_key = mine.compute_public_key().ok()?.as_ref().to_vec();
     let mut salt = [0; SALT_BYTES];

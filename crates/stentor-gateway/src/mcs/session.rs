@@ -214,6 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             self.load_or_log().await;
         }
         while self.give_some().await? {}
+        // While something of the device is unread, more may be acknowledged by the same stanza.
         if !self.kept.is_empty() && (self.link.has_read_all() || self.kept.len() >= UPSTREAM_ACK_MAX_COUNT) {
             let kept = std::mem::take(&mut self.kept);
             self.link.put(McsStanza::Iq(McsIq::acknowledging(kept)));
@@ -269,6 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     /// Takes what the device says.
     async fn hear(&mut self, stanza: McsStanza) -> Result<(), McsEnd> {
+        // Whatever comes shows that the device is there.
         (self.heard_at, self.asked_at) = (Instant::now(), None);
         if let Some(last) = stanza.last_received() {
             self.confirm_up_to(last);
@@ -392,6 +394,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     /// Reads what the program has registered: opens sessions for what is new, and ends those of what is gone.
     async fn load(&mut self) -> Result<(), StoreError> {
+        // Noted first: a store that fails is not asked again with each heartbeat.
         self.loaded_at = Instant::now();
         let channels = self.gateway.mcs_channels(self.agent).await?;
         self.sessions.retain(|one| channels.contains(&one.channel));

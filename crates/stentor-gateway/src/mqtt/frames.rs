@@ -56,6 +56,7 @@ impl MqttReader {
     /// Returns the next request; `None` when more bytes are needed.
     pub(super) fn next(&mut self) -> Result<Option<MqttRequest>, MqttFault> {
         while let Some(rest) = self.input.get(self.read_bytes..).filter(|rest| !rest.is_empty()) {
+            // Only between two packets, and after the login, can these bytes be nothing else.
             let is_between = self.version.is_some() && self.builder.is_none();
             if let Some(packet_id) = is_between.then(|| short_puback(rest)).flatten() {
                 self.read_bytes += SHORT_PUBACK.len() + size_of_val(&packet_id);

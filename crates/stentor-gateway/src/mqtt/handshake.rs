@@ -64,6 +64,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Option<Box<MqttEntrance>> {
     let admitted = match link.request().await {
         Ok(MqttRequest::Connect(connect)) => {
+            // The answer is in the version of the question.
             link.writer.set_version(connect.version);
             admit(gateway, link, *connect, limits).await
         }

@@ -194,6 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let Self { gateway, mut link, farewell, session, .. } = *self;
         let MqttFarewell { kept_as, will } = farewell.map(|farewell| *farewell).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
+        // Ended first: what is settled from now on is not offered to a connection that closes.
         drop(session);
         if let Some(fault) = end.fault() {
             link.writer.leave(fault);

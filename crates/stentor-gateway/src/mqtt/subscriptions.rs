@@ -113,6 +113,7 @@ impl MqttSubscriptions {
     pub(super) fn qos(&self, topic: &str) -> u8 {
         let matching = self.all().filter(|(filter, _)| matches(filter, topic));
         let best = matching.map(|(_, qos)| qos).max();
+        // A session that goes on and has named no filter yet gets everything surely.
         best.or_else(|| self.all().map(|(_, qos)| qos).max()).unwrap_or(1)
     }
 

@@ -46,6 +46,7 @@ pub(super) struct EncodedDelivery {
 impl EncodedDelivery {
     /// Writes a delivery; `None` when that cannot be.
     pub(super) fn encode(version: MqttVersion, delivery: &MqttDelivery, is_numbered: bool) -> Option<Self> {
+        // Any number does: its place is written over for each device.
         let placeholder = is_numbered.then_some(1);
         let written = match version {
             MqttVersion::V3 => publish_v3(delivery, placeholder),
@@ -161,6 +162,7 @@ impl MqttWriter {
     pub(super) fn confirm(&mut self, packet_id: u16, code: PubackReasonCode) {
         match self.version {
             MqttVersion::V3 => put!(self, v3_1_1::Puback::builder().packet_id(packet_id)),
+            // A PUBACK that names no reason says success, and is shorter (3.4.2.1 of MQTT 5).
             MqttVersion::V5 if code == PubackReasonCode::Success => {
                 put!(self, v5_0::Puback::builder().packet_id(packet_id));
             }
@@ -220,6 +222,7 @@ fn admission_properties(admission: &MqttAdmission<'_>) -> Result<Vec<Property>, 
         SubscriptionIdentifierAvailable::new(0)?.into(),
         SharedSubscriptionAvailable::new(0)?.into(),
     ];
+    // What waits stays in the ledger as long as it lives, so that the session has no end of its own.
     if admission.is_kept {
         properties.push(SessionExpiryInterval::new(NEVER_SECONDS)?.into());
     }

@@ -76,6 +76,7 @@ fn ttl(text: Option<&str>) -> Result<u64, PushRefusal> {
     let text =
         text.ok_or(PushRefusal::NoHeader("the header TTL is missing: seconds that the message may wait"))?;
     let text = text.trim();
+    // `parse` would take a sign as well.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(PushRefusal::WrongTtl);
     }
@@ -128,6 +129,7 @@ fn content(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Map<String, Value>,
 
 /// Checks the header of a body in aes128gcm (RFC 8188, 2.1; RFC 8291, 4).
 fn check_record(body: &[u8], is_named: bool) -> Result<(), PushRefusal> {
+    // Behind the key stands at least a record's tag of 16 bytes (RFC 8188, section 2).
     let is_sealed = body.len() > RECORD_HEADER_BYTES + KEY_NAME_BYTES + 16
         && usize::from(body[RECORD_HEADER_BYTES - 1]) == KEY_NAME_BYTES
         && body[RECORD_HEADER_BYTES] == 4;

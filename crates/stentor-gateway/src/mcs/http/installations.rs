@@ -99,6 +99,7 @@ pub(super) async fn allowed(
     key: Option<&str>,
 ) -> Result<AppId, McsReply> {
     let app = app_of(project).ok_or_else(|| McsReply::error(404, "NOT_FOUND", "there is no such app"))?;
+    // This API has a place for a key, so that none is a wrong one.
     match registrar.may_register(app, Some(key.unwrap_or_default())).await {
         Ok(true) => Ok(app),
         Ok(false) => Err(McsReply::unauthenticated("x-goog-api-key must be a registration key of the app")),

@@ -25,6 +25,7 @@ pub async fn register(
         gateway.counts().note_refused_login();
         return McsReply::text(401, "Error=AUTHENTICATION_FAILED");
     };
+    // GCM refuses with 200 and a word, which its clients read.
     let Some(form) = McsForm::read(body) else { return McsReply::text(200, "Error=INVALID_PARAMETERS") };
     let done = match form.get("delete") {
         Some("true" | "1") => unregister(gateway, agent, &form).await,
@@ -46,6 +47,7 @@ async fn enter(
     let (Some(category), Some(sender)) = (form.get("app"), form.get("sender")) else {
         return Ok(McsReply::text(200, "Error=INVALID_PARAMETERS"));
     };
+    // Instance ids repeat the sender here, which tells nothing apart.
     let subtype = form.get("X-subtype").filter(|subtype| *subtype != sender);
     let name = McsChannelName {
         category: category.to_owned(),

@@ -24,6 +24,7 @@ const AUTH_BYTES: usize = 16;
 /// Makes the token of a registration whose app is not known yet: it says all of it, so that nothing is kept. `None` where a part of
 /// the registration could not be kept later either.
 pub(super) fn provisional_token(gateway: &Gateway, agent: McsAgent, name: &McsChannelName) -> Option<String> {
+    // Encoded, because a name may hold the separator.
     let statement = format!("{}.{}", agent.android_id(), URL_SAFE_NO_PAD.encode(name.text()?));
     Some(sign(gateway.key(), "provisional", &statement))
 }
@@ -121,6 +122,7 @@ pub async fn subscribe(gateway: &Gateway, registrar: &dyn McsRegistrar, body: &[
 }
 
 async fn enter(gateway: &Gateway, app: AppId, web: &McsWebSubscription) -> Result<String, McsReply> {
+    // The token is the last part, whatever server the endpoint names.
     let token = web.endpoint.rsplit('/').next().unwrap_or_default();
     let Some((agent, name)) = read_provisional(gateway, token) else {
         return known(gateway, app, token).await;
@@ -147,6 +149,7 @@ fn keys(web: &McsWebSubscription) -> Result<Option<McsWebKeys>, McsReply> {
     if web.p256dh.is_empty() && web.auth.is_empty() {
         return Ok(None);
     }
+    // An uncompressed point begins with 4 (SEC 1, section 2.3.3).
     let point = unbase64(&web.p256dh).filter(|point| point.len() == P256DH_BYTES && point[0] == 4);
     let auth = unbase64(&web.auth).filter(|auth| auth.len() == AUTH_BYTES);
     let (Some(point), Some(auth)) = (point, auth) else {

@@ -31,10 +31,12 @@ fn empty(packet: &RawPacket, request: MqttRequest) -> ReadV3 {
 }
 
 fn connect(packet: &Connect) -> MqttRequest {
+    // A password may be any bytes (3.1.3.5); a secret is text, so that others fit no device.
     let secret = packet.password().map(|secret| String::from_utf8_lossy(secret).into_owned().into());
     MqttRequest::Connect(Box::new(MqttConnect {
         version: MqttVersion::V3,
         client_id: packet.client_id().to_owned(),
+        // One flag says both: a clean session begins anew and ends with its connection (3.1.2.4).
         is_clean: packet.clean_session(),
         is_kept: !packet.clean_session(),
         keep_alive_seconds: packet.keep_alive(),
@@ -51,6 +53,7 @@ fn will(packet: &Connect) -> Option<MqttWill> {
     let publish = MqttPublish {
         topic: packet.will_topic()?.to_owned(),
         payload: packet.will_payload()?.to_vec(),
+        // Not read: 3.1.1 has no way to tell a maximum, and the will is kept in any case.
         qos: 0,
         packet_id: 0,
         expiry_seconds: None,

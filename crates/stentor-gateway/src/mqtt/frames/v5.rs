@@ -37,6 +37,7 @@ pub(super) fn read(packet: &RawPacket) -> Result<ReadV5, MqttFault> {
 }
 
 fn connect(packet: &Connect) -> MqttRequest {
+    // A password may be any bytes (3.1.3.6); a secret is text, so that others fit no device.
     let secret = packet.password().map(|secret| String::from_utf8_lossy(secret).into_owned().into());
     let mut connect = MqttConnect {
         version: MqttVersion::V5,

@@ -113,6 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             Ok(meant) => meant,
             Err(code) => return code,
         };
+        // What is granted may be less than what is asked for (3.8.4 of both versions).
         let qos = qos.min(1);
         if let MqttFilter::Topic(topic) = meant {
             let identity = self.session.identity();
