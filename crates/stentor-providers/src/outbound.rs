@@ -75,6 +75,7 @@ impl Way {
     /// Returns why it is closed, if every address at its end is refused.
     pub(crate) async fn closed(&self) -> Option<Reason> {
         let found = self.outbound.names.look_up(&self.host, self.port).await;
+        // A name that cannot be looked up closes nothing: the connection will tell.
         let refused = found.is_ok_and(|addresses| self.outbound.policy.permitted(addresses).is_err());
         refused.then_some(Reason::AddressRefused)
     }
@@ -86,6 +87,7 @@ pub(crate) fn check_host(policy: &OutboundPolicy, host: &str) -> Result<(), Refu
         Some(address) => policy.check(address),
         None if is_this_machine(host) => policy
             .check(IpAddr::V6(Ipv6Addr::LOCALHOST))
+            // One of both is enough: a connection tries each address.
             .or_else(|_| policy.check(IpAddr::V4(Ipv4Addr::LOCALHOST))),
         None => Ok(()),
     }
@@ -94,6 +96,7 @@ pub(crate) fn check_host(policy: &OutboundPolicy, host: &str) -> Result<(), Refu
 /// Reads an address as URLs are read (WHATWG), which knows the spellings that systems know: short, octal, hexadecimal.
 fn address_of(host: &str) -> Option<IpAddr> {
     let bare = bare(host);
+    // A zone names the interface, not the address (RFC 4007, section 11).
     let without_zone = bare.split('%').next().unwrap_or(bare);
     without_zone.parse().ok().or_else(|| {
         let url = Url::parse(&format!("http://{bare}/")).ok()?;

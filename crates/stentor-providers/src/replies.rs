@@ -76,6 +76,7 @@ const fn put_off(answer: &Outcome) -> Outcome {
 
 /// Returns whether an answer asks to send nothing more for a while; `read` knows the vendor's words.
 pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Duration>) -> Outcome) -> bool {
+    // A wait of nothing asks for nothing.
     let wait = response.header(RETRY_AFTER).filter(|value| value.as_bytes() != b"0");
     wait.is_some() && asks_for_less(&read(response.status, response.body(), Some(Duration::ZERO)))
 }

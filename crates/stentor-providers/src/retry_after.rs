@@ -12,6 +12,7 @@ pub const RETRY_AFTER_MAX_SECONDS: u64 = 86_400;
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only digits: what does not fit is more than the most.
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
         date(text)?.since(now)
@@ -22,6 +23,7 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Duration> {
 /// Reads the one form of HTTP dates that may still be sent, `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn date(text: &str) -> Option<Timestamp> {
     let instant =
+        // A wrong day of the week is no reason to come back at once.
         jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text).ok()?;
     Some(Timestamp::from_millis(instant.as_millisecond()))
 }

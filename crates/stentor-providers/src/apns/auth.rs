@@ -77,6 +77,7 @@ impl ProviderTokens {
 
     /// Returns the `authorization` header, with a new token when the last one is old.
     pub fn get(&self, now: Timestamp) -> Option<HeaderValue> {
+        // Signed under the lock: two new tokens at once would be one too many for Apple within 20 minutes.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {
             Some(token) if now < token.issued_at.plus(RENEW_AFTER) => Some(token.bearer.clone()),
@@ -89,6 +90,7 @@ impl ProviderTokens {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match held.best(now) {
             Some(token) if token.bearer != refused => Some(token.bearer.clone()),
+            // Apple refuses a second new token within 20 minutes, and the connection with it.
             Some(token) if token.is_of(now) && now < token.issued_at.plus(RENEW_NOT_BEFORE) => None,
             _ => self.renew(&mut held, now),
         }
@@ -104,10 +106,12 @@ impl ProviderTokens {
     fn sign(&self, now: Timestamp) -> Option<HeaderValue> {
         let claims = ProviderTokenClaims { iss: &self.team_id, iat: now.as_millis() / 1_000 };
         let mut header = Header::new(Algorithm::ES256);
+        // Apple's documents name `alg` and `kid` alone.
         header.typ = None;
         header.kid = Some(self.key_id.clone());
         let token = jsonwebtoken::encode(&header, &claims, &self.key).ok()?;
         let mut bearer = HeaderValue::try_from(format!("bearer {token}")).ok()?;
+        // Marked, so that no log shows it.
         bearer.set_sensitive(true);
         Some(bearer)
     }

@@ -75,6 +75,7 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
         | "DuplicateHeaders" | "InvalidPushType" | "PayloadEmpty" => {
             rejected(Reason::InvalidPayload, OutcomeScope::Payload)
         }
+        // Topic and key are the credential's: no device is at fault.
         "BadCertificate"
         | "BadCertificateEnvironment"
         | "BadEnvironmentKeyIdInToken"
@@ -92,6 +93,7 @@ fn by_reason(refusal: &ApnsErrorBody, retry_after: Option<Duration>) -> Option<O
             scope: OutcomeScope::Credential,
             retry_after,
         },
+        // Apple says it of one device.
         "TooManyRequests" => Outcome::Throttled { scope: OutcomeScope::Device, retry_after },
         "TooManyProviderTokenUpdates" => token_updates(retry_after),
         "IdleTimeout" | "InternalServerError" | "ServiceUnavailable" | "Shutdown" => {

@@ -182,6 +182,7 @@ impl Provider for Apns {
         constant.push((AUTHORIZATION, bearer.clone()));
         let call = RequestBatch { constant, path: None, requests, start_within, keep: KEEP, repeated };
         let sending = self.client.start(call.clone());
+        // Told early only where no token was too old: what was refused for that goes once more.
         let again = match sending.most(cut.clone()).await {
             Some(part) if !part.replies.others().any(|(_, reply)| is_expired(reply)) => {
                 // What is waited for so long must not keep the memory of all.
@@ -197,6 +198,7 @@ impl Provider for Apns {
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
         replies::report(self.kind(), &replies, words);
         let sent = replies::outcomes(replies, |response| self.read(response));
+        // Repeated attempts meet what was refused before, and do not speak for the push service.
         if !repeated {
             replies::obey(&self.client, &sent);
         }
@@ -208,6 +210,7 @@ impl Provider for Apns {
             return Some(reason);
         }
         self.client.warm();
+        // Signed before the first message waits for it.
         let _ = self.tokens.get(self.clock.now());
         None
     }

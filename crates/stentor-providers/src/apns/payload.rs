@@ -62,7 +62,9 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     let spec = &message.spec;
     let own = |name: &HeaderName| overridden(&spec.content, name.as_str());
     let push_type = own(&PUSH_TYPE).unwrap_or_else(|| usual_push_type(&spec.content).to_owned());
+    // A background push must have priority 5 (Apple, "Sending notification requests to APNs").
     let urgent = spec.priority == Priority::High && push_type != "background";
+    // 0 is now or never; anything else is an instant.
     let expires_s = if spec.ttl.as_seconds() == 0 { 0 } else { message.expires_at().as_millis() / 1_000 };
     let collapse =
         own(&COLLAPSE_ID).or_else(|| spec.collapse_key.as_ref().map(|key| collapse_id(key).into_owned()));
@@ -124,6 +126,7 @@ fn body(content: &Content) -> Vec<u8> {
     let aps = match &content.notification {
         Some(notification) => visible(notification, &mut fields),
         None if overridden_alert(content) => json!({}),
+        // Without an alert Apple wants this.
         None => json!({"content-available": 1}),
     };
     fields.insert("aps".into(), aps);
@@ -145,6 +148,7 @@ fn visible(notification: &Notification, fields: &mut Map<String, Value>) -> Valu
     }
     let mut aps = json!({"alert": alert});
     if let Some(image) = &notification.image {
+        // The app's extension is asked, which loads the picture.
         aps["mutable-content"] = 1.into();
         fields.insert("image".into(), image.as_str().into());
     }
@@ -191,6 +195,7 @@ fn header_problem(name: &str, text: &str) -> Option<String> {
         "apns-push-type" => (PUSH_TYPES.contains(&text), format!("must be one of {}", PUSH_TYPES.join(", "))),
         "apns-priority" => (matches!(text, "1" | "5" | "10"), "must be 1, 5 or 10".to_owned()),
         "apns-expiration" => {
+            // `parse` would take a sign as well.
             let seconds = !text.starts_with('+') && text.parse::<u64>().is_ok_and(|s| s <= i64::MAX as u64);
             (seconds, "must be seconds since 1970, or 0".to_owned())
         }

@@ -159,6 +159,7 @@ impl AccessTokens {
             return Ok(token.bearer);
         }
         let _gate = self.gate.lock().await;
+        // Whoever had the gate before may have fetched it.
         match self.current(self.clock.now()) {
             Some(token) => Ok(token.bearer),
             None => self.fetch().await,
@@ -180,6 +181,7 @@ impl AccessTokens {
 
     fn may_replace(&self, now: Timestamp) -> bool {
         let mut held = self.lock();
+        // A clock that went back must not forbid it until it has caught up.
         let recent = held.replaced_at.is_some_and(|at| at <= now && now < at.plus(REPLACE_MIN_SPAN));
         if !recent {
             held.replaced_at = Some(now);
@@ -190,6 +192,7 @@ impl AccessTokens {
     fn renew_in_background(self: &Arc<Self>) {
         let this = Arc::clone(self);
         tokio::spawn(async move {
+            // Somebody fetches one already.
             let Ok(_gate) = this.gate.try_lock() else { return };
             let now = this.clock.now();
             if this.current(now).is_some_and(|token| now < token.renew_at) {
@@ -309,6 +312,7 @@ fn granted(
 
 fn unreachable(cause: &reqwest::Error) -> Denied {
     let mut text = cause.to_string();
+    // The library wraps what the resolver refused.
     let mut source = std::error::Error::source(cause);
     while let Some(inner) = source {
         if let Some(refused) = inner.downcast_ref::<Refused>() {

@@ -104,6 +104,7 @@ impl Status {
         let mut violations = self.details.iter().flat_map(|detail| &detail.field_violations);
         let by_field =
             violations.any(|violation| matches!(violation.field.as_str(), TOKEN_FIELD | "message.fid"));
+        // Where no field is named the words are all there is.
         by_field || self.message.contains("registration token")
     }
 

@@ -157,6 +157,7 @@ impl Provider for Fcm {
         let call = RequestBatch { start_within, repeated, ..self.batch(&bearer, pushes.clone()) };
         let sending = self.client.start(call);
         let again = match sending.most(cut.clone()).await {
+            // Told early only where no token was refused: what was goes once more.
             Some(part) if !part.replies.others().any(|(_, reply)| lacks_token(reply)) => {
                 // What is waited for so long must not keep the memory of all.
                 drop(pushes);
@@ -169,9 +170,11 @@ impl Provider for Fcm {
         self.send_refused_again(&bearer, again, &mut replies, cut).await;
         replies::report(self.kind(), &replies, |response| errors::words(response.body()));
         let mut outcomes = replies::outcomes(replies, |response| self.read(response));
+        // Repeated attempts meet what was refused before, and do not speak for the push service.
         if !repeated {
             replies::obey(&self.client, &outcomes);
         }
+        // Where tokens were missing nothing was sent.
         outcomes.resize(count, UNSENT);
         outcomes
     }
