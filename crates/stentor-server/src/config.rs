@@ -1,5 +1,6 @@
 //! Configuration: the embedded default, one TOML file, the environment; nothing else reads the environment.
 
+mod engines;
 mod explain;
 mod layers;
 mod outbound;

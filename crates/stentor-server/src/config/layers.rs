@@ -7,7 +7,7 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use super::{ConfigError, DEFAULT_TOML};
+use super::{ConfigError, DEFAULT_TOML, engines};
 use crate::decode::errors::nearest;
 
 const PREFIX: &str = "STENTOR__";
@@ -80,9 +80,10 @@ fn file_layer(path: &Path) -> Result<Layer, ConfigError> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::one(format!("{name} cannot be read: {error}")))?;
-    let values = Toml::from_str(&text).map_err(|error: toml_error::Error| {
+    let mut values = Toml::from_str(&text).map_err(|error: toml_error::Error| {
         ConfigError::one(format!("{name} is not TOML: {}", error.to_string().trim_end()))
     })?;
+    engines::expand(&mut values);
     Ok(Layer::new(format!("{name}"), values))
 }
 
@@ -135,16 +136,33 @@ fn variable_layers(
 
 fn variable_layer(name: &str, text: String, known: &BTreeMap<String, Value>) -> Result<Layer, String> {
     let key = setting_of(name);
+    if engines::is_section(&key) {
+        return Ok(Layer::new(name, engine_settings(key, text)));
+    }
     if let Some(default) = known.get(&key) {
         return Ok(Layer::new(name, nested(&key, typed(&text, default))));
     }
-    let file_key = name.strip_suffix(FILE_SUFFIX).map(setting_of);
-    if let Some((key, default)) = file_key.and_then(|key| known.get_key_value(&key)) {
-        let content = std::fs::read_to_string(&text)
-            .map_err(|error| format!("{name}: {text} cannot be read: {error}"))?;
-        return Ok(Layer::new(name, nested(key, typed(content.trim(), default))));
+    let unknown = || unknown_sentence("environment", name, &key, known);
+    let file_key = name.strip_suffix(FILE_SUFFIX).map(setting_of).ok_or_else(unknown)?;
+    let default = known.get(&file_key);
+    if default.is_none() && !engines::is_section(&file_key) {
+        return Err(unknown());
     }
-    Err(unknown_sentence("environment", name, &key, known))
+    let content =
+        std::fs::read_to_string(&text).map_err(|error| format!("{name}: {text} cannot be read: {error}"))?;
+    let content = content.trim();
+    let values = match default {
+        Some(default) => nested(&file_key, typed(content, default)),
+        None => engine_settings(file_key, content.to_owned()),
+    };
+    Ok(Layer::new(name, values))
+}
+
+/// Returns the section for which a variable has the short form.
+fn engine_settings(section: String, text: String) -> Dict {
+    let mut values = Dict::from([(section, Value::from(text))]);
+    engines::expand(&mut values);
+    values
 }
 
 fn setting_of(variable: &str) -> String {

@@ -125,3 +125,41 @@ fn a_queue_says_where_it_is_and_postgres_goes_with_the_store() {
         assert!(told.contains(part) && !told.contains("secret"), "{text}: {told}");
     }
 }
+
+#[test]
+fn one_line_chooses_an_engine_and_says_where_it_is() {
+    let address = "postgres://stentor:secret@db.example/stentor";
+    let given = file(&format!("store = \"{address}\"\nqueue = \"nats://a.example\"\n[api]\ndocs = false\n"));
+    let config = load_with(Some(given.path()), []).expect("readable");
+    assert_eq!((config.store.engine, config.store.url.expose_secret()), (Engine::Postgres, address));
+    assert_eq!(
+        (config.queue.engine, config.queue.url.expose_secret()),
+        (QueueEngine::Nats, "nats://a.example")
+    );
+    assert!(!config.api.docs);
+    let all = explain::explain_with(Some(given.path()), []).expect("readable");
+    let url = all.iter().find(|one| one.key == "store.url").expect("listed");
+    assert_eq!((url.value.as_str(), url.origin.as_str()), ("[redacted]", &*given.path().to_string_lossy()));
+}
+
+#[test]
+fn a_variable_or_the_file_that_it_names_chooses_an_engine_too() {
+    let address = file("postgresql://db.example/stentor\n");
+    let path = address.path().to_str().expect("a path");
+    let given = file("store = \"memory\"\nqueue = \"nats://a.example\"\n");
+    let env = variables(&[("STENTOR__STORE_FILE", path), ("STENTOR__QUEUE", "postgres")]);
+    let config = load_with(Some(given.path()), env).expect("readable");
+    assert_eq!(config.store.engine, Engine::Postgres);
+    assert_eq!(config.store.url.expose_secret(), "postgresql://db.example/stentor");
+    assert_eq!((config.queue.engine, config.queue.url.expose_secret()), (QueueEngine::Postgres, ""));
+}
+
+#[test]
+fn an_address_of_an_unknown_engine_is_refused_without_what_is_secret_in_it() {
+    for text in ["store = \"mysql://root:secret@a\"\n", "queue = \"kafka://root:secret@a\"\n", "store = 7\n"]
+    {
+        let error = load_with(Some(file(text).path()), []).expect_err("refused").to_string();
+        let section = text.split(' ').next().expect("a name");
+        assert!(error.contains(section) && !error.contains("secret"), "{text}: {error}");
+    }
+}
