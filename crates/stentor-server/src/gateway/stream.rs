@@ -1,6 +1,7 @@
 //! Messages over plain HTTP, for `curl` and for people: Server-Sent Events (WHATWG HTML, 9.2) and long poll with a cursor.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::time::Duration;
 
 use axum::extract::{Query, Request, State};
@@ -8,8 +9,8 @@ use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use axum::{Extension, Json};
-use futures_util::Stream;
-use futures_util::stream::unfold;
+use futures_util::stream::{once, unfold};
+use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stentor_core::id::MessageId;
@@ -82,7 +83,9 @@ pub(super) async fn events(
         _at_work: connection.map(|Extension(connection)| connection.begin()),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(unfold(stream, DeviceEvents::next)).keep_alive(heartbeat))
+    // Browsers and proxies hand an answer on with its first bytes: until then a device does not know that it listens.
+    let opening = once(ready(Ok(Event::default().comment("open"))));
+    Ok(Sse::new(opening.chain(unfold(stream, DeviceEvents::next))).keep_alive(heartbeat))
 }
 
 /// The messages of one device as events.
