@@ -1,5 +1,8 @@
-//! Browsers as devices: the page of `examples/web-device`, which is pushed to, listens and sends.
+//! Browsers as devices: the page of `examples/web-device`, which is pushed to, listens and sends, loses its connection, is closed and
+//! comes back, and renews its token.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -20,8 +23,9 @@ const STEP_MAX: Duration = Duration::from_secs(120);
 /// A process that answers each line with a line.
 struct Dialog {
     lines: Lines<BufReader<ChildStdout>>,
-    input: ChildStdin,
-    _process: Child,
+    /// Absent once it is to end.
+    input: Option<ChildStdin>,
+    process: Child,
 }
 
 impl Dialog {
@@ -29,8 +33,8 @@ impl Dialog {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().context("it cannot be started")?;
         let lines = BufReader::new(process.stdout.take().context("piped")?).lines();
-        let input = process.stdin.take().context("piped")?;
-        Ok(Self { lines, input, _process: process })
+        let input = Some(process.stdin.take().context("piped")?);
+        Ok(Self { lines, input, process })
     }
 
     async fn line(&mut self) -> anyhow::Result<String> {
@@ -40,7 +44,8 @@ impl Dialog {
 
     /// Runs a script in the page; returns what it returned.
     async fn run(&mut self, script: &str) -> anyhow::Result<Value> {
-        self.input.write_all(format!("{}\n", json!(script)).as_bytes()).await?;
+        let input = self.input.as_mut().context("it was told to end")?;
+        input.write_all(format!("{}\n", json!(script)).as_bytes()).await?;
         self.result().await.with_context(|| script.to_owned())
     }
 
@@ -51,12 +56,29 @@ impl Dialog {
     }
 
     /// Lets it end by itself, so that it closes what it has opened.
-    async fn ends(self) -> anyhow::Result<()> {
-        let Self { input, _process: mut process, .. } = self;
-        drop(input);
-        let status = tokio::time::timeout(STEP_MAX, process.wait()).await.context("it does not end")??;
+    async fn ends(&mut self) -> anyhow::Result<()> {
+        self.input = None;
+        let status = tokio::time::timeout(STEP_MAX, self.process.wait()).await;
+        let status = status.context("it does not end")??;
         ensure!(status.success(), "{status}");
         Ok(())
+    }
+}
+
+/// How a browser is started; with the same profile it is the same device.
+struct Launch {
+    script: &'static str,
+    arguments: Vec<OsString>,
+    authority: PathBuf,
+}
+
+impl Launch {
+    async fn begin(&self) -> anyhow::Result<Dialog> {
+        let mut command = Client::Browsers.command(self.script, &self.authority);
+        command.args(&self.arguments);
+        let mut browser = Dialog::start(command)?;
+        ensure!(browser.result().await? == "ready", "another page");
+        Ok(browser)
     }
 }
 
@@ -64,8 +86,13 @@ impl Dialog {
 struct Browsing {
     server: PushServer,
     sender: Sender,
+    launch: Launch,
     browser: Dialog,
-    _page: Dialog,
+    /// What hands on to the server what the page asks for: without it the page has no connection.
+    page: Dialog,
+    address: String,
+    /// What the app has taken over from the page.
+    upstream: Vec<Value>,
 }
 
 impl Browsing {
@@ -73,11 +100,8 @@ impl Browsing {
         let files = RoomAuthority::make(room)?;
         let server = PushServer::start(room, None).await?;
         let sender = Sender::start(Client::Pywebpush, &files).await?;
-        let (page, address) = serve(&server, &files).await?;
         let push_service = format!("ws://127.0.0.1:{}/gateway/v1/autopush/{}", server.port, server.app);
-        let mut firefox = Client::Browsers.command("firefox.py", &files.authority);
-        firefox.arg(room.folder().join("profile")).arg(address).arg(push_service);
-        Self::begin(firefox, (server, sender, page)).await
+        Self::begin(("firefox.py", vec![push_service.into()]), files, (server, sender), room).await
     }
 
     async fn chromium(room: &Room) -> anyhow::Result<Self> {
@@ -86,20 +110,23 @@ impl Browsing {
         let sender = Sender::start(Client::Pywebpush, &files).await?;
         // It registers for the key of a sender: that says whose device the page is.
         server.name_sender(sender.key()).await?;
-        let (page, address) = serve(&server, &files).await?;
         let mcs = format!("https://localhost:{}", server.mcs_port);
-        let mut chromium = Client::Browsers.command("chromium.py", &files.authority);
-        chromium.arg(room.folder().join("profile")).arg(address).arg(&server.url).arg(mcs);
-        Self::begin(chromium, (server, sender, page)).await
+        let places = vec![server.url.clone().into(), mcs.into()];
+        Self::begin(("chromium.py", places), files, (server, sender), room).await
     }
 
     async fn begin(
-        command: Command,
-        (server, sender, page): (PushServer, Sender, Dialog),
+        (script, places): (&'static str, Vec<OsString>),
+        files: RoomAuthority,
+        (server, sender): (PushServer, Sender),
+        room: &Room,
     ) -> anyhow::Result<Self> {
-        let mut browser = Dialog::start(command)?;
-        ensure!(browser.result().await? == "ready", "another page");
-        Ok(Self { server, sender, browser, _page: page })
+        let (page, address) = serve(&server, &files.authority, "0").await?;
+        let mut arguments = vec![room.folder().join("profile").into(), address.clone().into()];
+        arguments.extend(places);
+        let launch = Launch { script, arguments, authority: files.authority };
+        let browser = launch.begin().await?;
+        Ok(Self { server, sender, launch, browser, page, address, upstream: Vec::new() })
     }
 
     /// Makes the page a device of the gateway that listens.
@@ -130,47 +157,175 @@ impl Browsing {
 }
 
 /// Serves the example; returns where it is.
-async fn serve(server: &PushServer, files: &RoomAuthority) -> anyhow::Result<(Dialog, String)> {
+async fn serve(server: &PushServer, authority: &Path, port: &str) -> anyhow::Result<(Dialog, String)> {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-device/serve.py");
-    let mut command = Client::Browsers.command(example, &files.authority);
-    command.arg(&server.url).arg("0");
+    let mut command = Client::Browsers.command(example, authority);
+    command.arg(&server.url).arg(port);
     let mut page = Dialog::start(command)?;
     let address = page.line().await?;
     Ok((page, address))
 }
 
 /// Pushes to the page, sends to it through its stream, and looks at what it has told its app.
-async fn tell(mut here: Browsing) -> anyhow::Result<()> {
+async fn tell(here: &mut Browsing) -> anyhow::Result<()> {
     let shown = json!({"title": "Hello", "body": "from a library"});
     here.sender.send(Push::of(shown.to_string().as_bytes())).await?.taken(600)?;
     let pushed = here.browser.run("return await window.pushed;").await?;
     ensure!(pushed == shown, "{pushed}");
-    let device = here.browser.run("return JSON.parse(localStorage.device).device;").await?;
-    let body = json!({"target": {"devices": [device]}, "notification": {"title": "Through the stream"}});
-    here.server.ask("POST", "/v1/messages", body).await?;
-    let came = "const has = () => document.getElementById('messages').textContent.includes('Through the stream'); \
-                while (!has()) await new Promise((over) => setTimeout(over, 50)); return true;";
-    here.browser.run(came).await?;
-    let told = here.server.ask("GET", "/v1/upstream/messages", Value::Null).await?;
-    ensure!(told.to_string().contains("p256dh"), "its subscription is with the app: {told}");
+    let token = here.told_token("").await?;
+    here.send(&token, json!({"notification": {"title": "Through the stream"}})).await?;
+    here.shows("Through the stream").await?;
+    // Its subscription is with the app.
+    let subscription =
+        |data: &Value| data["subscription"].as_str().filter(|one| one.contains("p256dh")).map(drop);
+    here.told(subscription).await
+}
+
+/// Walks through what befalls a limited device; each message is shown once, and each answer comes once.
+async fn lose_nothing(mut here: Browsing) -> anyhow::Result<()> {
+    let token = here.told_token("").await?;
+    here.answers_data().await?;
+    let asked = here.send(&token, json!({"data": {"command": "go"}})).await?;
+    here.told_once("heard", &asked.id).await?;
+    // The confirmation is lost on its way: the message comes again and is not shown again.
+    here.loses_a_confirmation().await?;
+    let unconfirmed = here.send(&token, json!({"notification": {"title": "unconfirmed"}})).await?;
+    here.shows("unconfirmed").await?;
+    here.confirms(&unconfirmed).await?;
+    ensure!(here.times_shown("unconfirmed").await? == 1);
+    // Without a connection, what it sends waits, and so does what is sent to it.
+    here.page.process.kill().await?;
+    let sends = "await (await import('./device.js')).send({offline: 'yes'});";
+    here.browser.run(sends).await?;
+    let away = here.send(&token, json!({"notification": {"title": "away"}})).await?;
+    let port = here.address.trim_end_matches('/').rsplit(':').next().context("a port")?;
+    here.page = serve(&here.server, &here.launch.authority, port).await?.0;
+    here.told_once("offline", "yes").await?;
+    here.confirms(&away).await?;
+    // It is closed; its token is old when it is opened again.
+    let ages = "const { keep, memory } = await import('./device.js'); \
+                await keep('device', { ...(await memory('device')), since: 0 });";
+    here.browser.run(ages).await?;
+    here.browser.ends().await?;
+    let closed = here.send(&token, json!({"notification": {"title": "closed"}})).await?;
+    here.browser = here.launch.begin().await?;
+    here.confirms(&closed).await?;
+    let renewed = here.told_token(&token).await?;
+    // Both tokens lead to the device.
+    for token in [&renewed, &token] {
+        let title = format!("to {token}");
+        let sent = here.send(token, json!({"notification": {"title": title}})).await?;
+        here.confirms(&sent).await?;
+    }
+    let shown = here.browser.run("return document.getElementById('messages').textContent;").await?;
+    let shown = shown.as_str().context("a text")?.replace(' ', "");
+    ensure!(shown == format!("closedto{renewed}to{token}"), "since it was opened again: {shown}");
     here.browser.ends().await
 }
 
+/// A message that was sent to a page.
+struct Sent {
+    id: String,
+    campaign: String,
+}
+
+impl Browsing {
+    /// Waits until the app has been told a token of the page but this one.
+    async fn told_token(&mut self, former: &str) -> anyhow::Result<String> {
+        self.told(|data| data["token"].as_str().filter(|token| *token != former).map(str::to_owned)).await
+    }
+
+    /// Waits until the app has been told this; it is told once.
+    async fn told_once(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        self.told(|data| (data[name] == value).then_some(())).await?;
+        let times = self.upstream.iter().filter(|data| data[name] == value).count();
+        ensure!(times == 1, "{times} times: {:?}", self.upstream);
+        Ok(())
+    }
+
+    /// Takes over what the page tells, until this is among it.
+    async fn told<T>(&mut self, found: impl Fn(&Value) -> Option<T>) -> anyhow::Result<T> {
+        let looks = async {
+            loop {
+                if let Some(found) = self.upstream.iter().find_map(&found) {
+                    return Ok(found);
+                }
+                let mut told = self.server.ask("GET", "/v1/upstream/messages", Value::Null).await?;
+                let messages = told["messages"].as_array_mut().context("a list")?;
+                if !messages.is_empty() {
+                    let ids = messages.iter().map(|message| message["id"].clone()).collect::<Vec<_>>();
+                    self.server.ask("POST", "/v1/upstream/acknowledge", json!({"ids": ids})).await?;
+                    self.upstream.extend(messages.iter_mut().map(|message| message["data"].take()));
+                }
+            }
+        };
+        tokio::time::timeout(STEP_MAX, looks).await.context("the app is not told")?
+    }
+
+    async fn send(&self, token: &str, mut message: Value) -> anyhow::Result<Sent> {
+        message["target"] = json!({"token": {"platform": "web", "provider": "gateway", "token": token}});
+        let sent = self.server.ask("POST", "/v1/messages", message).await?;
+        let text = |name: &str| sent[name].as_str().map(str::to_owned).context("an id");
+        Ok(Sent { id: text("id")?, campaign: text("campaign")? })
+    }
+
+    /// Waits until the page has confirmed a message.
+    async fn confirms(&self, sent: &Sent) -> anyhow::Result<()> {
+        let looks = async {
+            let path = format!("/v1/campaigns/{}", sent.campaign);
+            while self.server.ask("GET", &path, Value::Null).await?["totals"]["delivered"] != 1 {
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(STEP_MAX, looks).await.context("it is not confirmed")?
+    }
+
+    async fn shows(&mut self, text: &str) -> anyhow::Result<()> {
+        let script = format!(
+            "const has = () => document.getElementById('messages').textContent.includes({}); \
+             while (!has()) await new Promise((over) => setTimeout(over, 50));",
+            json!(text)
+        );
+        self.browser.run(&script).await.map(drop)
+    }
+
+    async fn times_shown(&mut self, text: &str) -> anyhow::Result<Value> {
+        let shown = "document.getElementById('messages').textContent";
+        self.browser.run(&format!("return {shown}.split({}).length - 1;", json!(text))).await
+    }
+
+    /// Has the page's own code answer data.
+    async fn answers_data(&mut self) -> anyhow::Result<()> {
+        let script = "const { send } = await import('./device.js'); \
+                      document.addEventListener('data', ({ detail }) => send({ heard: detail.id }));";
+        self.browser.run(script).await.map(drop)
+    }
+
+    async fn loses_a_confirmation(&mut self) -> anyhow::Result<()> {
+        let script = "const ask = window.fetch; window.fetch = (path, ...rest) => { \
+                      if (!path.includes('receipts')) return ask(path, ...rest); \
+                      window.fetch = ask; return Promise.reject(new Error('lost')); };";
+        self.browser.run(script).await.map(drop)
+    }
+}
+
 #[test]
-fn firefox_is_a_device_that_is_pushed_to_listens_and_sends() {
-    let name = "browsers::firefox_is_a_device_that_is_pushed_to_listens_and_sends";
+fn firefox_is_a_device_that_is_pushed_to_and_loses_nothing() {
+    let name = "browsers::firefox_is_a_device_that_is_pushed_to_and_loses_nothing";
     browse(name, "firefox-esr", &[Client::Browsers, Client::Pywebpush], async |room| {
         let mut here = Browsing::firefox(&room).await?;
         here.joins().await?;
         here.subscribes().await?;
         here.gathers().await?;
-        tell(here).await
+        tell(&mut here).await?;
+        lose_nothing(here).await
     });
 }
 
 #[test]
-fn chromium_is_a_device_that_is_pushed_to_listens_and_sends() {
-    let name = "browsers::chromium_is_a_device_that_is_pushed_to_listens_and_sends";
+fn chromium_is_a_device_that_is_pushed_to_and_loses_nothing() {
+    let name = "browsers::chromium_is_a_device_that_is_pushed_to_and_loses_nothing";
     browse(name, "chromium", &[Client::Browsers, Client::Pywebpush], async |room| {
         let mut here = Browsing::chromium(&room).await?;
         here.joins().await?;
@@ -180,6 +335,7 @@ fn chromium_is_a_device_that_is_pushed_to_listens_and_sends() {
         let url = here.sender.subscription["endpoint"].as_str().context("a URL")?;
         let (_, token) = url.split_once("/fcm/send/").with_context(|| url.to_owned())?;
         here.sender.subscription["endpoint"] = json!(format!("{}/fcm/send/{token}", here.server.url));
-        tell(here).await
+        tell(&mut here).await?;
+        lose_nothing(here).await
     });
 }
