@@ -33,6 +33,8 @@ pub(crate) enum Client {
     WebPush,
     WebpushGo,
     StandardWebhooks,
+    FirebaseMessaging,
+    PushReceiver,
     /// What drives browsers.
     Browsers,
 }
@@ -58,8 +60,9 @@ impl Client {
             | Self::Slixmpp
             | Self::Pywebpush
             | Self::StandardWebhooks
+            | Self::FirebaseMessaging
             | Self::Browsers => Command::new(home.join("bin/python")),
-            Self::Node | Self::NodeGcm | Self::WebPush => Command::new("node"),
+            Self::Node | Self::NodeGcm | Self::WebPush | Self::PushReceiver => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
             Self::Pushy | Self::GcmServer => {
                 let mut java = Command::new("java");
@@ -106,6 +109,8 @@ impl Client {
             Self::Slixmpp => ("slixmpp", "requirements.txt"),
             Self::Pywebpush => ("pywebpush", "requirements.txt"),
             Self::Browsers => ("browsers", "requirements.txt"),
+            Self::FirebaseMessaging => ("firebase-messaging", "requirements.txt"),
+            Self::PushReceiver => ("push-receiver", "package-lock.json"),
             Self::WebPush => ("web-push", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
             Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),

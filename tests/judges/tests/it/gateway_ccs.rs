@@ -5,18 +5,8 @@ use serde_json::{Value, json};
 
 use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
-use crate::gateway_server::{GatewayDevice, GatewayServer};
+use crate::gateway_server::{GatewayDevice, GatewayServer, app_number};
 use crate::room::{Room, judge};
-
-/// Letters of ids, as Crockford has them.
-const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
-
-/// Returns the number of an app, with which app servers logged in at GCM.
-fn number(app: &str) -> anyhow::Result<u64> {
-    let digits = app.strip_prefix("app_").context("an app's id")?;
-    let digit = |letter| LETTERS.find(letter).map(|at| at as u64).context("a letter of ids");
-    digits.chars().try_fold(0, |number, letter| Ok(number * 32 + digit(letter)?))
-}
 
 /// Plays the device until the app server's last message has come; returns what came.
 async fn device(device: GatewayDevice) -> anyhow::Result<Vec<Value>> {
@@ -48,7 +38,7 @@ async fn judged(room: &Room, client: Client, script: &str) -> anyhow::Result<Rep
         crate::trust_store::make(&files.authority)?;
     }
     let mut command = client.command(script, &files.authority);
-    command.arg(port).arg(number(&server.app)?.to_string()).arg(&server.key).arg(&phone.token);
+    command.arg(port).arg(app_number(&server.app)?.to_string()).arg(&server.key).arg(&phone.token);
     let (app, token) = (server.app.clone(), phone.token.clone());
     let playing = tokio::spawn(async move {
         let heard = device(phone).await?;

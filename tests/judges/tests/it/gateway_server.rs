@@ -9,6 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::room::Room;
 
+/// Letters of ids, as Crockford has them.
+const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+
 /// A server that runs until it is told to stop.
 pub(crate) struct GatewayServer {
     url: String,
@@ -103,6 +106,13 @@ impl GatewayDevice {
         answer(own(receipts).json(&json!({"messages": [message["id"]]}))).await?;
         Ok(message)
     }
+}
+
+/// Returns the number of an app, with which app servers logged in at GCM.
+pub(crate) fn app_number(app: &str) -> anyhow::Result<u64> {
+    let digits = app.strip_prefix("app_").context("an app's id")?;
+    let digit = |letter| LETTERS.find(letter).map(|at| at as u64).context("a letter of ids");
+    digits.chars().try_fold(0, |number, letter| Ok(number * 32 + digit(letter)?))
 }
 
 /// Reads a text of an answer.

@@ -9,6 +9,7 @@ mod fcm;
 mod fcm_front;
 mod fronts;
 mod gateway_ccs;
+mod gateway_mcs;
 mod gateway_server;
 mod gcm;
 mod policy;

@@ -26,6 +26,10 @@ pub(crate) const NAMES: &[&str] = &[
     "iid.googleapis.com",
     "iamcredentials.googleapis.com",
     "api.push.apple.com",
+    "android.clients.google.com",
+    "mtalk.google.com",
+    "fcmregistrations.googleapis.com",
+    "firebaseinstallations.googleapis.com",
 ];
 
 /// A prepared namespace and a folder for the story's files.
