@@ -46,6 +46,7 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["told", "tell", "tells", "telling", "teller"], "describe, report, log, notify, or the thing itself"),
     (&["asking"], "a probe, or authenticate"),
     (&["ahead"], "an offset, a prefetch"),
+    (&["forsaken"], "orphaned"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

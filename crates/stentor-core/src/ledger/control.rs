@@ -4,7 +4,7 @@ use super::LedgerCache;
 use super::cache::finish_if_over;
 use super::life::{Ending, ending};
 use super::quarantine::{take_away, with_each, write_off};
-use super::rows::{Chunk, Damaged, Forsaken, LedgerRows};
+use super::rows::{Chunk, Damaged, LedgerRows, OrphanedBooks};
 use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
@@ -140,7 +140,7 @@ pub fn give_up_producer<R: LedgerRows>(
     let Err(error) = done else { return Ok(()) };
     rows.note_damage(Damaged::Campaign(id), &error);
     rows.end_producers(id, Some(provider))?;
-    write_off(rows, Forsaken::OfCampaign(id, Some(provider)), now)
+    write_off(rows, OrphanedBooks::OfCampaign(id, Some(provider)), now)
 }
 
 /// Ends queued chunks, each in the same way; returns which.

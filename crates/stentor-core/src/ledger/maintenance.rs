@@ -6,7 +6,7 @@ use super::control::end_queued;
 use super::lease::queue_again;
 use super::life::Ending;
 use super::quarantine::{with_each, write_off};
-use super::rows::{Forsaken, LedgerRows};
+use super::rows::{LedgerRows, OrphanedBooks};
 use crate::chunk::{ChunkState, Ticket};
 use crate::delivery::DeliveryState;
 use crate::id::ChunkId;
@@ -74,9 +74,9 @@ pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<
         queue_again(ledger, chunk, now, true)
     })?;
     let expired = expire(rows, max, now)?;
-    for campaign in rows.forsaken_campaigns(now.minus(ZERO_TTL_GRACE), max)? {
+    for campaign in rows.orphaned_campaigns(now.minus(ZERO_TTL_GRACE), max)? {
         rows.end_producers(campaign, None)?;
-        write_off(rows, Forsaken::OfCampaign(campaign, None), now)?;
+        write_off(rows, OrphanedBooks::OfCampaign(campaign, None), now)?;
     }
     let released = released.into_iter().flatten();
     let released = released.filter(|ticket| !expired.contains(&ticket.chunk)).collect();

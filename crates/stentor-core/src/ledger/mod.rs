@@ -29,5 +29,5 @@ pub use life::{Ending, Finish, Standing, decide, ending, finish};
 pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, release_dead, sweep};
 pub use quarantine::{take_away, with_each};
 pub use receipts::receive;
-pub use rows::{Chunk, Contents, Damaged, Forsaken, LedgerRows, NewChunk};
+pub use rows::{Chunk, Contents, Damaged, LedgerRows, NewChunk, OrphanedBooks};
 pub use settle::settle;

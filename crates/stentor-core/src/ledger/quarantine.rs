@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::LedgerCache;
 use super::cache::finish_if_over;
-use super::rows::{Damaged, Forsaken, LedgerRows};
+use super::rows::{Damaged, LedgerRows, OrphanedBooks};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
 use crate::id::ChunkId;
@@ -22,16 +22,20 @@ pub fn take_away<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Re
     rows.write_quarantined(id, now)?;
     let Err(error) = failed else { return Ok(()) };
     rows.note_damage(Damaged::Chunk(id), &error);
-    write_off(rows, Forsaken::OfChunk(id), now)
+    write_off(rows, OrphanedBooks::OfChunk(id), now)
 }
 
 /// Writes off what books still have open though nothing is left that it could come from.
-pub(super) fn write_off<R: LedgerRows>(rows: &mut R, of: Forsaken, now: Timestamp) -> Result<(), R::Error> {
+pub(super) fn write_off<R: LedgerRows>(
+    rows: &mut R,
+    of: OrphanedBooks,
+    now: Timestamp,
+) -> Result<(), R::Error> {
     let mut campaigns = BTreeSet::new();
-    if let Forsaken::OfCampaign(campaign, _) = of {
+    if let OrphanedBooks::OfCampaign(campaign, _) = of {
         campaigns.insert(campaign);
     }
-    for (campaign, mut books) in rows.forsaken_books(of)? {
+    for (campaign, mut books) in rows.orphaned_books(of)? {
         books.write_off();
         rows.save_books(campaign, &books)?;
         campaigns.insert(campaign);

@@ -190,10 +190,10 @@ pub trait LedgerRows: Sized {
     fn complete_books(&mut self, campaign: CampaignId) -> Result<(), Self::Error>;
     /// Reads books that have something open though no chunk and no producer is left that it could come from; what makes no sense
     /// in them counts for nothing.
-    fn forsaken_books(&self, of: Forsaken) -> Result<Vec<(CampaignId, Books)>, Self::Error>;
+    fn orphaned_books(&self, of: OrphanedBooks) -> Result<Vec<(CampaignId, Books)>, Self::Error>;
     /// Lists campaigns without an end that were canceled, or have expired by an instant, and have neither a chunk that is open
     /// nor a producer.
-    fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Result<Vec<CampaignId>, Self::Error>;
+    fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Result<Vec<CampaignId>, Self::Error>;
 
     /// Finds a campaign of an app, and whether its audience was begun.
     fn campaign(&self, app: AppId, id: CampaignId) -> Result<Option<(Campaign, bool)>, Self::Error>;
@@ -259,9 +259,9 @@ pub trait LedgerRows: Sized {
     ) -> Result<bool, Self::Error>;
 }
 
-/// Whose books may be forsaken.
+/// Whose books may have lost all that they waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forsaken {
+pub enum OrphanedBooks {
     /// Those of a chunk's campaign at its provider, whatever else the chunk's row says.
     OfChunk(ChunkId),
     /// Those of a campaign at one provider or at all.

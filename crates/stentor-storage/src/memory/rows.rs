@@ -8,7 +8,7 @@ use stentor_core::delivery::Record;
 use stentor_core::device::{ProviderKind, PushToken, Retirement};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
 use stentor_core::ledger::{
-    Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing,
+    Books, Chunk, Contents, Damaged, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing,
 };
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{LeaseTerms, StoreError};
@@ -166,11 +166,11 @@ impl LedgerRows for Tables {
         Ok(())
     }
 
-    fn forsaken_books(&self, _of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
+    fn orphaned_books(&self, _of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
         Ok(Vec::new())
     }
 
-    fn forsaken_campaigns(&self, _expired_by: Timestamp, _max: usize) -> Done<Vec<CampaignId>> {
+    fn orphaned_campaigns(&self, _expired_by: Timestamp, _max: usize) -> Done<Vec<CampaignId>> {
         Ok(Vec::new())
     }
 

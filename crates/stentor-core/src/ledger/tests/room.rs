@@ -8,7 +8,7 @@ use crate::chunk::{ChunkState, Lane, TokenList};
 use crate::delivery::Record;
 use crate::device::{ProviderKind, PushToken};
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId};
-use crate::ledger::{Books, Chunk, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
+use crate::ledger::{Books, Chunk, Contents, Damaged, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing};
 use crate::message::Message;
 use crate::outcome::Reason;
 use crate::ports::store::{LeaseTerms, SendDecision, StoreError};
@@ -229,13 +229,13 @@ impl LedgerRows for Room {
         Ok(())
     }
 
-    fn forsaken_books(&self, of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
+    fn orphaned_books(&self, of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
         let (id, only) = match of {
-            Forsaken::OfChunk(chunk) => {
+            OrphanedBooks::OfChunk(chunk) => {
                 let chunk = &self.chunks[&chunk].chunk;
                 (chunk.campaign, Some(chunk.lane.provider))
             }
-            Forsaken::OfCampaign(id, only) => (id, only),
+            OrphanedBooks::OfCampaign(id, only) => (id, only),
         };
         let row = self.row(id)?;
         let is_open = |provider| {
@@ -243,13 +243,13 @@ impl LedgerRows for Room {
             states.iter().any(|state| self.those(id, provider, *state).next().is_some())
         };
         let meant = row.books.iter().filter(|(provider, _)| only.is_none_or(|only| only == **provider));
-        let forsaken =
+        let orphaned =
             meant.filter(|(provider, _)| !row.producers.contains_key(*provider) && !is_open(**provider));
-        Ok(forsaken.map(|(_, books)| (id, books.clone())).collect())
+        Ok(orphaned.map(|(_, books)| (id, books.clone())).collect())
     }
 
-    fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
-        let is_forsaken = |row: &&Row| {
+    fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
+        let is_orphaned = |row: &&Row| {
             let mut open = row
                 .chunks
                 .iter()
@@ -261,7 +261,7 @@ impl LedgerRows for Room {
                 && row.producers.is_empty()
                 && open.next().is_none()
         };
-        let found = self.campaigns.values().filter(is_forsaken);
+        let found = self.campaigns.values().filter(is_orphaned);
         Ok(found.map(|row| row.campaign.id).take(max).collect())
     }
 

@@ -96,7 +96,7 @@ pub(super) fn expired(
 
 /// Lists campaigns without an end that were canceled, or have expired by an instant, and have neither a chunk that is open nor
 /// a producer.
-pub(super) fn forsaken(
+pub(super) fn orphaned(
     connection: &Connection,
     expired_by: Timestamp,
     count: usize,

@@ -9,7 +9,7 @@ use stentor_core::chunk::Lane;
 use stentor_core::delivery::Record;
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
-use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
+use stentor_core::ledger::{Books, Contents, Damaged, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{Lease, LeaseTerms, NodeEvent};
 use stentor_core::time::Timestamp;
@@ -314,17 +314,17 @@ impl LedgerRows for LedgerConnection<'_> {
         books::complete(self.changing()?, campaign)
     }
 
-    fn forsaken_books(&self, of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
+    fn orphaned_books(&self, of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
         match of {
-            Forsaken::OfCampaign(campaign, provider) => {
-                books::forsaken(self.up_to_date()?, int(campaign.raw()), provider)
+            OrphanedBooks::OfCampaign(campaign, provider) => {
+                books::orphaned(self.up_to_date()?, int(campaign.raw()), provider)
             }
-            Forsaken::OfChunk(chunk) => books::forsaken_of_chunk(self.up_to_date()?, chunk),
+            OrphanedBooks::OfChunk(chunk) => books::orphaned_of_chunk(self.up_to_date()?, chunk),
         }
     }
 
-    fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
-        campaigns::forsaken(self.up_to_date()?, expired_by, max)
+    fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
+        campaigns::orphaned(self.up_to_date()?, expired_by, max)
     }
 
     fn campaign(&self, app: AppId, id: CampaignId) -> Done<Option<(Campaign, bool)>> {

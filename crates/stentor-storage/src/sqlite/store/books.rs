@@ -79,32 +79,32 @@ pub(super) fn complete(connection: &Connection, campaign: CampaignId) -> Done<()
 
 /// Reads the books of a campaign, at one provider or at all, for which no chunk and no producer is left; what makes no sense in
 /// them counts for nothing.
-pub(super) fn forsaken(
+pub(super) fn orphaned(
     connection: &Connection,
     campaign: i64,
     only: Option<ProviderKind>,
 ) -> Done<Vec<(CampaignId, Books)>> {
-    let condition = format!("f.provider = l.provider AND (?2 IS NULL OR l.provider = ?2) AND {IS_FORSAKEN}");
-    read_forsaken(connection, campaign, &condition, only.map(|provider| i64::from(provider.code())))
+    let condition = format!("f.provider = l.provider AND (?2 IS NULL OR l.provider = ?2) AND {IS_ORPHANED}");
+    read_orphaned(connection, campaign, &condition, only.map(|provider| i64::from(provider.code())))
 }
 
 /// Reads such books of a chunk's campaign in its fleet, whatever numbers its row has.
-pub(super) fn forsaken_of_chunk(connection: &Connection, chunk: ChunkId) -> Done<Vec<(CampaignId, Books)>> {
+pub(super) fn orphaned_of_chunk(connection: &Connection, chunk: ChunkId) -> Done<Vec<(CampaignId, Books)>> {
     let sql = "SELECT message, fleet FROM chunks WHERE id = ?1";
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let Some((campaign, fleet)) = one(connection, sql, [int(chunk.raw())], read)? else {
         return Ok(Vec::new());
     };
-    let condition = format!("f.provider = l.provider AND f.no = ?2 AND {IS_FORSAKEN}");
-    read_forsaken(connection, campaign, &condition, Some(fleet))
+    let condition = format!("f.provider = l.provider AND f.no = ?2 AND {IS_ORPHANED}");
+    read_orphaned(connection, campaign, &condition, Some(fleet))
 }
 
 /// That nothing is left in a fleet from which something of a campaign could come.
-const IS_FORSAKEN: &str = "f.app = (SELECT app FROM campaigns WHERE id = ?1)
+const IS_ORPHANED: &str = "f.app = (SELECT app FROM campaigns WHERE id = ?1)
     AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = ?1 AND c.fleet = f.no AND c.state IN (?3, ?4))
     AND NOT EXISTS (SELECT 1 FROM producers p WHERE p.campaign = ?1 AND p.fleet = f.no)";
 
-fn read_forsaken(
+fn read_orphaned(
     connection: &Connection,
     campaign: i64,
     condition: &str,

@@ -8,7 +8,7 @@ use stentor_core::chunk::Lane;
 use stentor_core::delivery::Record;
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId};
-use stentor_core::ledger::{Books, Contents, Damaged, Finish, Forsaken, LedgerRows, NewChunk, Standing};
+use stentor_core::ledger::{Books, Contents, Damaged, Finish, LedgerRows, NewChunk, OrphanedBooks, Standing};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::LeaseTerms;
 use stentor_core::time::Timestamp;
@@ -208,20 +208,20 @@ impl LedgerRows for Rows<'_> {
         books::complete(self.connection, campaign)
     }
 
-    fn forsaken_books(&self, of: Forsaken) -> Done<Vec<(CampaignId, Books)>> {
+    fn orphaned_books(&self, of: OrphanedBooks) -> Done<Vec<(CampaignId, Books)>> {
         match of {
-            Forsaken::OfCampaign(campaign, provider) => {
-                books::forsaken(self.connection, int(campaign.raw()), provider)
+            OrphanedBooks::OfCampaign(campaign, provider) => {
+                books::orphaned(self.connection, int(campaign.raw()), provider)
             }
-            Forsaken::OfChunk(chunk) => books::forsaken_of_chunk(self.connection, chunk),
+            OrphanedBooks::OfChunk(chunk) => books::orphaned_of_chunk(self.connection, chunk),
         }
     }
 
-    fn forsaken_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
+    fn orphaned_campaigns(&self, expired_by: Timestamp, max: usize) -> Done<Vec<CampaignId>> {
         // It looks at chunks' own rows.
         match self.lost.is_some_and(Lost::has_any) {
             true => Ok(Vec::new()),
-            false => campaigns::forsaken(self.connection, expired_by, max),
+            false => campaigns::orphaned(self.connection, expired_by, max),
         }
     }
 
