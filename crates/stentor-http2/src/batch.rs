@@ -43,8 +43,8 @@ pub enum Keep {
     All,
     /// All but those with a status of 2xx, which then cost no memory.
     Refusals,
-    /// As before, but of each only the gist, so that what a peer adds takes no memory until the batch ends.
-    Gists(Gist),
+    /// As before, but of each only an excerpt, so that what a peer adds takes no memory until the batch ends.
+    Excerpts(Excerpt),
 }
 
 impl Keep {
@@ -52,9 +52,9 @@ impl Keep {
         matches!(self, Self::All)
     }
 
-    pub(crate) const fn gist(self) -> Option<Gist> {
+    pub(crate) const fn excerpt(self) -> Option<Excerpt> {
         match self {
-            Self::Gists(gist) => Some(gist),
+            Self::Excerpts(excerpt) => Some(excerpt),
             Self::All | Self::Refusals => None,
         }
     }
@@ -62,24 +62,24 @@ impl Keep {
 
 /// The part of an answer that its reader needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Gist {
-    /// Names of the headers that are kept, in lower case; a value beyond [`GIST_HEADER_MAX_BYTES`] is not.
+pub struct Excerpt {
+    /// Names of the headers that are kept, in lower case; a value beyond [`EXCERPT_HEADER_MAX_BYTES`] is not.
     pub headers: &'static [&'static str],
-    /// Returns what is kept of a body; more than [`GIST_BODY_MAX_BYTES`] is not kept at all.
+    /// Returns what is kept of a body; more than [`EXCERPT_BODY_MAX_BYTES`] is not kept at all.
     pub body: fn(&[u8]) -> Vec<u8>,
 }
 
-/// Most bytes of one header's value in a [`Gist`].
-pub const GIST_HEADER_MAX_BYTES: usize = 128;
-/// Most bytes of a body in a [`Gist`].
-pub const GIST_BODY_MAX_BYTES: usize = 1_024;
+/// Most bytes of one header's value in an [`Excerpt`].
+pub const EXCERPT_HEADER_MAX_BYTES: usize = 128;
+/// Most bytes of a body in an [`Excerpt`].
+pub const EXCERPT_BODY_MAX_BYTES: usize = 1_024;
 
-impl Gist {
+impl Excerpt {
     /// Returns the headers that are kept.
     pub(crate) fn headers(self, mut all: HeaderMap) -> HeaderMap {
         let mut few = HeaderMap::new();
         for name in self.headers {
-            if let Some(value) = all.remove(*name).filter(|value| value.len() <= GIST_HEADER_MAX_BYTES) {
+            if let Some(value) = all.remove(*name).filter(|value| value.len() <= EXCERPT_HEADER_MAX_BYTES) {
                 // A copy of its own, lest it hold the memory of what it was read from.
                 let own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or(value);
                 few.insert(HeaderName::from_static(name), own);
@@ -91,7 +91,7 @@ impl Gist {
     /// Cuts what was kept while the answer came down to what its reader needs.
     pub(crate) fn cut(self, kept: &mut ResponseContent) {
         let mut body = (self.body)(&kept.body);
-        if body.len() > GIST_BODY_MAX_BYTES {
+        if body.len() > EXCERPT_BODY_MAX_BYTES {
             body.clear();
             kept.is_cut = true;
         }

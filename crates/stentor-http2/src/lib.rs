@@ -32,8 +32,8 @@ mod work;
 
 pub use addresses::{Addresses, AllAddresses};
 pub use batch::{
-    GIST_BODY_MAX_BYTES, GIST_HEADER_MAX_BYTES, Gist, Keep, Part, Replies, Reply, Request, RequestBatch,
-    Requests,
+    EXCERPT_BODY_MAX_BYTES, EXCERPT_HEADER_MAX_BYTES, Excerpt, Keep, Part, Replies, Reply, Request,
+    RequestBatch, Requests,
 };
 pub use client::Client;
 pub use endpoint::{Endpoint, Roots};

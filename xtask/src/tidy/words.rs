@@ -47,6 +47,7 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["asking"], "a probe, or authenticate"),
     (&["ahead"], "an offset, a prefetch"),
     (&["forsaken"], "orphaned"),
+    (&["gist", "gists"], "an excerpt"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

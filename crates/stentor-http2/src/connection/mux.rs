@@ -15,7 +15,7 @@ use stentor_http2_codec::hpack::{Decoder, Encoder};
 use super::blocked::Blocked;
 use super::peer::Peer;
 use super::streams::{Open, Streams};
-use crate::batch::{Gist, Reply};
+use crate::batch::{Excerpt, Reply};
 use crate::buffer_pool::{self, BufferPool, Pooled};
 use crate::fault::Fault;
 use crate::limits::Limits;
@@ -27,7 +27,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 8 * 1_024 * 1_024;
 /// Answers whose bodies are let in beyond `max_reply_drain_bytes` before the reset arrives there.
 const STREAM_WINDOW_SLACK_BYTES: u32 = 64 * 1_024;
 
-/// Body bytes of incomplete answers that a connection keeps when only their gist is wanted: push services send far less,
+/// Body bytes of incomplete answers that a connection keeps when only excerpts are wanted: push services send far less,
 /// and what comes beyond is cut.
 const UNREAD_MAX_BYTES: usize = 1_024 * 1_024;
 
@@ -304,16 +304,16 @@ impl Mux {
         self.work(batch).is_none_or(|work| work.keep.keeps_all())
     }
 
-    fn gist(&self, batch: u32) -> Option<Gist> {
-        self.work(batch).and_then(|work| work.keep.gist())
+    fn excerpt(&self, batch: u32) -> Option<Excerpt> {
+        self.work(batch).and_then(|work| work.keep.excerpt())
     }
 
-    /// Takes what was kept of an ended answer, and only its gist if no more is wanted.
+    /// Takes what was kept of an ended answer, and only an excerpt if no more is wanted.
     fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<ResponseContent>> {
         let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
         self.unread_bytes -= kept.body.len();
-        if let Some(gist) = self.gist(batch) {
-            gist.cut(&mut kept);
+        if let Some(excerpt) = self.excerpt(batch) {
+            excerpt.cut(&mut kept);
         }
         Some(kept)
     }

@@ -40,7 +40,7 @@ pub fn parse(body: &[u8]) -> ApnsErrorBody {
 
 /// Returns of an error body what [`parse`] reads.
 #[must_use]
-pub fn gist(body: &[u8]) -> Vec<u8> {
+pub fn excerpt(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
         return body.to_vec();
     }

@@ -21,7 +21,7 @@ use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
-use stentor_http2::{Client, Gist, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
+use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -41,7 +41,7 @@ const TOKEN_MAX_DIGITS: usize = 200;
 const UUID_CHARS: usize = Hyphenated::LENGTH;
 
 /// What is kept of a refusal.
-const KEEP: Keep = Keep::Gists(Gist { headers: replies::HEADERS, body: errors::gist });
+const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
 /// APNs through one signing key, for one bundle id.
 pub struct Apns {

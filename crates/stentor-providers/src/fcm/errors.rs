@@ -64,7 +64,7 @@ pub fn parse(body: &[u8]) -> Status {
 
 /// Returns of an error body what [`outcome`] and a log need: the codes, the first words, and whom it blames.
 #[must_use]
-pub fn gist(body: &[u8]) -> Vec<u8> {
+pub fn excerpt(body: &[u8]) -> Vec<u8> {
     if body.len() <= replies::BRIEF_MAX_BYTES {
         return body.to_vec();
     }

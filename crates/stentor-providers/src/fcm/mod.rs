@@ -18,7 +18,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
-use stentor_http2::{Client, Gist, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
+use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
@@ -34,7 +34,7 @@ pub const QUOTA_PER_MINUTE: u32 = 600_000;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What is kept of a refusal.
-const KEEP: Keep = Keep::Gists(Gist { headers: replies::HEADERS, body: errors::gist });
+const KEEP: Keep = Keep::Excerpts(Excerpt { headers: replies::HEADERS, body: errors::excerpt });
 
 /// What was not even tried.
 const UNSENT: Outcome = Outcome::Unsent { reason: Reason::Unavailable, retry_after: None };

@@ -113,7 +113,7 @@ impl Mux {
     fn answer(&mut self, stream: u32, flags: u8, block: &[u8]) -> Result<(), Violation> {
         let batch = self.streams.get_mut(stream).map(|open| open.batch);
         let keep_all = batch.is_some_and(|batch| self.keeps_all(batch));
-        let gist = batch.and_then(|batch| self.gist(batch));
+        let excerpt = batch.and_then(|batch| self.excerpt(batch));
         let mut gather = Gather::new(keep_all, self.keep_header_bytes);
         // Also for streams that are over: the table must stay in step with the peer's.
         self.decoder.decode(block, &mut gather).map_err(|Malformed(what)| compression(what))?;
@@ -130,8 +130,8 @@ impl Mux {
             Some(status) => {
                 open.status = status;
                 if keep_all || !(200..300).contains(&status) {
-                    self.kept.entry(stream).or_default().headers = match gist {
-                        Some(gist) => gist.headers(gather.headers),
+                    self.kept.entry(stream).or_default().headers = match excerpt {
+                        Some(excerpt) => excerpt.headers(gather.headers),
                         None => gather.headers,
                     };
                 }
@@ -169,7 +169,7 @@ impl Mux {
 
     /// Keeps as much of a part of a body as there is room for.
     fn keep_body(&mut self, stream: u32, batch: u32, body: &[u8]) {
-        let unread_max = if self.gist(batch).is_some() { UNREAD_MAX_BYTES } else { usize::MAX };
+        let unread_max = if self.excerpt(batch).is_some() { UNREAD_MAX_BYTES } else { usize::MAX };
         let Some(kept) = self.kept.get_mut(&stream) else { return };
         let room = self.keep_body_bytes.saturating_sub(kept.body.len());
         let room = room.min(unread_max.saturating_sub(self.unread_bytes));

@@ -11,7 +11,7 @@ use stentor_http2_codec::hpack::OwnedField;
 use tokio::time::Instant;
 
 use super::*;
-use crate::batch::{GIST_BODY_MAX_BYTES, Gist, Keep, Request, RequestBatch as Requests};
+use crate::batch::{EXCERPT_BODY_MAX_BYTES, Excerpt, Keep, Request, RequestBatch as Requests};
 use crate::connection::violation::Violation;
 use crate::response::PLAIN_STATUS;
 use crate::work::Run;
@@ -264,7 +264,8 @@ fn an_answer_before_the_end_of_the_request_cancels_its_rest() {
     assert!(written(&mut mux).is_empty());
 }
 
-const GIST: Gist = Gist { headers: &["retry-after"], body: |body| body[..body.len().min(3)].to_vec() };
+const EXCERPT: Excerpt =
+    Excerpt { headers: &["retry-after"], body: |body| body[..body.len().min(3)].to_vec() };
 
 /// A header field without use of any table.
 fn literal(name: &str, value: &[u8]) -> Vec<u8> {
@@ -277,9 +278,9 @@ fn literal(name: &str, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn of_a_long_refusal_only_the_gist_is_held_until_its_batch_ends() {
+fn of_a_long_refusal_only_the_excerpt_is_held_until_its_batch_ends() {
     let count = 200;
-    let mut mux = talking(&[], &vec![1; count], Keep::Gists(GIST));
+    let mut mux = talking(&[], &vec![1; count], Keep::Excerpts(EXCERPT));
     let block = [&[0x8e][..], &literal("retry-after", b"7"), &literal("x-page", &[b'p'; 15_000])].concat();
     for stream in (0..count as u32).map(|at| 2 * at + 1) {
         hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, stream, &block)).expect("good");
@@ -302,12 +303,12 @@ fn of_a_long_refusal_only_the_gist_is_held_until_its_batch_ends() {
 }
 
 #[test]
-fn a_gist_that_is_long_itself_is_not_held() {
-    let gist = Gist { body: <[u8]>::to_vec, ..GIST };
-    let mut mux = talking(&[], &[1], Keep::Gists(gist));
+fn an_excerpt_that_is_long_itself_is_not_held() {
+    let excerpt = Excerpt { body: <[u8]>::to_vec, ..EXCERPT };
+    let mut mux = talking(&[], &[1], Keep::Excerpts(excerpt));
     let block = [&[0x8e][..], &literal("retry-after", &[b'1'; 129])].concat();
     hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, 1, &block)).expect("good");
-    let body = [b'b'; GIST_BODY_MAX_BYTES + 1];
+    let body = [b'b'; EXCERPT_BODY_MAX_BYTES + 1];
     hear(&mut mux, &frame(kind::DATA, flag::END_STREAM, 1, &body)).expect("good");
     let ends = ends(&mut mux);
     let [(_, Reply::Answered(response))] = &ends[..] else { panic!("{ends:?}") };
@@ -317,7 +318,7 @@ fn a_gist_that_is_long_itself_is_not_held() {
 #[test]
 fn answers_that_never_end_hold_no_more_than_a_connection_may() {
     let count = 300;
-    let mut mux = talking(&[], &vec![1; count], Keep::Gists(GIST));
+    let mut mux = talking(&[], &vec![1; count], Keep::Excerpts(EXCERPT));
     for stream in (0..count as u32).map(|at| 2 * at + 1) {
         hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, stream, &[0x8e])).expect("good");
         hear(&mut mux, &frame(kind::DATA, 0, stream, &[b'b'; 8_000])).expect("good");

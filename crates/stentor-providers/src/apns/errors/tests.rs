@@ -36,18 +36,18 @@ fn a_dead_token_is_dead_since_the_time_that_apple_names() {
 }
 
 #[test]
-fn the_gist_of_a_long_refusal_means_what_the_whole_means() {
+fn the_excerpt_of_a_long_refusal_means_what_the_whole_means() {
     let pad = "p".repeat(6_000);
     for (status, reason) in
         [(410, "Unregistered"), (400, "BadDeviceToken"), (403, "ExpiredProviderToken"), (429, "x")]
     {
         let body = serde_json::json!({ "pad": pad, "reason": reason, "timestamp": 1_700_000_000_000_i64 })
             .to_string();
-        let gist = gist(body.as_bytes());
-        assert!(gist.len() <= 256, "{}", gist.len());
-        assert_eq!(outcome(status, &gist, None), outcome(status, body.as_bytes(), None));
+        let excerpt = excerpt(body.as_bytes());
+        assert!(excerpt.len() <= 256, "{}", excerpt.len());
+        assert_eq!(outcome(status, &excerpt, None), outcome(status, body.as_bytes(), None));
     }
-    assert_eq!(gist(&[b'x'; 9_000]), gist(format!("{{\"pad\":\"{pad}\"}}").as_bytes()));
+    assert_eq!(excerpt(&[b'x'; 9_000]), excerpt(format!("{{\"pad\":\"{pad}\"}}").as_bytes()));
 }
 
 #[test]

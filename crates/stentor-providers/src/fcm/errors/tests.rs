@@ -42,7 +42,7 @@ fn with_long_details(message: &str, status: &str, detail: &serde_json::Value) ->
 }
 
 #[test]
-fn the_gist_of_long_error_details_means_what_the_whole_means() {
+fn the_excerpt_of_long_error_details_means_what_the_whole_means() {
     let long = format!("{} registration token {}", "w".repeat(900), "w".repeat(900));
     let bodies = [
         with_long_details("m", "NOT_FOUND", &json!({"errorCode": "UNREGISTERED"})),
@@ -59,13 +59,17 @@ fn the_gist_of_long_error_details_means_what_the_whole_means() {
         "<html>".repeat(1_000),
     ];
     for body in bodies {
-        let gist = gist(body.as_bytes());
-        assert!(gist.len() <= 600, "{}", gist.len());
+        let excerpt = excerpt(body.as_bytes());
+        assert!(excerpt.len() <= 600, "{}", excerpt.len());
         for status in [400, 401, 403, 404, 429, 500, 503] {
             let whole = (is(status, &body), lacks_access_token(status, body.as_bytes()));
-            assert_eq!((outcome(status, &gist, WAIT), lacks_access_token(status, &gist)), whole, "{body}");
+            assert_eq!(
+                (outcome(status, &excerpt, WAIT), lacks_access_token(status, &excerpt)),
+                whole,
+                "{body}"
+            );
         }
-        assert_eq!(words(&gist).is_some(), words(body.as_bytes()).is_some());
+        assert_eq!(words(&excerpt).is_some(), words(body.as_bytes()).is_some());
     }
 }
 
