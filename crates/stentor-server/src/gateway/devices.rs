@@ -15,7 +15,7 @@ use super::GatewayApi;
 use super::device_login::LoggedIn;
 use crate::contract::{Problem, ServiceResult};
 use crate::decode::decode;
-use crate::face::http::auth::{Heard, heard};
+use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::body;
 use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
@@ -58,7 +58,7 @@ pub(super) async fn register(
     request: Request,
 ) -> Result<(StatusCode, Json<JoinedView>), Refusal> {
     let (parts, body) = request.into_parts();
-    let Heard { caller, .. } = heard(&parts, &own.api, None).await?;
+    let AuthenticatedCaller { caller, .. } = authenticated_caller(&parts, &own.api, None).await?;
     own.api.service().admit_device(caller, origin_of(&parts, &own.api)).await?;
     let bytes = body::read(Request::from_parts(parts, body), &own.api, own.api.body_max_bytes()).await?;
     let JoinRequest { platform, user, locale, time_zone, tags, topics } = decode(&bytes)?;

@@ -29,7 +29,7 @@ pub(in crate::face) async fn asked_of(parts: &Parts, api: &Api) -> ServiceResult
 }
 
 /// An app's caller, found by the head of a request.
-pub(crate) struct Heard {
+pub(crate) struct AuthenticatedCaller {
     /// Who asks.
     pub(crate) caller: Caller,
     /// The idempotency key.
@@ -37,14 +37,18 @@ pub(crate) struct Heard {
 }
 
 /// Finds out who asks by the head of a request; the key stands where the faces look for it, or is `secret`.
-pub(crate) async fn heard(parts: &Parts, api: &Api, secret: Option<&str>) -> ServiceResult<Heard> {
+pub(crate) async fn authenticated_caller(
+    parts: &Parts,
+    api: &Api,
+    secret: Option<&str>,
+) -> ServiceResult<AuthenticatedCaller> {
     let asked = match secret {
         Some(secret) => asked_with(parts, api, None, secret.to_owned()).await?,
         None => asked_of(parts, api).await?,
     };
     let caller = api.service().caller(asked.identity, asked.app).await?;
     asked.permit.take_place(api.limits(), Some(caller.app()))?;
-    Ok(Heard { caller, key: asked.key })
+    Ok(AuthenticatedCaller { caller, key: asked.key })
 }
 
 /// Takes a place among those worked on, for a request that needs no key because its address is a capability of an app's device.

@@ -21,7 +21,7 @@ use super::ApiResult;
 use crate::contract::upstream::said;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::auth::heard;
+use crate::face::http::auth::authenticated_caller;
 use crate::listen::{AtWork, RequestConnection};
 use crate::shares::{SharePart, Spent};
 
@@ -56,7 +56,7 @@ struct UpstreamEvent<'a> {
 #[utoipa::path(get, path = "/v1/upstream", tag = "upstream", responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn events(State(api): State<Api>, request: Request) -> ApiResult<Response> {
     let (parts, _) = request.into_parts();
-    let caller = heard(&parts, &api, None).await?.caller;
+    let caller = authenticated_caller(&parts, &api, None).await?.caller;
     let consumer = api.service().consume_upstream(caller)?;
     let place = api.limits().watches.take(Some(caller.app()), 1).map_err(no_place)?;
     let connection = parts.extensions.get::<RequestConnection>().cloned();
@@ -105,7 +105,7 @@ impl EventStream {
     }
 
     async fn still_allowed(&self) -> ServiceResult<()> {
-        let caller = heard(&self.parts, &self.api, None).await?.caller;
+        let caller = authenticated_caller(&self.parts, &self.api, None).await?.caller;
         caller.allow::<crate::contract::table::ListUpstream>()
     }
 }

@@ -22,7 +22,7 @@ use super::sending::{Sender, TokenStanding, USUAL, id_text};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
-use crate::face::http::auth::{Heard, heard};
+use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::refusal::WriteRefusal;
 use crate::face::http::{body, middleware};
 
@@ -47,8 +47,8 @@ async fn authenticate(
     parts: &axum::http::request::Parts,
     api: &Api,
     project: &str,
-) -> Result<Heard, SendRefusal> {
-    let found = heard(parts, api, None).await?;
+) -> Result<AuthenticatedCaller, SendRefusal> {
+    let found = authenticated_caller(parts, api, None).await?;
     let app = found.caller.app();
     // SDKs have the project as a text or as a number; both are the app's id.
     let is_app = project.parse::<AppId>() == Ok(app) || project.parse() == Ok(app.raw());
@@ -62,7 +62,7 @@ async fn send(
 ) -> Result<Json<Value>, SendRefusal> {
     let (parts, body) = request.into_parts();
     // Who has no key makes nobody read a body.
-    let Heard { caller, key } = authenticate(&parts, &api, &project).await?;
+    let AuthenticatedCaller { caller, key } = authenticate(&parts, &api, &project).await?;
     let bytes: Bytes = body::read(Request::from_parts(parts, body), &api, api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };

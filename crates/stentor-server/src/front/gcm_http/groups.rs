@@ -20,7 +20,7 @@ use crate::contract::table::{ListMembers, PutGroup, RemoveGroup, RemoveMembers, 
 use crate::contract::{After, Caller, ErrorCode, Problem, Serve, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
-use crate::face::http::auth::Heard;
+use crate::face::http::auth::AuthenticatedCaller;
 use crate::face::http::refusal::Refusal;
 use crate::front::sending::{Sender, TokenStanding, USUAL};
 
@@ -67,7 +67,7 @@ pub(super) async fn look_up(
     request: Request,
 ) -> Result<Json<Value>, Refusal> {
     let (parts, _) = request.into_parts();
-    let Heard { caller, .. } = authenticate(&parts, &api).await?;
+    let AuthenticatedCaller { caller, .. } = authenticate(&parts, &api).await?;
     let group = named(query.notification_key_name)?;
     Changing { api: &api, caller, group: group.clone() }.require().await?;
     Ok(Json(json!({"notification_key": key_of(&group)})))
@@ -75,7 +75,7 @@ pub(super) async fn look_up(
 
 /// Makes a group, or changes its members.
 pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
-    let (Heard { caller, .. }, _, bytes) = read(&api, request).await?;
+    let (AuthenticatedCaller { caller, .. }, _, bytes) = read(&api, request).await?;
     let asked: GroupChange = decode(&bytes).map_err(|problem| wrong(problem.to_string()))?;
     let group = group_of(&asked)?;
     if asked.registration_ids.is_empty() || asked.registration_ids.len() > MEMBERS_MAX_COUNT {

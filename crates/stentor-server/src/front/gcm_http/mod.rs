@@ -23,7 +23,7 @@ use super::sending::{Sender, is_of_server};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::{decode, decode_value};
 use crate::face::Api;
-use crate::face::http::auth::{Heard, heard};
+use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
 use crate::face::http::{body, middleware};
@@ -48,7 +48,7 @@ pub(super) fn router(api: &Api) -> Router<Api> {
 }
 
 async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
-    let (Heard { caller, key }, is_json, bytes) = read(&api, request).await?;
+    let (AuthenticatedCaller { caller, key }, is_json, bytes) = read(&api, request).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     if is_json {
@@ -74,19 +74,19 @@ pub(super) async fn send_one(
 }
 
 /// Finds out who asks, and reads the body; tells also whether it is JSON.
-async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, bool, Bytes)> {
+async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller, bool, Bytes)> {
     let (parts, body) = request.into_parts();
     // Who has no key makes nobody read a body.
-    let heard = authenticate(&parts, api).await?;
+    let from = authenticate(&parts, api).await?;
     let is_json = is_json(&parts.headers);
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
-    Ok((heard, is_json, bytes))
+    Ok((from, is_json, bytes))
 }
 
 /// Finds out who asks: `Authorization: key=…`.
-async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<AuthenticatedCaller> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
-    heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
+    authenticated_caller(parts, api, text.strip_prefix("key=").map(str::trim)).await
 }
 
 /// What has no content type is plain text.

@@ -18,7 +18,7 @@ use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
-use crate::face::http::auth::{Heard, heard};
+use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::refusal::{Refusal, WriteRefusal, status_of};
 use crate::face::http::{body, middleware};
 use request::{GorushNotification, PushRequest};
@@ -55,7 +55,7 @@ struct FailedPush {
 
 async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply>, Refusal> {
     let (parts, body) = request.into_parts();
-    let Heard { caller, key } = heard(&parts, &api, None).await?;
+    let AuthenticatedCaller { caller, key } = authenticated_caller(&parts, &api, None).await?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
     let request: PushRequest = decode(&bytes)?;
     let notifications = request.checked()?;

@@ -20,7 +20,7 @@ use crate::contract::topics::SubscriptionRequest;
 use crate::contract::{ErrorCode, Problem, Serve, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
-use crate::face::http::auth::{Heard, heard};
+use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
 use crate::face::http::{body, middleware};
@@ -62,9 +62,9 @@ enum BatchMember {
 }
 
 async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
-    let (heard, batch) = read(&api, request).await?;
+    let (from, batch) = read(&api, request).await?;
     let topic = batch.topic()?;
-    let sender = Sender { api: &api, caller: heard.caller, repeat: None, receipt: None };
+    let sender = Sender { api: &api, caller: from.caller, repeat: None, receipt: None };
     let mut members = Vec::with_capacity(batch.registration_tokens.len());
     let standings = sender.standings(&batch.registration_tokens).await?;
     for (token, standing) in batch.registration_tokens.iter().zip(standings) {
@@ -80,7 +80,7 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
     if devices.devices.is_empty() {
         return Ok(results(&members, None));
     }
-    match Serve::<Subscribe>::serve(&api, heard.caller, topic, devices).await {
+    match Serve::<Subscribe>::serve(&api, from.caller, topic, devices).await {
         Err(problem) if problem.code == ErrorCode::LimitReached => {
             Ok(results(&members, Some("TOO_MANY_TOPICS")))
         }
@@ -89,9 +89,9 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
 }
 
 async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
-    let (heard, batch) = read(&api, request).await?;
+    let (from, batch) = read(&api, request).await?;
     let topic = batch.topic()?;
-    let sender = Sender { api: &api, caller: heard.caller, repeat: None, receipt: None };
+    let sender = Sender { api: &api, caller: from.caller, repeat: None, receipt: None };
     let member = |standing| match standing {
         TokenStanding::Invalid => BatchMember::Malformed,
         TokenStanding::Unknown(_) => BatchMember::Absent,
@@ -102,7 +102,7 @@ async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>,
     let members: Vec<_> = standings.into_iter().map(member).collect();
     let devices = devices(&members);
     if !devices.devices.is_empty() {
-        match Serve::<Unsubscribe>::serve(&api, heard.caller, topic, devices).await {
+        match Serve::<Unsubscribe>::serve(&api, from.caller, topic, devices).await {
             // Nobody is in a topic that does not exist.
             Err(problem) if problem.code != ErrorCode::NotFound => return Err(problem.into()),
             Err(_) | Ok(_) => {}
@@ -119,7 +119,7 @@ async fn info(
     request: Request,
 ) -> Result<Json<Value>, Refusal> {
     let (parts, _) = request.into_parts();
-    let Heard { caller, .. } = authenticate(&parts, &api).await?;
+    let AuthenticatedCaller { caller, .. } = authenticate(&parts, &api).await?;
     let sender = Sender { api: &api, caller, repeat: None, receipt: None };
     let Some(TokenStanding::Held(device) | TokenStanding::Replaced(device)) =
         sender.standings(&[token]).await?.pop()
@@ -149,18 +149,18 @@ impl TopicBatch {
     }
 }
 
-async fn read(api: &Api, request: Request) -> ServiceResult<(Heard, TopicBatch)> {
+async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller, TopicBatch)> {
     let (parts, body) = request.into_parts();
-    let heard = authenticate(&parts, api).await?;
+    let from = authenticate(&parts, api).await?;
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
     let batch = decode(&bytes).map_err(|_| wrong("InvalidJson"))?;
-    Ok((heard, batch))
+    Ok((from, batch))
 }
 
 /// Finds out who asks: an access token, which `access_token_auth: true` announces, or a key after `key=`.
-async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<Heard> {
+async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<AuthenticatedCaller> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
-    heard(parts, api, text.strip_prefix("key=").map(str::trim)).await
+    authenticated_caller(parts, api, text.strip_prefix("key=").map(str::trim)).await
 }
 
 fn devices(members: &[BatchMember]) -> SubscriptionRequest {
