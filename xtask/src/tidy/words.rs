@@ -48,6 +48,7 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["ahead"], "an offset, a prefetch"),
     (&["forsaken"], "orphaned"),
     (&["gist", "gists"], "an excerpt"),
+    (&["leap", "leapt"], "a clock jump"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

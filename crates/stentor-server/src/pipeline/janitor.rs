@@ -147,7 +147,7 @@ async fn forget_apps(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets ended campaigns, replies and unregistered tokens that were kept long enough, unless the clock has just leapt ahead.
+/// Forgets ended campaigns, replies and unregistered tokens that were kept long enough, unless the clock has just jumped forward.
 async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());

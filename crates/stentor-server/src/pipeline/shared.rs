@@ -21,9 +21,9 @@ use super::Deps;
 use super::admission::{AdmissionControl, BacklogSize, Crowded};
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
+use super::clock_jump::ClockJumpDetector;
 use super::config::PipelineConfig;
 use super::due_index::DueIndex;
-use super::leap::Leap;
 use super::lease_table::LeaseTable;
 use super::node_standing::NodeStanding;
 use super::provider_table::{BreakerRules, Levels, ProviderKey, ProviderTable, RateLimiterRules};
@@ -72,8 +72,8 @@ pub(crate) struct PipelineContext {
     /// Chunks that could not be leased while others could, with how often.
     refused: Mutex<HashMap<ChunkId, u32>>,
     pub(crate) recovery: Recovery,
-    /// Whether the clock leapt ahead.
-    leap: Mutex<Leap>,
+    /// Whether the clock jumped forward.
+    clock_jumps: Mutex<ClockJumpDetector>,
 }
 
 /// What wakes the parts that sleep.
@@ -151,7 +151,7 @@ impl PipelineContext {
             quarantined: AtomicU64::new(0),
             refused: Mutex::default(),
             recovery,
-            leap: Mutex::new(Leap::since(known, Instant::now())),
+            clock_jumps: Mutex::new(ClockJumpDetector::since(known, Instant::now())),
             config,
         }
     }
@@ -162,7 +162,7 @@ impl PipelineContext {
 
     /// Returns whether the clock is believed enough to forget what is old by it.
     pub(crate) fn may_forget(&self) -> bool {
-        self.leap.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
+        self.clock_jumps.lock().unwrap_or_else(PoisonError::into_inner).look(Instant::now(), self.now())
     }
 
     /// Returns the terms under which chunks are leased now.

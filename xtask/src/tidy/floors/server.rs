@@ -30,9 +30,9 @@ pub(super) const PIPELINE: Floors = Floors {
         &[
             "settle",
             "calendar",
+            "clock_jump",
             "config",
             "due_index",
-            "leap",
             "lease_table",
             "node_standing",
             "roles",

@@ -62,7 +62,7 @@ async fn a_clock_that_goes_back_in_the_middle_sends_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_leaps_ahead_makes_nothing_forgotten() {
+async fn a_clock_that_jumps_forward_makes_nothing_forgotten() {
     let config = PipelineConfig { prune_interval_ms: 1_000, ..quick() };
     let mut house = House::open(Stub::accepting(10), config.clone()).await;
     house.register(10).await;

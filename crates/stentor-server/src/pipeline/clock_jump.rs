@@ -1,6 +1,6 @@
-//! A clock that leapt ahead: by its word everything would be old enough to be forgotten, and that cannot be undone.
+//! A clock that jumped forward: by its word everything would be old enough to be forgotten, and that cannot be undone.
 //!
-//! Nothing is forgotten for a day after the clock was seen to leap by a day or more, be it while the pipeline runs or between
+//! Nothing is forgotten for a day after the clock was seen to jump by a day or more, be it while the pipeline runs or between
 //! the last thing that the store knows of and the start. A server that was off for so long forgets a day later, which is
 //! no harm; a clock that was wrong is put right by then.
 
@@ -9,20 +9,20 @@ use std::time::Duration;
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that leaps by less brings forward by as much what is forgotten, which is little beside how long it is kept.
+/// A clock that jumps by less brings forward by as much what is forgotten, which is little beside how long it is kept.
 const NOTICED: Duration = Duration::from_secs(24 * 3_600);
 /// How long it is not believed.
 const DOUBTED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 /// Compares the clock with the time that really passed.
 #[derive(Debug)]
-pub(crate) struct Leap {
+pub(crate) struct ClockJumpDetector {
     looked: Instant,
     showed: Timestamp,
     doubted_until: Option<Instant>,
 }
 
-impl Leap {
+impl ClockJumpDetector {
     /// Starts with the instant of the last thing that is known.
     pub(crate) fn since(known: Timestamp, looked: Instant) -> Self {
         Self { looked, showed: known, doubted_until: None }
@@ -32,11 +32,11 @@ impl Leap {
     pub(crate) fn look(&mut self, looked: Instant, shows: Timestamp) -> bool {
         let expected = self.showed.plus(looked.saturating_duration_since(self.looked));
         (self.looked, self.showed) = (looked, shows);
-        let ahead = shows.since(expected);
-        if ahead >= NOTICED {
+        let jump = shows.since(expected);
+        if jump >= NOTICED {
             tracing::warn!(
-                seconds = ahead.as_secs(),
-                "the clock leapt ahead: nothing is forgotten for a day"
+                seconds = jump.as_secs(),
+                "the clock jumped forward: nothing is forgotten for a day"
             );
             self.doubted_until = Some(looked + DOUBTED_FOR);
         }
@@ -55,9 +55,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_leapt_is_believed_after_a_day_without_another_leap() {
-        let mut leap = Leap::since(at(0), Instant::now());
-        let mut look = |shows| leap.look(Instant::now(), at(shows));
+    async fn a_clock_that_jumped_is_believed_after_a_day_without_another_jump() {
+        let mut detector = ClockJumpDetector::since(at(0), Instant::now());
+        let mut look = |shows| detector.look(Instant::now(), at(shows));
         assert_eq!([look(0), look(23), look(0)], [true; 3], "it is hardly wrong");
         tokio::time::advance(HOUR).await;
         assert_eq!([look(1), look(961), look(961)], [true, false, false]);
@@ -65,13 +65,13 @@ mod tests {
         assert!(!look(984));
         tokio::time::advance(HOUR).await;
         assert!(look(985));
-        assert_eq!([look(0), look(985)], [true, false], "back is no leap, ahead again is one");
+        assert_eq!([look(0), look(985)], [true, false], "back is no jump forward, forward again is one");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_the_store_knows_last_counts_at_the_start() {
         let now = Instant::now();
-        assert!(Leap::since(at(0), now).look(now, at(23)));
-        assert!(!Leap::since(at(0), now).look(now, at(24)));
+        assert!(ClockJumpDetector::since(at(0), now).look(now, at(23)));
+        assert!(!ClockJumpDetector::since(at(0), now).look(now, at(24)));
     }
 }
