@@ -61,8 +61,8 @@ impl DeviceSession {
     }
 
     /// Notes that the device was heard.
-    pub(crate) fn heard(&self) {
-        self.gateway.silences.heard(&self.state);
+    pub(crate) fn received(&self) {
+        self.gateway.silences.received(&self.state);
     }
 
     /// Waits for what there is for the device; returns why the session is to end.

@@ -16,7 +16,7 @@ use crate::session_state::{Closed, SessionState};
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     /// When the device was last heard, since the clock began.
-    heard_at_ms: AtomicU64,
+    received_at_ms: AtomicU64,
     /// How long it may be silent; zero where nobody watches.
     longest_ms: AtomicU32,
     /// The second of the next look at it; what another second says of it is out of date.
@@ -36,16 +36,16 @@ impl SilenceClock {
     }
 
     /// Notes that a device was heard just now.
-    pub(crate) fn heard(&self, session: &SessionState) {
+    pub(crate) fn received(&self, session: &SessionState) {
         // With every frame of every device: a time and nothing more, which the next look reads sooner or later.
-        session.silence().heard_at_ms.store(self.now_ms(), Ordering::Relaxed);
+        session.silence().received_at_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
     /// Ends a session from now on once its device has been silent for so long, and a look's interval more at most.
     pub(crate) fn watch(&self, session: &SessionState, longest: Duration) {
         let silence = session.silence();
         let longest_ms = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
-        silence.heard_at_ms.store(self.now_ms(), Ordering::Relaxed);
+        silence.received_at_ms.store(self.now_ms(), Ordering::Relaxed);
         silence.longest_ms.store(longest_ms, Ordering::Relaxed);
         self.look_later(session);
     }
@@ -110,7 +110,7 @@ impl Silence {
 
     fn ends_at_ms(&self) -> u64 {
         let longest_ms = self.longest_ms.load(Ordering::Relaxed);
-        self.heard_at_ms.load(Ordering::Relaxed).saturating_add(longest_ms.into())
+        self.received_at_ms.load(Ordering::Relaxed).saturating_add(longest_ms.into())
     }
 }
 

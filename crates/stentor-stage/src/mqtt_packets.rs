@@ -24,7 +24,7 @@ const LENGTH_MAX_BYTES: usize = 4;
 
 /// What the server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HeardPacket {
+pub enum ReceivedPacket {
     /// The answer to the login; zero lets the device in.
     LoginAnswer(u8),
     /// The answer to the filter.
@@ -50,20 +50,20 @@ pub enum HeardPacket {
 pub struct NoPacket;
 
 /// Reads the packet that begins at `start`, and where the next one begins; `None` while it is not there as a whole.
-pub fn read(bytes: &[u8], start: usize) -> Result<Option<(HeardPacket, usize)>, NoPacket> {
+pub fn read(bytes: &[u8], start: usize) -> Result<Option<(ReceivedPacket, usize)>, NoPacket> {
     let Some(first) = bytes.get(start) else { return Ok(None) };
     let Some((length, body)) = read_length(bytes, start + 1)? else { return Ok(None) };
     let end = body + length;
     let Some(rest) = bytes.get(body..end) else { return Ok(None) };
     let heard = match first & 0xF0 {
-        CONNACK => HeardPacket::LoginAnswer(*rest.get(1).ok_or(NoPacket)?),
+        CONNACK => ReceivedPacket::LoginAnswer(*rest.get(1).ok_or(NoPacket)?),
         SUBACK => {
             let is_granted = *rest.last().ok_or(NoPacket)? != SUBSCRIPTION_REFUSED;
-            HeardPacket::SubscriptionAnswer { is_granted }
+            ReceivedPacket::SubscriptionAnswer { is_granted }
         }
         PUBLISH => read_message(rest, body, first & QOS_BITS != 0)?,
-        PUBACK => HeardPacket::Confirmation(read_number(rest, 0)?),
-        _ => HeardPacket::Other,
+        PUBACK => ReceivedPacket::Confirmation(read_number(rest, 0)?),
+        _ => ReceivedPacket::Other,
     };
     Ok(Some((heard, end)))
 }
@@ -80,14 +80,14 @@ fn read_length(bytes: &[u8], start: usize) -> Result<Option<(usize, usize)>, NoP
     Err(NoPacket)
 }
 
-fn read_message(rest: &[u8], body: usize, has_id: bool) -> Result<HeardPacket, NoPacket> {
+fn read_message(rest: &[u8], body: usize, has_id: bool) -> Result<ReceivedPacket, NoPacket> {
     let mut at = 2 + usize::from(read_number(rest, 0)?);
     let packet_id = if has_id { Some(read_number(rest, at)?) } else { None };
     at += if has_id { 2 } else { 0 };
     if at > rest.len() {
         return Err(NoPacket);
     }
-    Ok(HeardPacket::Message { packet_id, payload: body + at..body + rest.len() })
+    Ok(ReceivedPacket::Message { packet_id, payload: body + at..body + rest.len() })
 }
 
 fn read_number(rest: &[u8], at: usize) -> Result<u16, NoPacket> {
@@ -159,10 +159,10 @@ mod tests {
     fn a_message_is_read_with_its_number_and_its_payload_and_confirmed() {
         let payload = vec![b'x'; 300];
         let bytes = [&confirm(7)[..], &publish("topics/all", &payload, 0x1234)].concat();
-        assert_eq!(read(&bytes, 0), Ok(Some((HeardPacket::Confirmation(7), 4))));
+        assert_eq!(read(&bytes, 0), Ok(Some((ReceivedPacket::Confirmation(7), 4))));
         let whole = read(&bytes, 4).expect("packets");
         let payload = bytes.len() - 300..bytes.len();
-        assert_eq!(whole, Some((HeardPacket::Message { packet_id: Some(0x1234), payload }, bytes.len())));
+        assert_eq!(whole, Some((ReceivedPacket::Message { packet_id: Some(0x1234), payload }, bytes.len())));
         assert_eq!(confirm(0x1234), [0x40, 2, 0x12, 0x34]);
     }
 
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn answers_tell_whether_the_device_is_let_in() {
-        assert_eq!(read(&[0x20, 2, 0, 5], 0), Ok(Some((HeardPacket::LoginAnswer(5), 4))));
-        let granted = HeardPacket::SubscriptionAnswer { is_granted: true };
+        assert_eq!(read(&[0x20, 2, 0, 5], 0), Ok(Some((ReceivedPacket::LoginAnswer(5), 4))));
+        let granted = ReceivedPacket::SubscriptionAnswer { is_granted: true };
         assert_eq!(read(&[0x90, 3, 0, 1, 1], 0), Ok(Some((granted, 5))));
-        let refused = HeardPacket::SubscriptionAnswer { is_granted: false };
+        let refused = ReceivedPacket::SubscriptionAnswer { is_granted: false };
         assert_eq!(read(&[0x90, 3, 0, 1, 0x80], 0), Ok(Some((refused, 5))));
     }
 

@@ -49,6 +49,7 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["forsaken"], "orphaned"),
     (&["gist", "gists"], "an excerpt"),
     (&["leap", "leapt"], "a clock jump"),
+    (&["heard"], "received, or authenticated"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

@@ -45,7 +45,7 @@ pub(super) struct CcsConnection<S> {
     is_bound: bool,
     /// Until when what is under way may end, once the server stops.
     draining: Option<Instant>,
-    heard: Instant,
+    received_at: Instant,
     was_pinged: bool,
 }
 
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
             handed: HashMap::new(),
             is_bound: false,
             draining: None,
-            heard: Instant::now(),
+            received_at: Instant::now(),
             was_pinged: false,
         }
     }
@@ -115,8 +115,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     fn next_instant(&self) -> Instant {
         match self.draining {
             Some(until) => until,
-            None if self.was_pinged => self.heard + CCS_IDLE,
-            None => self.heard + CCS_IDLE / 2,
+            None if self.was_pinged => self.received_at + CCS_IDLE,
+            None => self.received_at + CCS_IDLE / 2,
         }
     }
 
@@ -139,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn take(&mut self, event: XmppEvent) -> Result<(), CcsEnd> {
-        (self.heard, self.was_pinged) = (Instant::now(), false);
+        (self.received_at, self.was_pinged) = (Instant::now(), false);
         match event {
             XmppEvent::Closed => Err(CcsEnd::Gone),
             XmppEvent::Opened(_) => Err(CcsEnd::Refused("bad-format")),

@@ -107,7 +107,7 @@ struct McsConnection<S> {
     /// Messages of the device that are on disk, and of which it was not told.
     kept: Vec<String>,
     heartbeat: Duration,
-    heard_at: Instant,
+    received_at: Instant,
     /// Set while the answer to a heartbeat is awaited.
     asked_at: Option<Instant>,
     /// When the registrations were read.
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             flights: VecDeque::new(),
             kept: Vec::new(),
             heartbeat: login.heartbeat,
-            heard_at: Instant::now(),
+            received_at: Instant::now(),
             asked_at: None,
             loaded_at: Instant::now(),
         };
@@ -189,8 +189,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     }
 
     fn due_at(&self) -> Instant {
-        self.asked_at
-            .map_or(self.heard_at + self.heartbeat, |asked| asked + self.link.limits().heartbeat_ack_timeout)
+        self.asked_at.map_or(self.received_at + self.heartbeat, |asked| {
+            asked + self.link.limits().heartbeat_ack_timeout
+        })
     }
 
     /// Asks a silent device whether it is there.
@@ -271,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
     /// Takes what the device says.
     async fn hear(&mut self, stanza: McsStanza) -> Result<(), McsEnd> {
         // Whatever comes shows that the device is there.
-        (self.heard_at, self.asked_at) = (Instant::now(), None);
+        (self.received_at, self.asked_at) = (Instant::now(), None);
         if let Some(last) = stanza.last_received() {
             self.confirm_up_to(last);
         }

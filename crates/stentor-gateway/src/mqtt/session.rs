@@ -148,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             }
         };
         if !acknowledged.is_empty() || matches!(request, Ok(Some(_))) {
-            self.session.heard();
+            self.session.received();
         }
         let acknowledged: Vec<MessageId> =
             acknowledged.into_iter().filter_map(|packet_id| self.acknowledged(packet_id)).collect();

@@ -16,22 +16,22 @@ pub(super) enum Sign {
 /// Knows when the peer was last heard, and whether it was asked since.
 pub(super) struct Pulse {
     timeout: Duration,
-    heard_at: Instant,
+    received_at: Instant,
     asked_at: Option<Instant>,
 }
 
 impl Pulse {
     pub(super) const fn new(timeout: Duration, now: Instant) -> Self {
-        Self { timeout, heard_at: now, asked_at: None }
+        Self { timeout, received_at: now, asked_at: None }
     }
 
     /// Notes that bytes came: any of them is a sign of life.
     pub(super) const fn listen(&mut self, now: Instant) {
-        (self.heard_at, self.asked_at) = (now, None);
+        (self.received_at, self.asked_at) = (now, None);
     }
 
     pub(super) fn silence(&self, now: Instant) -> Duration {
-        now.duration_since(self.heard_at)
+        now.duration_since(self.received_at)
     }
 
     /// Returns for how long the peer has not answered.

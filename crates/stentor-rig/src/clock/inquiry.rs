@@ -69,7 +69,7 @@ mod tests {
         // Up 2 ms, down 8 ms at the device; the server stands beside the time server.
         let stamps = |up_ns, down_ns| Stamps {
             asked_ns: 0,
-            heard_ns: up_ns,
+            received_ns: up_ns,
             answered_ns: up_ns,
             known_ns: up_ns + down_ns,
         };

@@ -82,8 +82,8 @@ impl PartyRecord {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Clock(since_ns) => writeln!(out, "clock {since_ns}"),
-            Self::Query(round, Stamps { asked_ns, heard_ns, answered_ns, known_ns }) => {
-                writeln!(out, "query {round} {asked_ns} {heard_ns} {answered_ns} {known_ns}")
+            Self::Query(round, Stamps { asked_ns, received_ns, answered_ns, known_ns }) => {
+                writeln!(out, "query {round} {asked_ns} {received_ns} {answered_ns} {known_ns}")
             }
             Self::Sent { number, sent_ns, back_ns } => writeln!(out, "sent {number} {sent_ns} {back_ns}"),
             Self::Arrived { number, at_ns } => writeln!(out, "arrived {number} {at_ns}"),
@@ -97,12 +97,12 @@ impl PartyRecord {
         let numbers: Vec<i64> = rest.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         match (word, &numbers[..]) {
             ("clock", [since]) => Some(Self::Clock(u64::try_from(*since).ok()?)),
-            ("query", [round, asked_ns, heard_ns, answered_ns, known_ns]) => {
-                let (asked_ns, heard_ns, answered_ns, known_ns) =
-                    (*asked_ns, *heard_ns, *answered_ns, *known_ns);
+            ("query", [round, asked_ns, received_ns, answered_ns, known_ns]) => {
+                let (asked_ns, received_ns, answered_ns, known_ns) =
+                    (*asked_ns, *received_ns, *answered_ns, *known_ns);
                 Some(Self::Query(
                     u32::try_from(*round).ok()?,
-                    Stamps { asked_ns, heard_ns, answered_ns, known_ns },
+                    Stamps { asked_ns, received_ns, answered_ns, known_ns },
                 ))
             }
             ("sent", [number, sent_ns, back_ns]) => Some(Self::Sent {

@@ -24,7 +24,7 @@ pub struct Stamps {
     /// The query leaves.
     pub asked_ns: i64,
     /// The query arrives.
-    pub heard_ns: i64,
+    pub received_ns: i64,
     /// The answer leaves.
     pub answered_ns: i64,
     /// The answer arrives.
@@ -35,13 +35,13 @@ impl Stamps {
     /// How far the answerer's clock seems to be ahead of the asker's, in nanoseconds.
     #[must_use]
     pub fn offset_ns(&self) -> f64 {
-        ((self.heard_ns - self.asked_ns) as f64 + (self.answered_ns - self.known_ns) as f64) / 2.0
+        ((self.received_ns - self.asked_ns) as f64 + (self.answered_ns - self.known_ns) as f64) / 2.0
     }
 
     /// The time on the way, there and back, in nanoseconds.
     #[must_use]
     pub const fn round_trip_ns(&self) -> i64 {
-        (self.known_ns - self.asked_ns) - (self.answered_ns - self.heard_ns)
+        (self.known_ns - self.asked_ns) - (self.answered_ns - self.received_ns)
     }
 
     /// The same as a clock of whole milliseconds would have stamped it.
@@ -50,7 +50,7 @@ impl Stamps {
         const MS_NS: i64 = 1_000_000;
         Self {
             asked_ns: self.asked_ns.div_euclid(MS_NS) * MS_NS,
-            heard_ns: self.heard_ns.div_euclid(MS_NS) * MS_NS,
+            received_ns: self.received_ns.div_euclid(MS_NS) * MS_NS,
             answered_ns: self.answered_ns.div_euclid(MS_NS) * MS_NS,
             known_ns: self.known_ns.div_euclid(MS_NS) * MS_NS,
         }
@@ -85,7 +85,7 @@ pub fn query(asked_ns: i64) -> [u8; PACKET_BYTES] {
 
 /// Makes the answer to a query; `None` if it is none.
 #[must_use]
-pub fn answer(query: &[u8], heard_ns: i64, answered_ns: i64) -> Option<[u8; PACKET_BYTES]> {
+pub fn answer(query: &[u8], received_ns: i64, answered_ns: i64) -> Option<[u8; PACKET_BYTES]> {
     if query.len() < PACKET_BYTES || query[0] & 7 != CLIENT {
         return None;
     }
@@ -97,8 +97,8 @@ pub fn answer(query: &[u8], heard_ns: i64, answered_ns: i64) -> Option<[u8; PACK
     packet[3] = (-30_i8).cast_unsigned();
     packet[12..16].copy_from_slice(b"LOCL");
     packet[24..32].copy_from_slice(&query[40..48]);
-    packet[16..24].copy_from_slice(&to_stamp(heard_ns).to_be_bytes());
-    packet[32..40].copy_from_slice(&to_stamp(heard_ns).to_be_bytes());
+    packet[16..24].copy_from_slice(&to_stamp(received_ns).to_be_bytes());
+    packet[32..40].copy_from_slice(&to_stamp(received_ns).to_be_bytes());
     packet[40..48].copy_from_slice(&to_stamp(answered_ns).to_be_bytes());
     Some(packet)
 }
@@ -111,8 +111,8 @@ pub fn read(packet: &[u8], asked_ns: i64, known_ns: i64) -> Option<Stamps> {
     if !is_answer || stamp(24)? != to_stamp(asked_ns) {
         return None;
     }
-    let (heard_ns, answered_ns) = (from_stamp(stamp(32)?), from_stamp(stamp(40)?));
-    Some(Stamps { asked_ns, heard_ns, answered_ns, known_ns })
+    let (received_ns, answered_ns) = (from_stamp(stamp(32)?), from_stamp(stamp(40)?));
+    Some(Stamps { asked_ns, received_ns, answered_ns, known_ns })
 }
 
 /// Answers queries until it is told to stop.
@@ -122,8 +122,8 @@ pub fn serve(socket: &UdpSocket, clock: Drifting, stop: &AtomicBool) -> io::Resu
     while !stop.load(Ordering::Relaxed) {
         match socket.recv_from(&mut buffer) {
             Ok((length, asker)) => {
-                let heard_ns = clock.now();
-                if let Some(answer) = answer(&buffer[..length], heard_ns, clock.now()) {
+                let received_ns = clock.now();
+                if let Some(answer) = answer(&buffer[..length], received_ns, clock.now()) {
                     // Who does not get it asks again.
                     let _ = socket.send_to(&answer, asker);
                 }

@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const WHOLE_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A leader hears of each of the others once a second.
-const HEARD_WITHIN: Duration = Duration::from_secs(3);
+const CONTACT_WITHIN: Duration = Duration::from_secs(3);
 /// Where replies come to; this process asks one thing at a time.
 const INBOX: &str = "stage.reply";
 
@@ -188,7 +188,7 @@ fn is_whole(told: &Value) -> bool {
         let heard = replica["active"].as_u64().map(Duration::from_nanos);
         replica["current"] == true
             && replica["offline"] != true
-            && heard.is_some_and(|heard| heard < HEARD_WITHIN)
+            && heard.is_some_and(|heard| heard < CONTACT_WITHIN)
     };
     let others = cluster["replicas"].as_array().map(Vec::as_slice).unwrap_or_default();
     cluster["leader"].is_string() && others.len() + 1 == SERVERS_COUNT && others.iter().all(is_current)

@@ -3,7 +3,7 @@
 use super::arrivals::Arrivals;
 use super::orders::DeviceLogin;
 use super::transport::DeviceTransport;
-use crate::mqtt_packets::{self as packets, HeardPacket};
+use crate::mqtt_packets::{self as packets, ReceivedPacket};
 use std::io;
 
 /// How far a connection is.
@@ -75,13 +75,15 @@ impl DeviceConnection {
         while let Some((heard, next)) = packets::read(came, at).map_err(|_| io::ErrorKind::InvalidData)? {
             at = next;
             match heard {
-                HeardPacket::Message { packet_id, payload } => {
+                ReceivedPacket::Message { packet_id, payload } => {
                     noted.note(&came[payload], place, super::poll_loop::now_us());
                     confirmations.extend(packet_id.map(packets::confirm).into_iter().flatten());
                 }
-                HeardPacket::LoginAnswer(0) | HeardPacket::Confirmation(_) | HeardPacket::Other => {}
-                HeardPacket::SubscriptionAnswer { is_granted: true } => self.state = ConnectionState::Ready,
-                HeardPacket::LoginAnswer(_) | HeardPacket::SubscriptionAnswer { is_granted: false } => {
+                ReceivedPacket::LoginAnswer(0) | ReceivedPacket::Confirmation(_) | ReceivedPacket::Other => {}
+                ReceivedPacket::SubscriptionAnswer { is_granted: true } => {
+                    self.state = ConnectionState::Ready
+                }
+                ReceivedPacket::LoginAnswer(_) | ReceivedPacket::SubscriptionAnswer { is_granted: false } => {
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
             }

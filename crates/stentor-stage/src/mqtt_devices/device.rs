@@ -3,7 +3,7 @@
 use super::places::ConnectionPlaces;
 use super::records::DeviceRecords;
 use super::registration::RegisteredDevice;
-use crate::mqtt_packets::{self as packets, HeardPacket};
+use crate::mqtt_packets::{self as packets, ReceivedPacket};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::Deserialize;
@@ -200,17 +200,17 @@ impl MqttConnection {
         let heard = packets::read(&self.read, 0).map_err(|_| "what came is no packet of MQTT")?;
         let Some((heard, end)) = heard else { return Ok(None) };
         let packet = match heard {
-            HeardPacket::LoginAnswer(0) => ServerPacket::Admitted,
-            HeardPacket::LoginAnswer(_) => return Err("the login was refused"),
-            HeardPacket::SubscriptionAnswer { is_granted: false } => {
+            ReceivedPacket::LoginAnswer(0) => ServerPacket::Admitted,
+            ReceivedPacket::LoginAnswer(_) => return Err("the login was refused"),
+            ReceivedPacket::SubscriptionAnswer { is_granted: false } => {
                 return Err("the subscription was refused");
             }
-            HeardPacket::Message { packet_id, payload } => {
+            ReceivedPacket::Message { packet_id, payload } => {
                 ServerPacket::Message { packet_id, payload: self.read[payload].to_vec() }
             }
-            HeardPacket::SubscriptionAnswer { .. } | HeardPacket::Confirmation(_) | HeardPacket::Other => {
-                ServerPacket::Other
-            }
+            ReceivedPacket::SubscriptionAnswer { .. }
+            | ReceivedPacket::Confirmation(_)
+            | ReceivedPacket::Other => ServerPacket::Other,
         };
         self.read.drain(..end);
         if self.read.is_empty() {

@@ -28,7 +28,7 @@ impl ChannelListener {
         counts: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Arc<Self>, StoreError> {
         let listener = Arc::new(Self::default());
-        let mut listening = ListenThread { transactor, channel, counts, heard_by: Arc::downgrade(&listener) };
+        let mut listening = ListenThread { transactor, channel, counts, listener: Arc::downgrade(&listener) };
         let thread = std::thread::Builder::new().name("stentor-listen".to_owned());
         let started = thread.spawn(move || listening.go_on());
         started.map_err(|error| StoreError::Unavailable(error.to_string()))?;
@@ -52,13 +52,13 @@ struct ListenThread<F> {
     transactor: Transactor,
     channel: &'static str,
     counts: F,
-    heard_by: Weak<ChannelListener>,
+    listener: Weak<ChannelListener>,
 }
 
 impl<F: Fn(&str) -> bool> ListenThread<F> {
     /// Listens for as long as anybody wants to hear. While the server is away, whoever waits looks by himself now and then.
     fn go_on(&mut self) {
-        while self.heard_by.strong_count() > 0 {
+        while self.listener.strong_count() > 0 {
             if let Err(fault) = self.listen() {
                 tracing::debug!(%fault, channel = self.channel, "nothing is heard of other processes now");
                 std::thread::sleep(PAUSE);
@@ -72,7 +72,7 @@ impl<F: Fn(&str) -> bool> ListenThread<F> {
         connection.batch(&format!("LISTEN {}", self.channel))?;
         let mut is_new = true;
         loop {
-            let Some(listener) = self.heard_by.upgrade() else { return Ok(()) };
+            let Some(listener) = self.listener.upgrade() else { return Ok(()) };
             // What was told before this connection listened, nobody heard: who waits looks once.
             if std::mem::take(&mut is_new) {
                 listener.wake();
@@ -81,7 +81,7 @@ impl<F: Fn(&str) -> bool> ListenThread<F> {
             drop(listener);
             let heard = connection.next_notice(LISTEN)?;
             if heard.is_some_and(|word| (self.counts)(&word))
-                && let Some(listener) = self.heard_by.upgrade()
+                && let Some(listener) = self.listener.upgrade()
             {
                 listener.wake();
             }

@@ -7,7 +7,7 @@ const MS: i64 = 1_000_000;
 fn query(at: i64, offset: i64, up: i64, down: i64) -> Stamps {
     Stamps {
         asked_ns: at,
-        heard_ns: at + up + offset,
+        received_ns: at + up + offset,
         answered_ns: at + up + offset,
         known_ns: at + up + down,
     }

@@ -7,7 +7,7 @@ fn an_answer_carries_the_asked_time_and_both_of_its_own() {
     let answer = answer(&query(5_000_000_123), 7_000_000_001, 7_000_000_002).unwrap();
     assert_eq!(answer[0], 0x24, "version 4, server");
     let stamps = read(&answer, 5_000_000_123, 5_000_000_323).unwrap();
-    assert_eq!((stamps.heard_ns, stamps.answered_ns), (7_000_000_001, 7_000_000_002));
+    assert_eq!((stamps.received_ns, stamps.answered_ns), (7_000_000_001, 7_000_000_002));
     assert_eq!(stamps.round_trip_ns(), 199);
     assert_eq!(read(&answer, 5_000_000_124, 0), None, "the answer to another query");
 }
@@ -58,7 +58,7 @@ proptest! {
         down in 0..1_000_000_000_i64,
     ) {
         let stamps = Stamps {
-            asked_ns: 0, heard_ns: up + offset, answered_ns: up + offset + 9, known_ns: up + 9 + down,
+            asked_ns: 0, received_ns: up + offset, answered_ns: up + offset + 9, known_ns: up + 9 + down,
         };
         prop_assert_eq!(stamps.offset_ns(), offset as f64 + (up - down) as f64 / 2.0);
         prop_assert_eq!(stamps.round_trip_ns(), up + down);

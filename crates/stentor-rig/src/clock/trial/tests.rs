@@ -55,7 +55,7 @@ impl World {
         self.now_ns = heard + self.way_ns(&down);
         let stamps = Stamps {
             asked_ns: self.reading(party, asked),
-            heard_ns: heard,
+            received_ns: heard,
             answered_ns: heard,
             known_ns: self.reading(party, self.now_ns),
         };

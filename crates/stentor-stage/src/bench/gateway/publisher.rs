@@ -2,7 +2,7 @@
 
 use crate::client::{ApiClient, segment};
 use crate::failure::CommandFailure;
-use crate::mqtt_packets::{self as packets, HeardPacket};
+use crate::mqtt_packets::{self as packets, ReceivedPacket};
 use crate::text::cell;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -60,8 +60,8 @@ impl MqttPublisher {
         stream.write_all(&packets::connect("bench-publisher", "bench", "bench")).await?;
         let mut publisher = Self { stream, came: Vec::new(), packet_id: 0 };
         match publisher.next().await? {
-            HeardPacket::LoginAnswer(0) => Ok(publisher),
-            heard => Err(CommandFailure::not_done(format!("the broker answered {heard:?}")).into()),
+            ReceivedPacket::LoginAnswer(0) => Ok(publisher),
+            packet => Err(CommandFailure::not_done(format!("the broker answered {packet:?}")).into()),
         }
     }
 
@@ -70,19 +70,19 @@ impl MqttPublisher {
         let packet = packets::publish(BROKER_TOPIC, payload(number).as_bytes(), self.packet_id);
         self.stream.write_all(&packet).await?;
         let confirmed = async {
-            while self.next().await? != HeardPacket::Confirmation(self.packet_id) {}
+            while self.next().await? != ReceivedPacket::Confirmation(self.packet_id) {}
             Ok(())
         };
         tokio::time::timeout(CONFIRMATION_LIMIT, confirmed).await?
     }
 
-    async fn next(&mut self) -> anyhow::Result<HeardPacket> {
+    async fn next(&mut self) -> anyhow::Result<ReceivedPacket> {
         loop {
-            let heard = packets::read(&self.came, 0);
-            let heard = heard.map_err(|_| CommandFailure::not_done("the broker speaks no MQTT"))?;
-            if let Some((heard, end)) = heard {
+            let packet = packets::read(&self.came, 0);
+            let packet = packet.map_err(|_| CommandFailure::not_done("the broker speaks no MQTT"))?;
+            if let Some((packet, end)) = packet {
                 self.came.drain(..end);
-                return Ok(heard);
+                return Ok(packet);
             }
             if self.stream.read_buf(&mut self.came).await? == 0 {
                 return Err(CommandFailure::not_done("the broker has closed the connection").into());
