@@ -44,7 +44,7 @@ pub use gateway::{Gateway, GatewayParts, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};
 pub use registration::DeviceDetails;
 pub use sender_receipts::SENDER_RECEIPT_FIELD;
-pub use session::{DeviceSession, News};
+pub use session::{DeviceSession, SessionEvent};
 pub use session_state::Closed;
 pub use stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 pub use upstream::{UpstreamDraft, UpstreamError};

@@ -18,7 +18,7 @@ use crate::session_state::{Closed, SessionState, SessionStep};
 
 /// What there is for a device.
 #[derive(Debug)]
-pub enum News {
+pub enum SessionEvent {
     /// Messages, in order of acceptance. Each is to be confirmed by its id.
     Messages(Vec<PendingMessage>),
     /// So many messages were deleted because too many waited.
@@ -68,45 +68,45 @@ impl DeviceSession {
     /// Waits for what there is for the device; returns why the session is to end.
     ///
     /// It may be cut off at any moment and called again: nothing is lost by that.
-    pub async fn next(&self) -> Result<News, Closed> {
+    pub async fn next(&self) -> Result<SessionEvent, Closed> {
         loop {
             let step = poll_fn(|context| self.poll_step(context)).await;
-            if let Some(news) = self.follow(step).await? {
-                return Ok(news);
+            if let Some(event) = self.follow(step).await? {
+                return Ok(event);
             }
         }
     }
 
-    /// Waits for what is to be done next: of the steps that this returns, [`DeviceSession::follow`] makes news.
+    /// Waits for what is to be done next: of the steps that this returns, [`DeviceSession::follow`] makes an event.
     pub(crate) fn poll_step(&self, context: &Context<'_>) -> Poll<SessionStep> {
         self.state.poll_step(self.gateway.clock.now(), context)
     }
 
     /// Returns what there is for the device now, looking at the ledger where need be. For a connection that serves several devices
     /// with one wake-up.
-    pub async fn try_next(&self) -> Result<Option<News>, Closed> {
+    pub async fn try_next(&self) -> Result<Option<SessionEvent>, Closed> {
         loop {
             let step = self.state.step(self.gateway.clock.now());
             if matches!(step, SessionStep::Wait) {
                 return Ok(None);
             }
-            if let Some(news) = self.follow(step).await? {
-                return Ok(Some(news));
+            if let Some(event) = self.follow(step).await? {
+                return Ok(Some(event));
             }
         }
     }
 
     /// Does a step, looking at the ledger where need be; returns what there is for the device then, if anything.
-    pub(crate) async fn follow(&self, step: SessionStep) -> Result<Option<News>, Closed> {
+    pub(crate) async fn follow(&self, step: SessionStep) -> Result<Option<SessionEvent>, Closed> {
         match step {
-            SessionStep::Give(deliveries) => Ok(Some(News::Messages(self.counted(deliveries)))),
+            SessionStep::Give(deliveries) => Ok(Some(SessionEvent::Messages(self.counted(deliveries)))),
             SessionStep::End(closed) => Err(closed),
             SessionStep::Wait => Ok(None),
             SessionStep::LookUp => {
                 // Apart, so that whoever only waits does not hold the memory of a look-up.
                 let looking_up =
                     Box::pin(LookingUp::begin(&self.state, &self.gateway.held).run(&self.gateway));
-                Ok(looking_up.await.map(News::Deleted))
+                Ok(looking_up.await.map(SessionEvent::Deleted))
             }
         }
     }

@@ -16,7 +16,7 @@ use super::handshake::{self, AgentChannel};
 use super::session::{AutopushClose, AutopushState, AutopushStep};
 use super::{AutopushTimeouts, WINDOW_COUNT, frames};
 use crate::gateway::Gateway;
-use crate::session::{DeviceSession, News};
+use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::web_push::{PushCapability, PushRates, VapidKey};
@@ -248,14 +248,14 @@ where
         while let Some(open) = self.channels.get(place) {
             match open.session.try_next().await {
                 Ok(None) => place += 1,
-                Ok(Some(News::Messages(messages))) => {
+                Ok(Some(SessionEvent::Messages(messages))) => {
                     let name = open.channel.name.clone();
                     for one in messages {
                         let text = frames::notification(&name, &one.message);
                         self.write(AutopushFrame::Text(text)).await?;
                     }
                 }
-                Ok(Some(News::Deleted(_))) => return Err(self.reset().await),
+                Ok(Some(SessionEvent::Deleted(_))) => return Err(self.reset().await),
                 Err(Closed::TakenOver | Closed::Silent) => return Err(Some(AutopushClose::Normal)),
                 Err(Closed::Stopping) => return Err(Some(AutopushClose::GoingAway)),
                 Err(Closed::CutOff) => self.forget(place).await?,

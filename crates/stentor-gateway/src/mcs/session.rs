@@ -23,7 +23,7 @@ use super::persistent_id::McsPersistentId;
 use super::upstream::{acknowledged_by, channel_of, draft, key_of, refusal_word};
 use crate::delivery::PendingMessage;
 use crate::gateway::Gateway;
-use crate::session::{DeviceSession, News};
+use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::upstream::UpstreamError;
@@ -229,8 +229,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         for index in 0..self.sessions.len() {
             match self.sessions[index].session.try_next().await {
                 Ok(None) => continue,
-                Ok(Some(News::Messages(messages))) => self.put_messages(index, &messages),
-                Ok(Some(News::Deleted(count))) => {
+                Ok(Some(SessionEvent::Messages(messages))) => self.put_messages(index, &messages),
+                Ok(Some(SessionEvent::Deleted(count))) => {
                     let stanza = deleted_stanza(&self.sessions[index].channel.name, count);
                     self.put_data(stanza);
                 }

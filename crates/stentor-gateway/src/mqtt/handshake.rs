@@ -25,7 +25,7 @@ const CLIENT_ID_BYTES: usize = 12;
 type ConnectRefusal = (ConnectReasonCode, &'static str);
 
 /// A device that is let in.
-pub(super) struct MqttEntrance {
+pub(super) struct MqttLogin {
     pub(super) identity: DeviceIdentity,
     /// The name under which its session goes on after this connection, where it does.
     pub(super) kept_as: Option<Box<str>>,
@@ -43,13 +43,13 @@ pub(super) async fn enter<S: AsyncRead + AsyncWrite + Unpin>(
     gateway: &Gateway,
     link: &mut MqttLink<S>,
     limits: &MqttLimits,
-) -> Option<Box<MqttEntrance>> {
+) -> Option<Box<MqttLogin>> {
     let stopping = link.stopping.clone();
     let login = async {
         tokio::select! {
             biased;
             () = stopping.cancelled() => None,
-            entrance = answer(gateway, link, limits) => entrance,
+            login = answer(gateway, link, limits) => login,
         }
     };
     // Also what the store and the answer take counts, so that no connection without a login lasts.
@@ -61,7 +61,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     gateway: &Gateway,
     link: &mut MqttLink<S>,
     limits: &MqttLimits,
-) -> Option<Box<MqttEntrance>> {
+) -> Option<Box<MqttLogin>> {
     let admitted = match link.request().await {
         Ok(MqttRequest::Connect(connect)) => {
             // The answer is in the version of the question.
@@ -106,7 +106,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     link: &mut MqttLink<S>,
     connect: MqttConnect,
     limits: &MqttLimits,
-) -> Result<MqttEntrance, ConnectRefusal> {
+) -> Result<MqttLogin, ConnectRefusal> {
     check(&connect)?;
     let identity = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
@@ -121,7 +121,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         keep_alive_seconds: told,
         packet_max_bytes: limits.packet_max_bytes,
     });
-    Ok(MqttEntrance {
+    Ok(MqttLogin {
         identity,
         kept_as: connect.is_kept.then(|| client_id.into()),
         is_resumed,

@@ -58,7 +58,7 @@ async fn enter<S: AsyncRead + AsyncWrite + Unpin + Send>(
     limits: MqttLimits,
 ) -> Option<Box<MqttSession<S>>> {
     let mut link = Box::new(MqttLink::new(stream, &limits, stopping));
-    let entrance = handshake::enter(&gateway, &mut link, &limits).await?;
+    let login = handshake::enter(&gateway, &mut link, &limits).await?;
     admitted.cancel();
-    Some(MqttSession::new(gateway, *link, &limits, *entrance))
+    Some(MqttSession::new(gateway, *link, &limits, *login))
 }

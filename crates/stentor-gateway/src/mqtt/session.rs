@@ -13,7 +13,7 @@ use tokio::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::fault::{MqttEnd, MqttFault};
-use super::handshake::MqttEntrance;
+use super::handshake::MqttLogin;
 use super::limits::{MqttLimits, WRITE_BYTES};
 use super::link::MqttLink;
 use super::request::{MqttRequest, MqttWill};
@@ -22,7 +22,7 @@ use super::subscriptions::MqttSubscriptions;
 use super::upstream::draft_of;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::session::{DeviceSession, News};
+use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::SessionStep;
 use crate::stats::DeviceProtocol;
 use crate::web_push::PushKeys;
@@ -37,7 +37,7 @@ enum MqttEvent {
 
 /// What is left of a session when its connection is over.
 #[derive(Default)]
-struct MqttFarewell {
+struct MqttSessionEnd {
     /// The name under which it goes on, where it does.
     kept_as: Option<Box<str>>,
     /// What is sent in the device's name, and after how long.
@@ -50,7 +50,7 @@ pub(super) struct MqttSession<S> {
     link: MqttLink<S>,
     filters_max_count: u16,
     /// Nothing for devices that want nothing of their sessions after their connections.
-    farewell: Option<Box<MqttFarewell>>,
+    session_end: Option<Box<MqttSessionEnd>>,
     window: u16,
     packet_max_bytes: u32,
     session: DeviceSession,
@@ -67,10 +67,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         gateway: Gateway,
         link: MqttLink<S>,
         limits: &MqttLimits,
-        entrance: MqttEntrance,
+        login: MqttLogin,
     ) -> Box<Self> {
-        let MqttEntrance { identity, kept_as, is_resumed, will, window, packet_max_bytes, silence_max } =
-            entrance;
+        let MqttLogin { identity, kept_as, is_resumed, will, window, packet_max_bytes, silence_max } = login;
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
         let window_at_first = if is_resumed { window } else { 1 };
         let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
@@ -80,13 +79,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             let delay = Duration::from_secs(if kept_as.is_some() { will.delay_seconds.into() } else { 0 });
             Box::new((*will, delay.min(limits.will_delay_max)))
         });
-        let farewell =
-            (kept_as.is_some() || will.is_some()).then(|| Box::new(MqttFarewell { kept_as, will }));
+        let session_end =
+            (kept_as.is_some() || will.is_some()).then(|| Box::new(MqttSessionEnd { kept_as, will }));
         Box::new(Self {
             gateway,
             link,
             filters_max_count: limits.filters_max_count,
-            farewell,
+            session_end,
             window,
             packet_max_bytes,
             session,
@@ -175,8 +174,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         match self.session.follow(step).await.map_err(MqttEnd::Closed)? {
             // It stays in the ledger, and is looked up when the device wants it.
             Some(_) if !self.subscriptions.is_open() => Ok(()),
-            Some(News::Messages(messages)) => self.give(messages).await,
-            Some(News::Deleted(count)) => self.write_deletion(count).await,
+            Some(SessionEvent::Messages(messages)) => self.give(messages).await,
+            Some(SessionEvent::Deleted(count)) => self.write_deletion(count).await,
             None => Ok(()),
         }
     }
@@ -191,8 +190,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     }
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
-        let Self { gateway, mut link, farewell, session, .. } = *self;
-        let MqttFarewell { kept_as, will } = farewell.map(|farewell| *farewell).unwrap_or_default();
+        let Self { gateway, mut link, session_end, session, .. } = *self;
+        let MqttSessionEnd { kept_as, will } =
+            session_end.map(|session_end| *session_end).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
         // Ended first: what is settled from now on is not offered to a connection that closes.
         drop(session);

@@ -13,7 +13,8 @@ use stentor_core::ports::store::Store;
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use stentor_gateway::{
-    DeviceCredentials, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, GatewayKey, GatewayParts, News,
+    DeviceCredentials, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, GatewayKey, GatewayParts,
+    SessionEvent,
 };
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
 use stentor_storage::memory::MemoryStore;
@@ -126,7 +127,7 @@ pub(crate) fn to(devices: &[DeviceId]) -> Draft {
 /// Waits for messages.
 pub(crate) async fn given(session: &DeviceSession) -> Vec<MessageId> {
     match tokio::time::timeout(Duration::from_secs(10), session.next()).await.expect("something comes") {
-        Ok(News::Messages(messages)) => messages.iter().map(|one| one.message.id).collect(),
+        Ok(SessionEvent::Messages(messages)) => messages.iter().map(|one| one.message.id).collect(),
         other => panic!("no messages: {other:?}"),
     }
 }
@@ -134,7 +135,7 @@ pub(crate) async fn given(session: &DeviceSession) -> Vec<MessageId> {
 /// Returns what there is now, which may be nothing.
 pub(crate) async fn now(session: &DeviceSession) -> Vec<MessageId> {
     match session.try_next().await {
-        Ok(Some(News::Messages(messages))) => messages.iter().map(|one| one.message.id).collect(),
+        Ok(Some(SessionEvent::Messages(messages))) => messages.iter().map(|one| one.message.id).collect(),
         Ok(None) => Vec::new(),
         other => panic!("no messages: {other:?}"),
     }

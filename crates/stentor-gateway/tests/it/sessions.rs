@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::target::Target;
-use stentor_gateway::{Closed, LoginError, News};
+use stentor_gateway::{Closed, LoginError, SessionEvent};
 use stentor_storage::conformance::scene::Draft;
 
 use crate::room::{Room, given, now, to};
@@ -138,7 +138,7 @@ async fn a_device_for_which_too_much_waits_is_told_that_it_was_deleted() {
     }
     let session = room.open(identity, 10);
     match session.next().await {
-        Ok(News::Deleted(count)) => assert_eq!(count, stentor_gateway::limits::PENDING_MAX_COUNT + 1),
+        Ok(SessionEvent::Deleted(count)) => assert_eq!(count, stentor_gateway::limits::PENDING_MAX_COUNT + 1),
         other => panic!("not told: {other:?}"),
     }
     let after = room.send(to(&[identity.device])).await;

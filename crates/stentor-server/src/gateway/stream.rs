@@ -17,7 +17,7 @@ use stentor_core::id::MessageId;
 use stentor_gateway::limits::WINDOW_MAX_COUNT;
 use stentor_gateway::web_push::PushKeys;
 use stentor_gateway::{
-    Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, News, PendingMessage,
+    Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, PendingMessage, SessionEvent,
 };
 
 use super::GatewayApi;
@@ -111,7 +111,7 @@ impl DeviceEvents {
                 self.session.confirm(&written);
             }
             match self.session.next().await {
-                Ok(news) => self.take(news),
+                Ok(event) => self.take(event),
                 Err(_) => return None,
             }
         }
@@ -119,12 +119,12 @@ impl DeviceEvents {
         Some((Ok(event), self))
     }
 
-    fn take(&mut self, news: News) {
-        match news {
-            News::Deleted(count) => {
+    fn take(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::Deleted(count) => {
                 self.ready.push(Event::default().event("deleted").data(count.to_string()));
             }
-            News::Messages(messages) => {
+            SessionEvent::Messages(messages) => {
                 let now = self.gateway.clock().now();
                 for one in messages.iter().rev() {
                     // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
@@ -174,22 +174,24 @@ pub(super) async fn poll(
     confirm_up_to(&own.gateway, identity, query.after).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, max);
     let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
-    let news = match tokio::time::timeout(wait, session.next()).await {
-        Ok(Ok(news)) => news,
+    let event = match tokio::time::timeout(wait, session.next()).await {
+        Ok(Ok(event)) => event,
         Ok(Err(_)) => {
             return Err(
                 Problem::new(ErrorCode::Conflict, "another connection of this device took over").into()
             );
         }
-        Err(_) => News::Messages(Vec::new()),
+        Err(_) => SessionEvent::Messages(Vec::new()),
     };
-    Ok(Json(poll_view(&news, &own.gateway, keys.as_ref())))
+    Ok(Json(poll_view(&event, &own.gateway, keys.as_ref())))
 }
 
-fn poll_view(news: &News, gateway: &Gateway, keys: Option<&PushKeys>) -> PollView {
-    match news {
-        News::Deleted(count) => PollView { messages: Vec::new(), cursor: None, deleted: Some(*count) },
-        News::Messages(messages) => {
+fn poll_view(event: &SessionEvent, gateway: &Gateway, keys: Option<&PushKeys>) -> PollView {
+    match event {
+        SessionEvent::Deleted(count) => {
+            PollView { messages: Vec::new(), cursor: None, deleted: Some(*count) }
+        }
+        SessionEvent::Messages(messages) => {
             let now = gateway.clock().now();
             let view = |one: &PendingMessage| {
                 RawValue::from_string(message_json(&one.message, now, keys).ok()?).ok()
