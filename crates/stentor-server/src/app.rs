@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret, SecretString};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Newcomer, StoreError};
+use stentor_core::ports::store::{JoiningNode, StoreError};
 use stentor_gateway::ccs::{CcsPort, CcsServer};
 use stentor_gateway::{Gateway, GatewayKey, GatewayParts, UpstreamBroker};
 use tokio::sync::mpsc;
@@ -107,8 +107,8 @@ impl BuiltServer {
         // Before the pipeline: a server that cannot listen must not have leased anything.
         let (listener, certificate) = open_listener(&config.api).await?;
         let (socket, devices) = open_others(&config, certificate.as_ref(), listener.connections()).await?;
-        let newcomer = newcomer(&config)?;
-        let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), newcomer, config.node).await;
+        let joining = joining_node(&config)?;
+        let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), joining, config.node).await;
         let (identity, ids, last_event) = joined.map_err(of_store)?;
         let check_ins = config.gateway.check_ins();
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
@@ -340,11 +340,11 @@ fn of_store(cause: StoreError) -> AppError {
 }
 
 /// Returns what this server is known by among those of its store.
-fn newcomer(config: &Config) -> Result<Newcomer, AppError> {
+fn joining_node(config: &Config) -> Result<JoiningNode, AppError> {
     let node = node_number(&config.data_dir).map_err(key_files)?;
     let secrets_hash = Pepper::of(&config.data_dir).map_err(key_files)?.hash(NODES_PURPOSE);
     let fires = config.roles.has(NodeRole::Scheduler);
-    Ok(Newcomer { node, secrets_hash, fires })
+    Ok(JoiningNode { node, secrets_hash, fires })
 }
 
 async fn open_service(

@@ -50,6 +50,8 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["gist", "gists"], "an excerpt"),
     (&["leap", "leapt"], "a clock jump"),
     (&["heard"], "received, or authenticated"),
+    (&["news"], "an event, or a signal"),
+    (&["newcomer", "newcomers"], "JoiningNode"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

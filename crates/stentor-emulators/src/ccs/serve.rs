@@ -23,7 +23,7 @@ impl Speaker for CcsService {
 async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
     let context = Arc::clone(&service.backend.context);
     let mut faults = context.faults.connect();
-    let mut news = service.upstream.news();
+    let mut changes = service.upstream.changes();
     let mut released = Box::pin(Faults::released(context.faults.watch()));
     let mut session = CcsSession::new(service, Instant::now());
     let (mut reader, mut writer) = tokio::io::split(io);
@@ -45,7 +45,7 @@ async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
                     session.drain(&GoAway { then, code, ..GoAway::default() });
                 }
             }
-            Ok(()) = news.changed() => {}
+            Ok(()) = changes.changed() => {}
             () = &mut released => {
                 session.release();
                 released = Box::pin(Faults::released(context.faults.watch()));

@@ -86,7 +86,7 @@ pub(super) struct UpstreamItem {
 /// What waits for app servers, by sender id.
 pub(super) struct UpstreamQueue {
     state: Mutex<UpstreamState>,
-    news: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -98,14 +98,14 @@ struct UpstreamState {
 
 impl Default for UpstreamQueue {
     fn default() -> Self {
-        Self { state: Mutex::default(), news: watch::Sender::new(()) }
+        Self { state: Mutex::default(), changes: watch::Sender::new(()) }
     }
 }
 
 impl UpstreamQueue {
     /// Returns what tells that something waits.
-    pub(super) fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub(super) fn totals(&self) -> UpstreamTotals {
@@ -114,7 +114,7 @@ impl UpstreamQueue {
 
     fn put(&self, sender_id: &str, item: UpstreamItem) -> Result<(), UpstreamRefusal> {
         self.state().put(sender_id, item)?;
-        self.news.send_replace(());
+        self.changes.send_replace(());
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl UpstreamQueue {
             state.waiting.entry(sender_id.to_owned()).or_default().push_front(item);
         }
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
     }
 
     fn state(&self) -> MutexGuard<'_, UpstreamState> {

@@ -7,7 +7,7 @@ use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{Membership, Newcomer, NodeEvent, NodeNews, Store, StoreError};
+use stentor_core::ports::store::{JoiningNode, Membership, NodeEvent, NodeEvents, Store, StoreError};
 use stentor_core::time::Timestamp;
 use stentor_gateway::Gateway;
 use tokio::sync::broadcast::Receiver;
@@ -31,7 +31,7 @@ const BEATS_PER_PATIENCE: u32 = 5;
 /// What a server is known by among the nodes.
 #[derive(Clone)]
 pub(super) struct NodeIdentity {
-    pub(super) newcomer: Newcomer,
+    pub(super) joining: JoiningNode,
     pub(super) standing: Arc<NodeStanding>,
     /// How long a node may give no sign of life.
     pub(super) patience: Duration,
@@ -45,11 +45,11 @@ impl NodeIdentity {
     pub(super) async fn join(
         store: &dyn Store,
         clock: &dyn Clock,
-        newcomer: Newcomer,
+        joining: JoiningNode,
         config: NodeConfig,
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
         let (asked, patience, look_interval) = (Instant::now(), config.silence_max(), config.look_interval());
-        let membership = store.join(newcomer, clock.now()).await?;
+        let membership = store.join(joining, clock.now()).await?;
         let Membership { instance, id_place, last_event, shown } = membership;
         follow(clock, shown, asked);
         let ids = Arc::new(IdSource::after(instance));
@@ -59,7 +59,7 @@ impl NodeIdentity {
         if is_shared {
             standing.note_alive(asked, patience, false);
         }
-        let identity = Self { newcomer, standing, patience, look_interval };
+        let identity = Self { joining, standing, patience, look_interval };
         Ok((identity, ids, is_shared.then_some(last_event)))
     }
 }
@@ -138,13 +138,13 @@ impl NodeTie {
 
     /// Comes back after others took it for dead: what it had leased is theirs, and what it learns of that is void.
     async fn join_again(&self) {
-        let NodeIdentity { newcomer, standing, patience, .. } = &self.identity;
+        let NodeIdentity { joining, standing, patience, .. } = &self.identity;
         tracing::error!(
             instance = standing.instance(),
             "this server gave no sign of life for too long: the others have taken over what it was sending"
         );
         let asked = Instant::now();
-        match self.store.join(*newcomer, self.clock.now()).await {
+        match self.store.join(*joining, self.clock.now()).await {
             Ok(membership) => {
                 follow(&*self.clock, membership.shown, asked);
                 self.ids.go_on(membership.instance, membership.id_place);
@@ -160,12 +160,12 @@ impl NodeTie {
         let (mut last_chunk, mut heard) = (None, Instant::now());
         let look_interval = self.identity.look_interval;
         loop {
-            match self.store.news(last_event).await {
-                Ok(news) => {
+            match self.store.events_after(last_event).await {
+                Ok(found) => {
                     heard = Instant::now();
-                    last_event = news.last_event;
-                    self.take(&news, last_chunk).await;
-                    last_chunk = Some(news.last_chunk);
+                    last_event = found.last_event;
+                    self.take(&found, last_chunk).await;
+                    last_chunk = Some(found.last_chunk);
                 }
                 Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
             }
@@ -179,18 +179,18 @@ impl NodeTie {
         }
     }
 
-    async fn take(&self, news: &NodeNews, known: Option<ChunkId>) {
-        if news.is_gapped {
+    async fn take(&self, found: &NodeEvents, known: Option<ChunkId>) {
+        if found.is_gapped {
             self.refresh().await;
         }
-        for event in &news.events {
+        for event in &found.events {
             self.hear(event).await;
         }
         // The first look finds what is there already: that is the janitor's.
-        if let Some(known) = known.filter(|known| news.last_chunk > *known) {
+        if let Some(known) = known.filter(|known| found.last_chunk > *known) {
             self.pipeline.look_for_chunks(known).await;
         }
-        self.pipeline.look_for_work(news.has_producers).await;
+        self.pipeline.look_for_work(found.has_producers).await;
     }
 
     async fn hear(&self, event: &NodeEvent) {

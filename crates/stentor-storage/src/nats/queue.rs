@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use super::address::{NatsAddress, unavailable};
 use super::leases::LeasedTickets;
 use super::settings::NatsSettings;
-use super::stream::{DONE, FRESH, GIVEN_BACK, StreamNews, TicketStream, due_at};
+use super::stream::{DONE, FRESH, GIVEN_BACK, StreamSignals, TicketStream, due_at};
 use super::subject::chunk_of;
 
 /// Tickets that are published at once: a campaign that is resumed may have any number.
@@ -36,7 +36,7 @@ pub struct NatsQueue {
     leased: Mutex<LeasedTickets>,
     /// The last ticket that was put here into each lane, by its number in the stream, until the server has given it or has it no more.
     fresh: Mutex<HashMap<Lane, u64>>,
-    news: Arc<StreamNews>,
+    signals: Arc<StreamSignals>,
     /// Tickets could not be put in.
     has_missed: AtomicBool,
     kept_at: Mutex<Option<Instant>>,
@@ -52,14 +52,14 @@ impl NatsQueue {
             stream: OnceCell::new(),
             leased: Mutex::default(),
             fresh: Mutex::default(),
-            news: Arc::default(),
+            signals: Arc::default(),
             has_missed: AtomicBool::new(false),
             kept_at: Mutex::default(),
         }
     }
 
     async fn stream(&self) -> Result<&TicketStream, QueueError> {
-        let open = || TicketStream::open(&self.address, self.settings.clone(), self.news.clone());
+        let open = || TicketStream::open(&self.address, self.settings.clone(), self.signals.clone());
         self.stream.get_or_try_init(open).await
     }
 
@@ -72,7 +72,7 @@ impl NatsQueue {
         }
         if !tickets.is_empty() {
             *self.kept_at() = Some(Instant::now());
-            self.news.wake();
+            self.signals.wake();
             stream.notify_all().await;
         }
         Ok(())
@@ -234,7 +234,7 @@ impl Queue for NatsQueue {
         let ended = self.leased().end(&leases);
         let stream = self.stream().await?;
         stream.say(ended, GIVEN_BACK).await;
-        self.news.wake();
+        self.signals.wake();
         stream.notify_all().await;
         Ok(())
     }
@@ -258,11 +258,11 @@ impl Queue for NatsQueue {
         let lanes = stream.lanes().await?;
         let is_out = |lane| lanes.iter().any(|(known, info)| *known == lane && info.num_ack_pending > 0);
         if self.leased().forget_lost(&held, is_out) > 0 {
-            self.news.emptied.notify_one();
+            self.signals.emptied.notify_one();
         }
         // It takes tickets again, and those that it did not take are missing.
         if self.has_missed.swap(false, Ordering::Relaxed) {
-            self.news.emptied.notify_one();
+            self.signals.emptied.notify_one();
         }
         let lapsed = self.leased().lapsed(now);
         let mut depths = Vec::new();
@@ -290,7 +290,7 @@ impl Queue for NatsQueue {
 
     /// It is noticed by a stream that is gone, by leases of which the server does not know, and by its return after it took nothing.
     async fn emptied(&self) {
-        self.news.emptied.notified().await;
+        self.signals.emptied.notified().await;
     }
 
     async fn clear(&self) -> Result<(), QueueError> {
@@ -300,7 +300,7 @@ impl Queue for NatsQueue {
 
     async fn changed(&self) {
         // Running out of time is a reason to look, like any other.
-        let _ = tokio::time::timeout(CHANGED_MAX, self.news.changes.notified()).await;
+        let _ = tokio::time::timeout(CHANGED_MAX, self.signals.changes.notified()).await;
     }
 }
 

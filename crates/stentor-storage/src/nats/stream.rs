@@ -40,7 +40,7 @@ const IS_THERE: &str = "maximum messages per subject exceeded";
 
 /// What a stream tells those who wait.
 #[derive(Default)]
-pub(super) struct StreamNews {
+pub(super) struct StreamSignals {
     /// Something was put in, here or by another process.
     pub(super) changes: Notify,
     /// What was in it is lost.
@@ -54,7 +54,7 @@ pub(super) struct TicketStream {
     context: Context,
     settings: NatsSettings,
     consumers: Mutex<HashMap<Lane, PullConsumer>>,
-    news: Arc<StreamNews>,
+    signals: Arc<StreamSignals>,
     listening: JoinHandle<()>,
 }
 
@@ -71,20 +71,20 @@ impl TicketStream {
     pub(super) async fn open(
         address: &NatsAddress,
         settings: NatsSettings,
-        news: Arc<StreamNews>,
+        signals: Arc<StreamSignals>,
     ) -> Result<Self, QueueError> {
         let client = address.connect(settings.reply_timeout).await?;
         let context = ContextBuilder::new().timeout(settings.reply_timeout).build(client.clone());
         let subjects = Subjects::new(settings.stream.clone());
         let mut told = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
-        let heard = news.clone();
+        let woken = signals.clone();
         let listening = tokio::spawn(async move {
             while told.next().await.is_some() {
-                heard.wake();
+                woken.wake();
             }
         });
         let consumers = Mutex::default();
-        let stream = Self { client, subjects, context, settings, consumers, news, listening };
+        let stream = Self { client, subjects, context, settings, consumers, signals, listening };
         stream.make().await?;
         Ok(stream)
     }
@@ -93,7 +93,7 @@ impl TicketStream {
     async fn make_again(&self) -> Result<(), QueueError> {
         if self.make().await?.cached_info().state.last_sequence == 0 {
             // A stream that somebody else has made since, and filled, has lost nothing.
-            self.news.emptied.notify_one();
+            self.signals.emptied.notify_one();
         }
         Ok(())
     }
@@ -326,7 +326,7 @@ impl Publication {
     }
 }
 
-impl StreamNews {
+impl StreamSignals {
     /// Wakes all who wait for a change, and the next who comes when nobody does.
     pub(super) fn wake(&self) {
         self.changes.notify_waiters();

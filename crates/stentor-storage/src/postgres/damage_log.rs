@@ -17,7 +17,7 @@ impl DamageLog {
     }
 
     /// Returns whether a row was not named before, and remembers it.
-    pub(super) fn is_news(&self, table: &'static str, key: i64) -> bool {
+    pub(super) fn is_first(&self, table: &'static str, key: i64) -> bool {
         let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         named.len() < NAMED_MAX_COUNT && named.insert((table, key))
     }

@@ -8,7 +8,7 @@ use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{
-    AppStore, AuditStore, Change, DeviceStore, Expansion, LeaseReply, Membership, Newcomer, NodeEvent,
+    AppStore, AuditStore, Change, DeviceStore, Expansion, JoiningNode, LeaseReply, Membership, NodeEvent,
     NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply, StoreError,
 };
 use stentor_core::quota::Quota;
@@ -38,8 +38,8 @@ impl Pair {
 }
 
 async fn join(store: &PostgresStore, node: u64) -> Membership {
-    let newcomer = Newcomer { node, secrets_hash: SECRETS_HASH, fires: true };
-    let membership = store.join(newcomer, at(1)).await.expect("joined");
+    let joining = JoiningNode { node, secrets_hash: SECRETS_HASH, fires: true };
+    let membership = store.join(joining, at(1)).await.expect("joined");
     store.recover(membership.instance, at(1)).await.expect("recovered");
     membership
 }
@@ -91,7 +91,7 @@ async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_datab
     one.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
     while last == second.last_event {
         tokio::time::timeout(MINUTE, other.changed()).await.expect("nobody is told");
-        last = other.news(last).await.expect("read").last_event;
+        last = other.events_after(last).await.expect("read").last_event;
     }
     scene.accept(scene.new_message(Draft::to(Target::Everyone))).await.expect("accepted");
     while other.next_due().await.expect("read").is_none() {
@@ -148,15 +148,15 @@ async fn who_says_goodbye_leaves_nothing_leased() {
     one.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
     one.leave(first.instance, at(2)).await.expect("left");
     assert_eq!(scene.tally(message).await, Tally { queued: 3, ..Tally::default() });
-    let news = other.news(second.last_event).await.expect("read");
-    assert_eq!(news.events, [NodeEvent::Queued]);
+    let found = other.events_after(second.last_event).await.expect("read");
+    assert_eq!(found.events, [NodeEvent::Queued]);
 }
 
 #[tokio::test]
 async fn a_node_with_another_pepper_is_refused_while_others_are_there() {
     let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let first = join(&one, 1).await;
-    let stranger = Newcomer { node: 2, secrets_hash: [8; 32], fires: true };
+    let stranger = JoiningNode { node: 2, secrets_hash: [8; 32], fires: true };
     let refused = other.join(stranger, at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("key.pepper")));
     one.leave(first.instance, at(2)).await.expect("left");
@@ -197,11 +197,11 @@ async fn what_one_changes_the_other_hears_in_order() {
         .expect_err("there is none");
     one.change(Change::DeleteApp(scene.app, Precondition::none()), None).await.expect("removed");
     one.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
-    let news = other.news(second.last_event).await.expect("read");
+    let found = other.events_after(second.last_event).await.expect("read");
     let expected =
         [NodeEvent::Credential(scene.app, provider), NodeEvent::Keys, NodeEvent::CutOff(scene.app, None)];
-    assert_eq!((news.events, news.is_gapped), (expected.to_vec(), false));
-    assert!(other.news(news.last_event).await.expect("read").events.is_empty());
+    assert_eq!((found.events, found.is_gapped), (expected.to_vec(), false));
+    assert!(other.events_after(found.last_event).await.expect("read").events.is_empty());
     assert!(other.apps().await.expect("listed").is_empty());
 }
 
@@ -237,8 +237,8 @@ async fn what_one_settles_for_the_gateway_another_can_bring_to_its_devices() {
     let mut leased = one.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
     let Some(LeaseReply::Leased(leased)) = leased.pop() else { panic!("nothing was leased") };
     one.settle(vec![accept_all(&leased, at(2))]).await.expect("settled");
-    let news = other.news(second.last_event).await.expect("read");
-    assert_eq!(news.events, [NodeEvent::Settled(leased.id)]);
+    let found = other.events_after(second.last_event).await.expect("read");
+    assert_eq!(found.events, [NodeEvent::Settled(leased.id)]);
     let settled = other.settled_chunk(leased.id).await.expect("read").expect("there");
     assert_eq!((settled.message.id, settled.devices), (message, vec![device]));
 }

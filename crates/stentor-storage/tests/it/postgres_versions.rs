@@ -1,6 +1,6 @@
 //! Programs of several versions on one database: who may use it, and which step waits for whom.
 
-use stentor_core::ports::store::{LeaseReply, Newcomer, NodeStore, PipelineStore, StoreError};
+use stentor_core::ports::store::{JoiningNode, LeaseReply, NodeStore, PipelineStore, StoreError};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{Draft, Scene, at, lease_of};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
@@ -37,8 +37,8 @@ async fn a_database_of_the_next_version_is_used_while_it_says_that_it_may_be() {
         ALTER TABLE devices ADD COLUMN of_later INTEGER NOT NULL DEFAULT 7; CREATE TABLE of_later (id BIGINT)",
     );
     let store = open(&database).expect("opened");
-    let newcomer = Newcomer { node: 1, secrets_hash: [7; 32], fires: true };
-    let joined = store.join(newcomer, at(1)).await.expect("joined");
+    let joining = JoiningNode { node: 1, secrets_hash: [7; 32], fires: true };
+    let joined = store.join(joining, at(1)).await.expect("joined");
     let scene = Scene::new(&store).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -47,7 +47,7 @@ async fn a_database_of_the_next_version_is_used_while_it_says_that_it_may_be() {
     assert_eq!(scene.tally(message).await.sending, 3);
     // The next step takes away what this version needs: it is let in no more, and acts for nobody.
     database.command("UPDATE schema_version SET version = version + 1, usable_by = version + 1");
-    let refused = store.join(newcomer, at(2)).await;
+    let refused = store.join(joining, at(2)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("this program knows")));
 }
 
@@ -56,8 +56,8 @@ async fn a_step_that_servers_of_an_older_version_cannot_go_on_with_waits_until_t
     let Some(server) = server() else { return };
     let database = server.database();
     let store = open(&database).expect("opened");
-    let newcomer = Newcomer { node: 1, secrets_hash: [7; 32], fires: true };
-    store.join(newcomer, at(1)).await.expect("joined");
+    let joining = JoiningNode { node: 1, secrets_hash: [7; 32], fires: true };
+    store.join(joining, at(1)).await.expect("joined");
     // As if the last step was still to be taken, and this server knew less than it asks for.
     let knows = |version: u32| {
         format!("UPDATE schema_version SET version = 5; UPDATE nodes SET schema_version = {version}")

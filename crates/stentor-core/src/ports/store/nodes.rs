@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 /// A server that wants to use the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Newcomer {
+pub struct JoiningNode {
     /// The number of its data directory: what an earlier start from there left is dead.
     pub node: u64,
     /// A hash of what all nodes of an installation must know alike.
@@ -73,7 +73,7 @@ pub enum NodeEvent {
 
 /// What is new since a node last looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeNews {
+pub struct NodeEvents {
     /// The last event, after which the next look goes on.
     pub last_event: u64,
     /// What others did, in order.
@@ -107,8 +107,8 @@ pub struct QuotaClaim {
 #[async_trait]
 pub trait NodeStore: AppStore {
     /// Lets a server in. Refuses (Conflict) one whose secrets are not those of the nodes that are there.
-    async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
-        let _alone = newcomer;
+    async fn join(&self, joining: JoiningNode, now: Timestamp) -> Result<Membership, StoreError> {
+        let _alone = joining;
         let instance = next_number(self.last_id().await?, now, None);
         Ok(Membership { instance, id_place: None, last_event: 0, shown: None })
     }
@@ -132,9 +132,9 @@ pub trait NodeStore: AppStore {
     }
 
     /// Returns what others did after an event.
-    async fn news(&self, after: u64) -> Result<NodeNews, StoreError> {
+    async fn events_after(&self, after: u64) -> Result<NodeEvents, StoreError> {
         let last_chunk = ChunkId::from_raw(0);
-        Ok(NodeNews {
+        Ok(NodeEvents {
             last_event: after,
             events: Vec::new(),
             is_gapped: false,

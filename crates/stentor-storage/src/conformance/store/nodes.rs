@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use stentor_core::campaign::Tally;
-use stentor_core::ports::store::{Newcomer, NodeEvent, Store};
+use stentor_core::ports::store::{JoiningNode, NodeEvent, Store};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, at, lease_of};
 
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-fn newcomer(node: u64) -> Newcomer {
-    Newcomer { node, secrets_hash: [7; 32], fires: true }
+fn joining(node: u64) -> JoiningNode {
+    JoiningNode { node, secrets_hash: [7; 32], fires: true }
 }
 
 pub async fn who_joins_gets_a_number_above_all_that_are_in_use(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let last = store.last_id().await.expect("the last id");
-    let first = store.join(newcomer(1), at(1)).await.expect("joined");
+    let first = store.join(joining(1), at(1)).await.expect("joined");
     assert!(first.instance > last && first.instance > scene.app.raw());
     store.recover(first.instance, at(1)).await.expect("recovered");
-    let again = store.join(newcomer(1), at(1)).await.expect("joined");
+    let again = store.join(joining(1), at(1)).await.expect("joined");
     assert!(again.instance > first.instance);
     assert!(store.beat(again.instance, Some(PATIENCE), at(2)).await.expect("noted").is_known);
 }
@@ -29,10 +29,10 @@ pub async fn what_a_node_had_leased_is_released_when_it_starts_again(store: &dyn
     let scene = Scene::new(store).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
-    let first = store.join(newcomer(1), at(1)).await.expect("joined");
+    let first = store.join(joining(1), at(1)).await.expect("joined");
     store.recover(first.instance, at(1)).await.expect("recovered");
     store.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
-    let again = store.join(newcomer(1), at(2)).await.expect("joined");
+    let again = store.join(joining(1), at(2)).await.expect("joined");
     let (recovery, _) = store.recover(again.instance, at(2)).await.expect("recovered");
     assert_eq!((recovery.chunks, recovery.deliveries), (1, 3));
     assert_eq!(scene.tally(message).await, Tally { queued: 3, ..Tally::default() });
@@ -43,10 +43,10 @@ pub async fn what_a_node_had_leased_is_released_when_it_starts_again(store: &dyn
 
 pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
     let scene = Scene::new(store).await;
-    let own = store.join(newcomer(1), at(1)).await.expect("joined");
+    let own = store.join(joining(1), at(1)).await.expect("joined");
     store.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
-    let news = store.news(own.last_event).await.expect("read");
-    assert!(news.events.is_empty() && !news.is_gapped);
-    assert!(news.last_event >= own.last_event);
+    let found = store.events_after(own.last_event).await.expect("read");
+    assert!(found.events.is_empty() && !found.is_gapped);
+    assert!(found.last_event >= own.last_event);
     store.leave(own.instance, at(2)).await.expect("left");
 }

@@ -11,7 +11,7 @@ use stentor_core::id::{ChunkId, MessageId, next_number};
 use stentor_core::ledger;
 use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{
-    Heartbeat, Membership, Newcomer, NodeEvent, NodeNews, NodeStore, QuotaClaim, StoreError,
+    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeStore, QuotaClaim, StoreError,
 };
 use stentor_core::time::Timestamp;
 
@@ -60,8 +60,8 @@ impl OwnInstance {
 
 #[async_trait]
 impl NodeStore for PostgresStore {
-    async fn join(&self, newcomer: Newcomer, now: Timestamp) -> Result<Membership, StoreError> {
-        let membership = self.write(move |connection| join(connection, &newcomer, now)).await?;
+    async fn join(&self, joining: JoiningNode, now: Timestamp) -> Result<Membership, StoreError> {
+        let membership = self.write(move |connection| join(connection, &joining, now)).await?;
         // After the row is on disk: nothing may be leased under a number that nobody else sees.
         let own = &self.inner.own;
         own.number.store(membership.instance, Ordering::Release);
@@ -101,9 +101,9 @@ impl NodeStore for PostgresStore {
         .await
     }
 
-    async fn news(&self, after: u64) -> Result<NodeNews, StoreError> {
+    async fn events_after(&self, after: u64) -> Result<NodeEvents, StoreError> {
         let own = self.inner.own.get().unwrap_or_default();
-        self.read(move |connection| news(connection, own, after)).await
+        self.read(move |connection| events_after(connection, own, after)).await
     }
 
     async fn changed(&self) {
@@ -129,13 +129,13 @@ impl NodeStore for PostgresStore {
     }
 }
 
-fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Membership> {
+fn join(connection: &Connection, joining: &JoiningNode, now: Timestamp) -> Done<Membership> {
     // One that slept may find that the database is not for its version any more.
     migrations::check_usable(connection)?;
     // Who starts from the same directory again is dead otherwise: two servers cannot hold its lock.
-    run(connection, "DELETE FROM nodes WHERE node = $1", [int(newcomer.node)])?;
+    run(connection, "DELETE FROM nodes WHERE node = $1", [int(joining.node)])?;
     let differs = "SELECT 1 FROM nodes WHERE secrets_hash <> $1";
-    if exists(connection, differs, params![newcomer.secrets_hash.to_vec()])? {
+    if exists(connection, differs, params![joining.secrets_hash.to_vec()])? {
         return Err(conflict(
             "the servers that use this database have another key.pepper in their data directories: copy key.pepper and \
              root.key from one of them before the first start, or stop them",
@@ -146,8 +146,8 @@ fn join(connection: &Connection, newcomer: &Newcomer, now: Timestamp) -> Done<Me
     let instance = next_number(last, now, Some(place));
     let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, schema_version, seen_at)
         VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp())";
-    let (secrets_hash, known) = (newcomer.secrets_hash.to_vec(), migrations::newest() as u64);
-    let row = params![int(newcomer.node), int(instance), place, newcomer.fires, secrets_hash, int(known)];
+    let (secrets_hash, known) = (joining.secrets_hash.to_vec(), migrations::newest() as u64);
+    let row = params![int(joining.node), int(instance), place, joining.fires, secrets_hash, int(known)];
     run(connection, sql, row)?;
     node_events::wake(connection, instance);
     let (last_event, shown) = (node_events::last(connection)?, Some(clock_time(connection)?));
@@ -236,7 +236,7 @@ pub(super) fn is_firing(connection: &Connection, own: Option<u64>) -> Done<bool>
     Ok(first.flatten() == Some(int(own)))
 }
 
-fn news(connection: &Connection, own: u64, after: u64) -> Done<NodeNews> {
+fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvents> {
     let sql = "SELECT (SELECT value FROM sequences WHERE name = 'event'),
         (SELECT value FROM sequences WHERE name = 'chunk'), EXISTS (SELECT 1 FROM producers)";
     let read = one(connection, sql, (), |row| Ok((number(row, 0)?, number(row, 1)?, row.get::<bool>(2)?)))?;
@@ -246,7 +246,7 @@ fn news(connection: &Connection, own: u64, after: u64) -> Done<NodeNews> {
         false => (Vec::new(), false),
     };
     let last_chunk = ChunkId::from_raw(last_chunk);
-    Ok(NodeNews { last_event, events, is_gapped, last_chunk, has_producers })
+    Ok(NodeEvents { last_event, events, is_gapped, last_chunk, has_producers })
 }
 
 fn settled(connection: &Connection, known: &MessageMemory, id: ChunkId) -> Done<Option<SettledChunk>> {
