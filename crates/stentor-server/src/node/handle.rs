@@ -20,10 +20,10 @@ use super::threads::Threads;
 use crate::config::{Config, QueueEngine};
 use crate::pipeline::stats::QuotaStats;
 use crate::pipeline::{
-    AcceptGuard, Backlog, Crowded, Deps, Failure, NodeStanding, Pipeline, PipelineStats, Supervisor,
+    AcceptGuard, Backlog, Deps, Failure, FullLane, NodeStanding, Pipeline, PipelineStats, Supervisor,
 };
 use crate::providers::Adapters;
-use crate::service::{PipelinePort, Resting};
+use crate::service::{ParkReason, PipelinePort};
 
 /// Batches of tickets that wait to be published; what finds no place is published by the janitor.
 const WAITING_MAX_COUNT: usize = 16_384;
@@ -250,13 +250,13 @@ impl PipelinePort for PipelineHandle {
         self.pipeline().is_none_or(|pipeline| pipeline.has_room(app, before))
     }
 
-    fn crowded(&self, app: AppId) -> Vec<Crowded> {
-        self.pipeline().map(|pipeline| pipeline.crowded(app)).unwrap_or_default()
+    fn full_lanes(&self, app: AppId) -> Vec<FullLane> {
+        self.pipeline().map(|pipeline| pipeline.full_lanes(app)).unwrap_or_default()
     }
 
-    fn parked(&self, app: AppId, provider: ProviderKind) -> Option<Resting> {
+    fn parked(&self, app: AppId, provider: ProviderKind) -> Option<ParkReason> {
         let parking = self.pipeline()?.parking(app, provider)?;
-        Some(Resting { reason: parking.reason, detail: parking.detail })
+        Some(ParkReason { reason: parking.reason, detail: parking.detail })
     }
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {

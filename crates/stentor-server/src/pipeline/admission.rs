@@ -42,7 +42,7 @@ pub(crate) struct BacklogSize {
 
 /// A credential that rests, with as many chunks as may wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crowded {
+pub struct FullLane {
     /// At which push service.
     pub provider: ProviderKind,
     /// How many chunks wait.
@@ -89,7 +89,7 @@ impl AdmissionControl {
     }
 
     /// Returns how many chunks wait for a credential that rests, if no more may.
-    pub(crate) fn crowd(&self, key: ProviderKey) -> Option<u64> {
+    pub(crate) fn full_lane(&self, key: ProviderKey) -> Option<u64> {
         let counts = self.lock();
         let own = counts.parked.get(&key).copied().filter(|_| counts.parked_sum >= self.parked_max_chunks)?;
         (own >= share(self.parked_max_chunks, counts.parked.len() - 1)).then_some(own)
@@ -186,12 +186,12 @@ mod tests {
         let room = AdmissionControl::new(120, 60);
         let key = |raw| (app(raw), ProviderKind::Fcm);
         room.count(&[depth(1, 60), depth(2, 29)], HashSet::from([key(1), key(2)]));
-        assert_eq!((room.crowd(key(1)), room.crowd(key(2))), (Some(60), None));
+        assert_eq!((room.full_lane(key(1)), room.full_lane(key(2))), (Some(60), None));
         room.note(&tickets(2, 1));
-        assert_eq!((room.crowd(key(2)), room.crowd(key(3))), (Some(30), None));
+        assert_eq!((room.full_lane(key(2)), room.full_lane(key(3))), (Some(30), None));
         assert_eq!(fill(&room, 3), 120);
         room.count(&[depth(1, 60)], HashSet::new());
-        assert_eq!(room.crowd(key(1)), None, "it can be sent again");
+        assert_eq!(room.full_lane(key(1)), None, "it can be sent again");
     }
 
     #[test]

@@ -59,7 +59,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use admission::Crowded;
+pub use admission::FullLane;
 pub use backlog::{AcceptGuard, Backlog};
 pub use config::PipelineConfig;
 pub use node_standing::NodeStanding;
@@ -260,8 +260,8 @@ impl Pipeline {
 
     /// Lists those credentials of an app that rest, and for which no more may wait.
     #[must_use]
-    pub fn crowded(&self, app: AppId) -> Vec<Crowded> {
-        self.shared.crowded(app)
+    pub fn full_lanes(&self, app: AppId) -> Vec<FullLane> {
+        self.shared.full_lanes(app)
     }
 
     /// Notes that a message or schedule was accepted, or a campaign goes on.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Deps;
-use super::admission::{AdmissionControl, BacklogSize, Crowded};
+use super::admission::{AdmissionControl, BacklogSize, FullLane};
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
 use super::clock_jump::ClockJumpDetector;
@@ -280,20 +280,21 @@ impl PipelineContext {
     }
 
     /// Lists those credentials of an app for which no more may wait.
-    pub(crate) fn crowded(&self, app: AppId) -> Vec<Crowded> {
-        let crowds =
-            ProviderKind::ALL.iter().filter_map(|kind| Some((*kind, self.admission.crowd((app, *kind))?)));
-        crowds
+    pub(crate) fn full_lanes(&self, app: AppId) -> Vec<FullLane> {
+        let lanes = ProviderKind::ALL
+            .iter()
+            .filter_map(|kind| Some((*kind, self.admission.full_lane((app, *kind))?)));
+        lanes
             .filter_map(|(provider, chunks)| {
                 let detail = self.providers.parking((app, provider))?.detail;
-                Some(Crowded { provider, chunks, detail })
+                Some(FullLane { provider, chunks, detail })
             })
             .collect()
     }
 
     /// Returns whether more of an audience may be queued.
     pub(crate) fn may_expand(&self, key: ProviderKey) -> bool {
-        self.has_room(key.0, 0) && self.admission.crowd(key).is_none()
+        self.has_room(key.0, 0) && self.admission.full_lane(key).is_none()
     }
 
     /// Keeps what the queue holds, and reminds the dispatchers of it.

@@ -14,7 +14,7 @@ use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Change;
 use stentor_core::time::Timestamp;
 
-use super::audit::{Author, Matter};
+use super::audit::{AuditSubject, Author};
 use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::accounts::{
@@ -78,14 +78,14 @@ impl Serve<CreateServiceAccount> for Service {
         let created_at = self.now();
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
+        let subject = AuditSubject::new(AuditAction::AccountCreate, app, id).with_detail(name.as_str());
         // Permission is asked first: a pair of keys costs processor time.
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
         let (token_uri, scopes) = (token_uri(&url)?, scopes_of(&scopes)?);
         let AccountKey { private_pem, public } = new_key().await?;
         let account = IssuedAccount { id, app, name, scopes, public_key: public, token_uri, created_at };
         let file = file(&account, private_pem.expose_secret());
-        self.change(author, matter, Change::CreateAccount(account.clone())).await?;
+        self.change(author, subject, Change::CreateAccount(account.clone())).await?;
         Ok(NewServiceAccount::new(account, file))
     }
 }
@@ -108,9 +108,9 @@ impl Serve<DeleteServiceAccount> for Service {
         (): (),
     ) -> ServiceResult<()> {
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::AccountDelete, app, account);
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
-        self.change(author, matter, Change::DeleteAccount(app, account)).await?;
+        let subject = AuditSubject::new(AuditAction::AccountDelete, app, account);
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
+        self.change(author, subject, Change::DeleteAccount(app, account)).await?;
         // Its access tokens stand in no row: they end because the account is looked up anew and not found.
         self.keyring.forget_account(account);
         Ok(())

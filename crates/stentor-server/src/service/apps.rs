@@ -6,7 +6,7 @@ use stentor_core::audit::AuditAction;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Change;
 
-use super::audit::{Author, Matter};
+use super::audit::{AuditSubject, Author};
 use super::precondition::precondition;
 use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::apps::{AppList, AppRequest, AppView, KeyList, KeyRequest, KeyView, NewKey};
@@ -24,10 +24,11 @@ impl Serve<CreateApp> for Service {
         let created_at = self.now();
         let app = App { id: AppId::from_raw(self.next_id(created_at)), name, created_at };
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
+        let subject =
+            AuditSubject::new(AuditAction::AppCreate, app.id, app.id).with_detail(app.name.as_str());
         // The permission is asked before the change, so that a refusal leaves its entry and nothing else.
-        self.permitted(&author, &matter, identity.allow::<CreateApp>()).await?;
-        self.change(author, matter, Change::CreateApp(app.clone())).await?;
+        self.permitted(&author, &subject, identity.allow::<CreateApp>()).await?;
+        self.change(author, subject, Change::CreateApp(app.clone())).await?;
         Ok(app.into())
     }
 }
@@ -57,10 +58,11 @@ impl Serve<DeleteApp> for Service {
         app: AppId,
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
-        let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::AppDelete, app, app));
-        self.permitted(&author, &matter, identity.allow::<DeleteApp>()).await?;
+        let (author, subject) =
+            (Author::of(identity, from), AuditSubject::new(AuditAction::AppDelete, app, app));
+        self.permitted(&author, &subject, identity.allow::<DeleteApp>()).await?;
         let change = Change::DeleteApp(app, precondition(condition, AppView::from));
-        self.change(author, matter, change).await?;
+        self.change(author, subject, change).await?;
         // Memory follows the store: a removal that fails changes nothing here.
         self.keyring.forget_app(app);
         // Devices of the app are connected still, and would go on reading.
@@ -83,8 +85,8 @@ impl Serve<CreateKey> for Service {
         let id = KeyId::from_raw(self.next_id(created_at));
         let author = Author::of(identity, from);
         let detail = format!("{name}: {}", scope_words(&scopes), name = name.as_str());
-        let matter = Matter::new(AuditAction::KeyCreate, app, id).with_detail(&detail);
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        let subject = AuditSubject::new(AuditAction::KeyCreate, app, id).with_detail(&detail);
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
         if scopes.is_empty() {
             return Err(Problem::field("scopes", "must name at least one of send, register, admin"));
         }
@@ -98,7 +100,7 @@ impl Serve<CreateKey> for Service {
         };
         // Its mark is set before the key is kept: a key that is found without one would be refused.
         self.keyring.expect(&key.hash);
-        self.change(author, matter, Change::CreateKey(key.clone())).await?;
+        self.change(author, subject, Change::CreateKey(key.clone())).await?;
         Ok(NewKey::new(key, secret.expose_secret().to_owned()))
     }
 }
@@ -117,10 +119,11 @@ impl Serve<DeleteKey> for Service {
         (app, key): (AppId, KeyId),
         (): (),
     ) -> ServiceResult<()> {
-        let (author, matter) = (Author::of(identity, from), Matter::new(AuditAction::KeyDelete, app, key));
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        let (author, subject) =
+            (Author::of(identity, from), AuditSubject::new(AuditAction::KeyDelete, app, key));
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
         // The store is first: forgotten before, the key could be looked up and remembered once more.
-        self.change(author, matter, Change::DeleteKey(app, key)).await?;
+        self.change(author, subject, Change::DeleteKey(app, key)).await?;
         self.keyring.forget_key(key);
         Ok(())
     }
@@ -137,11 +140,11 @@ impl Service {
     pub(super) async fn administrated_by(
         &self,
         author: &Author,
-        matter: &Matter,
+        subject: &AuditSubject,
         identity: Identity,
         app: AppId,
     ) -> ServiceResult<AppId> {
-        self.permitted(author, matter, administrates(identity, app)).await?;
+        self.permitted(author, subject, administrates(identity, app)).await?;
         Ok(self.store.app(app).await?.id)
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Author {
 
 /// What is to be changed.
 #[derive(Debug, Clone)]
-pub(super) struct Matter {
+pub(super) struct AuditSubject {
     pub(super) action: AuditAction,
     pub(super) app: Option<AppId>,
     /// Its id or name.
@@ -63,7 +63,7 @@ impl Author {
     }
 }
 
-impl Matter {
+impl AuditSubject {
     /// Names a change of something in an app.
     pub(super) fn new(action: AuditAction, app: AppId, thing: impl ToString) -> Self {
         Self { action, app: Some(app), thing: thing.to_string(), detail: String::new() }
@@ -122,10 +122,10 @@ impl Service {
     pub(super) async fn change(
         &self,
         author: Author,
-        matter: Matter,
+        subject: AuditSubject,
         change: Change,
     ) -> ServiceResult<Changed> {
-        let note = self.audit_note(author, matter, false);
+        let note = self.audit_note(author, subject, false);
         let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
         Ok(self.store.change(change, Some(entry)).await?)
     }
@@ -134,13 +134,13 @@ impl Service {
     pub(super) async fn permitted<T>(
         &self,
         author: &Author,
-        matter: &Matter,
+        subject: &AuditSubject,
         answer: ServiceResult<T>,
     ) -> ServiceResult<T> {
         if let (Err(_), Actor::Key(key)) = (&answer, author.actor)
             && self.refusals.admit(key)
         {
-            let note = self.audit_note(author.clone(), matter.clone(), true);
+            let note = self.audit_note(author.clone(), subject.clone(), true);
             let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
             // The answer is a refusal either way; a trail that cannot be written does not change it.
             if let Err(error) = self.store.note_refused(entry).await {
@@ -150,17 +150,17 @@ impl Service {
         answer
     }
 
-    fn audit_note(&self, author: Author, matter: Matter, refused: bool) -> AuditNote {
+    fn audit_note(&self, author: Author, subject: AuditSubject, refused: bool) -> AuditNote {
         let Author { actor, home, origin } = author;
         // Under the app of the key that was refused: it must not crowd out what is told of another.
-        let app = if refused { home } else { matter.app };
+        let app = if refused { home } else { subject.app };
         AuditNote {
             at: self.now(),
             actor,
             app,
-            action: matter.action,
-            thing: matter.thing,
-            detail: matter.detail,
+            action: subject.action,
+            thing: subject.thing,
+            detail: subject.detail,
             address: origin.address,
             request_id: origin.request_id,
             refused,
@@ -185,9 +185,10 @@ mod tests {
 
     #[test]
     fn a_detail_is_short_and_has_nothing_that_a_terminal_obeys() {
-        let matter = Matter::new(AuditAction::AppCreate, AppId::from_raw(1), "").with_detail("a\u{1b}[2J\nb");
-        assert_eq!(matter.detail, "a [2J b");
-        assert_eq!(matter.with_detail(&"é".repeat(500)).detail.chars().count(), DETAIL_MAX_CHARS);
+        let subject =
+            AuditSubject::new(AuditAction::AppCreate, AppId::from_raw(1), "").with_detail("a\u{1b}[2J\nb");
+        assert_eq!(subject.detail, "a [2J b");
+        assert_eq!(subject.with_detail(&"é".repeat(500)).detail.chars().count(), DETAIL_MAX_CHARS);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use stentor_core::campaign::CampaignAction;
 use stentor_core::id::{CampaignId, MessageId};
 use stentor_core::ports::store::{Change, Changed};
 
-use super::audit::{Author, Matter, unexpected};
+use super::audit::{AuditSubject, Author, unexpected};
 use super::{Caller, Origin, Service, ServiceResult};
 use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView};
 use crate::contract::messages::{MessageList, MessageSummary};
@@ -81,14 +81,14 @@ impl Service {
         action: CampaignAction,
     ) -> ServiceResult<LedgerView> {
         let (author, app) = (Author::for_caller(caller, from), caller.app());
-        let matter = Matter::new(audited(action), app, id);
-        self.permitted(&author, &matter, caller.allow::<O>()).await?;
+        let subject = AuditSubject::new(audited(action), app, id);
+        self.permitted(&author, &subject, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
         // Before the transaction: what is settled while it runs must not reach a device that is connected.
         if action != CampaignAction::Resume {
             self.pipeline.hold(app, id.into());
         }
-        let changed = self.change(author, matter, change).await;
+        let changed = self.change(author, subject, change).await;
         // What is canceled stays held back: nobody is to be given it any more.
         if action == CampaignAction::Resume || changed.is_err() {
             self.pipeline.release(app, id.into());

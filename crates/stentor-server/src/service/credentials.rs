@@ -14,7 +14,7 @@ use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::Change;
 use stentor_providers::RefusedHost;
 
-use super::audit::{Author, Matter};
+use super::audit::{AuditSubject, Author};
 use super::{Caller, ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::credentials::{
@@ -25,7 +25,7 @@ use crate::decode::decode_with;
 
 /// Why nothing is sent with a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resting {
+pub struct ParkReason {
     /// In a word.
     pub reason: Reason,
     /// In a sentence, for the operator.
@@ -121,12 +121,12 @@ impl Serve<PutCredential> for Service {
             return Err(may_not_connect(host));
         }
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::CredentialPut, app, provider);
-        self.administrated_by(&author, &matter, identity, app).await?;
+        let subject = AuditSubject::new(AuditAction::CredentialPut, app, provider);
+        self.administrated_by(&author, &subject, identity, app).await?;
         // The adapter reads its key, so that one that is none is refused now and not at the first message.
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
-        let matter = matter.with_detail(&in_words(&credential));
-        self.change(author, matter, Change::PutCredential(credential)).await?;
+        let subject = subject.with_detail(&in_words(&credential));
+        self.change(author, subject, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -152,9 +152,9 @@ impl Serve<DeleteCredential> for Service {
         (): (),
     ) -> ServiceResult<()> {
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::CredentialDelete, app, provider);
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
-        self.change(author, matter, Change::DeleteCredential(app, provider)).await?;
+        let subject = AuditSubject::new(AuditAction::CredentialDelete, app, provider);
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
+        self.change(author, subject, Change::DeleteCredential(app, provider)).await?;
         self.credentials.remove(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -196,9 +196,9 @@ impl Service {
             return Ok(());
         }
         let credential = Credential { app, provider, secret: "{}".to_owned(), updated_at: self.now() };
-        let matter =
-            Matter::new(AuditAction::CredentialPut, app, provider).with_detail(&in_words(&credential));
-        self.change(Author::for_caller(caller, origin), matter, Change::PutCredential(credential)).await?;
+        let subject =
+            AuditSubject::new(AuditAction::CredentialPut, app, provider).with_detail(&in_words(&credential));
+        self.change(Author::for_caller(caller, origin), subject, Change::PutCredential(credential)).await?;
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -224,10 +224,10 @@ impl Service {
     }
 
     /// Returns why a credential rests that was kept under other settings, before anything is sent with it.
-    fn is_refused(&self, credential: &Credential) -> Option<Resting> {
+    fn is_refused(&self, credential: &Credential) -> Option<ParkReason> {
         let host = crate::providers::refused_host(credential, &self.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
-        Some(Resting { reason: Reason::AddressRefused, detail })
+        Some(ParkReason { reason: Reason::AddressRefused, detail })
     }
 
     /// Looks at all credentials again, as after SIGHUP.

@@ -163,20 +163,20 @@ impl Service {
     ) -> ServiceResult<bool> {
         report.take(batch);
         let dry_run = report.dry_run;
-        let (was_torn, apart) = match answer {
+        let (was_torn, outcome) = match answer {
             Ok(StoredLines { lines, counts }) if lines == batch.registrations.len() => {
-                (false, Apart { counts, ..Apart::default() })
+                (false, BatchOutcome { counts, ..BatchOutcome::default() })
             }
             Ok(StoredLines { lines, counts }) => {
                 let rest = self.write_apart(app, batch, lines, None, dry_run).await;
-                (true, Apart { counts: sum(counts, rest.counts), ..rest })
+                (true, BatchOutcome { counts: sum(counts, rest.counts), ..rest })
             }
             Err(refusal) => (true, self.write_apart(app, batch, 0, Some(refusal), dry_run).await),
         };
-        self.count_devices(apart.counts);
-        report.count(apart.counts);
-        apart.refused.into_iter().for_each(|problem| report.refuse_valid(problem));
-        apart.broken.map_or(Ok(was_torn), |error| Err(interrupted(error, report)))
+        self.count_devices(outcome.counts);
+        report.count(outcome.counts);
+        outcome.refused.into_iter().for_each(|problem| report.refuse_valid(problem));
+        outcome.broken.map_or(Ok(was_torn), |error| Err(interrupted(error, report)))
     }
 
     /// Registers a batch from one of its lines on; what the store refuses, or has refused, is halved until the refused lines
@@ -188,8 +188,8 @@ impl Service {
         from: usize,
         mut refusal: Option<StoreError>,
         dry_run: bool,
-    ) -> Apart {
-        let mut apart = Apart::default();
+    ) -> BatchOutcome {
+        let mut outcome = BatchOutcome::default();
         // A stack, of which the first half is on top: lines are registered in their order.
         let mut ranges: Vec<_> = Some(from..batch.registrations.len()).into_iter().collect();
         while let Some(range) = ranges.pop() {
@@ -200,14 +200,14 @@ impl Service {
             };
             match answer {
                 Ok(StoredLines { lines, counts }) => {
-                    apart.counts = sum(apart.counts, counts);
+                    outcome.counts = sum(outcome.counts, counts);
                     ranges.extend(Some(range.start + lines..range.end).filter(|rest| !rest.is_empty()));
                 }
                 Err(error) if !belongs_to_a_line(&error) => {
-                    return Apart { broken: Some(error), ..apart };
+                    return BatchOutcome { broken: Some(error), ..outcome };
                 }
                 Err(error) if some.len() == 1 => {
-                    apart.refused.push(ImportProblem::new(batch.lines[range.start], error.into()));
+                    outcome.refused.push(ImportProblem::new(batch.lines[range.start], error.into()));
                 }
                 Err(_) => {
                     let middle = range.start + range.len() / 2;
@@ -215,7 +215,7 @@ impl Service {
                 }
             }
         }
-        apart
+        outcome
     }
 }
 
@@ -233,7 +233,7 @@ const fn sum(some: (u64, u64), more: (u64, u64)) -> (u64, u64) {
 
 /// What came of a batch.
 #[derive(Default)]
-struct Apart {
+struct BatchOutcome {
     /// Devices made, and devices known before.
     counts: (u64, u64),
     refused: Vec<ImportProblem>,

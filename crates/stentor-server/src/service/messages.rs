@@ -21,7 +21,7 @@ use crate::contract::messages::{
 };
 use crate::contract::table::{SendMessage, ShowMessage};
 use crate::contract::{Kept, Repeat, Repeatable, Serve};
-use crate::pipeline::Crowded;
+use crate::pipeline::FullLane;
 use crate::pipeline::calendar::off_the_minute;
 
 /// Longest way into the future that a message may wait for its due time.
@@ -158,8 +158,8 @@ impl Service {
             let detail = "as much of this app waits to be sent as is allowed; nothing was kept";
             return self.refuse_as_full(detail.to_owned(), None);
         }
-        match self.crowd_before(app, target).await? {
-            Some(Crowded { provider, chunks, detail }) => {
+        match self.full_lane_before(app, target).await? {
+            Some(FullLane { provider, chunks, detail }) => {
                 let why = format!(
                     "{chunks} chunks wait for {provider}, as many as may: {detail}; nothing was kept"
                 );
@@ -177,21 +177,20 @@ impl Service {
 
     /// Finds what a message to named devices would have to wait behind without end. Audiences are expanded when there is
     /// room, and keep nobody waiting at other push services.
-    async fn crowd_before(&self, app: AppId, target: &Target) -> ServiceResult<Option<Crowded>> {
-        let mut crowds = self.pipeline.crowded(app);
-        if crowds.is_empty() || !target.is_direct() {
+    async fn full_lane_before(&self, app: AppId, target: &Target) -> ServiceResult<Option<FullLane>> {
+        let mut lanes = self.pipeline.full_lanes(app);
+        if lanes.is_empty() || !target.is_direct() {
             return Ok(None);
         }
         match target {
-            Target::Token(token) => crowds.retain(|crowd| crowd.provider == token.provider),
+            Target::Token(token) => lanes.retain(|lane| lane.provider == token.provider),
             _ => {
                 let counts = self.store.count_audience(app, target).await;
                 let counts = counts.map_err(|error| target_problem(error.into()))?;
-                crowds
-                    .retain(|crowd| counts.iter().any(|(kind, count)| *kind == crowd.provider && *count > 0));
+                lanes.retain(|lane| counts.iter().any(|(kind, count)| *kind == lane.provider && *count > 0));
             }
         }
-        Ok(crowds.into_iter().next())
+        Ok(lanes.into_iter().next())
     }
 
     async fn keep(&self, message: Message, repeat: Option<Repeat>) -> ServiceResult<Kept<MessageAccepted>> {

@@ -40,12 +40,12 @@ use tokio::sync::Notify;
 
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
 use crate::pipeline::stats::QuotaStats;
-use crate::pipeline::{AcceptGuard, Backlog, Crowded};
+use crate::pipeline::{AcceptGuard, Backlog, FullLane};
 use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
-pub use credentials::Resting;
+pub use credentials::ParkReason;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
@@ -83,7 +83,7 @@ pub trait PipelinePort: Send + Sync {
     }
 
     /// Lists those credentials of an app that rest, and for which no more may wait.
-    fn crowded(&self, _app: AppId) -> Vec<Crowded> {
+    fn full_lanes(&self, _app: AppId) -> Vec<FullLane> {
         Vec::new()
     }
 
@@ -93,7 +93,7 @@ pub trait PipelinePort: Send + Sync {
     }
 
     /// Returns why the lane of a credential is parked, if it is.
-    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<Resting> {
+    fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<ParkReason> {
         None
     }
 }
@@ -189,7 +189,7 @@ pub struct Service {
     webhook_policy: OutboundPolicy,
     webhooks_changed: Notify,
     imports: Arc<Shares>,
-    making: schedules::Making,
+    pending_schedules: schedules::PendingSchedules,
     joins: ArrivalLimiter<AppId>,
     refusals: audit::Refusals,
     counters: ServiceCounters,
@@ -220,7 +220,7 @@ impl Service {
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let joins = ArrivalLimiter::new(limits.joins);
         let broker = UpstreamBroker::new(store.clone(), clock.clone());
-        let (making, refusals, counters, webhooks_changed) = Default::default();
+        let (pending_schedules, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
             store,
             clock,
@@ -233,7 +233,7 @@ impl Service {
             webhook_policy,
             webhooks_changed,
             imports,
-            making,
+            pending_schedules,
             joins,
             refusals,
             counters,

@@ -11,7 +11,7 @@ use stentor_core::ports::store::{Change, Changed, Idempotent, StoreError};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
-use super::audit::{Author, Matter, unexpected};
+use super::audit::{AuditSubject, Author, unexpected};
 use super::calendar::instant;
 use super::precondition::precondition;
 use super::repeat::{key_reused, to_keep};
@@ -36,8 +36,8 @@ impl Serve<CreateSchedule> for Service {
         Repeatable { request, repeat }: Repeatable<ScheduleRequest>,
     ) -> ServiceResult<Kept<ScheduleView>> {
         let author = Author::for_caller(caller, from);
-        let matter = Matter::new(AuditAction::ScheduleCreate, caller.app(), "");
-        self.permitted(&author, &matter, caller.allow::<CreateSchedule>()).await?;
+        let subject = AuditSubject::new(AuditAction::ScheduleCreate, caller.app(), "");
+        self.permitted(&author, &subject, caller.allow::<CreateSchedule>()).await?;
         if let Some(reply) = self.replay(caller.app(), repeat.as_ref()).await? {
             return Ok(reply);
         }
@@ -45,11 +45,11 @@ impl Serve<CreateSchedule> for Service {
         self.check_content(caller.app(), &schedule.spec).await.map_err(within_message)?;
         // Held until the schedule is kept: the store counts it only then, and two at once would both find room.
         let _counted_until_kept = self.refuse_too_many(caller.app()).await?;
-        let matter = named(matter, &schedule);
+        let subject = named(subject, &schedule);
         let reply = view(schedule.clone());
         let idempotency = repeat.map(|repeat| to_keep(repeat, &reply));
         let change = Change::CreateSchedule(Box::new(schedule), idempotency);
-        match self.change(author, matter, change).await? {
+        match self.change(author, subject, change).await? {
             Changed::Stored(Idempotent::Done(())) => {
                 self.pipeline.wake();
                 Ok(Kept { reply, replayed: false })
@@ -87,8 +87,8 @@ impl Serve<RemoveSchedule> for Service {
         Conditional { condition, .. }: Conditional<()>,
     ) -> ServiceResult<()> {
         let author = Author::for_caller(caller, from);
-        let matter = Matter::new(AuditAction::ScheduleCancel, caller.app(), id);
-        self.permitted(&author, &matter, caller.allow::<RemoveSchedule>()).await?;
+        let subject = AuditSubject::new(AuditAction::ScheduleCancel, caller.app(), id);
+        self.permitted(&author, &subject, caller.allow::<RemoveSchedule>()).await?;
         let change = match self.store.schedule(caller.app(), id).await {
             // What cannot be read has no state that a condition could be asked of.
             Err(StoreError::Damaged(_)) if condition.is_none() => {
@@ -96,7 +96,7 @@ impl Serve<RemoveSchedule> for Service {
             }
             _ => Change::DeleteSchedule(caller.app(), id, precondition(condition, view)),
         };
-        self.change(author, matter, change).await?;
+        self.change(author, subject, change).await?;
         self.pipeline.wake();
         Ok(())
     }
@@ -146,8 +146,8 @@ impl Service {
         state: ScheduleState,
     ) -> ServiceResult<ScheduleView> {
         let author = Author::for_caller(caller, from);
-        let matter = Matter::new(audited(state), caller.app(), id);
-        self.permitted(&author, &matter, caller.allow::<O>()).await?;
+        let subject = AuditSubject::new(audited(state), caller.app(), id);
+        self.permitted(&author, &subject, caller.allow::<O>()).await?;
         let present = self.shown(caller.app(), id).await?;
         // Saying it again changes nothing, not even the next due time.
         if present.state == state {
@@ -165,7 +165,7 @@ impl Service {
             state
         };
         let change = Change::SetSchedule(caller.app(), id, state, next_due);
-        let Changed::Schedule(schedule) = self.change(author, matter, change).await? else {
+        let Changed::Schedule(schedule) = self.change(author, subject, change).await? else {
             return Err(unexpected());
         };
         self.pipeline.wake();
@@ -173,8 +173,8 @@ impl Service {
     }
 
     /// Refuses one schedule more than an app may have; those that are being made at the same time count as made.
-    async fn refuse_too_many(&self, app: AppId) -> ServiceResult<BeingMade<'_>> {
-        let made = self.making.enter(app);
+    async fn refuse_too_many(&self, app: AppId) -> ServiceResult<PendingSchedule<'_>> {
+        let made = self.pending_schedules.enter(app);
         let most = self.limits.schedules_max_count;
         let kept = self.store.count_schedules(app).await?;
         // The count includes this one, so that the last place can be taken.
@@ -229,22 +229,22 @@ fn view(schedule: Schedule) -> ScheduleView {
 
 /// Counts the schedules that are being made, by app.
 #[derive(Debug, Default)]
-pub(super) struct Making(Mutex<HashMap<AppId, u64>>);
+pub(super) struct PendingSchedules(Mutex<HashMap<AppId, u64>>);
 
 /// A schedule that is being made, for as long as it lives.
-struct BeingMade<'a> {
-    making: &'a Making,
+struct PendingSchedule<'a> {
+    counts: &'a PendingSchedules,
     app: AppId,
     /// How many are being made, this one included.
     count: u64,
 }
 
-impl Making {
-    fn enter(&self, app: AppId) -> BeingMade<'_> {
+impl PendingSchedules {
+    fn enter(&self, app: AppId) -> PendingSchedule<'_> {
         let mut counts = self.lock();
         let count = counts.entry(app).or_default();
         *count += 1;
-        BeingMade { making: self, app, count: *count }
+        PendingSchedule { counts: self, app, count: *count }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AppId, u64>> {
@@ -252,10 +252,10 @@ impl Making {
     }
 }
 
-impl Drop for BeingMade<'_> {
+impl Drop for PendingSchedule<'_> {
     fn drop(&mut self) {
         // The count is taken back on every way out, a cancelled request's too.
-        let mut counts = self.making.lock();
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.app) {
             *count -= 1;
             if *count == 0 {
@@ -276,10 +276,10 @@ const fn audited(state: ScheduleState) -> AuditAction {
     }
 }
 
-fn named(matter: Matter, schedule: &Schedule) -> Matter {
+fn named(subject: AuditSubject, schedule: &Schedule) -> AuditSubject {
     let name = schedule.name.as_ref().map(|name| format!(" {}", name.as_str())).unwrap_or_default();
-    let matter = Matter { thing: schedule.id.to_string(), ..matter };
-    matter.with_detail(&format!(
+    let subject = AuditSubject { thing: schedule.id.to_string(), ..subject };
+    subject.with_detail(&format!(
         "{} {}{name}",
         schedule.recurrence.cron,
         schedule.recurrence.time_zone.as_str()

@@ -14,7 +14,7 @@ use stentor_core::upstream::{FormerSecret, UpstreamWebhook};
 use stentor_providers::Outbound;
 use tokio::sync::Notify;
 
-use super::audit::{Author, Matter};
+use super::audit::{AuditSubject, Author};
 use super::{ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::table::{DeleteUpstreamWebhook, PutUpstreamWebhook, ShowUpstreamWebhook};
@@ -40,8 +40,8 @@ impl Serve<PutUpstreamWebhook> for Service {
     ) -> ServiceResult<NewUpstreamWebhook> {
         let address = address(&url)?;
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
+        let subject = AuditSubject::new(AuditAction::WebhookPut, app, app).with_detail(&origin(&address));
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
         // A name is looked up at each post; what is an address in itself can be refused at once.
         self.check_webhook(&address)?;
         let is_given = secret.is_some();
@@ -52,7 +52,7 @@ impl Serve<PutUpstreamWebhook> for Service {
         // The secret before stays good for a day, so that the app can change both sides one after the other.
         let (updated_at, former) = (self.now(), self.former_secret(app, &secret).await?);
         let webhook = UpstreamWebhook { app, url, secret, updated_at, former };
-        self.change(author, matter, Change::PutUpstreamWebhook(webhook.clone())).await?;
+        self.change(author, subject, Change::PutUpstreamWebhook(webhook.clone())).await?;
         // A permit is kept: whoever reads the webhooks at this moment reads them once more.
         self.webhooks_changed.notify_one();
         let UpstreamWebhook { url, secret, updated_at, .. } = webhook;
@@ -71,9 +71,9 @@ impl Serve<ShowUpstreamWebhook> for Service {
 impl Serve<DeleteUpstreamWebhook> for Service {
     async fn serve(&self, (identity, from): (Identity, Origin), app: AppId, (): ()) -> ServiceResult<()> {
         let author = Author::of(identity, from);
-        let matter = Matter::new(AuditAction::WebhookDelete, app, app);
-        let app = self.administrated_by(&author, &matter, identity, app).await?;
-        self.change(author, matter, Change::DeleteUpstreamWebhook(app)).await?;
+        let subject = AuditSubject::new(AuditAction::WebhookDelete, app, app);
+        let app = self.administrated_by(&author, &subject, identity, app).await?;
+        self.change(author, subject, Change::DeleteUpstreamWebhook(app)).await?;
         self.webhooks_changed.notify_one();
         Ok(())
     }
