@@ -48,7 +48,7 @@ pub(super) enum TokenStanding {
 
 /// The platform and the adapter of a token that nobody has registered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Usual {
+pub(super) struct DefaultRoute {
     /// OS family.
     pub(super) platform: Platform,
     /// The adapter that it goes through.
@@ -56,7 +56,8 @@ pub(super) struct Usual {
 }
 
 /// How a token of the vendor's own clients is reached that nobody has registered.
-pub(super) const USUAL: Usual = Usual { platform: Platform::Android, provider: ProviderKind::Fcm };
+pub(super) const DEFAULT_ROUTE: DefaultRoute =
+    DefaultRoute { platform: Platform::Android, provider: ProviderKind::Fcm };
 /// The id of a message that was only checked, as documented by what the service replied.
 const CHECKED_ID: &str = "fake_message_id";
 
@@ -79,10 +80,10 @@ impl TokenStanding {
     }
 
     /// Returns the target that reaches it; `None` for what cannot be reached.
-    pub(super) fn target(self, usual: Usual) -> Option<TargetRequest> {
+    pub(super) fn target(self, route: DefaultRoute) -> Option<TargetRequest> {
         let (platform, provider, token) = match self {
             Self::Invalid | Self::Retired => return None,
-            Self::Unknown(token) => (usual.platform, usual.provider, token),
+            Self::Unknown(token) => (route.platform, route.provider, token),
             Self::Held(device) | Self::Replaced(device) => {
                 let known = device.registration;
                 (known.platform, known.provider, known.token)
@@ -141,18 +142,19 @@ impl Sender<'_> {
         token: &str,
         standing: TokenStanding,
     ) -> ServiceResult<Option<DeviceId>> {
-        let usual = match standing {
+        let route = match standing {
             TokenStanding::Invalid => return Ok(None),
             TokenStanding::Replaced(device) => return Ok(Some(device.id)),
             TokenStanding::Held(device) if device.listed => return Ok(Some(device.id)),
-            TokenStanding::Held(device) => {
-                Usual { platform: device.registration.platform, provider: device.registration.provider }
-            }
-            TokenStanding::Unknown(_) | TokenStanding::Retired => USUAL,
+            TokenStanding::Held(device) => DefaultRoute {
+                platform: device.registration.platform,
+                provider: device.registration.provider,
+            },
+            TokenStanding::Unknown(_) | TokenStanding::Retired => DEFAULT_ROUTE,
         };
         let device = DeviceRequest {
-            platform: usual.platform,
-            provider: Some(usual.provider),
+            platform: route.platform,
+            provider: Some(route.provider),
             token: token.to_owned(),
             user: None,
             locale: None,

@@ -6,7 +6,7 @@ use stentor_wire::xml::dom;
 
 use super::format::BodyFormat;
 use super::records::BodySize;
-use super::row::Spoken;
+use super::row::RestOperation;
 use crate::contract::description::{OperationShape, description};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
@@ -20,7 +20,7 @@ use crate::face::record::{FromRecord as _, Record};
 const NODES_MAX_COUNT: usize = 50_000;
 
 /// Reads what is asked from a body that is not JSON. What stands in the path need not stand in it again.
-pub(super) async fn read<O: Spoken>(
+pub(super) async fn read<O: RestOperation>(
     request: Request,
     api: &Api,
     format: BodyFormat,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::carried;
 use super::etag::Conditions;
 use super::format::{AcceptedFormat, BodyFormat};
-use super::row::Spoken;
+use super::row::RestOperation;
 use crate::contract::{ErrorCode, Problem, ServiceResult, StateTag};
 use crate::face::http::coding::ContentCoding;
 use crate::face::http::preferences::Preferences;
@@ -63,7 +63,7 @@ impl ReplyTerms {
     }
 
     /// Writes a reply that was read, or that came of a change.
-    pub(super) fn write<O: Spoken>(
+    pub(super) fn write<O: RestOperation>(
         self,
         reply: O::Reply,
         row: super::row::RowFacts,

@@ -23,12 +23,12 @@ const REPEATING: &str = "With the header `Idempotency-Key` (1 to 255 characters 
 harmless: the same key and the same request get the first reply again, with `Idempotent-Replayed: true`.";
 
 /// An operation that this face can read and write.
-pub(super) trait Spoken:
+pub(super) trait RestOperation:
     Operation<By: Asker, Subject: Segments, Request: RequestRecord, Reply: ReplyRecord>
 {
 }
 
-impl<O> Spoken for O where
+impl<O> RestOperation for O where
     O: Operation<By: Asker, Subject: Segments, Request: RequestRecord, Reply: ReplyRecord>
 {
 }
@@ -50,7 +50,7 @@ pub(super) struct RowFacts {
 macro_rules! methods {
     ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
         $(#[doc = $about])+
-        pub(super) fn $name<O: Spoken>(path: &'static str) -> RestRow
+        pub(super) fn $name<O: RestOperation>(path: &'static str) -> RestRow
         where
             Api: Serve<O>,
         {
@@ -75,14 +75,14 @@ methods! {
 }
 
 /// Returns a row that reads.
-pub(super) fn get<O: Spoken>(path: &'static str) -> RestRow
+pub(super) fn get<O: RestOperation>(path: &'static str) -> RestRow
 where
     Api: Serve<O>,
 {
     row::<O>(HttpMethod::Get, path, RowFacts { done: StatusCode::OK, is_read: true, has_tag: true })
 }
 
-fn row<O: Spoken>(method: HttpMethod, path: &'static str, facts: RowFacts) -> RestRow
+fn row<O: RestOperation>(method: HttpMethod, path: &'static str, facts: RowFacts) -> RestRow
 where
     Api: Serve<O>,
 {
@@ -115,7 +115,7 @@ where
 }
 
 /// Reads a request, has it served, and writes the reply.
-async fn answer<O: Spoken>(api: Api, request: Request, row: RowFacts) -> ApiResult<Response>
+async fn answer<O: RestOperation>(api: Api, request: Request, row: RowFacts) -> ApiResult<Response>
 where
     Api: Serve<O>,
 {
@@ -134,7 +134,7 @@ where
     Ok(terms.write::<O>(reply?, row)?)
 }
 
-async fn read<O: Spoken>(request: Request, api: &Api) -> ApiResult<O::Request> {
+async fn read<O: RestOperation>(request: Request, api: &Api) -> ApiResult<O::Request> {
     let Some(size) = O::Request::BODY else {
         return O::Request::read(request, api, O::FACTS.name).await;
     };
@@ -145,7 +145,7 @@ async fn read<O: Spoken>(request: Request, api: &Api) -> ApiResult<O::Request> {
 }
 
 /// Describes an operation from what the table says and from its types.
-pub(super) fn describe<O: Spoken>(done: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
+pub(super) fn describe<O: RestOperation>(done: StatusCode, schemas: &mut NamedSchemas) -> OperationBuilder {
     let (noun, verb) = O::FACTS.noun_and_verb();
     let mut operation =
         OperationBuilder::new().tag(noun).operation_id(Some(verb)).summary(Some(summary(&O::FACTS)));

@@ -18,7 +18,7 @@ use stentor_core::id::AppId;
 use self::request::{FcmTarget, SendCall};
 use self::rpc_status::{RpcStatus, SendRefusal};
 use super::gcm_http::group_of_key;
-use super::sending::{Sender, TokenStanding, USUAL, id_text};
+use super::sending::{DEFAULT_ROUTE, Sender, TokenStanding, id_text};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
@@ -101,7 +101,7 @@ async fn reachable(sender: &Sender<'_>, token: String) -> Result<TargetRequest, 
         return Err(RpcStatus::unregistered().into());
     }
     let detail = "The registration token is not a valid FCM registration token";
-    Ok(standing.target(USUAL).ok_or_else(|| RpcStatus::invalid_argument("message.token", detail))?)
+    Ok(standing.target(DEFAULT_ROUTE).ok_or_else(|| RpcStatus::invalid_argument("message.token", detail))?)
 }
 
 /// Sends to a topic. One to which nobody has subscribed is no error here: the message is kept for those who are in it, who

@@ -22,7 +22,7 @@ use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::AuthenticatedCaller;
 use crate::face::http::refusal::Refusal;
-use crate::front::sending::{Sender, TokenStanding, USUAL};
+use crate::front::sending::{DEFAULT_ROUTE, Sender, TokenStanding};
 
 /// Marks refusals of this part, which are JSON.
 pub(super) const FIELD: &str = "notification_key";
@@ -103,7 +103,9 @@ pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) 
         members => members?,
     };
     let standings = sender.standings(&members).await?;
-    let dead = |(token, standing): (String, TokenStanding)| standing.target(USUAL).is_none().then_some(token);
+    let dead = |(token, standing): (String, TokenStanding)| {
+        standing.target(DEFAULT_ROUTE).is_none().then_some(token)
+    };
     let count = members.len();
     let failed: Vec<_> = members.into_iter().zip(standings).filter_map(dead).collect();
     let target = TargetRequest::Group(group.into());

@@ -6,7 +6,7 @@ use super::reply::{GcmError, SendReply, TokenResult, id_number, of_tokens};
 use super::request::{LegacySendRequest, SendTarget};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{Problem, ServiceResult};
-use crate::front::sending::{Sender, TokenStanding, USUAL, id_text, is_of_server};
+use crate::front::sending::{DEFAULT_ROUTE, Sender, TokenStanding, id_text, is_of_server};
 
 /// Sends what a request asks for.
 pub(super) async fn send(sender: &Sender<'_>, mut request: LegacySendRequest) -> ServiceResult<SendReply> {
@@ -42,7 +42,7 @@ async fn to_tokens(
     let standings = sender.standings(tokens).await?;
     let known: Vec<_> =
         standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
-    let targets = standings.into_iter().map(|standing| standing.target(USUAL)).collect();
+    let targets = standings.into_iter().map(|standing| standing.target(DEFAULT_ROUTE)).collect();
     // Targets and what is known of them go side by side, in the order of the request.
     let sent = sender.send_each(0, targets, draft).await?;
     refuse_when_the_server_kept_nothing(&sent)?;

@@ -83,11 +83,11 @@ struct GorushRun<'a> {
 
 impl GorushRun<'_> {
     async fn send(&mut self, mut notification: GorushNotification) -> ServiceResult<()> {
-        let usual = notification.usual()?;
+        let route = notification.default_route()?;
         let tokens = notification.all_tokens();
         let standings = self.sender.standings(&tokens).await?;
         let whys: Vec<_> = standings.iter().map(|standing| unreachable(standing, &notification)).collect();
-        let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(usual)).collect();
+        let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(route)).collect();
         let audience = notification.audience();
         // Tokens come first, then audiences, in names and targets alike.
         let mut names: Vec<(String, &str)> = tokens.into_iter().zip(whys).collect();

@@ -6,7 +6,7 @@ use stentor_core::device::{Platform, ProviderKind};
 
 use crate::contract::messages::TargetRequest;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use crate::front::sending::Usual;
+use crate::front::sending::DefaultRoute;
 
 /// Most notifications of one request: gorush's own `max_notification` when it is not configured.
 const NOTIFICATIONS_MAX_COUNT: usize = 100;
@@ -92,7 +92,7 @@ impl PushRequest {
 impl GorushNotification {
     fn check(&self, index: usize) -> ServiceResult<()> {
         let at = |problem: Problem| problem.at(format!("notifications[{index}]"));
-        self.usual().map_err(at)?;
+        self.default_route().map_err(at)?;
         if self.token_count() == 0 && !self.is_for_topic() {
             return Err(at(refused("tokens must not be nil or empty")));
         }
@@ -148,10 +148,10 @@ impl GorushNotification {
     }
 
     /// Returns how a token is reached that nobody has registered.
-    pub(super) fn usual(&self) -> ServiceResult<Usual> {
+    pub(super) fn default_route(&self) -> ServiceResult<DefaultRoute> {
         match self.platform {
-            IOS => Ok(Usual { platform: Platform::Apple, provider: ProviderKind::Apns }),
-            ANDROID => Ok(Usual { platform: Platform::Android, provider: ProviderKind::Fcm }),
+            IOS => Ok(DefaultRoute { platform: Platform::Apple, provider: ProviderKind::Apns }),
+            ANDROID => Ok(DefaultRoute { platform: Platform::Android, provider: ProviderKind::Fcm }),
             other => Err(refused(&format!("platform {other} is not served here; 1 is iOS, 2 is Android"))),
         }
     }
