@@ -246,7 +246,7 @@ impl Driver {
 
     /// Files the streams that have ended: neighbours of one batch in one go.
     fn collect(&mut self) {
-        self.note_happened();
+        self.note_counts();
         self.mux.take_ended(&mut self.ended, &mut self.plainly_ended);
         if self.ended.is_empty() && self.plainly_ended.is_empty() {
             return;
@@ -340,11 +340,11 @@ impl Driver {
         again
     }
 
-    fn note_happened(&mut self) {
-        let happened = std::mem::take(&mut self.mux.happened);
-        self.pool.counters.goaways.add(happened.goaways);
-        self.pool.counters.resets.add(happened.resets);
-        self.pool.congestion.failed(happened.resets as usize);
+    fn note_counts(&mut self) {
+        let counts = std::mem::take(&mut self.mux.counts);
+        self.pool.counters.goaways.add(counts.goaways);
+        self.pool.counters.resets.add(counts.resets);
+        self.pool.congestion.failed(counts.resets as usize);
     }
 
     /// Opens streams for what waits, as many as the peer, congestion control and one write allow; returns whether it did.

@@ -30,7 +30,7 @@ pub(crate) struct Work {
     pub(crate) repeated: bool,
     /// When a request that has no stream yet gives up.
     pub(crate) give_up_at: Instant,
-    filed: Mutex<Filed>,
+    received: Mutex<ReceivedReplies>,
     left: AtomicUsize,
     began: Instant,
     /// When the last reply came, in microseconds since the beginning.
@@ -65,7 +65,7 @@ impl Work {
             keep: batch.keep,
             repeated: batch.repeated,
             give_up_at,
-            filed: Mutex::new(Filed { seen: vec![0; count.div_ceil(64)], others: Vec::new() }),
+            received: Mutex::new(ReceivedReplies { seen: vec![0; count.div_ceil(64)], others: Vec::new() }),
             left: AtomicUsize::new(count),
             began: Instant::now(),
             replied_us: AtomicU64::new(0),
@@ -76,21 +76,21 @@ impl Work {
 
     /// Files replies by their requests' places; the first one to each counts.
     pub(crate) fn settle(&self, ended: impl Iterator<Item = (u32, Reply)>) {
-        self.file(|filed| {
-            ended.map(|(index, reply)| filed.put(index, reply)).filter(|is_new| *is_new).count()
+        self.file(|received| {
+            ended.map(|(index, reply)| received.put(index, reply)).filter(|is_new| *is_new).count()
         });
     }
 
     /// Files plain 200s by their requests' places.
     pub(crate) fn settle_plain(&self, indices: impl Iterator<Item = u32>) {
-        self.file(|filed| indices.filter(|index| filed.is_first(*index)).count());
+        self.file(|received| indices.filter(|index| received.is_first(*index)).count());
     }
 
     /// `put` tells how many requests have their replies by it.
-    fn file(&self, put: impl FnOnce(&mut Filed) -> usize) {
-        let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = put(&mut filed);
-        drop(filed);
+    fn file(&self, put: impl FnOnce(&mut ReceivedReplies) -> usize) {
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = put(&mut received);
+        drop(received);
         if count == 0 {
             return;
         }
@@ -144,9 +144,9 @@ impl Work {
 
     /// Returns the replies; what has none is in flight.
     pub(crate) fn replies(&self) -> Replies {
-        let mut filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = std::mem::take(&mut *filed);
-        drop(filed);
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = std::mem::take(&mut *received);
+        drop(received);
         // Counted down after filing: at zero none is missing, and most batches spare the pass over all.
         if self.left() > 0 {
             let abandoned = |index| (index, Reply::Unanswered(Fault::Abandoned));
@@ -158,22 +158,22 @@ impl Work {
 
     /// Returns the replies that have come, and the places of the requests that have none.
     pub(crate) fn part(&self) -> Part {
-        let filed = self.filed.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = filed.missing(self.count).map(|index| index as usize).collect();
-        Part { replies: Replies::new(self.count as usize, filed.others.clone()), missing }
+        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = received.missing(self.count).map(|index| index as usize).collect();
+        Part { replies: Replies::new(self.count as usize, received.others.clone()), missing }
     }
 }
 
 /// The replies that have come.
 #[derive(Default)]
-struct Filed {
+struct ReceivedReplies {
     /// A bit for each request that has its reply.
     seen: Vec<u64>,
     /// All but plain 200s.
     others: Vec<(u32, Reply)>,
 }
 
-impl Filed {
+impl ReceivedReplies {
     /// Marks a request as replied to; returns whether it was not before.
     fn is_first(&mut self, index: u32) -> bool {
         let Some(word) = self.seen.get_mut(index as usize / 64) else { return false };

@@ -65,7 +65,7 @@ impl Pooled for Plain {
 
 /// Counts of what happened since they were last taken.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Happened {
+pub(crate) struct MuxCounts {
     pub(crate) resets: u64,
     pub(crate) goaways: u64,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Mux {
     unreturned_bytes: u32,
     ended: Vec<Ended>,
     plainly_ended: Vec<Plain>,
-    pub(crate) happened: Happened,
+    pub(crate) counts: MuxCounts,
     keep_body_bytes: usize,
     drain_body_bytes: usize,
     keep_header_bytes: usize,
@@ -126,7 +126,7 @@ impl Mux {
             unreturned_bytes: 0,
             ended: Vec::new(),
             plainly_ended: Vec::new(),
-            happened: Happened::default(),
+            counts: MuxCounts::default(),
             keep_body_bytes: limits.max_reply_body_bytes,
             drain_body_bytes: limits.max_reply_drain_bytes,
             keep_header_bytes: limits.max_reply_header_bytes as usize,

@@ -14,13 +14,13 @@ struct Peer {
     per_second: f64,
     /// By how much, as a share, a distance may be longer.
     jitter: f64,
-    ill: Ill,
+    trouble: PeerTrouble,
 }
 
 /// What a push service does beside answering.
 #[derive(Debug, Clone, Copy)]
-enum Ill {
-    Not,
+enum PeerTrouble {
+    None,
     /// Resets one request of so many.
     Resets(u64),
     /// Resets so many requests in a row, once.
@@ -43,16 +43,16 @@ enum End {
 
 impl Peer {
     const fn new(distance_ms: f64, per_second: f64, jitter: f64) -> Self {
-        Self { distance_ms, per_second, jitter, ill: Ill::Not }
+        Self { distance_ms, per_second, jitter, trouble: PeerTrouble::None }
     }
 
-    const fn ill(self, ill: Ill) -> Self {
-        Self { ill, ..self }
+    const fn trouble(self, trouble: PeerTrouble) -> Self {
+        Self { trouble, ..self }
     }
 }
 
 /// A sender that always has more to send, and what it saw.
-struct Play {
+struct SenderSimulation {
     congestion: CongestionControl,
     latency: Latency,
     now_ms: f64,
@@ -65,7 +65,7 @@ struct Play {
     tokens: f64,
 }
 
-impl Play {
+impl SenderSimulation {
     fn new(max_inflight_requests: usize) -> Self {
         let congestion = CongestionControl::new(&Limits {
             initial_inflight_requests: 1_024,
@@ -94,7 +94,7 @@ impl Play {
         let mut answered = 0;
         for _ in 0..milliseconds {
             self.now_ms += 1.0;
-            if let Ill::Over(per_second) = peer.ill {
+            if let PeerTrouble::Over(per_second) = peer.trouble {
                 self.tokens = (self.tokens + per_second / 1_000.0).min(per_second / 20.0);
             }
             answered += self.read();
@@ -139,19 +139,19 @@ impl Play {
         let far = self.now_ms + peer.distance_ms * (1.0 + peer.jitter * chance);
         let end = far.max(self.last_end_ms + 1_000.0 / peer.per_second);
         self.last_end_ms = end;
-        let fate = self.fate(peer.ill);
-        self.open.push_back((self.now_ms, end, fate));
+        let outcome = self.ending(peer.trouble);
+        self.open.push_back((self.now_ms, end, outcome));
     }
 
-    fn fate(&mut self, ill: Ill) -> End {
+    fn ending(&mut self, trouble: PeerTrouble) -> End {
         self.opened += 1;
-        let (reset, refused) = match ill {
-            Ill::Not => (false, false),
-            Ill::Resets(each) => (self.opened.is_multiple_of(each), false),
-            Ill::Burst(count) => (self.opened <= count, false),
-            Ill::Refuses(each) => (false, self.opened.is_multiple_of(each)),
-            Ill::Full(most) => (false, self.open.len() >= most),
-            Ill::Over(_) => (false, !self.is_within_quota()),
+        let (reset, refused) = match trouble {
+            PeerTrouble::None => (false, false),
+            PeerTrouble::Resets(each) => (self.opened.is_multiple_of(each), false),
+            PeerTrouble::Burst(count) => (self.opened <= count, false),
+            PeerTrouble::Refuses(each) => (false, self.opened.is_multiple_of(each)),
+            PeerTrouble::Full(most) => (false, self.open.len() >= most),
+            PeerTrouble::Over(_) => (false, !self.is_within_quota()),
         };
         match (reset, refused) {
             (true, _) => End::Reset,
@@ -189,61 +189,61 @@ const AT_ONCE: f64 = 1e9;
 #[test]
 fn distance_alone_holds_nothing_back() {
     for distance_ms in [5.0, 50.0, 200.0, 1_000.0] {
-        let mut play = Play::new(4_096);
+        let mut sender = SenderSimulation::new(4_096);
         let far = Peer::new(distance_ms, AT_ONCE, 0.2);
         // Twice doubled from 1,024, and as long again for the rates that allow it to be known.
-        play.run(far, (distance_ms * 9.0) as usize + 50);
-        assert_eq!(play.congestion.limit(), 4_096, "{distance_ms} ms away");
+        sender.run(far, (distance_ms * 9.0) as usize + 50);
+        assert_eq!(sender.congestion.limit(), 4_096, "{distance_ms} ms away");
     }
 }
 
 #[test]
 fn a_peer_that_can_do_no_more_is_not_given_ever_more() {
-    let mut play = Play::new(16_384);
+    let mut sender = SenderSimulation::new(16_384);
     let full = Peer::new(20.0, 5_000.0, 0.1);
-    play.run(full, 5_000);
-    let answered = play.run(full, 10_000);
+    sender.run(full, 5_000);
+    let answered = sender.run(full, 10_000);
     assert!(answered >= 45_000, "{answered} of 50000");
     // A hundred would do; as long as answers come within a tenth of a second nobody is hurt.
-    assert!(play.congestion.limit() <= 1_000, "{} in flight", play.congestion.limit());
+    assert!(sender.congestion.limit() <= 1_000, "{} in flight", sender.congestion.limit());
 }
 
 #[test]
 fn a_peer_that_slows_down_is_given_less_and_one_that_recovers_gets_more_again() {
-    let mut play = Play::new(16_384);
+    let mut sender = SenderSimulation::new(16_384);
     let well = Peer::new(50.0, 40_000.0, 0.1);
-    let ill = Peer { per_second: 2_000.0, ..well };
-    play.run(well, 5_000);
-    let before = play.congestion.limit();
-    play.run(ill, 60_000);
-    let meanwhile = play.congestion.limit();
+    let slow = Peer { per_second: 2_000.0, ..well };
+    sender.run(well, 5_000);
+    let before = sender.congestion.limit();
+    sender.run(slow, 60_000);
+    let meanwhile = sender.congestion.limit();
     assert!(meanwhile < before / 2, "{before} in flight before, {meanwhile} meanwhile");
-    play.run(well, 20_000);
-    let answered = play.run(well, 5_000);
-    assert!(answered >= 160_000, "{answered} of 200000, {} in flight", play.congestion.limit());
+    sender.run(well, 20_000);
+    let answered = sender.run(well, 5_000);
+    assert!(answered >= 160_000, "{answered} of 200000, {} in flight", sender.congestion.limit());
 }
 
 #[test]
 fn a_peer_that_moves_away_is_followed() {
-    let mut play = Play::new(4_096);
+    let mut sender = SenderSimulation::new(4_096);
     let near = Peer::new(50.0, AT_ONCE, 0.1);
     let far = Peer { distance_ms: 200.0, ..near };
-    play.run(near, 5_000);
+    sender.run(near, 5_000);
     let most = 4_096.0 / 210.0 * 1_000.0;
     // The shortest latency of before is believed for two spans of five seconds.
-    play.run(far, 12_000);
-    let answered = play.run(far, 10_000) as f64 / 10.0;
+    sender.run(far, 12_000);
+    let answered = sender.run(far, 10_000) as f64 / 10.0;
     assert!(answered >= 0.9 * most, "{answered} a second of {most}");
 }
 
-/// Returns the answers a second of a peer that can take 300,000: before it falls ill, and for so long afterwards.
-fn before_and_after(distance_ms: f64, ill: Ill, milliseconds: usize) -> (f64, f64) {
-    let mut play = Play::new(65_536);
+/// Returns the answers a second of a peer that can take 300,000: before its trouble begins, and for so long afterwards.
+fn before_and_after(distance_ms: f64, trouble: PeerTrouble, milliseconds: usize) -> (f64, f64) {
+    let mut sender = SenderSimulation::new(65_536);
     let well = Peer::new(distance_ms, 300_000.0, 0.1);
-    play.run(well, 3_000);
-    let before = play.run(well, 2_000) as f64 / 2.0;
-    play.count_anew();
-    let after = play.run(well.ill(ill), milliseconds) as f64 * 1_000.0 / milliseconds as f64;
+    sender.run(well, 3_000);
+    let before = sender.run(well, 2_000) as f64 / 2.0;
+    sender.count_anew();
+    let after = sender.run(well.trouble(trouble), milliseconds) as f64 * 1_000.0 / milliseconds as f64;
     (before, after)
 }
 
@@ -251,7 +251,7 @@ fn before_and_after(distance_ms: f64, ill: Ill, milliseconds: usize) -> (f64, f6
 fn a_reset_now_and_then_costs_no_throughput() {
     for distance_ms in [50.0, 200.0] {
         for each in [1_000_000, 100_000, 1_000] {
-            let (before, after) = before_and_after(distance_ms, Ill::Resets(each), 8_000);
+            let (before, after) = before_and_after(distance_ms, PeerTrouble::Resets(each), 8_000);
             let least = 0.9 * before;
             assert!(before >= 250_000.0, "{before} a second {distance_ms} ms away");
             assert!(after >= least, "{after} of {before} a second {distance_ms} ms away, 1 in {each} reset");
@@ -262,7 +262,7 @@ fn a_reset_now_and_then_costs_no_throughput() {
 #[test]
 fn a_burst_of_resets_costs_a_few_round_trips_and_not_the_rest_of_the_day() {
     for distance_ms in [50.0, 200.0] {
-        let (before, after) = before_and_after(distance_ms, Ill::Burst(20_000), 15_000);
+        let (before, after) = before_and_after(distance_ms, PeerTrouble::Burst(20_000), 15_000);
         assert!(after >= 0.9 * before, "{after} of {before} a second {distance_ms} ms away");
     }
 }
@@ -270,74 +270,80 @@ fn a_burst_of_resets_costs_a_few_round_trips_and_not_the_rest_of_the_day() {
 #[test]
 fn a_peer_with_room_for_so_many_gets_about_as_many_and_no_more() {
     for distance_ms in [50.0, 200.0] {
-        let mut play = Play::new(65_536);
-        let full = Peer::new(distance_ms, AT_ONCE, 0.1).ill(Ill::Full(2_000));
-        play.run(full, 5_000);
+        let mut sender = SenderSimulation::new(65_536);
+        let full = Peer::new(distance_ms, AT_ONCE, 0.1).trouble(PeerTrouble::Full(2_000));
+        sender.run(full, 5_000);
         let most = 2_000.0 / (distance_ms * 1.1) * 1_000.0;
-        let answered = play.run(full, 20_000) as f64 / 20.0;
+        let answered = sender.run(full, 20_000) as f64 / 20.0;
         assert!(answered >= 0.7 * most, "{answered} of {most} a second {distance_ms} ms away");
-        assert!(play.congestion.limit() <= 2_600, "{} in flight", play.congestion.limit());
+        assert!(sender.congestion.limit() <= 2_600, "{} in flight", sender.congestion.limit());
     }
 }
 
 #[test]
 fn a_peer_that_goes_on_refusing_is_asked_little() {
-    for (ill, most) in [(Ill::Refuses(1), 48), (Ill::Refuses(2), 48), (Ill::Refuses(100), 300)] {
-        let mut play = Play::new(65_536);
+    for (trouble, most) in
+        [(PeerTrouble::Refuses(1), 48), (PeerTrouble::Refuses(2), 48), (PeerTrouble::Refuses(100), 300)]
+    {
+        let mut sender = SenderSimulation::new(65_536);
         let peer = Peer::new(50.0, 300_000.0, 0.1);
-        play.run(peer, 3_000);
-        play.run(peer.ill(ill), 10_000);
+        sender.run(peer, 3_000);
+        sender.run(peer.trouble(trouble), 10_000);
         let mut highest = 0;
         for _ in 0..50 {
-            play.run(peer.ill(ill), 100);
-            highest = highest.max(play.congestion.limit());
+            sender.run(peer.trouble(trouble), 100);
+            highest = highest.max(sender.congestion.limit());
         }
-        assert!(highest <= most, "{highest} in flight, {ill:?}");
+        assert!(highest <= most, "{highest} in flight, {trouble:?}");
     }
 }
 
 #[test]
 fn a_peer_with_a_quota_is_asked_about_as_much_as_it_allows() {
-    let mut play = Play::new(65_536);
-    let over = Peer::new(50.0, AT_ONCE, 0.1).ill(Ill::Over(10_000.0));
-    play.run(over, 5_000);
-    let before = play.opened;
-    let accepted = play.run(over, 20_000) as f64 / 20.0;
-    let asked = (play.opened - before) as f64 / 20.0;
+    let mut sender = SenderSimulation::new(65_536);
+    let over = Peer::new(50.0, AT_ONCE, 0.1).trouble(PeerTrouble::Over(10_000.0));
+    sender.run(over, 5_000);
+    let before = sender.opened;
+    let accepted = sender.run(over, 20_000) as f64 / 20.0;
+    let asked = (sender.opened - before) as f64 / 20.0;
     assert!(accepted >= 7_000.0 && asked <= 1.3 * 10_000.0, "{accepted} of {asked} a second");
 }
 
 #[test]
 fn what_failed_once_does_not_make_the_next_campaign_slow() {
     let peer = Peer::new(200.0, 300_000.0, 0.1);
-    let next_campaign = |ill: Ill| {
-        let mut play = Play::new(65_536);
-        play.run(peer, 3_000);
-        play.count_anew();
-        play.run(peer.ill(ill), 1_000);
-        play.drip(300_000);
-        play.run(peer, 6_000)
+    let next_campaign = |trouble: PeerTrouble| {
+        let mut sender = SenderSimulation::new(65_536);
+        sender.run(peer, 3_000);
+        sender.count_anew();
+        sender.run(peer.trouble(trouble), 1_000);
+        sender.drip(300_000);
+        sender.run(peer, 6_000)
     };
-    let (answered, wanted) = (next_campaign(Ill::Burst(20_000)), next_campaign(Ill::Not));
+    let (answered, wanted) = (next_campaign(PeerTrouble::Burst(20_000)), next_campaign(PeerTrouble::None));
     assert!(answered as f64 >= 0.9 * wanted as f64, "{answered} of {wanted}");
 }
 
 #[test]
 fn a_quota_behind_a_second_of_latency_is_used_though_it_needs_more_in_flight_than_the_start_allows() {
-    let mut play = Play::new(65_536);
+    let mut sender = SenderSimulation::new(65_536);
     let far = Peer::new(1_000.0, AT_ONCE, 0.1);
-    let start = play.congestion.limit();
+    let start = sender.congestion.limit();
     let mut answered = 0;
     for second in 0..20 {
-        let came = play.run_with(far, 1_000, 10);
+        let came = sender.run_with(far, 1_000, 10);
         answered += if second >= 10 { came } else { 0 };
     }
     assert!(
         answered >= 9 * 10_000,
         "{answered} of 100000 in ten seconds, {} in flight",
-        play.congestion.limit()
+        sender.congestion.limit()
     );
-    assert!(start < 2_000 && play.congestion.limit() >= 10_000, "{start}, then {}", play.congestion.limit());
+    assert!(
+        start < 2_000 && sender.congestion.limit() >= 10_000,
+        "{start}, then {}",
+        sender.congestion.limit()
+    );
 }
 
 proptest! {
@@ -349,18 +355,18 @@ proptest! {
         per_second in 500.0..40_000.0_f64,
         jitter in 0.0..0.5_f64,
     ) {
-        let mut play = Play::new(16_384);
+        let mut sender = SenderSimulation::new(16_384);
         let peer = Peer::new(distance_ms, per_second, jitter);
-        play.run(peer, 20_000);
-        let answered = play.run(peer, 10_000) as f64 / 10.0;
+        sender.run(peer, 20_000);
+        let answered = sender.run(peer, 10_000) as f64 / 10.0;
         // In the order of the requests, so the longest distance counts.
         let possible = per_second.min(16_384.0 / (distance_ms * (1.0 + jitter)) * 1_000.0);
-        prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", play.congestion.limit());
+        prop_assert!(answered >= 0.85 * possible, "{answered} of {possible} a second, {} in flight", sender.congestion.limit());
         // What it cannot take waits here and not there. Growth that a queue hid is not always found out: then about as many
         // stay in flight as may be at the start.
         let enough = possible * distance_ms * (1.0 + jitter) / 1_000.0;
         let most = (8.0 * enough + 1_100.0).max(1.2 * 4_096.0);
-        prop_assert!((play.congestion.limit() as f64) <= most, "{} for {enough}", play.congestion.limit());
-        prop_assert!((4..=16_384).contains(&play.congestion.limit()));
+        prop_assert!((sender.congestion.limit() as f64) <= most, "{} for {enough}", sender.congestion.limit());
+        prop_assert!((4..=16_384).contains(&sender.congestion.limit()));
     }
 }

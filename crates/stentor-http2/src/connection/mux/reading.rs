@@ -226,7 +226,7 @@ impl Mux {
             ErrorCode(code.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a RST_STREAM has a wrong size"))?);
         let Some(open) = self.streams.get_mut(head.stream) else { return Ok(()) };
         let answered = open.status != 0;
-        self.happened.resets += 1;
+        self.counts.resets += 1;
         let reply = match code {
             ErrorCode::REFUSED_STREAM => Reply::NotSent(Fault::Refused),
             _ => Reply::Unanswered(Fault::Reset(code.to_string().into())),
@@ -286,7 +286,7 @@ impl Mux {
         };
         // A later GOAWAY may only lower it (RFC 9113, section 6.8).
         let last = frame::without_reserved_bit(last).min(self.peer.goes_after.unwrap_or(u32::MAX));
-        self.happened.goaways += u64::from(self.peer.goes_after.is_none());
+        self.counts.goaways += u64::from(self.peer.goes_after.is_none());
         // Before streams end: what goes again must not be opened here.
         self.peer.goes_after = Some(last);
         for stream in self.streams.above(last) {
