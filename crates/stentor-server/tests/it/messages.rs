@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use stentor_storage::conformance::strike::{Strike, strike, strikes};
+use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 
 use crate::harness::{Reading, Server, Tenant, durable_server, server};
 
@@ -220,9 +220,9 @@ async fn a_schedule_that_cannot_be_read_is_named_until_it_is_canceled_or_deleted
     let path = folder.path().join("stentor.db");
     let before = folder.path().join("before.db");
     std::fs::copy(&path, &before).expect("copied");
-    let is_meant = |blow: &Strike| (&*blow.table, &*blow.column) == ("schedules", "recurrence");
-    let blow = strikes(&path).into_iter().find(is_meant).expect("a column");
-    assert_eq!(strike(&path, &before, &blow), 2);
+    let is_meant = |damage: &ValueDamage| (&*damage.table, &*damage.column) == ("schedules", "recurrence");
+    let damage = possible(&path).into_iter().find(is_meant).expect("a column");
+    assert_eq!(apply(&path, &before, &damage), 2);
     let server = durable_server(folder).await;
     let damaged = server.get(&tenant, "/v1/schedules").await["damaged"].clone();
     let ids: Vec<_> =

@@ -17,8 +17,8 @@ mod plain_changes;
 pub mod queue;
 pub mod scene;
 pub mod store;
-pub mod strike;
 mod suites;
+pub mod value_damage;
 
 pub use benchmark::{BenchmarkFigures, BenchmarkLoad, benchmark};
 pub use home::{MemoryQueueHome, QueueHome, StoreHome};

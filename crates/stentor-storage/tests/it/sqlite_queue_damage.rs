@@ -9,7 +9,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{Queue, QueueError};
 use stentor_storage::conformance::scene::at;
-use stentor_storage::conformance::strike::{Strike, strike, strikes};
+use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings};
 use tempfile::TempDir;
 
@@ -74,18 +74,18 @@ async fn asked(queue: &SqliteQueue, is_new: bool) -> Result<(), QueueError> {
 }
 
 /// Damages a copy of the file, before it is opened or while it is open, and asks.
-async fn serve(both: &Path, one: &Path, blow: &Strike, is_open: bool) -> bool {
+async fn serve(both: &Path, one: &Path, damage: &ValueDamage, is_open: bool) -> bool {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("queue.db");
     std::fs::copy(both, &path).expect("copied");
     let before = is_open.then(|| open(&path));
-    let struck = strike(&path, one, blow);
+    let changed = apply(&path, one, damage);
     let queue = before.unwrap_or_else(|| open(&path));
-    if struck > 0 {
+    if changed > 0 {
         let went_on = asked(&queue, !is_open).await;
-        assert!(went_on.is_ok(), "{blow}, open: {is_open}: {went_on:?}");
+        assert!(went_on.is_ok(), "{damage}, open: {is_open}: {went_on:?}");
     }
-    struck > 0
+    changed > 0
 }
 
 #[tokio::test]
@@ -99,11 +99,11 @@ async fn a_damaged_row_of_the_queue_stops_nothing_and_comes_back_from_the_store(
     let queue = open(&both);
     fill(&queue, 2).await;
     drop(queue);
-    let mut struck = 0;
-    for blow in strikes(&both) {
+    let mut changed = 0;
+    for damage in possible(&both) {
         for is_open in [false, true] {
-            struck += usize::from(serve(&both, &one, &blow, is_open).await);
+            changed += usize::from(serve(&both, &one, &damage, is_open).await);
         }
     }
-    assert!(struck > 40, "{struck}");
+    assert!(changed > 40, "{changed}");
 }

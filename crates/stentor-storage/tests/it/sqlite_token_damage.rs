@@ -10,7 +10,7 @@ use stentor_core::ports::store::{DeviceStore, MessageStore, PipelineStore};
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at, registration};
-use stentor_storage::conformance::strike::{Strike, strike, strikes};
+use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
 
@@ -39,12 +39,12 @@ fn move_on(path: &Path) {
 }
 
 /// Damages a copy, before it is opened or while it is open, registers, and lets the store find the hashes again.
-async fn serve(made: &Path, blow: &Strike, is_open: bool) {
+async fn serve(made: &Path, damage: &ValueDamage, is_open: bool) {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     std::fs::copy(made, &path).expect("copied");
     let before = is_open.then(|| open(&path));
-    assert!(strike(&path, made, blow) > 0, "{blow}");
+    assert!(apply(&path, made, damage) > 0, "{damage}");
     let store = before.unwrap_or_else(|| open(&path));
     let fresh = [registration(ProviderKind::Fcm, "fresh")];
     register(&store, &fresh).await;
@@ -53,10 +53,10 @@ async fn serve(made: &Path, blow: &Strike, is_open: bool) {
     while store.continue_work(at(1)).await.expect("worked") {}
     let all = [registrations(), fresh.to_vec()].concat();
     let devices: BTreeSet<_> = register(&store, &all).await.into_iter().collect();
-    assert_eq!(devices.len(), DEVICES + 1, "{blow}");
+    assert_eq!(devices.len(), DEVICES + 1, "{damage}");
     let counts = store.count_audience(app(1).id, &Target::Everyone).await.expect("counted");
     let listed: u64 = counts.iter().map(|(_, count)| count).sum();
-    assert_eq!(listed, all.len() as u64, "{blow}, open: {is_open}: none is registered twice");
+    assert_eq!(listed, all.len() as u64, "{damage}, open: {is_open}: none is registered twice");
 }
 
 #[tokio::test]
@@ -71,12 +71,12 @@ async fn a_damaged_leaf_of_token_hashes_is_made_again_while_registrations_go_on(
         if table == "token_leaves" {
             move_on(&path);
         }
-        let blows = strikes(&path)
+        let damages = possible(&path)
             .into_iter()
-            .filter(|blow| blow.table == table && (blow.column != "first" || blow.value != "'x'"));
-        for blow in blows {
+            .filter(|damage| damage.table == table && (damage.column != "first" || damage.value != "'x'"));
+        for damage in damages {
             for is_open in [false, true] {
-                serve(&path, &blow, is_open).await;
+                serve(&path, &damage, is_open).await;
             }
         }
     }

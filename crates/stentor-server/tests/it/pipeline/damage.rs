@@ -18,7 +18,7 @@ use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::TokenTarget;
 use stentor_storage::conformance::PlainChanges;
-use stentor_storage::conformance::strike::{Strike, strike, strikes};
+use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
 
 use super::stub::Stub;
@@ -377,13 +377,13 @@ async fn lists(store: &dyn Store, site: &Site, now: Timestamp) -> Result<(), Str
 const AT_ONCE_COUNT: usize = 16;
 
 /// Does one thing to a copy of the file and serves it; `None` where there was nothing to do it to.
-async fn strike_once(site: &Site, blow: Strike) -> Option<Result<(), String>> {
+async fn apply_once(site: &Site, damage: ValueDamage) -> Option<Result<(), String>> {
     let (_folder, path) = site.copy();
-    let struck = strike(&path, &site.folder.path().join("one.db"), &blow);
-    if struck == 0 {
+    let changed = apply(&path, &site.folder.path().join("one.db"), &damage);
+    if changed == 0 {
         return None;
     }
-    Some(serve(site, &path).await.map_err(|what| format!("{blow}: {what}")))
+    Some(serve(site, &path).await.map_err(|what| format!("{damage}: {what}")))
 }
 
 #[tokio::test]
@@ -391,10 +391,10 @@ async fn a_damaged_value_of_one_app_stops_nothing_of_another() {
     let site = Site::build().await;
     let (_folder, path) = site.copy();
     serve(&site, &path).await.expect("nothing is damaged");
-    let blows = strikes(&site.folder.path().join("both.db"));
-    let served = blows.into_iter().map(|blow| strike_once(&site, blow));
+    let damages = possible(&site.folder.path().join("both.db"));
+    let served = damages.into_iter().map(|damage| apply_once(&site, damage));
     let ends: Vec<_> = futures_util::stream::iter(served).buffer_unordered(AT_ONCE_COUNT).collect().await;
-    let struck: Vec<_> = ends.into_iter().flatten().collect();
-    let wrong: Vec<_> = struck.iter().filter_map(|end| end.as_ref().err()).collect();
-    assert!(struck.len() > 300 && wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), struck.len());
+    let changed: Vec<_> = ends.into_iter().flatten().collect();
+    let wrong: Vec<_> = changed.iter().filter_map(|end| end.as_ref().err()).collect();
+    assert!(changed.len() > 300 && wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), changed.len());
 }

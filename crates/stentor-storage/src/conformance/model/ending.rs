@@ -48,7 +48,7 @@ impl World<'_> {
             let SettleReply::Settled { tickets: children, .. } = reply else {
                 panic!("a lease that holds was lost")
             };
-            self.truth.settled(&chunk, &given, 0);
+            self.expected.settled(&chunk, &given, 0);
             self.publish(children);
         }
     }
@@ -72,7 +72,7 @@ impl World<'_> {
             for device in self.known.clone() {
                 let attempts = self.store().delivery(self.app, message, device).await.expect("a delivery");
                 let Some(last) = last(message, &attempts) else { continue };
-                self.truth.check_end((message, device), last.record.state(), last.record.is_ambiguous());
+                self.expected.check_end((message, device), last.record.state(), last.record.is_ambiguous());
                 let (tally, ambiguous) = tallies.entry(last.provider).or_default();
                 *tally.of(last.record.state()) += 1;
                 *ambiguous += u64::from(last.record.is_ambiguous());

@@ -6,9 +6,9 @@
 //! chunk is without a ticket, histories and books agree, and in the end nothing is stuck.
 
 mod ending;
+mod expected;
 mod sending;
 mod settling;
-mod truth;
 mod world;
 
 use std::collections::BTreeSet;

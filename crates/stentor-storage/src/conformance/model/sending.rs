@@ -80,7 +80,7 @@ impl World<'_> {
         }
         let sent = chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count();
         assert_eq!(chunk.tokens.len(), sent, "one address for each that is sent to");
-        self.truth.check_lease(chunk);
+        self.expected.check_lease(chunk);
         let decisions = chunk.decisions.clone();
         if decisions.contains(&SendDecision::Collapsed) {
             self.reach("a collapsed delivery");

@@ -9,7 +9,7 @@ use stentor_core::ports::store::{LeaseTerms, LeasedChunk, SendDecision, SettleRe
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
-use super::truth::draw;
+use super::expected::draw;
 use super::world::{HeldLease, World};
 use crate::conformance::scene::{accept_all, awaited_chunk, lease_of};
 
@@ -35,7 +35,7 @@ impl World<'_> {
             self.reach("an awaited chunk");
             self.held.push(HeldLease { chunk: awaited_chunk(&chunk, awaited, &given.awaited), until });
         }
-        self.truth.settled(&chunk, &given, how);
+        self.expected.settled(&chunk, &given, how);
         self.show(&children.len());
         self.publish(children);
         self.lost.push(chunk);

@@ -8,7 +8,7 @@ use stentor_core::ports::store::{Expansion, LeasedChunk, Store, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::ModelRun;
-use super::truth::Truth;
+use super::expected::ExpectedDeliveries;
 use crate::conformance::PlainChanges;
 use crate::conformance::StoreHome;
 use crate::conformance::scene::{app, at, person, registration, topic};
@@ -35,7 +35,7 @@ pub(super) struct World<'a> {
     pub(super) held: Vec<HeldLease>,
     /// Leases that were lost.
     pub(super) lost: Vec<LeasedChunk>,
-    pub(super) truth: Truth,
+    pub(super) expected: ExpectedDeliveries,
     run: ModelRun,
     shown: String,
 }
@@ -63,7 +63,7 @@ impl<'a> World<'a> {
             tickets: BTreeMap::new(),
             held: Vec::new(),
             lost: Vec::new(),
-            truth: Truth::default(),
+            expected: ExpectedDeliveries::default(),
             run: ModelRun { observations: Vec::new(), reached: BTreeSet::new() },
             shown: String::new(),
         }
@@ -217,7 +217,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn lose(&mut self, chunk: LeasedChunk, how: u8) {
-        self.truth.lose(&chunk, how);
+        self.expected.lose(&chunk, how);
         self.lost.push(chunk);
     }
 
@@ -238,7 +238,7 @@ impl<'a> World<'a> {
     pub(super) async fn observe(&mut self) {
         for message in self.messages.clone() {
             let ledger = self.ledger(message).await;
-            self.truth.check_bound(&ledger);
+            self.expected.check_bound(&ledger);
             self.shown.push_str(&described(&ledger));
         }
         for ticket in self.store().queued(ChunkId::from_raw(0), 100_000).await.expect("listed") {

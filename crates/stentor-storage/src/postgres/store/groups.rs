@@ -6,7 +6,7 @@ use stentor_core::name::GroupName;
 use stentor_core::ports::store::{GroupStore, Precondition, StoreError, SubscriptionChange};
 use stentor_core::time::Timestamp;
 
-use super::leftovers::{Remains, RemainsKind};
+use super::leftovers::{PendingRemoval, PendingRemovalKind};
 use super::{PostgresStore, app_providers, members};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, missing, unless_missing};
@@ -116,7 +116,8 @@ impl GroupStore for PostgresStore {
             precondition.check(|| show(connection, app, &group).map(Some))?;
             let no = find(connection, app, &group)?;
             run(connection, "DELETE FROM groups WHERE no = $1", [no])?;
-            Remains::of(RemainsKind::Group, no).begin(connection, &WorkPortion::begin(connection))
+            PendingRemoval::of(PendingRemovalKind::Group, no)
+                .begin(connection, &WorkPortion::begin(connection))
         })
         .await
     }

@@ -12,23 +12,23 @@ use crate::postgres::row::code;
 /// Rows that one statement removes.
 const AT_ONCE_MAX_COUNT: usize = 1_024;
 
-/// Of what kind it is.
+/// What is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RemainsKind {
+pub(super) enum PendingRemovalKind {
     Topic,
     Group,
     Person,
     App,
 }
 
-/// What is left of one thing.
+/// A thing that is removed and of which rows are left.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Remains {
-    kind: RemainsKind,
+pub(super) struct PendingRemoval {
+    kind: PendingRemovalKind,
     no: i64,
 }
 
-impl RemainsKind {
+impl PendingRemovalKind {
     const fn code(self) -> u8 {
         match self {
             Self::Topic => 1,
@@ -49,14 +49,14 @@ impl RemainsKind {
     }
 }
 
-impl Remains {
+impl PendingRemoval {
     /// Names what is left of something that has one number.
-    pub(super) const fn of(kind: RemainsKind, no: i64) -> Self {
+    pub(super) const fn of(kind: PendingRemovalKind, no: i64) -> Self {
         Self { kind, no }
     }
 
     fn read(row: &Row<'_>) -> Done<Self> {
-        Ok(Self { no: row.get(0)?, kind: code(row, 1, RemainsKind::from_code)? })
+        Ok(Self { no: row.get(0)?, kind: code(row, 1, PendingRemovalKind::from_code)? })
     }
 
     /// Notes that it is to be worked off.
@@ -74,10 +74,10 @@ impl Remains {
     /// Goes on as far as the portion goes.
     fn work_off(self, connection: &Connection, portion: &WorkPortion<'_>) -> Done<()> {
         let is_done = match self.kind {
-            RemainsKind::Topic => topic(connection, self.no, portion)?,
-            RemainsKind::Group => group(connection, self.no, portion)?,
-            RemainsKind::Person => person(connection, self.no, portion)?,
-            RemainsKind::App => app::rest(connection, self.no, portion)?,
+            PendingRemovalKind::Topic => topic(connection, self.no, portion)?,
+            PendingRemovalKind::Group => group(connection, self.no, portion)?,
+            PendingRemovalKind::Person => person(connection, self.no, portion)?,
+            PendingRemovalKind::App => app::rest(connection, self.no, portion)?,
         };
         if is_done { self.forget(connection) } else { Ok(()) }
     }
@@ -93,7 +93,7 @@ impl Remains {
 pub(super) fn go_on(connection: &Connection, portion: &WorkPortion<'_>) -> Done<bool> {
     let sql = "SELECT no, kind FROM leftovers ORDER BY kind, no";
     while !portion.is_over() {
-        let found = readable(connection, "leftovers", (sql, ()), 1, Remains::read)?;
+        let found = readable(connection, "leftovers", (sql, ()), 1, PendingRemoval::read)?;
         let Some(next) = found.0.first() else {
             // What names nothing that could be removed would be looked at for ever.
             run(connection, "DELETE FROM leftovers", ())?;

@@ -4,7 +4,7 @@ use crate::postgres::engine::{Connection, Row};
 use stentor_core::id::AppId;
 
 use super::app_providers::{self, Fleet};
-use super::leftovers::{self, Remains, RemainsKind};
+use super::leftovers::{self, PendingRemoval, PendingRemovalKind};
 use super::{device_traces, members, sequences, tags, topics};
 use crate::postgres::fault::{Done, found, missing};
 use crate::postgres::portion::WorkPortion;
@@ -45,7 +45,7 @@ pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     run(connection, "DELETE FROM credentials WHERE app = $1", [id])?;
     run(connection, "DELETE FROM upstream_webhooks WHERE app = $1", [id])?;
     run(connection, "DELETE FROM services WHERE app = $1", [id])?;
-    Remains::of(RemainsKind::App, id).note(connection)?;
+    PendingRemoval::of(PendingRemovalKind::App, id).note(connection)?;
     leftovers::go_on(connection, &WorkPortion::begin(connection)).map(drop)
 }
 

@@ -9,7 +9,7 @@ use stentor_core::name::TopicName;
 use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
 use stentor_core::topic::TopicSummary;
 
-use super::leftovers::{Remains, RemainsKind};
+use super::leftovers::{PendingRemoval, PendingRemovalKind};
 use super::{PostgresStore, app_providers};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, PostgresError, damaged, missing};
@@ -108,7 +108,8 @@ impl TopicStore for PostgresStore {
             precondition.check(|| show(connection, app, &topic).map(Some))?;
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
             run(connection, "DELETE FROM topics WHERE no = $1", [no])?;
-            Remains::of(RemainsKind::Topic, no).begin(connection, &WorkPortion::begin(connection))
+            PendingRemoval::of(PendingRemovalKind::Topic, no)
+                .begin(connection, &WorkPortion::begin(connection))
         })
         .await
     }

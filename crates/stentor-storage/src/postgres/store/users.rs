@@ -7,7 +7,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::user::User;
 
 use super::app_providers::{self, device_of};
-use super::leftovers::{Remains, RemainsKind};
+use super::leftovers::{PendingRemoval, PendingRemovalKind};
 use super::{PostgresStore, members, owners};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, missing, unless_missing};
@@ -89,5 +89,5 @@ fn remove(connection: &Connection, app: AppId, user: &ExternalId) -> Done<()> {
     let (no, _) = owners::find(connection, app, user)?.ok_or(missing("user"))?;
     members::remove_user(connection, no)?;
     run(connection, "DELETE FROM users WHERE no = $1", [no])?;
-    Remains::of(RemainsKind::Person, no).begin(connection, &WorkPortion::begin(connection))
+    PendingRemoval::of(PendingRemovalKind::Person, no).begin(connection, &WorkPortion::begin(connection))
 }

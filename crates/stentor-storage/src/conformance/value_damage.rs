@@ -1,6 +1,6 @@
 //! Damages a database file of ours, value by value, as a broken disk would: no rule of the schema protects what is there.
 //!
-//! What there is to damage is asked of the file, so that a new table is struck without being named here.
+//! What there is to damage is asked of the file, so that a new table is changed without being named here.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, params_from_iter};
 
 /// One thing to do to a file: a column gets a value in some of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strike {
+pub struct ValueDamage {
     /// The table.
     pub table: String,
     /// The column.
@@ -18,7 +18,7 @@ pub struct Strike {
     keys: Vec<String>,
 }
 
-impl std::fmt::Display for Strike {
+impl std::fmt::Display for ValueDamage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{} = {}", self.table, self.column, self.value)
     }
@@ -31,7 +31,7 @@ impl std::fmt::Display for Strike {
 ///
 /// When the file cannot be read.
 #[must_use]
-pub fn strikes(path: &Path) -> Vec<Strike> {
+pub fn possible(path: &Path) -> Vec<ValueDamage> {
     let connection = Connection::open(path).expect("the file opens");
     let sql = "SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c
         WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY t.name, c.cid";
@@ -39,7 +39,7 @@ pub fn strikes(path: &Path) -> Vec<Strike> {
     let columns = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
     let columns: Vec<(String, String, String, i64)> =
         columns.expect("columns").collect::<Result<_, Error>>().expect("columns");
-    let mut strikes = Vec::new();
+    let mut damages = Vec::new();
     for (table, column, kind, _) in &columns {
         let values: &[&str] = match kind.as_str() {
             "INTEGER" => &["-1", "9223372036854775807", "'x'"],
@@ -49,14 +49,14 @@ pub fn strikes(path: &Path) -> Vec<Strike> {
         let of_table = columns.iter().filter(|(other, .., key)| other == table && *key > 0);
         let keys: Vec<String> = of_table.map(|(_, name, ..)| name.clone()).collect();
         let keys = if keys.is_empty() { vec!["rowid".to_owned()] } else { keys };
-        strikes.extend(values.iter().map(|value| Strike {
+        damages.extend(values.iter().map(|value| ValueDamage {
             table: table.clone(),
             column: column.clone(),
             value,
             keys: keys.clone(),
         }));
     }
-    strikes
+    damages
 }
 
 /// Does it to those rows of a file that another file, an earlier copy of it, has too; returns how many they are. Rows that
@@ -65,7 +65,7 @@ pub fn strikes(path: &Path) -> Vec<Strike> {
 /// # Panics
 ///
 /// When the file cannot be written.
-pub fn strike(path: &Path, earlier: &Path, strike: &Strike) -> usize {
+pub fn apply(path: &Path, earlier: &Path, damage: &ValueDamage) -> usize {
     let connection = Connection::open(path).expect("the file opens");
     let schema: Vec<(String, String)> = {
         let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
@@ -85,14 +85,14 @@ pub fn strike(path: &Path, earlier: &Path, strike: &Strike) -> usize {
     };
     rewrite(&|sql| sql.replace("STRICT, WITHOUT ROWID", "WITHOUT ROWID").replace(") STRICT", ")"));
     connection.execute("ATTACH ?1 AS earlier", [earlier.to_string_lossy()]).expect("attached");
-    let Strike { table, column, value, keys } = strike;
+    let ValueDamage { table, column, value, keys } = damage;
     let keys = keys.join(", ");
     let sql = format!(
         "UPDATE OR IGNORE main.{table} SET {column} = {value} WHERE ({keys}) IN (SELECT {keys} FROM earlier.{table})"
     );
     // What SQLite itself cannot hold, such as a text for the number of a row, no disk can make of it either.
-    let struck = connection.execute(&sql, []).unwrap_or_default();
+    let changed = connection.execute(&sql, []).unwrap_or_default();
     connection.execute_batch("DETACH earlier").expect("detached");
     rewrite(&|sql| sql.to_owned());
-    struck
+    changed
 }

@@ -13,7 +13,7 @@ type ModelDelivery = (MessageId, DeviceId);
 
 /// What is known of deliveries without asking the store.
 #[derive(Debug, Default)]
-pub(super) struct Truth {
+pub(super) struct ExpectedDeliveries {
     /// How often a push service took a delivery over.
     taken: BTreeMap<ModelDelivery, u32>,
     /// Deliveries that may have been taken over unseen.
@@ -31,7 +31,7 @@ pub(super) fn draw(how: u8, at: usize) -> u64 {
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32
 }
 
-impl Truth {
+impl ExpectedDeliveries {
     /// Nothing is leased after its end, and a chunk is ambiguous exactly when its devices are in doubt.
     pub(super) fn check_lease(&self, chunk: &LeasedChunk) {
         for delivery in deliveries(chunk) {
