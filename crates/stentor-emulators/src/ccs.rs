@@ -124,7 +124,7 @@ impl CcsEmulator {
             kept = Some(Arc::clone(&service));
             Ok((control, service))
         };
-        let running = config.start_speaking(Protocols::Xmpp, building).await?;
+        let running = config.start_handling(Protocols::Xmpp, building).await?;
         let service = kept.ok_or_else(|| EmulatorError::Policy("not built".to_owned()))?;
         Ok(RunningCcs { running, service })
     }

@@ -4,7 +4,7 @@ use crate::control::{Control, Running};
 use crate::device::{Devices, TokenKind};
 use crate::error::EmulatorError;
 use crate::frames::ConnectionLimits;
-use crate::listener::{Protocols, Speaker};
+use crate::listener::{ConnectionHandler, Protocols};
 use crate::observer::{Observer, ObserverConfig};
 use crate::policy::{Dialect, LivePolicy, Policy};
 use crate::service::{EmulatedService, EmulatorContext, Served};
@@ -141,21 +141,21 @@ impl<T> EmulatorConfig<T> {
         protocols: Protocols,
         build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
     ) -> Result<Running, EmulatorError> {
-        self.start_speaking(protocols, |config| {
+        self.start_handling(protocols, |config| {
             build(config).map(|(control, service)| (control, Arc::new(Served(service))))
         })
         .await
     }
 
     /// Builds an emulator that speaks for itself and opens its ports.
-    pub(crate) async fn start_speaking<S: Speaker>(
+    pub(crate) async fn start_handling<S: ConnectionHandler>(
         self,
         protocols: Protocols,
         build: impl FnOnce(Self) -> Result<(Control, Arc<S>), EmulatorError>,
     ) -> Result<Running, EmulatorError> {
         let tls = tls::server(&self.tls, protocols.alpn(), self.listen.ip())?;
         let (listen, control_address) = (self.listen, self.control);
-        let (control, speaker) = build(self)?;
-        Running::start(control, control_address, listen, tls, protocols, speaker).await
+        let (control, handler) = build(self)?;
+        Running::start(control, control_address, listen, tls, protocols, handler).await
     }
 }

@@ -5,7 +5,7 @@ mod http;
 use crate::device::Devices;
 use crate::error::EmulatorError;
 use crate::faults::InjectedFault;
-use crate::listener::{Port, Protocols, Speaker};
+use crate::listener::{ConnectionHandler, Port, Protocols};
 use crate::observer::{Counts, Observer, ObserverTotals};
 use crate::policy::Policy;
 use crate::service::EmulatorContext;
@@ -105,16 +105,16 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start<S: Speaker>(
+    pub(crate) async fn start<S: ConnectionHandler>(
         control: Control,
         control_address: Option<SocketAddr>,
         listen: SocketAddr,
         tls: ServerTls,
         protocols: Protocols,
-        speaker: Arc<S>,
+        handler: Arc<S>,
     ) -> Result<Self, EmulatorError> {
         let ca_pem = tls.ca_pem.clone();
-        let port = Port::open(listen, tls, protocols, speaker).await?;
+        let port = Port::open(listen, tls, protocols, handler).await?;
         let control_port = match control_address {
             Some(address) => Some(http::ControlPort::open(address, control.clone()).await?),
             None => None,

@@ -3,7 +3,7 @@
 use crate::ccs::CcsSession;
 use crate::error::EmulatorError;
 use crate::frames::Connection;
-use crate::listener::Speaker;
+use crate::listener::ConnectionHandler;
 use crate::service::{EmulatedService, Served, ServiceCall, ServiceReply, WireAnswer};
 use crate::sink::{self, SinkHost};
 use crate::{ApnsConfig, CcsConfig, FcmConfig, GcmConfig, SinkConfig, apns, ccs, fcm, gcm};

@@ -44,7 +44,7 @@ pub(crate) trait HttpIo: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send + 'static> HttpIo for IO {}
 
 /// Whoever speaks on a port's connections. A connection in a protocol that it does not speak ends at once.
-pub(crate) trait Speaker: Send + Sync + 'static {
+pub(crate) trait ConnectionHandler: Send + Sync + 'static {
     /// Serves an HTTP/2 connection to its end, or until it is told to stop.
     fn http2(self: Arc<Self>, _io: impl HttpIo, _stop: CancellationToken) -> impl Future<Output = ()> + Send {
         std::future::ready(())
@@ -70,11 +70,11 @@ pub(crate) struct Port {
 
 impl Port {
     /// Binds the address and starts to serve.
-    pub(crate) async fn open<S: Speaker>(
+    pub(crate) async fn open<S: ConnectionHandler>(
         address: SocketAddr,
         tls: ServerTls,
         protocols: Protocols,
-        speaker: Arc<S>,
+        handler: Arc<S>,
     ) -> Result<Self, EmulatorError> {
         let fail = |source| EmulatorError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(fail)?;
@@ -84,7 +84,7 @@ impl Port {
         let accepting = EmulatorListener {
             acceptor,
             protocols,
-            speaker,
+            handler,
             stop: port.stop.clone(),
             tasks: port.tasks.clone(),
         };
@@ -113,12 +113,12 @@ impl Drop for Port {
 struct EmulatorListener<S> {
     acceptor: Option<TlsAcceptor>,
     protocols: Protocols,
-    speaker: Arc<S>,
+    handler: Arc<S>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl<S: Speaker> EmulatorListener<S> {
+impl<S: ConnectionHandler> EmulatorListener<S> {
     async fn accept_all(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
@@ -133,26 +133,29 @@ impl<S: Speaker> EmulatorListener<S> {
         if stream.set_nodelay(true).is_err() {
             return;
         }
-        let guest =
-            Guest { speaker: Arc::clone(&self.speaker), protocols: self.protocols, stop: self.stop.clone() };
+        let connection = ServedConnection {
+            handler: Arc::clone(&self.handler),
+            protocols: self.protocols,
+            stop: self.stop.clone(),
+        };
         let acceptor = self.acceptor.clone();
         self.tasks.spawn(async move {
             match acceptor {
-                Some(acceptor) => guest.serve_tls(acceptor, stream).await,
-                None => guest.serve_plain(stream).await,
+                Some(acceptor) => connection.serve_tls(acceptor, stream).await,
+                None => connection.serve_plain(stream).await,
             }
         });
     }
 }
 
 /// One connection and who speaks with it.
-struct Guest<S> {
-    speaker: Arc<S>,
+struct ServedConnection<S> {
+    handler: Arc<S>,
     protocols: Protocols,
     stop: CancellationToken,
 }
 
-impl<S: Speaker> Guest<S> {
+impl<S: ConnectionHandler> ServedConnection<S> {
     async fn serve_tls(self, acceptor: TlsAcceptor, stream: TcpStream) {
         let stream = Prefetch::new(stream, frames::READ_BYTES);
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
@@ -171,11 +174,11 @@ impl<S: Speaker> Guest<S> {
 
     async fn serve_protocol(self, http2: bool, stream: impl HttpIo) {
         if self.protocols == Protocols::Xmpp {
-            self.stop.run_until_cancelled(self.speaker.xmpp(stream)).await;
+            self.stop.run_until_cancelled(self.handler.xmpp(stream)).await;
         } else if http2 {
-            self.speaker.http2(stream, self.stop).await;
+            self.handler.http2(stream, self.stop).await;
         } else {
-            self.stop.run_until_cancelled(self.speaker.http1(stream)).await;
+            self.stop.run_until_cancelled(self.handler.http1(stream)).await;
         }
     }
 }

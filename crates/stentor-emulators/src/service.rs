@@ -6,7 +6,7 @@ pub(crate) mod http1;
 use crate::device::Delivery;
 use crate::faults::Faults;
 use crate::frames::{self, ConnectionLimits};
-use crate::listener::{HttpIo, Speaker};
+use crate::listener::{ConnectionHandler, HttpIo};
 use crate::observer::{AnswerTally, Observer};
 use crate::policy::{Judge, LivePolicy, Wait};
 use bytes::Bytes;
@@ -44,7 +44,7 @@ pub(crate) trait EmulatedService: Send + Sync + 'static {
 /// A service as a port's connections reach it.
 pub(crate) struct Served<S>(pub(crate) Arc<S>);
 
-impl<S: EmulatedService> Speaker for Served<S> {
+impl<S: EmulatedService> ConnectionHandler for Served<S> {
     async fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) {
         frames::serve(host::connection(Arc::clone(&self.0)), io, stop).await;
     }

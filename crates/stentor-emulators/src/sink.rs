@@ -11,7 +11,7 @@ mod tests;
 
 use crate::error::EmulatorError;
 use crate::frames::{self, Connection, ConnectionLimits};
-use crate::listener::{HttpIo, Port, Protocols, Speaker};
+use crate::listener::{ConnectionHandler, HttpIo, Port, Protocols};
 use crate::observer::{Counts, Observer, ObserverConfig, ObserverTotals};
 use crate::policy::{AnswerLatency, Dialect, LivePolicy, Policy, WeightedMix};
 use crate::service::http1 as http1_server;
@@ -77,8 +77,8 @@ impl SinkEmulator {
         let context = context(&config)?;
         let ca_pem = tls.ca_pem.clone();
         let log = config.log.as_ref().map(SinkLogWriter::open).transpose()?.map(Arc::new);
-        let speaker = Arc::new(SinkSpeaker { context: Arc::clone(&context), log });
-        let port = Port::open(config.listen, tls, Protocols::Http2And1, speaker).await?;
+        let handler = Arc::new(SinkHandler { context: Arc::clone(&context), log });
+        let port = Port::open(config.listen, tls, Protocols::Http2And1, handler).await?;
         Ok(RunningSink { port, context, ca_pem })
     }
 }
@@ -129,12 +129,12 @@ impl RunningSink {
 const DIALECT: Dialect = Dialect { knows: |_| false, quota_code: "", realistic: WeightedMix::default };
 
 /// Frames for HTTP/2; HTTP/1.1, which token endpoints are asked in, as the emulators do it.
-struct SinkSpeaker {
+struct SinkHandler {
     context: Arc<EmulatorContext>,
     log: Option<Arc<SinkLogWriter>>,
 }
 
-impl Speaker for SinkSpeaker {
+impl ConnectionHandler for SinkHandler {
     async fn http2(self: Arc<Self>, io: impl HttpIo, stop: CancellationToken) {
         frames::serve(connection(&self.context, self.log.clone()), io, stop).await;
     }

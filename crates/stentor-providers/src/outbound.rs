@@ -59,15 +59,15 @@ impl Resolve for Outbound {
     }
 }
 
-/// The way to one host, before it is taken.
+/// The route to one host, before it is taken.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct HostRoute {
     host: String,
     port: u16,
     outbound: Outbound,
 }
 
-impl Way {
+impl HostRoute {
     pub(crate) fn new(endpoint: &Endpoint, outbound: &Outbound) -> Self {
         Self { host: endpoint.host.clone(), port: endpoint.port, outbound: outbound.clone() }
     }

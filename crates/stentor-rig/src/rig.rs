@@ -1,6 +1,6 @@
 //! The rig itself: raised from a plan, used, and taken down without a trace.
 
-mod seat;
+mod side_host;
 
 use crate::capture::Capture;
 use crate::cgroup::{CgroupError, CgroupLimits};
@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::namespace::{INTERFACES, InterfaceCounters, Namespace};
 use crate::side::Side;
 use crate::usage::Usage;
-use seat::Seat;
+use side_host::SideHost;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command};
@@ -100,7 +100,7 @@ pub struct Rig {
     // Stopped before the sides go, whose interfaces it holds.
     engine: Option<LinkEngine>,
     /// The device's, and the server's.
-    seats: [Seat; 2],
+    hosts: [SideHost; 2],
 }
 
 impl Rig {
@@ -138,7 +138,7 @@ impl Rig {
         let level = front.level;
         let refused = |error: io::Error| RigError::NoLevel { level, reason: what_to_do(&error) };
         // A thread is born in the namespace of the one that starts it.
-        let middle = &front.seats[Side::Server.index()].place;
+        let middle = &front.hosts[Side::Server.index()].place;
         let middle = middle.run(|| Namespace::shared("middle")).map_err(refused)?;
         let behind = match level {
             RigLevel::Loopback => Namespace::shared("behind"),
@@ -152,9 +152,9 @@ impl Rig {
         let engine = join(level, plan, ends, &places).map_err(refused)?;
         let mut notes = Vec::new();
         let [device, server] = places;
-        let device = Seat::take(Side::Device, device, plan.device, &mut notes)?;
-        let server = Seat::take(Side::Server, server, plan.server, &mut notes)?;
-        Ok(Self { level, ends, notes, engine, seats: [device, server] })
+        let device = SideHost::take(Side::Device, device, plan.device, &mut notes)?;
+        let server = SideHost::take(Side::Server, server, plan.server, &mut notes)?;
+        Ok(Self { level, ends, notes, engine, hosts: [device, server] })
     }
 
     /// What stands between the sides.
@@ -180,12 +180,12 @@ impl Rig {
 
     /// Starts a process on a side, in its namespace and within its limits.
     pub fn spawn(&self, side: Side, command: Command) -> io::Result<Child> {
-        self.seats[side.index()].spawn(command)
+        self.hosts[side.index()].spawn(command)
     }
 
     /// Starts a process on a side whose `CLOCK_MONOTONIC` is ahead of ours by so many nanoseconds, in a time namespace.
     pub fn spawn_with_offset(&self, side: Side, offset_ns: i64, command: Command) -> io::Result<Child> {
-        self.seats[side.index()].spawn_with_offset(offset_ns, command)
+        self.hosts[side.index()].spawn_with_offset(offset_ns, command)
     }
 
     /// Runs something on a thread in a side's namespace, outside of its limits: sockets made there belong to the side.
@@ -195,7 +195,7 @@ impl Rig {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
         // A thread is born in the namespace of the one that starts it.
-        self.seats[side.index()].place.run(move || std::thread::Builder::new().spawn(work))
+        self.hosts[side.index()].place.run(move || std::thread::Builder::new().spawn(work))
     }
 
     /// Begins to keep packets; what was kept before is forgotten.
@@ -214,13 +214,13 @@ impl Rig {
 
     /// What all processes of a side have used so far.
     pub fn usage(&self, side: Side) -> io::Result<Usage> {
-        self.seats[side.index()].usage()
+        self.hosts[side.index()].usage()
     }
 
     /// Holds what runs on a side to so much processor time from now on (100 is one core), or to none; only a side whose plan
     /// has such a limit can be changed.
     pub fn hold_cpu(&self, side: Side, percent: Option<u32>) -> io::Result<()> {
-        self.seats[side.index()].hold_cpu(percent)
+        self.hosts[side.index()].hold_cpu(percent)
     }
 
     /// How late the link was since the last call of [`Self::reset_lateness`], or since it was raised; no packets where
@@ -263,12 +263,12 @@ impl Rig {
 
     /// What the kernel counted at a side's interface.
     pub fn counters(&self, side: Side) -> io::Result<InterfaceCounters> {
-        self.seats[side.index()].place.counters(self.ends.interface)
+        self.hosts[side.index()].place.counters(self.ends.interface)
     }
 
     /// Whether something on a side listens at this TCP port.
     pub fn listens(&self, side: Side, port: u16) -> io::Result<bool> {
-        self.seats[side.index()].place.listens(port)
+        self.hosts[side.index()].place.listens(port)
     }
 
     /// Cuts the link, so that whatever enters it from now on is lost, or joins it again; `false` where there is no engine.

@@ -2,7 +2,7 @@
 
 use super::{CcsService, CcsSession};
 use crate::faults::{Faults, InjectedFault};
-use crate::listener::{HttpIo, Speaker};
+use crate::listener::{ConnectionHandler, HttpIo};
 use crate::policy::GoAway;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const READ_BYTES: usize = 16 * 1024;
 /// How long a client may take to read what is written to it.
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 
-impl Speaker for CcsService {
+impl ConnectionHandler for CcsService {
     async fn xmpp(self: Arc<Self>, io: impl HttpIo) {
         serve(self, io).await;
     }

@@ -29,7 +29,7 @@ use self::auth::ProviderTokens;
 use self::credential::ApnsCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::Push;
-use crate::outbound::Way;
+use crate::outbound::HostRoute;
 use crate::subset::Subset;
 use crate::{Setup, replies};
 
@@ -49,7 +49,7 @@ pub struct Apns {
     client: Client,
     tokens: ProviderTokens,
     clock: Arc<dyn Clock>,
-    way: Way,
+    route: HostRoute,
 }
 
 impl Apns {
@@ -66,7 +66,7 @@ impl Apns {
             client,
             tokens,
             clock: Arc::clone(&setup.clock),
-            way: Way::new(&credential.endpoint, &setup.outbound),
+            route: HostRoute::new(&credential.endpoint, &setup.outbound),
         })
     }
 
@@ -206,7 +206,7 @@ impl Provider for Apns {
     }
 
     async fn warm(&self) -> Option<Reason> {
-        if let Some(reason) = self.way.closed().await {
+        if let Some(reason) = self.route.closed().await {
             return Some(reason);
         }
         self.client.warm();

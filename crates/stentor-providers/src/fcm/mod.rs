@@ -24,7 +24,7 @@ use self::auth::{AccessTokens, Denied};
 use self::credential::FcmCredential;
 pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::BodyTemplate;
-use crate::outbound::Way;
+use crate::outbound::HostRoute;
 use crate::subset::Subset;
 use crate::{Setup, replies};
 
@@ -45,7 +45,7 @@ pub struct Fcm {
     client: Client,
     tokens: Arc<AccessTokens>,
     clock: Arc<dyn Clock>,
-    way: Way,
+    route: HostRoute,
 }
 
 impl Fcm {
@@ -61,7 +61,7 @@ impl Fcm {
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = AccessTokens::new(&credential, setup)?;
         let (tokens, clock) = (Arc::new(tokens), Arc::clone(&setup.clock));
-        Ok(Self { path, client, tokens, clock, way: Way::new(&credential.endpoint, &setup.outbound) })
+        Ok(Self { path, client, tokens, clock, route: HostRoute::new(&credential.endpoint, &setup.outbound) })
     }
 
     fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> RequestBatch {
@@ -180,7 +180,7 @@ impl Provider for Fcm {
     }
 
     async fn warm(&self) -> Option<Reason> {
-        if let Some(reason) = self.way.closed().await {
+        if let Some(reason) = self.route.closed().await {
             return Some(reason);
         }
         self.client.warm();

@@ -1,6 +1,6 @@
 //! What the engine counts and keeps.
 
-use super::wire::Moving;
+use super::wire::PacketInFlight;
 use crate::capture::{CAPTURE_MAX_BYTES, Capture};
 use crate::lateness::LatenessHistogram;
 use crate::link::PacketOutcome;
@@ -78,7 +78,7 @@ impl EngineTotals {
     }
 
     /// Writes down a packet that was handed on.
-    pub(super) fn left(&mut self, packet: &Moving, time_ns: u64, is_written: bool) {
+    pub(super) fn left(&mut self, packet: &PacketInFlight, time_ns: u64, is_written: bool) {
         let late_ns = time_ns.saturating_sub(packet.due_ns);
         self.lateness.add(late_ns);
         let traffic = &mut self.traffic[packet.from.index()];

@@ -88,13 +88,13 @@ fn tshark(capture: &Capture) -> io::Result<Vec<Check>> {
 
 /// What tshark counts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Theirs {
+struct TsharkCounts {
     packets: u64,
     bytes: u64,
     carried_bytes: u64,
 }
 
-fn read_by_tshark(capture: &Capture, end: Side) -> io::Result<Option<Theirs>> {
+fn read_by_tshark(capture: &Capture, end: Side) -> io::Result<Option<TsharkCounts>> {
     let name = format!("stentor-rig-{}-{}.pcap", std::process::id(), end.word());
     let file = std::env::temp_dir().join(name);
     capture.write_pcap(end, &file)?;
@@ -111,10 +111,10 @@ fn read_by_tshark(capture: &Capture, end: Side) -> io::Result<Option<Theirs>> {
     }
 }
 
-fn add_up(table: &str) -> Theirs {
-    table.lines().fold(Theirs::default(), |sum, line| {
+fn add_up(table: &str) -> TsharkCounts {
+    table.lines().fold(TsharkCounts::default(), |sum, line| {
         let mut fields = line.split('\t').map(|field| field.trim().parse::<u64>().unwrap_or(0));
-        Theirs {
+        TsharkCounts {
             packets: sum.packets + 1,
             bytes: sum.bytes + fields.next().unwrap_or(0),
             carried_bytes: sum.carried_bytes + fields.next().unwrap_or(0),

@@ -21,11 +21,11 @@ Subjects are listed by stentor lab subject list.")]
 pub(crate) struct LabListArgs {
     /// What to list
     #[arg(value_enum, default_value = "studies")]
-    what: What,
+    what: ListedKind,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum What {
+enum ListedKind {
     /// Published studies, and how long each profile takes with our subjects
     Studies,
     /// Profiles of links
@@ -38,9 +38,9 @@ impl LabListArgs {
     /// Lists what there is.
     pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         match self.what {
-            What::Studies => studies(output)?,
-            What::Links => links(output)?,
-            What::Claims => claims(output)?,
+            ListedKind::Studies => studies(output)?,
+            ListedKind::Links => links(output)?,
+            ListedKind::Claims => claims(output)?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -15,17 +15,17 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// One side.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct SideHost {
     /// A thread in its namespace, outside of its limits.
     pub(super) place: Namespace,
     /// A thread in its namespace and, where single threads can be moved, within its limits: what it starts is born there.
-    nursery: Namespace,
+    spawner: Namespace,
     group: Option<Arc<Cgroup>>,
     /// Counts where there is no group.
     meter: ProcMeter,
 }
 
-impl Seat {
+impl SideHost {
     /// Takes a namespace and makes its groups. Without rights, that is told in `notes` if nothing was to be limited.
     pub(super) fn take(
         side: Side,
@@ -33,8 +33,8 @@ impl Seat {
         limits: CgroupLimits,
         notes: &mut Vec<String>,
     ) -> Result<Self, RigError> {
-        let name = format!("{}-nursery", side.word());
-        let nursery = place.run(move || Namespace::shared(&name))?;
+        let name = format!("{}-spawner", side.word());
+        let spawner = place.run(move || Namespace::shared(&name))?;
         let group = match Cgroup::make_counting(limits) {
             Ok(group) => Some(Arc::new(group)),
             Err(source) if limits != CgroupLimits::default() => {
@@ -46,21 +46,21 @@ impl Seat {
             }
         };
         if let Some(group) = &group {
-            group.take_thread(nursery.thread_id)?;
+            group.take_thread(spawner.thread_id)?;
         }
-        Ok(Self { place, nursery, group, meter: ProcMeter::default() })
+        Ok(Self { place, spawner, group, meter: ProcMeter::default() })
     }
 
     /// Starts a process here.
     pub(super) fn spawn(&self, mut command: Command) -> io::Result<Child> {
-        let child = self.nursery.run(move || command.spawn())?;
+        let child = self.spawner.run(move || command.spawn())?;
         self.adopt(child)
     }
 
     /// Starts a process here whose monotonic clock is ahead.
     pub(super) fn spawn_with_offset(&self, offset_ns: i64, mut command: Command) -> io::Result<Child> {
         // A thread of its own: what it starts from then on would all be ahead.
-        let starter = self.nursery.run(|| Namespace::shared("ahead"))?;
+        let starter = self.spawner.run(|| Namespace::shared("ahead"))?;
         let child = starter.run(move || {
             kernel::leave_time()?;
             let (seconds, rest) = (offset_ns.div_euclid(SECOND_NS), offset_ns.rem_euclid(SECOND_NS));
@@ -97,7 +97,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SideHost {
     fn drop(&mut self) {
         if let Some(group) = &self.group {
             group.end_all();
