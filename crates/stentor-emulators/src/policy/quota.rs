@@ -2,7 +2,7 @@
 
 use super::ServiceError;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// So many messages per window; the window is refilled in full at its end.
@@ -34,29 +34,54 @@ pub struct Bursts {
 #[derive(Debug)]
 pub(super) struct QuotaWindow {
     started: Instant,
-    window: AtomicU64,
-    taken: AtomicU64,
+    fill: Mutex<QuotaFill>,
+}
+
+/// How much is taken in the newest window.
+#[derive(Debug, Default)]
+struct QuotaFill {
+    window: u64,
+    taken: u64,
 }
 
 impl QuotaWindow {
     pub(super) fn new() -> Self {
-        Self { started: Instant::now(), window: AtomicU64::new(0), taken: AtomicU64::new(0) }
+        Self { started: Instant::now(), fill: Mutex::default() }
     }
 
     /// Takes one message out; the error is the rest of the window in whole seconds, at least 1.
     pub(super) fn take(&self, quota: &QuotaPolicy) -> Result<(), u32> {
+        // Read under the lock: a clock that was read before another window had begun would open the old one again.
+        let mut fill = self.fill.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed_ms = self.started.elapsed().as_millis() as u64;
+        fill.take(quota, elapsed_ms)
+    }
+}
+
+impl QuotaFill {
+    fn take(&mut self, quota: &QuotaPolicy, elapsed_ms: u64) -> Result<(), u32> {
         let window = elapsed_ms / quota.window_ms.max(1);
-        let before = self.window.load(Ordering::Relaxed);
-        if window != before
-            && self.window.compare_exchange(before, window, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
-            self.taken.store(0, Ordering::Relaxed);
+        if window > self.window {
+            *self = Self { window, taken: 0 };
         }
-        if self.taken.fetch_add(1, Ordering::Relaxed) < quota.messages {
+        if self.taken < quota.messages {
+            self.taken += 1;
             return Ok(());
         }
-        let rest_ms = (window + 1) * quota.window_ms - elapsed_ms.min((window + 1) * quota.window_ms);
+        let rest_ms = (window + 1).saturating_mul(quota.window_ms).saturating_sub(elapsed_ms);
         Err(rest_ms.div_ceil(1000).clamp(1, u64::from(u32::MAX)) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_came_to_the_lock_late_opens_no_old_window_again() {
+        let quota = QuotaPolicy { messages: 2, window_ms: 1_000, error: None };
+        let mut fill = QuotaFill::default();
+        let times = [900, 950, 1_000, 999, 1_001];
+        assert_eq!(times.map(|ms| fill.take(&quota, ms)), [Ok(()), Ok(()), Ok(()), Ok(()), Err(1)]);
     }
 }
