@@ -56,10 +56,12 @@ pub(super) fn connection<S: EmulatedService>(service: Arc<S>) -> frames::Connect
 impl<S: EmulatedService> ServiceHost<S> {
     fn new(service: Arc<S>) -> Self {
         let context = service.context();
+        // Read before the judge: a policy that is set in between is fetched with the first request.
+        let judge_version = context.policy.version();
         Self {
             session: service.session(),
             judge: context.policy.judge(),
-            judge_version: context.policy.version(),
+            judge_version,
             connection_number: WireTotals::add(&context.wire.connections),
             faults: context.faults.connect(),
             released: Box::pin(Faults::released(context.faults.watch())),
@@ -133,6 +135,7 @@ impl<S: EmulatedService> ServiceHost<S> {
 
     /// Turns a stream away before it is looked at.
     fn turn_away(&mut self, in_excess: bool) -> Option<Admission> {
+        // The requests that stay unprocessed come behind the GOAWAY: it leaves before the first of them.
         self.leave_as_planned(|goaway, seen| seen > goaway.after_requests.saturating_sub(goaway.unprocessed));
         let service = Arc::clone(&self.service);
         let context = service.context();
@@ -156,6 +159,8 @@ impl<S: EmulatedService> ServiceHost<S> {
     /// Has a request answered and counted; `None` when it is none.
     fn decide(&mut self, draft: &mut ServiceDraft, body: RequestBody<'_>) -> Option<ServiceReply> {
         let head = draft.take_head()?;
+        // A body may come long after its head: by a policy that is no more in force it would stall, with no release to come.
+        self.refresh_judge();
         let (body, body_too_large) = match body {
             RequestBody::Whole(body) => (body, false),
             RequestBody::TooLarge => (&[][..], true),
@@ -198,6 +203,7 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
         if let Some(turned_away) = self.turn_away(in_excess) {
             return turned_away;
         }
+        // With none unprocessed the GOAWAY leaves behind the last request that is taken.
         self.leave_as_planned(|goaway, seen| goaway.unprocessed == 0 && seen >= goaway.after_requests);
         draft.clear(self.seen);
         Admission::Take
@@ -224,12 +230,14 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
         write(&reply.answer, answer);
         let when = match reply.wait {
             Wait::None => When::Now,
+            // From the read on, not from now: what came together is due together.
             Wait::For(delay) => When::At(self.now + delay),
             Wait::Released => When::Released,
         };
         if when == When::Now {
             self.finish(reply);
         } else {
+            // In a box, because nearly no draft ever holds one.
             draft.reply = Some(Box::new(reply));
         }
         when
@@ -246,6 +254,7 @@ impl<S: EmulatedService> Host for ServiceHost<S> {
     }
 
     fn end_batch(&mut self) {
+        // Once for each read: all connections share the counter.
         let new = self.seen - self.counted;
         self.service.context().wire.requests.fetch_add(new, Ordering::Relaxed);
         self.counted = self.seen;
@@ -325,5 +334,42 @@ fn write(from: &WireAnswer, to: &mut frames::EncodedAnswer) {
             }
             to.body().extend_from_slice(body);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apns::{self, ApnsConfig, ApnsOptions};
+    use crate::policy::{Policy, Stall};
+    use stentor_http2_codec::frame::PREFACE;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream], payload].concat()
+    }
+
+    /// A POST for a device; the token is a literal that no table keeps.
+    fn head() -> Vec<u8> {
+        let path = format!("/3/device/{}", "a".repeat(64));
+        let topic = [&[0x00, 10][..], b"apns-topic", &[1], b"a"].concat();
+        [&[0x83, 0x87, 0x04, path.len() as u8], path.as_bytes(), &topic].concat()
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_after_another_policy_is_answered_by_that() {
+        let vendor = ApnsOptions { require_token: false, ..ApnsOptions::default() };
+        let stall = Some(Stall { all: true, ..Stall::default() });
+        let policy = Policy { stall, ..Policy::default() };
+        let (_control, service) =
+            apns::build(ApnsConfig { vendor, policy, ..ApnsConfig::default() }).expect("built");
+        let mut connection = connection(Arc::clone(&service));
+        let opened = [PREFACE.as_slice(), &frame(4, 0, 0, &[]), &frame(1, 4, 1, &head())].concat();
+        connection.receive(&opened, Instant::now());
+        connection.sent();
+        service.context().policy.set(Policy::default()).expect("another policy");
+        service.context().faults.release();
+        connection.receive(&frame(0, 1, 1, b"{}"), Instant::now());
+        let said = connection.out();
+        assert_eq!((said.get(3), said.get(8)), (Some(&1), Some(&1)), "the answer's head: {said:?}");
     }
 }

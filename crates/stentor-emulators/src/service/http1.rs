@@ -1,7 +1,7 @@
 //! HTTP/1.1 for the services that speak it: the same answers, one request after the other.
 
 use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
-use crate::faults::{Faults, Stalls};
+use crate::faults::Faults;
 use crate::policy::Wait;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 
 const HEADER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -25,6 +24,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     WireTotals::add(&service.context().wire.connections);
+    // Requests come one after the other here: the lock is never waited for.
     let session = Mutex::new(service.session());
     let seen = AtomicU64::new(0);
     let (service, session, seen) = (&service, &session, &seen);
@@ -59,29 +59,29 @@ async fn answer<S: EmulatedService>(
         WireTotals::add(&context.wire.resets);
         return Err(BrokenOff);
     }
+    // Too large or broken off; of what was broken off nobody reads the answer.
     let body_too_large = body.is_err();
     let body = body.unwrap_or_default();
+    // Registered before the policy and the faults are looked at: a release that follows them must not be missed.
+    let released = Faults::released(context.faults.watch());
     let judge = context.policy.judge();
     let call = ServiceCall { head: &head, body: &body, body_too_large, number, judge: &judge };
+    // Locked for the decision, never over a wait.
     let mut reply = service.answer(&mut session.lock().unwrap_or_else(PoisonError::into_inner), call);
     if context.faults.is_stalled() {
         reply.wait = Wait::Released;
     }
     reply.settle_on_arrival(service, &judge);
-    until(reply.wait, context.faults.watch()).await;
+    until(reply.wait, released).await;
     finish(service, reply)
 }
 
 /// Waits until an answer is due.
-fn until(wait: Wait, stalls: watch::Receiver<Stalls>) -> impl Future<Output = ()> + Send + 'static {
-    // Registered before the first poll, so that a release in between is not missed.
-    let released = Faults::released(stalls);
-    async move {
-        match wait {
-            Wait::None => {}
-            Wait::For(delay) => tokio::time::sleep(delay).await,
-            Wait::Released => released.await,
-        }
+async fn until(wait: Wait, released: impl Future<Output = ()> + Send) {
+    match wait {
+        Wait::None => {}
+        Wait::For(delay) => tokio::time::sleep(delay).await,
+        Wait::Released => released.await,
     }
 }
 
