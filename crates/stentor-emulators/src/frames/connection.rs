@@ -99,6 +99,7 @@ impl<H: Host> Connection<H> {
             (setting::MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
         ];
         frame::write_settings(&settings, &mut out);
+        // The connection's window is in no setting: it can only be widened (RFC 9113, section 6.9.2).
         let more = CONNECTION_WINDOW_BYTES - WINDOW_DEFAULT_BYTES;
         frame::write_number(kind::WINDOW_UPDATE, 0, more, &mut out);
         Self {
@@ -132,6 +133,7 @@ impl<H: Host> Connection<H> {
             match self.step(rest) {
                 Ok(Some(after)) => rest = after,
                 Ok(None) => break,
+                // No frame is known yet: such a breach is always the connection's.
                 Err(breach) => self.punish(breach, 0),
             }
         }
@@ -163,6 +165,7 @@ impl<H: Host> Connection<H> {
     }
 
     fn take(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
+        // Nothing may stand inside a header block (RFC 9113, section 6.10).
         if self.unfinished.is_some() && frame.header.kind != kind::CONTINUATION {
             return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a frame inside a header block"));
         }
@@ -185,6 +188,7 @@ impl<H: Host> Connection<H> {
             kind::PUSH_PROMISE => {
                 Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a push promise from a client"))
             }
+            // A frame of an unknown kind is ignored (RFC 9113, section 4.1).
             _ => Ok(()),
         }
     }
@@ -192,6 +196,7 @@ impl<H: Host> Connection<H> {
     fn punish(&mut self, breach: Breach, stream: u32) {
         match breach {
             Breach::Connection(code, text) => {
+                // Only what was taken counts: the peer may send the rest elsewhere.
                 frame::write_goaway(self.last_taken, code, text.as_bytes(), &mut self.out);
                 self.end = End::Closing;
             }
@@ -238,6 +243,10 @@ impl<H: Host> Connection<H> {
 
     /// Sends GOAWAY, unless the connection is ending already.
     pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: Then) {
+        // The peer has its GOAWAY already: only the wait for the open streams ends, or a stop would never be followed.
+        if self.end == End::Draining && then == Then::Close {
+            self.end = End::Closing;
+        }
         if self.end != End::Open {
             return;
         }

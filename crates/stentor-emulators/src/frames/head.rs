@@ -22,11 +22,16 @@ pub(crate) struct Head {
 impl Head {
     #[inline]
     pub(crate) fn see(&mut self, field: &Field<'_>) {
+        // A field counts for 32 bytes more than it has (RFC 9113, section 6.5.2).
         self.list_bytes += field.name.len() + field.value.len() + ENTRY_OVERHEAD_BYTES;
         match field.kind {
             HeaderKind::Method => self.see_pseudo(METHOD),
             HeaderKind::Scheme => self.see_pseudo(SCHEME),
-            HeaderKind::Path => self.see_pseudo(if field.value.is_empty() { REQUIRED } else { PATH }),
+            HeaderKind::Path => {
+                // Neither http nor https has an empty path (RFC 9113, section 8.3.1).
+                self.malformed |= field.value.is_empty();
+                self.see_pseudo(PATH);
+            }
             HeaderKind::Authority => self.see_pseudo(AUTHORITY),
             HeaderKind::Foreign | HeaderKind::Connection | HeaderKind::Invalid => self.malformed = true,
             HeaderKind::ContentLength => self.see_length(field.value),

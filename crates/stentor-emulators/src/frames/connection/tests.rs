@@ -172,6 +172,7 @@ fn a_malformed_request_is_reset_and_the_next_one_answered() {
     let blocks = [
         ("no path", vec![0x83, 0x87]),
         ("an empty path", [&[0x83, 0x87][..], &literal(":path", "")].concat()),
+        ("an empty path alone", literal(":path", "")),
         ("two paths", post(&[0x84])),
         ("a pseudo field behind a regular one", [&[0x83, 0x87][..], &literal("a", "b"), &[0x84]].concat()),
         ("a response's field", post(&[0x88])),
@@ -369,6 +370,17 @@ fn a_draining_connection_answers_what_is_open_and_ends() {
     );
     assert_eq!(connection.end(), End::Draining);
     assert_eq!(answered(&exchange(&mut connection, &raw(kind::DATA, flag::END_STREAM, 1, &[]))), [1]);
+    assert_eq!(connection.end(), End::Closing);
+}
+
+#[test]
+fn a_stop_ends_a_connection_that_drains() {
+    let mut connection = greeted(Recorder::default());
+    exchange(&mut connection, &opening(1));
+    for then in [Then::Drain, Then::Close] {
+        connection.obey(Order::Leave { code: ErrorCode::NO_ERROR, debug: Vec::new(), then });
+    }
+    assert_eq!(said(&mut connection).len(), 1, "the peer has its GOAWAY already");
     assert_eq!(connection.end(), End::Closing);
 }
 
