@@ -117,9 +117,11 @@ impl TokenIssuer {
     fn verify(&self, assertion: &str) -> Result<PresentedAssertion, GrantDenial> {
         let invalid = |_| denied("invalid_grant", "Invalid JWT Signature.");
         let header = jsonwebtoken::decode_header(assertion).map_err(invalid)?;
+        // The algorithm is fixed, and never the token's choice (RFC 8725, section 3.1).
         if header.alg != Algorithm::RS256 {
             return Err(denied("invalid_grant", "the assertion must be signed with RS256"));
         }
+        // Read unverified only to find whose signature it must bear.
         let unverified = jsonwebtoken::dangerous::insecure_decode::<PresentedAssertion>(assertion)
             .map_err(invalid)?
             .claims;
@@ -129,6 +131,7 @@ impl TokenIssuer {
         let key = self.accounts.get(&unverified.iss);
         let key = key.ok_or_else(|| denied("invalid_grant", "Invalid grant: account not found"))?;
         let mut validation = Validation::new(Algorithm::RS256);
+        // Times and audience are checked apart, with Google's limits.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
@@ -142,6 +145,7 @@ impl TokenIssuer {
         if !in_time {
             return Err(denied("invalid_grant", "the assertion must be short-lived and in its time"));
         }
+        // The host is not compared: senders may reach this emulator under any name.
         let aud_path =
             claims.aud.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
         if aud_path == Some(path) || self.auth.audiences.contains(&claims.aud) {
@@ -164,11 +168,13 @@ impl TokenIssuer {
             return true;
         }
         let Some(header) = header else { return false };
+        // The same header again is the rule: its signature is verified once for a connection.
         let known = match &session.0 {
             Some((current, expires_s)) if current == header => Some(*expires_s),
             _ => self.recognize(header),
         };
         let Some(expires_s) = known.filter(|expires_s| *expires_s > now_s()) else { return false };
+        // An unchanged header is not copied for each request.
         if session.0.as_ref().is_none_or(|(current, _)| current != header) {
             session.0 = Some((header.clone(), expires_s));
         }
@@ -216,7 +222,9 @@ pub(crate) fn percent_decode(text: &[u8], plus_is_space: bool) -> Option<String>
             b'%' => {
                 let (digits, after) = rest.split_first_chunk::<2>()?;
                 rest = after;
-                u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
+                // `from_str_radix` would take a sign for a digit.
+                let hex = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
+                u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?
             }
             other => *other,
         });

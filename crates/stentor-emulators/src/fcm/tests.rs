@@ -75,7 +75,7 @@ fn topics_have_a_small_alphabet_and_a_limit() {
 fn broken_escapes_are_not_decoded() {
     assert_eq!(percent_decode(b"a%3Ab+c", true).as_deref(), Some("a:b c"));
     assert_eq!(percent_decode(b"a+b", false).as_deref(), Some("a+b"));
-    for broken in [b"%".as_slice(), b"%4", b"%zz", b"%ff"] {
+    for broken in [b"%".as_slice(), b"%4", b"%zz", b"%ff", b"%+4"] {
         assert_eq!(percent_decode(broken, true), None);
     }
 }
