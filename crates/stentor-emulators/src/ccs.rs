@@ -118,6 +118,7 @@ pub struct RunningCcs {
 impl CcsEmulator {
     /// Starts the emulator on the current runtime. Fails when a port, file or policy cannot be used.
     pub async fn start(config: CcsConfig) -> Result<RunningCcs, EmulatorError> {
+        // The ports take the service: a handle is kept for what devices send.
         let mut kept = None;
         let building = |config| {
             let (control, service) = build(config)?;
@@ -158,6 +159,7 @@ pub(crate) struct CcsService {
 /// Reads a stream in pieces and describes what it holds. Fails with a description of why it cannot be read.
 pub(crate) fn stream_in_pieces(bytes: &[u8], piece_bytes: usize) -> Result<String, String> {
     let (mut reader, mut told) = (xml::StreamReader::new(), String::new());
+    // `chunks` panics at a size of zero.
     for piece in bytes.chunks(piece_bytes.max(1)) {
         let mut rest = piece;
         while let Some(event) = reader.read(&mut rest).map_err(|fault| format!("{fault:?} after {told}"))? {

@@ -107,6 +107,7 @@ impl<'de, T: VendorOptions> Visitor<'de> for NoOtherField<T> {
 
 /// Lists the fields that a configuration may have.
 fn known_fields<T: VendorOptions>() -> Vec<String> {
+    // The fields are those that the defaults are written with: no list of them can lag behind.
     let written = serde_json::to_value(EmulatorConfig::<T>::default()).unwrap_or_default();
     written.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }

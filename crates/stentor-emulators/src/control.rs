@@ -71,6 +71,7 @@ impl Control {
 
     fn sums(&self) -> Sums {
         let wire = &self.context.wire;
+        // Each number stands for itself: sums are read while requests go on.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Sums {
             tokens: self.context.observer.as_ref().map(|observer| observer.totals()).unwrap_or_default(),
@@ -90,6 +91,7 @@ impl Control {
     }
 
     fn set_policy(&self, policy: Policy) -> Result<(), EmulatorError> {
+        // The policy first: a request that follows a released answer must meet the new one.
         self.context.policy.set(policy)?;
         self.context.faults.release();
         Ok(())

@@ -127,10 +127,12 @@ impl Devices {
         let token = registration.token.unwrap_or_else(|| self.issue());
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let device = devices.entry(token_hash(token.as_bytes())).or_default();
+        // The map is held for writing: no other lock is needed.
         let device = device.get_mut().unwrap_or_else(PoisonError::into_inner);
         device.topic = registration.topic;
         device.expired_since_ms = None;
         device.replaced_by = None;
+        // The count stands outside the lock: without devices, which is the rule under load, a request takes no lock.
         self.registered.store(devices.len() as u64, Ordering::Relaxed);
         token
     }
@@ -145,8 +147,10 @@ impl Devices {
     /// senders of the new one. Returns the new token; `None` when the old one is unknown.
     pub fn replace(&self, token: &str, registration: TokenRegistration) -> Option<String> {
         let hash = token_hash(token.as_bytes());
+        // Looked up before a token is issued: an unknown device must not leave one behind.
         self.with(hash, |_| ())?;
         let new = self.register(registration);
+        // A token that replaced itself would be a circle.
         if new != token {
             self.with(hash, |device| device.replaced_by = Some(new.clone()));
         }
@@ -196,6 +200,7 @@ impl Devices {
         }
         let state = self.with(hash, |device| match (device.expired_since_ms, &device.topic) {
             (Some(since_ms), _) => DeviceState::Expired { since_ms },
+            // Only APNs names a topic; the others ask with none.
             (None, Some(own)) if !topic.is_empty() && own != topic => DeviceState::OtherTopic,
             _ => DeviceState::Live,
         });
@@ -217,6 +222,7 @@ impl Devices {
     }
 
     fn with<R>(&self, hash: u64, act: impl FnOnce(&mut EmulatedDevice) -> R) -> Option<R> {
+        // The map is only read and each device has its own lock: deliveries to different devices do not wait for each other.
         let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
         let mut device: MutexGuard<'_, EmulatedDevice> =
             devices.get(&hash)?.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +230,7 @@ impl Devices {
     }
 
     fn issue(&self) -> String {
+        // A token follows from the seed and its number: a run can be repeated.
         let number = self.issued.fetch_add(1, Ordering::Relaxed);
         let start = mix(self.seed ^ mix(number));
         let bytes: Vec<u8> = (0..16_u64).flat_map(|word| mix(start ^ mix(word)).to_le_bytes()).collect();
@@ -231,6 +238,7 @@ impl Devices {
             TokenKind::Hex64 => bytes[..32].iter().map(|byte| format!("{byte:02x}")).collect(),
             TokenKind::Installation => {
                 let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+                // Tokens of FCM begin so behind the colon, with 140 characters in all.
                 format!("{}:APA91b{}", &text(&bytes[..17])[..22], &text(&bytes[17..118])[..134])
             }
         }

@@ -24,11 +24,13 @@ impl RequestRng {
 
     /// Draws uniformly from `0..limit`; 0 when the limit is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        // The high half of the product is even enough for chance and takes no division.
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
     /// Draws uniformly from (0, 1].
     pub(crate) fn unit(&mut self) -> f64 {
+        // Never zero: its logarithm is taken.
         ((self.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 

@@ -76,6 +76,7 @@ impl Faults {
         match fault {
             InjectedFault::Stall { on } => self.stall(on),
             InjectedFault::ResetNext { requests, code } => {
+                // The code first: whoever takes one of these resets must find it.
                 *self.reset_code.lock().unwrap_or_else(PoisonError::into_inner) = code;
                 self.reset_next.store(requests, Ordering::Relaxed);
             }
@@ -101,6 +102,7 @@ impl Faults {
 
     /// Waits for the next release after this call.
     pub(crate) fn released(mut stalls: watch::Receiver<Stalls>) -> impl Future<Output = ()> + Send + 'static {
+        // Looked at when this is called, not when the future is first polled: a release in between counts.
         let before = stalls.borrow_and_update().0;
         async move {
             // A closed channel means that the emulator is gone: nothing to wait for.
@@ -114,6 +116,7 @@ impl Faults {
 
     /// Takes one of the resets that were asked for.
     pub(crate) fn take_reset(&self) -> Option<ErrorCode> {
+        // Nearly always none is asked for: then this is a read, and no write that all cores share.
         if self.reset_next.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -126,6 +129,7 @@ impl Faults {
     pub(crate) fn connect(&self) -> UnboundedReceiver<InjectedFault> {
         let (sender, receiver) = unbounded_channel();
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody else takes out the connections that have ended.
         connections.retain(|connection| !connection.is_closed());
         connections.push(sender);
         receiver

@@ -77,6 +77,7 @@ impl SinkWire {
         self.inbox.extend_from_slice(bytes);
         let used = self.connection.receive(&self.inbox, Instant::now());
         self.inbox.drain(..used);
+        // No time passes here: what waits is taken for due.
         if let Some(due) = self.connection.next_due() {
             self.connection.send_due(due);
         }

@@ -130,6 +130,7 @@ impl<S: ConnectionHandler> EmulatorListener<S> {
     }
 
     fn admit(&self, stream: TcpStream) {
+        // The client has gone already.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -161,6 +162,7 @@ impl<S: ConnectionHandler> ServedConnection<S> {
         let handshake = tokio::time::timeout(TLS_HANDSHAKE_LIMIT, acceptor.accept(stream));
         let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else { return };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        // A port that speaks nothing else needs no agreement.
         let http2 = http2 || self.protocols == Protocols::Http2;
         self.serve_protocol(http2, stream).await;
     }
@@ -192,6 +194,7 @@ async fn begins_with_preface(stream: &TcpStream) -> bool {
             if seen == 0 || start[..seen] != HTTP2_PREFACE_START[..seen] || seen == start.len() {
                 return seen == start.len() && start == *HTTP2_PREFACE_START;
             }
+            // `peek` returns at once with what it has shown before: it cannot wait for more.
             tokio::time::sleep(PEEK_PAUSE).await;
         }
     };

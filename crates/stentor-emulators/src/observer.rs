@@ -179,6 +179,7 @@ impl Observer {
 
 impl Shard {
     fn new(mut mapping: Mapping, geometry: Geometry) -> Self {
+        // Counted from the slots: a process that was killed may not have written its sums.
         let mut sums = ObserverTotals { overflow: mapping.overflow(), ..ObserverTotals::default() };
         table::for_each(mapping.slots_mut(), |_, counts| sums.add(counts));
         Self { mapping, sums, room_tokens: geometry.tokens_per_shard() }
@@ -191,6 +192,7 @@ impl Shard {
     }
 
     fn change(&mut self, hash: u64, change: impl FnOnce(&mut Counts)) -> Counts {
+        // Room is counted: a table that is nearly full would be probed from end to end.
         let room = self.sums.tokens < self.room_tokens;
         let updated = table::update(self.mapping.slots_mut(), hash, room, change);
         match updated {
@@ -241,13 +243,16 @@ impl ObserverTotals {
 
 /// Returns the stable 64-bit hash under which a token is counted; part of the file format, never 0.
 pub fn token_hash(token: &[u8]) -> u64 {
+    // These numbers are part of the file's format.
     let mut state = 0x2b99_2ddf_a232_49d6_u64 ^ token.len() as u64;
     let (words, rest) = token.as_chunks::<8>();
     for word in words {
         state = fold(state ^ u64::from_le_bytes(*word));
     }
+    // The length is in the state already: zeros at a token's end make another token.
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
+    // 0 marks a free slot.
     fold(crate::dice::mix(state ^ u64::from_le_bytes(last))).max(1)
 }
 

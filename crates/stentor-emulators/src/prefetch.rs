@@ -54,6 +54,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Prefetch<IO> {
             let mut room = ReadBuf::new(&mut bytes);
             let read = Pin::new(&mut self.io).poll_read(cx, &mut room);
             let end = room.filled().len();
+            // The memory goes back at once: connections that are idle must keep none.
             if end == 0 {
                 return_buffer(bytes);
                 return read;

@@ -82,6 +82,7 @@ pub(crate) fn server(tls: &TlsConfig, alpn: &[&[u8]], listen: IpAddr) -> Result<
         TlsConfig::Authority { directory } => issue(directory.as_deref(), listen)?,
         TlsConfig::Files { certificate, key } => read_files(certificate, key)?,
     };
+    // Given by name: no provider has to be installed for the whole process.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -154,6 +155,7 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
         let both = format!("{}{}", made.key.serialize_pem(), made.certificate_pem);
         publish(directory, &path, both.as_bytes(), false)?;
     }
+    // Read back, whoever made it: of emulators that start together, all take the first one's.
     let pem = fs::read_to_string(&path).map_err(|source| EmulatorError::file(&path, source))?;
     let key = KeyPair::from_pem(&pem).map_err(certificate_error)?;
     let certificate_pem = pem
@@ -168,11 +170,13 @@ fn keep_authority(directory: &Path) -> Result<Authority, EmulatorError> {
 fn publish(directory: &Path, path: &Path, bytes: &[u8], replace: bool) -> Result<(), EmulatorError> {
     let unique = uuid::Uuid::new_v4();
     let draft = directory.join(format!(".draft-{unique}"));
+    // The authority's key is its owner's alone.
     let mode = if replace { 0o644 } else { 0o600 };
     let written = write_draft(&draft, bytes, mode).and_then(|()| {
         if replace {
             return fs::rename(&draft, path);
         }
+        // A link fails where the file is there already; a rename would replace it.
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft)?;
         match linked {

@@ -43,6 +43,7 @@ pub(super) struct Headers<'a> {
 impl<'a> Headers<'a> {
     /// Reads the headers; the error is the reason.
     pub(super) fn read(map: &'a HeaderMap) -> Result<Self, &'static str> {
+        // `keys_len` tells without a walk that no name stands twice, which is so in nearly every request.
         if map.len() != map.keys_len() && has_duplicates(map) {
             return Err("DuplicateHeaders");
         }
@@ -85,8 +86,10 @@ fn read_expiration(map: &HeaderMap) -> Result<Option<u64>, &'static str> {
 }
 
 fn read_priority(map: &HeaderMap, push_type: Option<&str>) -> Result<u8, &'static str> {
+    // APNs takes a notification without the header as one with priority 10.
     let Some(value) = map.get(APNS_PRIORITY) else { return Ok(10) };
     match value.as_bytes() {
+        // Apple's documentation calls priority 10 an error for a background notification.
         b"10" if push_type == Some("background") => Err("BadPriority"),
         b"10" => Ok(10),
         b"5" => Ok(5),

@@ -73,6 +73,7 @@ impl Verifier {
         header: Option<&HeaderValue>,
     ) -> Result<(), &'static str> {
         let header = header.ok_or("MissingProviderToken")?;
+        // The same header again is the rule: its signature is not verified for each request.
         if let Some((current, verified)) = &session.current
             && current == header
         {
@@ -84,12 +85,14 @@ impl Verifier {
     }
 
     fn verify(&self, header: &HeaderValue) -> Result<Arc<Verified>, &'static str> {
+        // The lock is held while a signature is verified: of many connections that begin with one token, one verifies it.
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verified) = remembered.get(header.as_bytes()) {
             return Ok(Arc::clone(verified));
         }
         let token = bearer(header).ok_or("MissingProviderToken")?;
         let verified = Arc::new(self.decode(token).ok_or("InvalidProviderToken")?);
+        // A sender has a few tokens an hour: to forget all now and then is cheaper than to know the oldest.
         if remembered.len() >= MAX_REMEMBERED_TOKENS {
             remembered.clear();
         }
@@ -98,6 +101,7 @@ impl Verifier {
     }
 
     fn decode(&self, token: &str) -> Option<Verified> {
+        // Any other algorithm, `none` with it, is refused before a key is looked at (RFC 8725, section 3.1).
         let header =
             jsonwebtoken::decode_header(token).ok().filter(|header| header.alg == Algorithm::ES256)?;
         let key_id = header.kid?;
@@ -162,6 +166,7 @@ impl TokenSession {
                 return Err("TooManyProviderTokenUpdates");
             }
         }
+        // The first token of a connection counts as a change too.
         self.current = Some((header.clone(), verified));
         self.changed_at = Some(Instant::now());
         Ok(())

@@ -55,6 +55,7 @@ impl ApnsService {
     }
 
     fn push(&self, session: &mut ApnsSession, call: &ServiceCall<'_>) -> Result<ServiceReply, ApnsRefusal> {
+        // The path comes first: without a token there is nothing that a refusal could be counted for.
         let token = device_token(call)?;
         let hash = token_hash(token.as_bytes());
         let attempt = self.context.attempt(call.judge, hash, self.config.vendor.wedge_on_expired_token);
@@ -71,6 +72,7 @@ impl ApnsService {
             refusal,
             wait: Wait::None,
         })?;
+        // The policy decides last: what is wrong in itself is refused under every policy.
         let decision = call.judge.decide(&token, hash, attempt.0, call.number);
         match decision.verdict {
             ScriptedAnswer::Error(refusal) => {
@@ -103,6 +105,7 @@ impl ApnsService {
     }
 
     fn check_topic(&self, topic: &str) -> Result<(), &'static str> {
+        // Notifications of VoIP go to the app's bundle id with `.voip` behind it.
         let base = topic.rsplit_once(".voip").map_or(topic, |(base, _)| base);
         let topics = &self.config.vendor.topics;
         let known = topics.is_empty() || topics.iter().any(|known| known == topic || known == base);
@@ -121,6 +124,7 @@ impl ApnsService {
     }
 
     fn delivery(&self, hash: u64, headers: &Headers<'_>, call: &ServiceCall<'_>) -> Option<Box<Delivery>> {
+        // A token that no device here has is counted, and nothing is kept for it.
         if !self.devices.is_registered(hash) {
             return None;
         }
@@ -181,6 +185,7 @@ impl EmulatedService for ApnsService {
     const MAX_BODY_BYTES: usize = MAX_VOIP_PAYLOAD_BYTES;
 
     fn session(&self) -> ApnsSession {
+        // The number only has to be another for each connection: nothing is published by it.
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         ApnsSession {
             tokens: TokenSession::default(),
@@ -194,6 +199,7 @@ impl EmulatedService for ApnsService {
             Ok(reply) => reply,
             Err(refused) => self.refuse(session, &call, refused),
         };
+        // Whatever the answer is, a connection that is wedged gets it only when all stalls are released.
         if session.wedged {
             reply.wait = Wait::Released;
         }
@@ -219,6 +225,7 @@ impl ApnsSession {
     }
 
     fn id(&mut self) -> HeaderValue {
+        // The ids are drawn from the seed: a run with the same seed gives the same ids.
         let (high, low) = (mix(self.next_id), mix(!self.next_id));
         self.next_id = self.next_id.wrapping_add(1);
         let bytes = uuid::Uuid::from_u64_pair(high, low).into_bytes();
@@ -259,6 +266,7 @@ fn device_token<'a>(call: &ServiceCall<'a>) -> Result<Cow<'a, str>, &'static str
     if !length_ok || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("BadDeviceToken");
     }
+    // Tokens are known by their hash: both spellings of a device must have the same.
     if token.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Ok(Cow::Owned(token.to_ascii_lowercase()));
     }

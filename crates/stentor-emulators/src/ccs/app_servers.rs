@@ -32,6 +32,7 @@ impl AppServers {
 
     /// Adds a connection; false when its sender has too many.
     pub(super) fn join(&self, connection: u64, sender_id: &str) -> bool {
+        // Counted and added under one lock: of two logins at once, one takes the last place.
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let theirs = connections.values().filter(|other| other.sender_id == sender_id).count();
         if theirs >= self.max_per_sender {

@@ -76,6 +76,7 @@ impl CcsSession {
             let sentence = errors::sentence(CONNECTION_DRAINING).unwrap_or_default().to_owned();
             return self.nack(id, envelope.to, CONNECTION_DRAINING, sentence);
         }
+        // Google's documentation allows a hundred messages without an answer: what comes beyond is refused, not queued.
         if self.pending() >= limit {
             WireTotals::add(&wire.refused);
             let sentence = format!("More than {limit} messages are pending on this connection");
@@ -87,6 +88,7 @@ impl CcsSession {
     }
 
     fn decide(&mut self, envelope: &CcsEnvelope<'_>, request: &JsonNode<'_>, now: Instant) {
+        // A handle of its own: the session is written to while the policy and the faults are read.
         let service = std::sync::Arc::clone(&self.service);
         let context = &service.backend.context;
         if context.faults.take_reset().is_some() {
@@ -103,6 +105,7 @@ impl CcsSession {
         let Some(address) = envelope.address else {
             return self.nack(envelope.id, "", INVALID_JSON, "InvalidJson: MissingRegistration".to_owned());
         };
+        // One policy for the whole message: it may be replaced at any moment.
         let judge = context.policy.judge();
         let asked = GcmJudge { judge: &judge, number: self.seen };
         let answer = service.backend.send(asked, address, message.as_ref().map_err(|code| *code));
@@ -131,6 +134,7 @@ impl CcsSession {
         match wait {
             Wait::None => self.answer(reply),
             Wait::For(delay) => {
+                // The number keeps answers of one instant apart, in the order of their messages.
                 self.delayed.insert((now + delay, self.seen), reply);
             }
             Wait::Released => self.stalled.push(reply),
@@ -163,6 +167,7 @@ impl CcsSession {
 
     /// Sends an answer, and the receipt after it.
     pub(super) fn answer(&mut self, mut reply: CcsReply) {
+        // Counted before the answer can be read: whoever has read it finds it counted.
         self.settle(&mut reply);
         self.write_json(&reply.json);
         if let Some((message_id, token)) = reply.receipt {

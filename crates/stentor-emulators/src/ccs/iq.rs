@@ -21,6 +21,7 @@ pub(super) struct IqAsker<'a> {
 /// Answers a question; `None` for what is an answer itself.
 pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<String> {
     let (id, domain) = (element.attribute("id").unwrap_or_default(), asker.domain);
+    // An answer gets no answer (RFC 6120, section 8.2.3).
     if !matches!(element.attribute("type"), Some("get" | "set")) {
         return None;
     }
@@ -30,11 +31,13 @@ pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<Strin
     let result = |content: &str| Some(iq_result(id, domain, content));
     match (question.namespace.as_str(), question.name.as_str()) {
         (BIND, "bind") => result(&bound(question, asker)),
+        // Sessions (RFC 3921, section 3) and pings (XEP-0199) want an empty result.
         (SESSION, "session") | (PING, "ping") => result(""),
         (ROSTER | DISCO_ITEMS, "query") => result(&format!("<query xmlns='{}'/>", question.namespace)),
         (DISCO_INFO, "query") => result(&format!(
             "<query xmlns='{DISCO_INFO}'><identity category='server' type='im'/><feature var='{PING}'/></query>"
         )),
+        // What is not understood is answered all the same (RFC 6120, section 8.4).
         _ => Some(iq_error(id, domain, "cancel", "service-unavailable")),
     }
 }
@@ -42,6 +45,7 @@ pub(super) fn answer(element: &XmppElement, asker: &IqAsker<'_>) -> Option<Strin
 /// Returns the address that a connection gets.
 fn bound(question: &XmppElement, asker: &IqAsker<'_>) -> String {
     let asked = question.child(BIND, "resource").map(|resource| resource.text.trim());
+    // A resource has at most 1,023 bytes (RFC 7622, section 3.4): for a longer one the client gets another.
     let resource = asked.filter(|text| !text.is_empty() && text.len() <= MAX_RESOURCE_BYTES);
     let resource = escaped(resource.unwrap_or(asker.resource));
     format!("<bind xmlns='{BIND}'><jid>{}@{}/{resource}</jid></bind>", asker.sender_id, asker.domain)

@@ -16,6 +16,7 @@ pub(super) fn sender_of(element: &XmppElement, options: &CcsOptions) -> Result<S
     }
     let decoded = STANDARD.decode(element.text.trim()).map_err(|_| "incorrect-encoding")?;
     let decoded = String::from_utf8(decoded).map_err(|_| "incorrect-encoding")?;
+    // The first part, the identity to act for, is left aside: a sender speaks for itself.
     let mut parts = decoded.split('\0');
     let (Some(_), Some(name), Some(key), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {

@@ -30,6 +30,7 @@ async fn serve(service: Arc<CcsService>, io: impl HttpIo) {
     let mut bytes = vec![0; READ_BYTES];
     loop {
         session.send_due(Instant::now());
+        // Written before the end is looked at: the last words of a session must still go out.
         if !write_all(&mut writer, &session.take_out()).await || session.is_over() {
             break;
         }

@@ -106,6 +106,7 @@ impl CcsSession {
             self.fail("connection-timeout");
         }
         self.send_upstream(now);
+        // After the answers: the last of them may be what the end waited for.
         self.leave_when_drained();
         let pending = self.pending();
         self.service.app_servers.note(self.connection, self.draining.is_some(), pending, self.unacked.len());
@@ -120,6 +121,7 @@ impl CcsSession {
 
     /// Announces that the connection is drained, and closes it as `goaway` says.
     pub(crate) fn drain(&mut self, goaway: &GoAway) {
+        // A client that has no resource yet is sent no stanza (RFC 6120, section 7.1).
         if self.ended || self.draining.is_some() || !self.bound {
             return;
         }
@@ -196,6 +198,7 @@ impl CcsSession {
     /// Answers the root's start. To whom the client believes to speak is not looked at.
     fn open(&mut self) {
         self.open_root();
+        // The root is opened again after the login, and then offers what comes next (RFC 6120, section 6.4.6).
         let features = if self.sender_id.is_some() { stanza::features() } else { stanza::login_features() };
         self.write(&features);
     }
@@ -219,6 +222,7 @@ impl CcsSession {
             Err(condition) => {
                 self.login_failures += 1;
                 self.write(&stanza::failure(condition));
+                // RFC 6120, section 6.4.5, wants two to five tries.
                 if self.login_failures >= MAX_LOGIN_FAILURES {
                     self.end();
                 }
@@ -237,6 +241,7 @@ impl CcsSession {
                     self.take_gcm(element.attribute("id"), &gcm.text, now);
                 }
             }
+            // Clients announce their presence by habit: the service has no use for it.
             "message" | "presence" => {}
             _ => self.fail("unsupported-stanza-type"),
         }
@@ -260,6 +265,7 @@ impl CcsSession {
 
     /// Ends a message that the app server acknowledges; false when none waits under this id on this connection.
     pub(super) fn acknowledge(&mut self, message_id: &str) -> bool {
+        // At most a hundred wait, and clients acknowledge them in their order.
         let place = self.unacked.iter().position(|item| item.id == message_id);
         let Some(item) = place.and_then(|place| self.unacked.remove(place)) else { return false };
         self.service.upstream.acknowledge(&item);
@@ -269,6 +275,7 @@ impl CcsSession {
     /// Sends what waits, as long as the app server acknowledges it.
     fn send_upstream(&mut self, now: Instant) {
         let most = self.service.options.max_upstream_in_flight as usize;
+        // A connection that is drained gets nothing new: its client was asked to connect again.
         while self.bound && !self.ended && self.draining.is_none() && self.unacked.len() < most {
             let Some(item) = self.service.upstream.take(self.sender_id.as_deref().unwrap_or_default(), now)
             else {

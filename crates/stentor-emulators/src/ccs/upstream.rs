@@ -139,6 +139,7 @@ impl UpstreamQueue {
             state.totals.waiting += 1;
             state.waiting.entry(sender_id.to_owned()).or_default().push_front(item);
         }
+        // The lock is free before the others are woken, who take it at once.
         drop(state);
         self.changes.send_replace(());
     }
@@ -170,6 +171,7 @@ impl UpstreamState {
         let mut expired = Vec::new();
         let taken = loop {
             match queue.pop_front() {
+                // What counts for no device, a receipt or a message without a time to live, is sent once however late it is.
                 Some(item) if item.until <= now && (item.sent || item.device.is_some()) => expired.push(item),
                 other => break other,
             }

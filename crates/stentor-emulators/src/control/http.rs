@@ -66,6 +66,7 @@ impl Drop for ControlPort {
 async fn accept_all(listener: TcpListener, control: Control, stop: CancellationToken, tasks: TaskTracker) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
+            // An accept fails when its client has gone, or when there is no descriptor: others must get to run to give one back.
             tokio::task::yield_now().await;
             continue;
         };
@@ -119,6 +120,7 @@ fn route(
             Ok(reply(&json!({})))
         }
         ("POST", ["device", "register"]) => {
+            // A script may send no body at all.
             let registration: TokenRegistration =
                 if body.is_empty() { TokenRegistration::default() } else { parse(body)? };
             Ok(reply(&json!({"token": control.devices.register(registration)})))
@@ -157,6 +159,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlRefusal> {
 }
 
 fn reply(value: &impl serde::Serialize) -> Response<ControlBody> {
+    // What is answered here can always be written as JSON.
     let body = serde_json::to_vec(value).unwrap_or_default();
     typed(Full::new(Bytes::from(body)).boxed_unsync(), "application/json")
 }

@@ -60,6 +60,7 @@ impl Mailbox {
             if listener.send(message.clone()).is_ok() {
                 return;
             }
+            // The listener has gone without a word: from now on the device is away.
             self.listener = None;
         }
         if storage.until_ms() > now_ms {
@@ -69,8 +70,10 @@ impl Mailbox {
 
     fn store(&mut self, message: &DeviceMessage, storage: &Storage) {
         if let Storage::Replacing { key, .. } = storage {
+            // The newer one stands last, not in the place of the older.
             self.stored.retain(|(other, _)| !matches!(other, Storage::Replacing { key: k, .. } if k == key));
         } else if self.beside() >= MAX_STORED_MESSAGES {
+            // FCM drops all messages without a key once a hundred wait and another comes, that one with them.
             self.stored.retain(|(other, _)| matches!(other, Storage::Replacing { .. }));
             return;
         }

@@ -12,6 +12,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=UT
 /// Words one of FCM's errors.
 pub(super) fn error_answer(refusal: &ServiceError) -> WireAnswer {
     let Some(row) = errors::find(&refusal.code) else {
+        // Never sent: a policy with a code that is unknown was refused when it was set.
         return json_answer(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
     };
     let mut answer = json_answer(row.http, row.body(refusal.field.as_deref()));

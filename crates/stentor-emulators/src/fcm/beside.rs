@@ -38,6 +38,7 @@ impl FcmService {
         call: &ServiceCall<'_>,
         path: &str,
     ) -> Option<WireAnswer> {
+        // Split before it is decoded: a token may hold an escaped slash.
         let segments: Vec<String> =
             path.split('/').map(|part| percent_decode(part.as_bytes(), false)).collect::<Option<_>>()?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -46,6 +47,7 @@ impl FcmService {
         else {
             return None;
         };
+        // Who may not ask learns nothing of tokens.
         if let Err(code) = self.check_caller(session, call, project) {
             return Some(error_answer(&ServiceError::new(code)));
         }
@@ -68,6 +70,7 @@ impl FcmService {
     /// Answers the older instance id service, which takes an access token or an API key.
     fn iid(&self, session: &mut FcmSession, call: &ServiceCall<'_>, path: &str) -> WireAnswer {
         let authorization = call.head.headers.get(AUTHORIZATION);
+        // Keys of the older kind are not known here: any is taken.
         let has_key = authorization.is_some_and(|header| header.as_bytes().starts_with(b"key="));
         if !has_key && !self.issuer.admits(&mut session.bearer, authorization) {
             return error_answer(&ServiceError::new("UNAUTHENTICATED"));

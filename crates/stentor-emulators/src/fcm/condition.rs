@@ -54,6 +54,7 @@ impl FcmConditionParser<'_> {
     }
 
     fn unit(&mut self, depth: usize) -> Option<FcmCondition> {
+        // Each bracket and each negation is a call deeper: a hostile condition must not use up the stack.
         if depth > MAX_DEPTH {
             return None;
         }

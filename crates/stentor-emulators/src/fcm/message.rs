@@ -221,6 +221,7 @@ fn parse_ttl(ttl: Option<&JsonNode<'_>>) -> Option<Duration> {
     let digits = ttl?.text()?.strip_suffix('s')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A duration has at most nine digits behind the point (JSON of protobuf's `Duration`).
     if !all_digits(whole) || !all_digits(part) || part.len() > 9 {
         return None;
     }
@@ -265,6 +266,7 @@ fn check_label(node: &JsonNode<'_>, path: &'static str) -> Checked {
 
 /// Counts keys and values of what reaches an Android device.
 fn check_size(message: &JsonNode<'_>, target: MessageTarget<'_>) -> Checked {
+    // The message's own data reaches an Android device only where the part for Android has none.
     let android = message.field("android");
     let data = android.and_then(|android| android.field("data")).or_else(|| message.field("data"));
     let own = android.and_then(|android| android.field("notification"));

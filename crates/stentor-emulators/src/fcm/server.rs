@@ -73,6 +73,7 @@ impl FcmService {
         if let Err(code) = self.check_caller(session, call, project) {
             return ServiceReply::now(error_answer(&ServiceError::new(code)));
         }
+        // A body that was cut off at the limit is refused even if what has come of it parses.
         let request = match JsonNode::parse(call.body).filter(|_| !call.body_too_large) {
             Some(request) => request,
             None => return ServiceReply::now(malformed_answer("", "the body is not JSON or too large")),
@@ -80,6 +81,7 @@ impl FcmService {
         let checked = SendRequest::check(&request);
         let name = match &checked {
             Ok(sent) => target_name(sent.target),
+            // What is malformed is counted where it names a device: attempts are compared by token.
             Err(violation) => match message::device_of(&request) {
                 Some(device) => Cow::Borrowed(device),
                 None => return ServiceReply::now(malformed_answer(&violation.field, &violation.description)),
@@ -118,6 +120,7 @@ impl FcmService {
         sent: &SendRequest<'_>,
         request: &JsonNode<'_>,
     ) -> ServiceReply {
+        // A dead token is dead under every policy.
         if matches!(sent.target, MessageTarget::Device(_)) && !self.is_live(sending.hash) {
             return refuse(sending, &FcmRefusal::Error(ServiceError::new("UNREGISTERED")), Wait::None);
         }
@@ -151,6 +154,7 @@ impl FcmService {
     ) -> ServiceReply {
         let project = sending.project;
         let (name, tally) = if sent.validate_only {
+            // `fake_message_id` is what FCM answers to a dry run.
             (format!("projects/{project}/messages/fake_message_id"), AnswerTally::ValidateOnly)
         } else {
             (format!("projects/{project}/messages/0:{id:016x}"), AnswerTally::Accepted)
@@ -169,6 +173,7 @@ impl FcmService {
         message_id: String,
     ) -> Option<Box<Delivery>> {
         let is_followed = self.devices.is_followed();
+        // For a token that nobody watches nothing is copied.
         let tokens = match sent.target {
             MessageTarget::Device(_) if !is_followed && !self.devices.is_registered(sending.hash) => {
                 return None;
@@ -207,6 +212,7 @@ impl EmulatedService for FcmService {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         FcmSession {
             bearer: BearerSession::default(),
+            // The clock is mixed in: a restart gives no id a second time.
             next_id: mix(now_ms() ^ mix(self.config.seed ^ number)),
         }
     }

@@ -117,6 +117,7 @@ impl Topics {
         let topics = self.of(&parent.token);
         let mut rest = topics.into_keys().filter(|topic| topic.as_str() > after);
         let page: Vec<String> = rest.by_ref().take(size).collect();
+        // One more is looked for: a next page is promised only where there is one.
         let more = rest.next().is_some();
         let subscriptions: Vec<Value> = page.iter().map(|topic| parent.subscription(topic)).collect();
         let mut list = json!({ "topicSubscriptions": subscriptions });
@@ -162,6 +163,7 @@ impl Topics {
             return json!({"error": "NOT_FOUND"});
         }
         if !add {
+            // Whether the token was subscribed makes no difference to the older service.
             self.remove(token, topic);
             return json!({});
         }

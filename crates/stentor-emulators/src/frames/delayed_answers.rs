@@ -39,6 +39,7 @@ impl<W> DelayedAnswers<W> {
 
     pub(super) fn push(&mut self, waiting: DelayedAnswer<W>) {
         let Some(due) = waiting.due else { return self.unreleased.push_back(waiting) };
+        // Equal waits, which are the rule, come in their order by themselves.
         if self.timed.back().is_none_or(|last| last.due <= Some(due)) {
             return self.timed.push_back(waiting);
         }
@@ -124,6 +125,7 @@ impl AnswerArena {
         page.answers -= 1;
         if page.answers == 0 {
             page.bytes.clear();
+            // The current page goes on to be filled: it is not for others.
             if number != self.current {
                 self.empty.push(number);
             }
@@ -131,6 +133,7 @@ impl AnswerArena {
     }
 
     fn make_room(&mut self, bytes: usize) {
+        // An answer that is longer than a page has one for itself.
         let fits = |page: &ArenaPage| page.bytes.is_empty() || page.bytes.len() + bytes <= PAGE_BYTES;
         if self.pages.get(self.current).is_some_and(fits) {
             return;

@@ -48,6 +48,7 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
     let mut inbox = Inbox::default();
     let mut stopped = pin!(stop.cancelled());
     let mut timer = pin!(sleep_until(Instant::now() + GREETING_LIMIT));
+    // A server's settings go out before anything is read (RFC 9113, section 3.4).
     flush(connection, io).await?;
     while connection.end() != End::Closing {
         let next = poll_fn(|cx| poll_event(cx, connection, io, &mut inbox, stopped.as_mut(), timer.as_mut()));
@@ -61,6 +62,7 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
         }
         obey_ready(connection).await;
         flush(connection, io).await?;
+        // Until then the timer limits the greeting.
         if connection.has_greeted()
             && let Some(due) = connection.next_due()
         {
@@ -78,6 +80,7 @@ fn poll_event<H: Host, IO: AsyncRead + Unpin>(
     stopped: Pin<&mut impl Future<Output = ()>>,
     timer: Pin<&mut Sleep>,
 ) -> Poll<io::Result<Event>> {
+    // Before all else: a peer that never stops sending must not hold a stop up.
     if stopped.poll(cx).is_ready() {
         return Poll::Ready(Ok(Event::Stop));
     }
@@ -151,6 +154,7 @@ impl Inbox {
         take: impl FnOnce(&[u8]) -> usize,
     ) -> Poll<io::Result<usize>> {
         BYTES.with_borrow_mut(|bytes| {
+            // What is left over is the start of one frame, which always fits.
             let before = self.rest.len();
             bytes[..before].copy_from_slice(&self.rest);
             let filled = ready!(poll_fill(cx, io, bytes, before))?;

@@ -37,6 +37,7 @@ impl GcmResults {
     /// Makes the reply; `word` writes the answer of a request that is not refused as a whole.
     pub(super) fn reply(self, word: impl FnOnce(&[GcmVerdict]) -> WireAnswer) -> ServiceReply {
         let wait = self.wait.unwrap_or(Wait::None);
+        // One reset takes the whole request with it, and nothing of it is counted.
         if let Some(code) = self.reset() {
             return ServiceReply::new(WireAnswer::Reset(code), wait, None);
         }
@@ -47,6 +48,7 @@ impl GcmResults {
         if let (WireAnswer::Response(response, _), Some(seconds)) = (&mut answer, self.retry_after_s()) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        // A request that is refused as a whole has reached nobody, whatever was decided about its addresses.
         let counts = match self.refused_whole() {
             Some(_) => self.counts.into_iter().map(PendingCount::rejected).collect(),
             None => self.counts,
@@ -106,6 +108,7 @@ fn result(verdict: &GcmVerdict) -> Value {
 /// Words the result of a topic or condition, whose id is a number.
 pub(super) fn wide(verdicts: &[GcmVerdict]) -> WireAnswer {
     json_answer(&match verdicts.first() {
+        // The id is a number in JSON; that of a dry run is a word.
         Some(GcmVerdict::Sent { id, .. }) => match id.parse::<u64>() {
             Ok(number) => json!({"message_id": number}),
             Err(_) => json!({"message_id": id}),

@@ -61,6 +61,7 @@ impl GcmBackend {
         strict_tokens: bool,
         seed: u64,
     ) -> Self {
+        // The clock is mixed in: a restart gives no id a second time.
         let ids = AtomicU64::new(mix(now_ms() ^ mix(seed)));
         Self { context, devices, topics: Topics::default(), strict_tokens, seed, ids }
     }
@@ -109,6 +110,7 @@ impl GcmBackend {
     }
 
     fn check_device(&self, hash: u64, package: Option<&str>) -> Result<(), &'static str> {
+        // A device keeps one name that messages must bear: a package here, a topic at APNs.
         match self.devices.state(hash, package.unwrap_or_default()) {
             DeviceState::Expired { .. } => Err(NOT_REGISTERED),
             DeviceState::OtherTopic => Err(INVALID_PACKAGE_NAME),
@@ -136,12 +138,14 @@ impl GcmBackend {
         let number = self.number();
         match address {
             GcmAddress::Token(_) => format!("0:{:016}%{number:016x}", now_ms() * 1000),
+            // A client may read it as a signed number of 64 bits: the highest bit stays free.
             GcmAddress::Topic(_) | GcmAddress::Condition(_) => (number >> 1).to_string(),
         }
     }
 
     /// Returns a number that is not given twice.
     pub(crate) fn number(&self) -> u64 {
+        // `mix` maps no two numbers to the same one.
         mix(self.ids.fetch_add(1, Ordering::Relaxed) ^ self.seed)
     }
 
@@ -154,6 +158,7 @@ impl GcmBackend {
     ) -> Option<Box<Delivery>> {
         let devices = match sending.address {
             GcmAddress::Token(_) if !self.devices.is_registered(sending.hash) => return None,
+            // A message for the old token reaches the device under its new one.
             GcmAddress::Token(token) => vec![token_hash(canonical.unwrap_or(token).as_bytes())],
             GcmAddress::Topic(topic) => self.topics.devices_where(&FcmCondition::Topic(topic.to_owned())),
             GcmAddress::Condition(text) => self.topics.devices_where(&FcmCondition::parse(text)?),

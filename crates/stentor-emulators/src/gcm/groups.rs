@@ -77,6 +77,7 @@ impl DeviceGroups {
             return Err("too many groups".to_owned());
         }
         let mut members = groups.remove(&key).unwrap_or_default();
+        // A change that fails leaves the members as they were: they are put back all the same.
         let applied = request.apply(&mut members);
         // A group without members is none.
         if !members.is_empty() {
@@ -107,6 +108,7 @@ impl<'a> GroupRequest<'a> {
         let name = name.ok_or("notification_key_name is missing")?;
         let list = field(request, "registration_ids").ok_or("registration_ids is missing")?;
         let mut tokens = tokens(list).map_err(sentence)?;
+        // A token that is given twice is one member, and counts once.
         tokens.sort_unstable();
         tokens.dedup();
         if let Some(wrong) = tokens.iter().position(|token| !crate::fcm::is_token(token)) {

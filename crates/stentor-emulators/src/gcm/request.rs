@@ -66,6 +66,7 @@ impl<'a> GcmAudience<'a> {
         }
         match (to, condition, group, list) {
             (Some(""), ..) => Err(GcmRefusal::Code(MISSING_REGISTRATION)),
+            // A notification key looks like a token, and `to` takes both.
             (Some(to), ..) if is_group(to) => Ok(Self::Group(to)),
             (Some(to), ..) => Ok(match GcmAddress::to(to) {
                 GcmAddress::Token(token) => Self::Tokens(vec![token]),

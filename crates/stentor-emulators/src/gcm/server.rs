@@ -67,6 +67,7 @@ impl GcmService {
             }
         };
         let message = match GcmMessage::check(request, self.overhead_bytes) {
+            // What is malformed is refused as a whole; a code of the API is answered for each address.
             Err(GcmRefusal::Malformed(sentence)) => return malformed(&sentence),
             Err(GcmRefusal::Code(code)) => Err(code),
             Ok(message) => Ok(message),
@@ -102,6 +103,7 @@ impl GcmService {
                 })
             }
             GcmAudience::Group(key) => {
+                // The members of this moment: the answer names them, whatever changes meanwhile.
                 let members = self.groups.members(key).unwrap_or_default();
                 members.iter().for_each(|member| results.push(send(GcmAddress::Token(member))));
                 results.reply(|verdicts| answers::group(verdicts, &members))
@@ -170,6 +172,7 @@ impl EmulatedService for GcmService {
 
     fn answer(&self, (): &mut (), call: ServiceCall<'_>) -> ServiceReply {
         let path = call.head.uri.path();
+        // Clients that manage device groups show an identity of their own instead of a key.
         let by_client = matches!(path, "/gcm/googlenotification" | "/fcm/googlenotification");
         if !by_client && !self.admits(&call.head.headers) {
             return ServiceReply::now(text_answer(StatusCode::UNAUTHORIZED, "Unauthorized\n"));

@@ -125,6 +125,7 @@ pub(super) fn open(path: &Path, wanted: Geometry) -> Result<OpenedObserver, Emul
         .truncate(false)
         .open(path)
         .map_err(|source| EmulatorError::file(path, source))?;
+    // The lock ends with its process, with one that was killed too.
     file.try_lock().map_err(|_| fail("in use by another emulator".to_owned()))?;
     let geometry = settle_geometry(&mut file, wanted).map_err(&fail)?;
     if geometry.capacity_tokens < wanted.capacity_tokens {
@@ -152,6 +153,7 @@ pub(super) fn anonymous(geometry: Geometry) -> Result<Vec<Mapping>, EmulatorErro
 fn settle_geometry(file: &mut File, wanted: Geometry) -> Result<Geometry, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     if length == 0 {
+        // The header comes last: a process that is killed in between leaves zeros, which are known below.
         file.set_len(wanted.file_bytes() as u64).map_err(|error| error.to_string())?;
         file.write_all(&wanted.header()).map_err(|error| error.to_string())?;
         return Ok(wanted);

@@ -59,6 +59,7 @@ impl Judge {
             Mix::Named(NamedMix::Realistic) => (dialect.realistic)(),
             Mix::Weighted(mix) => mix.clone(),
         });
+        // What only speaks of connections decides about no message.
         let connection_only =
             Policy { goaway: policy.goaway.clone(), streams: policy.streams.clone(), ..Policy::default() };
         Ok(Self {
@@ -91,6 +92,7 @@ impl Judge {
         attempt: u32,
         request_number: u64,
     ) -> PolicyDecision {
+        // Load is sent without a policy: then not even a counter is shared.
         if self.trivial {
             return PolicyDecision { verdict: ScriptedAnswer::Accept, wait: Wait::None };
         }
@@ -98,6 +100,7 @@ impl Judge {
         if verdict == ScriptedAnswer::Stall {
             return PolicyDecision { verdict: ScriptedAnswer::Accept, wait: Wait::Released };
         }
+        // What stalls has its verdict already, and only its answer waits.
         if self.policy.stall.as_ref().is_some_and(|stall| stalls(stall, token, request_number)) {
             return PolicyDecision { verdict, wait: Wait::Released };
         }
@@ -109,6 +112,7 @@ impl Judge {
     }
 
     fn verdict(&self, token: &str, token_hash: u64, attempt: u32) -> ScriptedAnswer {
+        // A number for each request: nothing is published by it.
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         self.reset(number)
             .or_else(|| self.scripted(token, token_hash))
@@ -145,11 +149,13 @@ impl Judge {
 
     fn mixed(&self, token_hash: u64, attempt: u32) -> Option<ScriptedAnswer> {
         let mix = self.mix.as_ref()?;
+        // Attempt 0 is the token's own draw: what belongs to it is the same at every attempt.
         let lasting = pick(mix, true, &mut RequestRng::new(self.seed, token_hash, 0));
         lasting.or_else(|| pick(mix, false, &mut RequestRng::new(self.seed, token_hash, attempt)))
     }
 
     fn delay(&self, latency: &AnswerLatency, token_hash: u64, attempt: u32) -> Wait {
+        // With a salt, or what is slow and what fails would be drawn together.
         let delay = latency.draw(&mut RequestRng::new(self.seed ^ LATENCY_SALT, token_hash, attempt));
         if delay.is_zero() { Wait::None } else { Wait::For(delay) }
     }
@@ -157,6 +163,7 @@ impl Judge {
 
 /// Draws among the errors that belong to tokens, or among the passing ones; `None` accepts.
 fn pick(mix: &WeightedMix, per_token: bool, dice: &mut RequestRng) -> Option<ScriptedAnswer> {
+    // Both draws are among the weights of all: each share is one of all messages.
     let errors = mix.errors.iter().map(|error| u64::from(error.weight)).sum::<u64>();
     let mut point = dice.below(errors + u64::from(mix.accept));
     for error in mix.errors.iter().filter(|error| error.per_token == per_token) {
@@ -227,8 +234,10 @@ impl LivePolicy {
     }
 
     pub(crate) fn set(&self, policy: Policy) -> Result<(), EmulatorError> {
+        // Checked before it is in force: a policy that is wrong changes nothing.
         let judge = Arc::new(Judge::new(policy, self.seed, self.dialect)?);
         *self.judge.write().unwrap_or_else(PoisonError::into_inner) = judge;
+        // Raised when the judge is there: whoever sees the new version finds the new judge.
         self.version.fetch_add(1, Ordering::Release);
         Ok(())
     }

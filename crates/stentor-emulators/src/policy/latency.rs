@@ -38,6 +38,7 @@ impl AnswerLatency {
             Self::Uniform { min_ms, max_ms } => min_ms + (max_ms - min_ms) * dice.unit(),
             Self::Lognormal { median_ms, sigma } => median_ms * (sigma * dice.normal()).exp(),
         };
+        // A log-normal tail has no end.
         Duration::from_micros((ms.clamp(0.0, MAX_LATENCY_MS) * 1000.0) as u64)
     }
 

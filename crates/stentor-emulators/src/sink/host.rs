@@ -168,6 +168,7 @@ impl Host for SinkHost {
     fn end_batch(&mut self) {
         self.context.wire.requests.fetch_add(self.requests - self.counted, Ordering::Relaxed);
         self.counted = self.requests;
+        // Before any answer of this read is written: whoever has read one finds it counted.
         if let (Some(batch), Some(observer)) = (&mut self.batch, &self.context.observer) {
             observer.settle_batch(batch, AnswerTally::Accepted);
         }

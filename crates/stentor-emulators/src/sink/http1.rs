@@ -56,6 +56,7 @@ impl SinkService {
         });
         let drawn_for = uuid::Uuid::new_v4().as_u64_pair().1;
         let wait = match call.judge.decide("", drawn_for, 1, call.number).wait {
+            // A sink knows no stalls.
             Wait::Released => Wait::None,
             wait => wait,
         };

@@ -43,6 +43,7 @@ impl SinkLogWriter {
             return;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        // One write for all: the lines of several connections must not mix.
         let mut lines = Vec::new();
         for token in tokens.drain(..) {
             lines.extend_from_slice(&token);

@@ -40,6 +40,7 @@ impl Route {
         let rest = path.strip_prefix(PROJECTS_PATH).and_then(|rest| rest.strip_suffix(SEND_SUFFIX));
         if let Some(name) = rest {
             project.clear();
+            // A name that JSON would have to escape is not echoed.
             let plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-:._".contains(byte));
             project.extend_from_slice(if plain { name } else { b"sink" });
             return Self::Fcm;

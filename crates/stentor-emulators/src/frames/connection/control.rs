@@ -26,7 +26,9 @@ impl<H: Host> Connection<H> {
         for (id, value) in frame::settings(frame.payload).ok_or(WRONG_SIZE)? {
             self.take_setting(id, value)?;
         }
+        // Acknowledged only when all values are in force (RFC 9113, section 6.5.3).
         frame::write(kind::SETTINGS, flag::ACK, 0, &[], &mut self.out);
+        // A wider first window may let answers go on.
         self.unblock();
         Ok(())
     }
@@ -53,6 +55,7 @@ impl<H: Host> Connection<H> {
         if bytes > WINDOW_MAX_BYTES {
             return Err(breach);
         }
+        // The change may leave a window below zero (RFC 9113, section 6.9.2).
         let change = i64::from(bytes) - self.sending.first_window;
         self.sending.first_window = i64::from(bytes);
         let mut widest = self.sending.first_window + i64::from(self.delayed.widest());
@@ -80,6 +83,7 @@ impl<H: Host> Connection<H> {
         match (frame.header.stream, frame.payload.len()) {
             (0, _) => Err(WRONG_STREAM),
             (_, 5) => Ok(()),
+            // A stream that was never opened cannot be reset: the connection ends.
             _ if self.is_idle(frame.header.stream) => Err(WRONG_SIZE),
             _ => Err(Breach::Stream(ErrorCode::FRAME_SIZE_ERROR)),
         }
@@ -97,6 +101,7 @@ impl<H: Host> Connection<H> {
         if frame.header.stream == 0 || self.is_idle(frame.header.stream) {
             return Err(WRONG_STREAM);
         }
+        // The answer of a stream that is in no table may wait among the delayed ones.
         if !self.streams.close(frame.header.stream) {
             self.give_up(frame.header.stream);
         }
@@ -161,6 +166,7 @@ impl<H: Host> Connection<H> {
         if !self.streams.close(id) {
             self.give_up(id);
         }
+        // What was under way for the stream must be no breach (RFC 9113, section 5.1).
         self.remember_reset(id);
         frame::write_number(kind::RST_STREAM, id, code.0, &mut self.out);
     }
@@ -175,6 +181,7 @@ impl<H: Host> Connection<H> {
     /// Opens the peer's window for the whole connection again, once half of it is used.
     pub(super) fn replenish(&mut self) {
         let used = CONNECTION_WINDOW_BYTES - self.receive_window;
+        // Not with every frame: the peer can go on with the other half meanwhile.
         if used >= CONNECTION_WINDOW_BYTES / 2 {
             frame::write_number(kind::WINDOW_UPDATE, 0, used, &mut self.out);
             self.receive_window = CONNECTION_WINDOW_BYTES;

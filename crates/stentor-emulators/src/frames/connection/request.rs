@@ -36,6 +36,7 @@ impl<H: Host> Connection<H> {
         else {
             return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a continuation of nothing"));
         };
+        // Blocks without an end, or without bytes, only keep a server busy (CERT VU#421644).
         if self.block.len() + frame.payload.len() > MAX_BLOCK_BYTES || frame.payload.is_empty() {
             return Err(Breach::Connection(ErrorCode::ENHANCE_YOUR_CALM, "a header block above any use"));
         }
@@ -44,6 +45,7 @@ impl<H: Host> Connection<H> {
             return Ok(());
         }
         self.unfinished = None;
+        // Taken out for the call and put back: its buffer serves again.
         let block = std::mem::take(&mut self.block);
         let taken = self.take_block(stream, flags, &block);
         self.block = block;
@@ -56,6 +58,7 @@ impl<H: Host> Connection<H> {
         if id.is_multiple_of(2) {
             return Err(Breach::Connection(ErrorCode::PROTOCOL_ERROR, "a request on a stream of ours"));
         }
+        // New streams have greater ids (RFC 9113, section 5.1.1): this block ends a request that was opened.
         if id <= self.last_stream {
             return self.take_trailers(id, flags, block);
         }
@@ -68,6 +71,7 @@ impl<H: Host> Connection<H> {
             Admission::Take => {}
             turned_away => return self.turn_away(id, turned_away, block),
         }
+        // What was turned away must not be covered by a GOAWAY's last stream id.
         self.last_taken = id;
         let (host, draft, head) = (&mut self.host, &mut stream.draft, &mut stream.head);
         let visited = self.decoder.decode(block, &mut |field: Field<'_>| {
@@ -75,6 +79,7 @@ impl<H: Host> Connection<H> {
             host.field(draft, &field);
         });
         visited.map_err(|_| UNDECODABLE)?;
+        // A malformed request ends its stream, not the connection (RFC 9113, section 8.1.1).
         if stream.head.is_malformed() {
             return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
@@ -95,6 +100,7 @@ impl<H: Host> Connection<H> {
     }
 
     fn take_trailers(&mut self, id: u32, flags: u8, block: &[u8]) -> Result<(), Breach> {
+        // Decoded whatever becomes of it: the tables of both sides must stay in step.
         let mut pseudo = false;
         let visited =
             self.decoder.decode(block, &mut |field: Field<'_>| pseudo |= field.name.first() == Some(&b':'));
@@ -103,6 +109,7 @@ impl<H: Host> Connection<H> {
         if self.streams.at(place).phase != StreamPhase::Request {
             return Err(Breach::Stream(ErrorCode::STREAM_CLOSED));
         }
+        // Trailers end the request and have no pseudo-header fields (RFC 9113, section 8.1).
         if pseudo || flags & flag::END_STREAM == 0 {
             return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
@@ -111,6 +118,7 @@ impl<H: Host> Connection<H> {
 
     pub(super) fn take_data(&mut self, frame: Frame<'_>) -> Result<(), Breach> {
         let chunk = frame.unpadded()?;
+        // Padding counts too (RFC 9113, section 6.9.1), and so does what comes for streams that are closed.
         let used = frame.payload.len() as u32;
         let too_much = Breach::Connection(ErrorCode::FLOW_CONTROL_ERROR, "more data than the window allows");
         self.receive_window = self.receive_window.checked_sub(used).ok_or(too_much)?;
@@ -130,6 +138,7 @@ impl<H: Host> Connection<H> {
         if frame.has(flag::END_STREAM) {
             return self.answer(frame.header.stream, place, chunk);
         }
+        // Of a body that is too large nothing more is kept, but the peer may send it to its end.
         if stream.body_bytes + chunk.len() as u64 <= H::MAX_BODY_BYTES as u64 {
             stream.body.extend_from_slice(chunk);
         }
@@ -154,6 +163,7 @@ impl<H: Host> Connection<H> {
         if !stream.head.fits(stream.body_bytes) {
             return Err(Breach::Stream(ErrorCode::PROTOCOL_ERROR));
         }
+        // The limit of a header list is advice: whoever exceeds it gets an answer (RFC 9113, section 10.5.1).
         if stream.head.list_bytes() > self.max_header_list_bytes {
             self.scratch.status(STATUS_FIELDS_TOO_LARGE);
             self.send_now(id, place);

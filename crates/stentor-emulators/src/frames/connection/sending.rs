@@ -21,6 +21,7 @@ impl<H: Host> Connection<H> {
 
     fn delay(&mut self, id: u32, place: usize, due: Option<Instant>) {
         let stream = self.streams.at(place);
+        // Kept as a difference: the first window may change while the answer waits.
         let widened = (stream.send_window - self.sending.first_window) as u32;
         let hosts = self.host.waits(&mut stream.draft);
         let span = self.delayed_bytes.put(&self.scratch);
@@ -50,12 +51,14 @@ impl<H: Host> Connection<H> {
     fn send_delayed(&mut self, waiting: DelayedAnswer<H::Waiting>) {
         let DelayedAnswer { id, widened, span, hosts, .. } = waiting;
         self.host.leaves(hosts);
+        // Taken out for the writing and put back: its bytes are read while the rest of the connection is written.
         let bytes = std::mem::take(&mut self.delayed_bytes);
         let (block, body) = bytes.read(&span);
         let window = self.sending.first_window + i64::from(widened);
         match self.write_answer(id, block, body, window) {
             SendProgress::Whole => self.unsent += 1,
             SendProgress::Blocked { window, sent_bytes } => {
+                // Only now the stream needs a place again: nearly every answer fits into its window.
                 let place = self.streams.open(id, window);
                 self.block(id, place, body[sent_bytes..].to_vec());
             }
@@ -115,6 +118,7 @@ impl<H: Host> Connection<H> {
 
     /// Goes on with answers that waited for a window.
     pub(super) fn unblock(&mut self) {
+        // Each that waits gets one turn: what still does not fit stands behind the others.
         for _ in 0..self.sending.blocked.len() {
             let Some(id) = self.sending.blocked.pop_front() else { break };
             let Some(stream) = self.streams.find(id) else { continue };
@@ -157,6 +161,7 @@ impl SendWindows {
         let mut sent = 0;
         loop {
             let rest = &body[sent..];
+            // A window may be below zero (RFC 9113, section 6.9.2).
             let allowed = self.window.min(*window).max(0);
             let chunk = &rest[..rest.len().min(allowed as usize).min(PAYLOAD_DEFAULT_MAX_BYTES)];
             if chunk.is_empty() {
