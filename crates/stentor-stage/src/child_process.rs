@@ -81,6 +81,7 @@ impl ChildProcess {
         let file = File::options().create(true).append(true).open(log);
         let file = file.with_context(|| format!("{} cannot be written", log.display()))?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        // What the user has set must not reach a process that is measured.
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("STENTOR_") {
                 command.env_remove(variable);

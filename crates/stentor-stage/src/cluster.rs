@@ -178,12 +178,14 @@ impl ClusterRun<'_> {
         let plan = std::mem::take(&mut self.plan);
         for (number, fault) in plan.iter().enumerate() {
             tokio::time::sleep(fault.before).await;
+            // A fault after the campaign would prove nothing.
             if watch.is_finished() {
                 break;
             }
             self.inject(site, *fault, number, &beside).await?;
         }
         is_over.store(true, Ordering::Relaxed);
+        // Before the quota is lifted: what is sent afterwards is not under it.
         self.check_quota(&latest, accepted_at.elapsed());
         site.lift_quota().await?;
         let (watched, mut traffic) = (watch.await?, traffic.await?);
@@ -236,6 +238,7 @@ impl ClusterRun<'_> {
     fn check_quota(&mut self, latest: &Mutex<CampaignLedger>, elapsed: Duration) {
         let attempts = latest.lock().unwrap_or_else(PoisonError::into_inner).attempts;
         let per_second = f64::from(self.options.quota_per_minute()) / 60.0;
+        // Each of both credentials has the quota.
         let most = 2.0 * per_second * (elapsed.as_secs_f64() + QUOTA_SLACK_SECONDS);
         if attempts as f64 > most {
             self.broken.push(format!("{attempts} attempts, where the quota allows {most:.0}"));
@@ -254,6 +257,7 @@ impl PlayedCluster {
     ) -> anyhow::Result<ClusterReport> {
         let Self { planned, records, broken, watched, traffic, wall } = self;
         let ledger = watched.ledger;
+        // Stopped before their counts are compared: nothing may come in between.
         site.emulators.stop();
         let beside = traffic.compare(options.others(), &site.emulators)?;
         let compared = ComparedCampaign {

@@ -289,6 +289,7 @@ impl Server {
     }
 
     async fn is_ready(&mut self) -> bool {
+        // Once known it stays: after a kill the server must be where its clients look for it.
         if self.address.is_none() {
             let written = std::fs::read_to_string(self.data_dir.join("listen.addr"));
             self.address = written.ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());

@@ -208,6 +208,7 @@ impl Stage {
         let mut environment = injector.environment();
         environment.extend(engines.environment(&options.queue));
         let server = Server::start_with(path, settings.clone(), environment.clone()).await?;
+        // Only when the first one runs: it makes the secrets that all must have alike.
         let beside = nodes::start_beside(path, options.nodes, settings.as_ref(), &environment).await?;
         let credentials = emulators.credentials(&keys)?;
         let client = make_app(server.client()?, "demo", &credentials).await?;

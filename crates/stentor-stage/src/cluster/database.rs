@@ -133,10 +133,11 @@ impl DatabaseServer {
     pub(crate) fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         let server = process.id().cast_signed();
-        let _ = process.kill();
-        // The others notice by themselves, but each in its own time.
+        // Listed before the kill, with which they get another parent.
         let stats = all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok());
         let children: Vec<i32> = stats.filter(|stat| stat.ppid == server).map(|stat| stat.pid).collect();
+        let _ = process.kill();
+        // They notice by themselves, but each in its own time.
         for child in children.into_iter().filter_map(Pid::from_raw) {
             let _ = kill_process(child, Signal::KILL);
         }

@@ -58,6 +58,7 @@ impl DeviceConnection {
                 return Err(error);
             }
             let DeviceLogin { client_id, user, password, filter } = &self.login;
+            // Both at once: a client need not wait for the answer to its login (MQTT 3.1.1, section 3.1.4).
             let asked = [packets::connect(client_id, user, password), packets::subscribe(filter)].concat();
             transport.send(&asked)?;
             self.state = ConnectionState::Asked;

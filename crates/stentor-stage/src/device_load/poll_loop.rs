@@ -99,6 +99,7 @@ impl DeviceLoop {
     /// Returns how long nothing may happen: until the next device is to connect, if another may.
     fn patience(&self) -> Option<Timespec> {
         let (from, _) = self.waiting.front().filter(|_| self.connecting < self.connecting_max_count)?;
+        // Rounded up: a wait for a part of a millisecond would go round without sleeping.
         let wait = from.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Some(Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() })
     }
@@ -153,6 +154,7 @@ impl DeviceLoop {
     /// Does what the bench asks; false when it has gone.
     fn obey(&mut self) -> anyhow::Result<bool> {
         let mut line = String::new();
+        // One line for each event is enough: the bench waits for an answer before it asks again.
         if self.control.read_line(&mut line)? == 0 {
             return Ok(false);
         }
