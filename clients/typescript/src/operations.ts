@@ -346,7 +346,7 @@ export class GroupsCalls {
     }
   }
 
-  /** Adds members; unknown people are made known, unknown devices are counted. */
+  /** Adds members; unknown people are made known, unknown devices are named. */
   add(group: string, body: types.MembersRequest, options: CallOptions = {}): Promise<types.Change> {
     return this.transport.call<types.Change>({ method: "POST", path: address("/v1/groups/{group}/members", { group: group }), body }, options);
   }
@@ -649,7 +649,7 @@ export class UpstreamCalls {
     return this.transport.call<string>({ method: "GET", path: "/v1/upstream" }, options);
   }
 
-  /** Takes messages of devices over: they are not handed out again. What was taken over before is not counted. */
+  /** Takes messages of devices over: they are not handed out again. What was taken over before is no news. */
   acknowledge(body: types.UpstreamIds, options: CallOptions = {}): Promise<types.UpstreamChange> {
     return this.transport.call<types.UpstreamChange>({ method: "POST", path: "/v1/upstream/acknowledge", body }, options);
   }

@@ -136,8 +136,12 @@ export interface Change {
   changed: number;
   /** Nothing was to do. */
   unchanged: number;
-  /** Not this app's. */
+  /** Not this app's: devices and people. */
   unknown: number;
+  /** The devices among them, in the order in which they were named. */
+  unknown_devices: Array<string>;
+  /** The people among them, of a group's members; absent when there are none. */
+  unknown_users?: Array<string> | null;
 }
 
 /** What may be shown of a credential. */
@@ -988,11 +992,17 @@ export interface Totals {
 export interface UpstreamChange {
   /** How many of them it was news for. */
   changed: number;
+  /** How many were so before. */
+  unchanged: number;
+  /** How many are not there, or can not be changed in this way: a dead letter is not acknowledged, and what was taken over is not tried again. */
+  unknown: number;
+  /** Their ids, in the order in which they were named. */
+  unknown_ids: Array<string>;
 }
 
 /** Messages of devices. */
 export interface UpstreamIds {
-  /** 1 to 1,000 of their ids; those that are not there are passed over. */
+  /** 1 to 1,000 of their ids; those that are not there are passed over and named in the reply. */
   ids: Array<string>;
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stentor_core::id::{AppId, UpstreamId};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::store::{Page, Store, StoreError};
+use stentor_core::ports::store::{Page, Store, StoreError, UpstreamChange};
 use stentor_core::upstream::UpstreamMessage;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -61,8 +61,8 @@ impl UpstreamBroker {
         UpstreamConsumer { broker, app, window, takes_receipts, wake, held, ready }
     }
 
-    /// Notes that messages were taken over by whoever speaks for the app; returns how many waited.
-    pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<u64, StoreError> {
+    /// Notes that messages were taken over by whoever speaks for the app.
+    pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<UpstreamChange, StoreError> {
         let settled = self.store.settle_upstream(app, ids, self.clock.now()).await?;
         self.arrived(app);
         Ok(settled)
@@ -160,7 +160,7 @@ impl UpstreamConsumer {
         // Given back after the ledger knows: another consumer would be handed it once more.
         let settled = self.broker.settle(self.app, &own).await?;
         self.give_back(&own);
-        Ok(settled)
+        Ok(settled.changed)
     }
 
     /// Counts another attempt at a message that it holds.

@@ -365,7 +365,7 @@ class GroupsCalls:
             after = following
 
     def add(self, group: str, *, devices: Union[List[str], Unset] = UNSET, users: Union[List[str], Unset] = UNSET) -> _types.Change:
-        """Adds members; unknown people are made known, unknown devices are counted.
+        """Adds members; unknown people are made known, unknown devices are named.
 
         devices: Single devices.
         users: People, with all their devices.
@@ -663,9 +663,9 @@ class UpstreamCalls:
         return _cast("str", self._transport.call(Call("GET", _address("/v1/upstream"))))
 
     def acknowledge(self, *, ids: List[str]) -> _types.UpstreamChange:
-        """Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
+        """Takes messages of devices over: they are not handed out again. What was taken over before is no news.
 
-        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        ids: 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
         """
         return _cast("_types.UpstreamChange", self._transport.call(Call("POST", _address("/v1/upstream/acknowledge"), body=_given({"ids": ids}))))
 
@@ -691,7 +691,7 @@ class UpstreamCalls:
     def retry_dead_letters(self, *, ids: List[str]) -> _types.UpstreamChange:
         """Lets dead letters wait again, for four weeks at most.
 
-        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        ids: 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
         """
         return _cast("_types.UpstreamChange", self._transport.call(Call("POST", _address("/v1/upstream/dead-letters/retry"), body=_given({"ids": ids}))))
 
@@ -1149,7 +1149,7 @@ class AsyncGroupsCalls:
             after = following
 
     async def add(self, group: str, *, devices: Union[List[str], Unset] = UNSET, users: Union[List[str], Unset] = UNSET) -> _types.Change:
-        """Adds members; unknown people are made known, unknown devices are counted.
+        """Adds members; unknown people are made known, unknown devices are named.
 
         devices: Single devices.
         users: People, with all their devices.
@@ -1447,9 +1447,9 @@ class AsyncUpstreamCalls:
         return _cast("str", await self._transport.call(Call("GET", _address("/v1/upstream"))))
 
     async def acknowledge(self, *, ids: List[str]) -> _types.UpstreamChange:
-        """Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
+        """Takes messages of devices over: they are not handed out again. What was taken over before is no news.
 
-        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        ids: 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
         """
         return _cast("_types.UpstreamChange", await self._transport.call(Call("POST", _address("/v1/upstream/acknowledge"), body=_given({"ids": ids}))))
 
@@ -1475,7 +1475,7 @@ class AsyncUpstreamCalls:
     async def retry_dead_letters(self, *, ids: List[str]) -> _types.UpstreamChange:
         """Lets dead letters wait again, for four weeks at most.
 
-        ids: 1 to 1,000 of their ids; those that are not there are passed over.
+        ids: 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
         """
         return _cast("_types.UpstreamChange", await self._transport.call(Call("POST", _address("/v1/upstream/dead-letters/retry"), body=_given({"ids": ids}))))
 

@@ -203,8 +203,8 @@ class CampaignSummary(_CampaignSummaryRequired, total=False):
     stop: Optional[Stop]
 
 
-class Change(TypedDict):
-    """What a change came to."""
+class _ChangeRequired(TypedDict):
+    """What must be there."""
 
     changed: int
     """Added or removed."""
@@ -213,7 +213,17 @@ class Change(TypedDict):
     """Nothing was to do."""
 
     unknown: int
-    """Not this app's."""
+    """Not this app's: devices and people."""
+
+    unknown_devices: List[str]
+    """The devices among them, in the order in which they were named."""
+
+
+class Change(_ChangeRequired, total=False):
+    """What a change came to."""
+
+    unknown_users: Optional[List[str]]
+    """The people among them, of a group's members; absent when there are none."""
 
 
 class _CredentialRequired(TypedDict):
@@ -1470,12 +1480,21 @@ class UpstreamChange(TypedDict):
     changed: int
     """How many of them it was news for."""
 
+    unchanged: int
+    """How many were so before."""
+
+    unknown: int
+    """How many are not there, or can not be changed in this way: a dead letter is not acknowledged, and what was taken over is not tried again."""
+
+    unknown_ids: List[str]
+    """Their ids, in the order in which they were named."""
+
 
 class UpstreamIds(TypedDict):
     """Messages of devices."""
 
     ids: List[str]
-    """1 to 1,000 of their ids; those that are not there are passed over."""
+    """1 to 1,000 of their ids; those that are not there are passed over and named in the reply."""
 
 
 class _UpstreamListRequired(TypedDict):

@@ -32,7 +32,7 @@ pub use precondition::Precondition;
 pub use receipts::{PendingDelivery, Receipt, ReceiptKind, ReceiptStore};
 pub use registry::RegistryStore;
 pub use schedules::{Occurrence, ScheduleStore};
-pub use upstream::{Channel, UpstreamStore};
+pub use upstream::{Channel, UpstreamChange, UpstreamStore};
 
 /// Why a store could not do as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,7 +20,7 @@ use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRe
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
-use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
+use super::upstream::{DeadLetterList, UpstreamChangeView, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
 use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use super::{After, Before, Conditional, Kept, Repeatable};
@@ -39,7 +39,7 @@ by_its_schema! {
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
-    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest DeadLetterList UpstreamChange UpstreamIds UpstreamList
+    PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest DeadLetterList UpstreamChangeView UpstreamIds UpstreamList
     NewUpstreamWebhook UpstreamWebhookRequest UpstreamWebhookView
 }
 

@@ -30,7 +30,7 @@ use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRe
 use super::shape::Shapes;
 use super::status::StatusView;
 use super::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
-use super::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
+use super::upstream::{DeadLetterList, UpstreamChangeView, UpstreamIds, UpstreamList};
 use super::users::{UserList, UserView};
 use super::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use super::{
@@ -225,7 +225,7 @@ operations! { ($)
     "groups.remove" RemoveGroup: Caller { group: GroupName; Conditional<()> } -> (), REGISTER, GUARDED;
     /// Lists a group's members.
     "groups.members" ListMembers: Caller { group: GroupName; After } -> MemberList, READ, NEVER;
-    /// Adds members; unknown people are made known, unknown devices are counted.
+    /// Adds members; unknown people are made known, unknown devices are named.
     "groups.add" AddMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, MORE;
     /// Takes members out.
     "groups.take_out" RemoveMembers: Caller { group: GroupName; MembersRequest } -> SubscriptionChangeView, REGISTER, NEVER;
@@ -296,12 +296,12 @@ operations! { ($)
 
     /// Lists what devices have sent to the app and nobody has taken over, oldest first.
     "upstream.list" ListUpstream: Caller { ; After } -> UpstreamList, SEND, NEVER;
-    /// Takes messages of devices over: they are not handed out again. What was taken over before is not counted.
-    "upstream.acknowledge" AcknowledgeUpstream: Caller { ; UpstreamIds } -> UpstreamChange, SEND, NEVER;
+    /// Takes messages of devices over: they are not handed out again. What was taken over before is no news.
+    "upstream.acknowledge" AcknowledgeUpstream: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
     /// Lists messages of devices that nobody took over in time, with the reasons, oldest first.
     "upstream.dead_letters" ListDeadLetters: Caller { ; After } -> DeadLetterList, SEND, NEVER;
     /// Lets dead letters wait again, for four weeks at most.
-    "upstream.retry_dead_letters" RetryDeadLetters: Caller { ; UpstreamIds } -> UpstreamChange, SEND, NEVER;
+    "upstream.retry_dead_letters" RetryDeadLetters: Caller { ; UpstreamIds } -> UpstreamChangeView, SEND, NEVER;
 
     /// Lists who changed what, newest first (root key).
     "audit.list" ListAudit: (Identity, Option<AppId>) { ; AuditQuery } -> AuditList, ROOT, NEVER;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stentor_core::id::DeviceId;
+use stentor_core::name::ExternalId;
 use stentor_core::ports::store::SubscriptionChange;
 use stentor_core::topic::TopicSummary;
 use utoipa::ToSchema;
@@ -40,13 +41,26 @@ pub struct SubscriptionChangeView {
     pub(crate) changed: u64,
     /// Nothing was to do.
     pub(crate) unchanged: u64,
-    /// Not this app's.
+    /// Not this app's: devices and people.
     pub(crate) unknown: u64,
+    /// The devices among them, in the order in which they were named.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) unknown_devices: Vec<DeviceId>,
+    /// The people among them, of a group's members; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) unknown_users: Vec<ExternalId>,
 }
 
 impl From<SubscriptionChange> for SubscriptionChangeView {
     fn from(change: SubscriptionChange) -> Self {
-        Self { changed: change.changed, unchanged: change.unchanged, unknown: change.unknown }
+        Self {
+            changed: change.changed,
+            unchanged: change.unchanged,
+            unknown: change.unknown(),
+            unknown_devices: change.unknown_devices,
+            unknown_users: change.unknown_users,
+        }
     }
 }
 

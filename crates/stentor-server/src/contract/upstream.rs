@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stentor_core::id::{DeviceId, UpstreamId};
+use stentor_core::ports::store::UpstreamChange;
 use stentor_core::upstream::UpstreamMessage;
 use utoipa::ToSchema;
 
@@ -77,16 +78,36 @@ pub struct DeadLetterList {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamIds {
-    /// 1 to 1,000 of their ids; those that are not there are passed over.
+    /// 1 to 1,000 of their ids; those that are not there are passed over and named in the reply.
     #[schema(value_type = Vec<String>)]
     pub(crate) ids: Vec<UpstreamId>,
 }
 
 /// What became of messages that were named.
 #[derive(Serialize, ToSchema)]
-pub struct UpstreamChange {
+#[schema(as = UpstreamChange)]
+pub struct UpstreamChangeView {
     /// How many of them it was news for.
     pub(crate) changed: u64,
+    /// How many were so before.
+    pub(crate) unchanged: u64,
+    /// How many are not there, or can not be changed in this way: a dead letter is not acknowledged, and what was taken over is not
+    /// tried again.
+    pub(crate) unknown: u64,
+    /// Their ids, in the order in which they were named.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) unknown_ids: Vec<UpstreamId>,
+}
+
+impl From<UpstreamChange> for UpstreamChangeView {
+    fn from(change: UpstreamChange) -> Self {
+        Self {
+            changed: change.changed,
+            unchanged: change.unchanged,
+            unknown: change.unknown.len() as u64,
+            unknown_ids: change.unknown,
+        }
+    }
 }
 
 /// Returns what a device said as it was kept; an object, unless the store is damaged.

@@ -152,7 +152,7 @@ impl Service {
         let device: DeviceId = device.parse().map_err(|_| unknown())?;
         let topic = TopicName::new(topic).map_err(|invalid| Problem::from(invalid).at("topic"))?;
         let change = self.store.subscribe(app, &topic, &[device]).await?;
-        if change.unknown > 0 { Err(unknown()) } else { Ok(change.changed > 0) }
+        if change.unknown() > 0 { Err(unknown()) } else { Ok(change.changed > 0) }
     }
 
     /// Checks messages one by one and keeps those that may be kept; answer i belongs to message i.

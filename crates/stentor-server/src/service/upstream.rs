@@ -11,7 +11,7 @@ use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
 use super::{Caller, Problem, Service, ServiceResult};
 use crate::contract::table::{AcknowledgeUpstream, ListDeadLetters, ListUpstream, RetryDeadLetters};
 use crate::contract::upstream::{
-    DeadLetterList, DeadLetterView, UPSTREAM_IDS_MAX_COUNT, UpstreamChange, UpstreamIds, UpstreamList,
+    DeadLetterList, DeadLetterView, UPSTREAM_IDS_MAX_COUNT, UpstreamChangeView, UpstreamIds, UpstreamList,
     UpstreamView,
 };
 use crate::contract::{After, Serve, next_of};
@@ -40,10 +40,10 @@ impl Serve<ListUpstream> for Service {
 }
 
 impl Serve<AcknowledgeUpstream> for Service {
-    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChange> {
+    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChangeView> {
         let ids = named.checked()?;
         caller.allow::<AcknowledgeUpstream>()?;
-        Ok(UpstreamChange { changed: self.broker.settle(caller.app(), &ids).await? })
+        Ok(self.broker.settle(caller.app(), &ids).await?.into())
     }
 }
 
@@ -59,14 +59,14 @@ impl Serve<ListDeadLetters> for Service {
 }
 
 impl Serve<RetryDeadLetters> for Service {
-    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChange> {
+    async fn serve(&self, caller: Caller, (): (), named: UpstreamIds) -> ServiceResult<UpstreamChangeView> {
         let ids = named.checked()?;
         caller.allow::<RetryDeadLetters>()?;
         let expires_at = self.now().plus(UPSTREAM_TTL_MAX);
         let changed = self.store.revive_upstream(caller.app(), &ids, expires_at).await?;
         // Told at once: consumers look by themselves only now and then.
         self.broker.arrived(caller.app());
-        Ok(UpstreamChange { changed })
+        Ok(changed.into())
     }
 }
 

@@ -166,7 +166,9 @@ async fn groups_hold_people_and_devices() {
     assert_eq!(server.send(&tenant, Method::PUT, "/v1/groups/team").read().await.status, 200);
     let members = json!({"users": ["anna"], "devices": [device, "dev_0000000009999"]});
     let change = server.post(&tenant, "/v1/groups/team/members", members.clone()).await;
-    assert_eq!(change, json!({"changed": 2, "unchanged": 0, "unknown": 1}));
+    let unknown_devices = json!(["dev_0000000009999"]);
+    let expected = json!({"changed": 2, "unchanged": 0, "unknown": 1, "unknown_devices": unknown_devices});
+    assert_eq!(change, expected);
     let listed = server.get(&tenant, "/v1/groups/team/members").await;
     assert_eq!((&listed["users"], &listed["devices"]), (&json!(["anna"]), &json!([device])));
     let first = server.get(&tenant, "/v1/groups/team/members?limit=1").await;
@@ -175,7 +177,13 @@ async fn groups_hold_people_and_devices() {
     assert_ne!((&first["users"], &first["devices"]), (&second["users"], &second["devices"]));
     assert_eq!(server.get(&tenant, "/v1/groups/team").await["member_count"], 2);
     let change = server.post(&tenant, "/v1/groups/team/members/remove", members).await;
-    assert_eq!(change["changed"], 2);
+    assert_eq!((&change["changed"], &change["unknown_devices"]), (&json!(2), &unknown_devices));
+    let strangers = json!({"users": ["bob", "anna"], "devices": [device]});
+    let change = server.post(&tenant, "/v1/groups/team/members/remove", strangers).await;
+    let expected = json!({
+        "changed": 0, "unchanged": 2, "unknown": 1, "unknown_devices": [], "unknown_users": ["bob"],
+    });
+    assert_eq!(change, expected, "a person is told by name");
     assert_eq!(server.send(&tenant, Method::DELETE, "/v1/groups/team").read().await.status, 204);
     assert_eq!(server.get(&tenant, "/v1/groups").await["groups"], json!([]));
 }
@@ -187,13 +195,13 @@ async fn topics_exist_as_soon_as_somebody_subscribes() {
     let device = server.device(&tenant, "t").await;
     let path = "/v1/topics/news/subscriptions";
     let body = json!({"devices": [device, "dev_0000000009999"]});
-    assert_eq!(
-        server.post(&tenant, path, body.clone()).await,
-        json!({"changed": 1, "unchanged": 0, "unknown": 1})
-    );
+    let unknown_devices = json!(["dev_0000000009999"]);
+    let expected = json!({"changed": 1, "unchanged": 0, "unknown": 1, "unknown_devices": unknown_devices});
+    assert_eq!(server.post(&tenant, path, body.clone()).await, expected);
     assert_eq!(server.post(&tenant, path, body.clone()).await["unchanged"], 1);
     assert_eq!(server.get(&tenant, "/v1/topics/news").await["device_count"], 1);
-    assert_eq!(server.post(&tenant, &format!("{path}/remove"), body).await["changed"], 1);
+    let removed = server.post(&tenant, &format!("{path}/remove"), body).await;
+    assert_eq!((&removed["changed"], &removed["unknown_devices"]), (&json!(1), &unknown_devices));
     let own = format!("/v1/devices/{device}/topics/sport");
     assert_eq!(server.send(&tenant, Method::PUT, &own).read().await.status, 204);
     assert_eq!(server.send(&tenant, Method::DELETE, &own).read().await.status, 204);

@@ -68,6 +68,9 @@ impl Devices {
     }
 }
 
+/// An id that no message has.
+const NOTHING: &str = "ups_0000000009999";
+
 /// A stream that is read.
 struct Events {
     response: Response,
@@ -146,9 +149,10 @@ async fn a_dead_letter_is_listed_with_its_reason_and_waits_again() {
     let dead = devices.server.get(&devices.tenant, "/v1/upstream/dead-letters").await;
     assert_eq!(dead["dead_letters"][0]["reason"], "nobody answered");
     let mut events = devices.events().await;
-    let named = json!({"ids": [id.to_string()]});
+    let named = json!({"ids": [NOTHING, id.to_string()]});
     let retried = devices.server.post(&devices.tenant, "/v1/upstream/dead-letters/retry", named).await;
-    assert_eq!(retried["changed"], 1);
+    let expected = json!({"changed": 1, "unchanged": 0, "unknown": 1, "unknown_ids": [NOTHING]});
+    assert_eq!(retried, expected, "the rest waits again");
     assert_eq!(events.take(1).await[0]["id"], id.to_string());
 }
 
@@ -159,7 +163,12 @@ async fn a_key_of_another_app_or_without_the_scope_gets_no_stream() {
     let other = devices.server.tenant().await;
     let named = json!({"ids": [id.to_string()]});
     let reply = devices.server.post(&other, "/v1/upstream/acknowledge", named).await;
-    assert_eq!(reply["changed"], 0);
+    let expected = json!({"changed": 0, "unchanged": 0, "unknown": 1, "unknown_ids": [id.to_string()]});
+    assert_eq!(reply, expected, "as one that is not there");
+    let own = json!({"ids": [id.to_string(), NOTHING, id.to_string()]});
+    let reply = devices.server.post(&devices.tenant, "/v1/upstream/acknowledge", own).await;
+    let expected = json!({"changed": 1, "unchanged": 1, "unknown": 1, "unknown_ids": [NOTHING]});
+    assert_eq!(reply, expected, "the second time it was taken over already");
     let key = devices.server.key(&devices.tenant.id, &["register"]).await;
     let refused = devices.server.with_key(&key, Method::GET, "/v1/upstream").read().await;
     assert_eq!(refused.refusal().1, "forbidden");

@@ -143,7 +143,7 @@ impl AppRow {
             let known = self.knows(member);
             let added =
                 known && self.groups.get_mut(group).is_some_and(|row| row.members.insert(member.clone()));
-            count(&mut change, known, added);
+            change.note_member(member, known.then_some(added));
         }
         Ok(change)
     }
@@ -158,7 +158,7 @@ impl AppRow {
         for member in members {
             let known = self.knows(member);
             let removed = self.groups.get_mut(group).is_some_and(|row| row.members.remove(member));
-            count(&mut change, known, removed);
+            change.note_member(member, known.then_some(removed));
         }
         Ok(change)
     }
@@ -168,13 +168,5 @@ impl AppRow {
             Member::User(user) => self.users.contains_key(user),
             Member::Device(device) => self.devices.contains_key(device),
         }
-    }
-}
-
-fn count(change: &mut SubscriptionChange, known: bool, changed: bool) {
-    match (known, changed) {
-        (false, _) => change.unknown += 1,
-        (true, true) => change.changed += 1,
-        (true, false) => change.unchanged += 1,
     }
 }

@@ -109,13 +109,9 @@ impl AppRow {
         self.topics.entry(topic.clone()).or_default();
         let mut change = SubscriptionChange::default();
         for device in devices {
-            if !self.devices.contains_key(device) {
-                change.unknown += 1;
-            } else if self.subscribe_one(topic, *device) {
-                change.changed += 1;
-            } else {
-                change.unchanged += 1;
-            }
+            let is_known = self.devices.contains_key(device);
+            let changed = is_known.then(|| self.subscribe_one(topic, *device));
+            change.note_device(*device, changed);
         }
         Ok(change)
     }
@@ -128,14 +124,11 @@ impl AppRow {
         let subscribed = self.topics.get_mut(topic).ok_or(StoreError::NotFound("topic"))?;
         let mut change = SubscriptionChange::default();
         for device in devices {
-            if !self.devices.contains_key(device) {
-                change.unknown += 1;
-            } else if subscribed.remove(device) {
+            let changed = self.devices.contains_key(device).then(|| subscribed.remove(device));
+            if changed == Some(true) {
                 self.subscriptions.entry(*device).or_default().remove(topic);
-                change.changed += 1;
-            } else {
-                change.unchanged += 1;
             }
+            change.note_device(*device, changed);
         }
         Ok(change)
     }

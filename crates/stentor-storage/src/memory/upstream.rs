@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -57,13 +57,13 @@ impl UpstreamStore for MemoryStore {
         app: AppId,
         ids: &[UpstreamId],
         _now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let mut settled = 0;
-        self.lock().each_upstream(app, ids, |row| {
-            settled += u64::from(row.waits());
-            row.is_settled |= row.waits();
-        });
-        Ok(settled)
+    ) -> Result<UpstreamChange, StoreError> {
+        let settle = |row: &mut UpstreamRow| {
+            let waited = row.waits();
+            row.is_settled |= waited;
+            row.is_settled.then_some(waited)
+        };
+        Ok(self.lock().change_upstream(app, ids, settle))
     }
 
     async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
@@ -92,15 +92,15 @@ impl UpstreamStore for MemoryStore {
         app: AppId,
         ids: &[UpstreamId],
         expires_at: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let mut revived = 0;
-        self.lock().each_upstream(app, ids, |row| {
-            if row.dead.take().is_some() {
+    ) -> Result<UpstreamChange, StoreError> {
+        let revive = |row: &mut UpstreamRow| {
+            let was_dead = row.dead.take().is_some();
+            if was_dead {
                 row.message.expires_at = expires_at;
-                revived += 1;
             }
-        });
-        Ok(revived)
+            row.waits().then_some(was_dead)
+        };
+        Ok(self.lock().change_upstream(app, ids, revive))
     }
 
     async fn prune_upstream(
@@ -252,6 +252,21 @@ impl Tables {
     fn upstream_after(&self, app: AppId, after: u64) -> impl Iterator<Item = &UpstreamRow> {
         let rows = self.upstream.values();
         rows.filter(move |row| row.message.app == app && row.message.id.raw() > after)
+    }
+
+    /// Changes the messages that are there; the work returns what it came to for one.
+    fn change_upstream(
+        &mut self,
+        app: AppId,
+        ids: &[UpstreamId],
+        mut work: impl FnMut(&mut UpstreamRow) -> Option<bool>,
+    ) -> UpstreamChange {
+        let mut change = UpstreamChange::default();
+        for id in ids {
+            let row = self.upstream.get_mut(id).filter(|row| row.message.app == app);
+            change.note(*id, row.and_then(&mut work));
+        }
+        change
     }
 
     fn each_upstream(&mut self, app: AppId, ids: &[UpstreamId], mut work: impl FnMut(&mut UpstreamRow)) {

@@ -99,11 +99,10 @@ async fn change(client: &ApiClient, path: &str, devices: &[String], output: Outp
         let reply = client.post(path, &json!({ "devices": batch })).await?;
         changed += reply["changed"].as_u64().unwrap_or(0);
         unchanged += reply["unchanged"].as_u64().unwrap_or(0);
-        match &reply["unknown"] {
-            Value::Array(ids) => unknown.extend(ids.iter().cloned()),
-            other => unknown.extend((0..other.as_u64().unwrap_or(0)).map(|_| Value::Null)),
-        }
+        unknown.extend(reply["unknown_devices"].as_array().into_iter().flatten().cloned());
     }
     let result = json!({"changed": changed, "unchanged": unchanged, "unknown": unknown});
-    output.result(&result, || format!("changed {changed}, unchanged {unchanged}, unknown {}", unknown.len()))
+    let counts = format!("changed {changed}, unchanged {unchanged}, unknown {}", unknown.len());
+    output
+        .result(&result, || unknown.iter().fold(counts, |lines, device| lines + "\nunknown " + &cell(device)))
 }

@@ -29,15 +29,49 @@ pub struct DeviceFilter {
     pub tag: Option<Tag>,
 }
 
-/// What a change of subscriptions came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What a change of subscriptions or of members came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubscriptionChange {
-    /// Subscriptions added or removed.
+    /// Subscriptions or members added or removed.
     pub changed: u64,
-    /// Devices for which nothing was to do.
+    /// Devices and people for whom nothing was to do.
     pub unchanged: u64,
-    /// Devices that are not this app's.
-    pub unknown: u64,
+    /// Devices that are not this app's, in the order in which they were named.
+    pub unknown_devices: Vec<DeviceId>,
+    /// People whom this app does not know, in the order in which they were named.
+    pub unknown_users: Vec<ExternalId>,
+}
+
+impl SubscriptionChange {
+    /// Notes what became of one device: whether something changed for it, or nothing where it is not known.
+    pub fn note_device(&mut self, device: DeviceId, changed: Option<bool>) {
+        match changed {
+            Some(changed) => self.note_known(changed),
+            None => self.unknown_devices.push(device),
+        }
+    }
+
+    /// Notes what became of one member, like [`Self::note_device`].
+    pub fn note_member(&mut self, member: &Member, changed: Option<bool>) {
+        match (member, changed) {
+            (Member::Device(device), _) => self.note_device(*device, changed),
+            (Member::User(_), Some(changed)) => self.note_known(changed),
+            (Member::User(user), None) => self.unknown_users.push(user.clone()),
+        }
+    }
+
+    /// Counts devices and people that are not known.
+    #[must_use]
+    pub fn unknown(&self) -> u64 {
+        (self.unknown_devices.len() + self.unknown_users.len()) as u64
+    }
+
+    const fn note_known(&mut self, changed: bool) {
+        match changed {
+            true => self.changed += 1,
+            false => self.unchanged += 1,
+        }
+    }
 }
 
 /// What is asked of devices.
@@ -261,7 +295,7 @@ pub trait GroupStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Member>, StoreError>;
 
-    /// Adds members; unknown devices are counted, unknown people are made known. LimitReached when one would be in too many
+    /// Adds members; unknown devices are named, unknown people are made known. LimitReached when one would be in too many
     /// groups, or when one is new and the group had more than `max_count` members then; in both cases nobody is added.
     async fn add_members(
         &self,

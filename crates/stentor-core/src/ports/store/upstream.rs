@@ -17,6 +17,28 @@ pub struct Channel {
     pub device: DeviceId,
 }
 
+/// What a change of messages of devices that were named came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpstreamChange {
+    /// Messages that were changed.
+    pub changed: u64,
+    /// Messages that were as asked for before.
+    pub unchanged: u64,
+    /// Names of what is not there, or in no state from which it could be changed, in the order in which they were given.
+    pub unknown: Vec<UpstreamId>,
+}
+
+impl UpstreamChange {
+    /// Notes what became of one message: whether it changed, or nothing where it could not.
+    pub fn note(&mut self, id: UpstreamId, changed: Option<bool>) {
+        match changed {
+            Some(true) => self.changed += 1,
+            Some(false) => self.unchanged += 1,
+            None => self.unknown.push(id),
+        }
+    }
+}
+
 /// What the gateway keeps beside the ledger.
 #[async_trait]
 pub trait UpstreamStore: Send + Sync {
@@ -43,13 +65,14 @@ pub trait UpstreamStore: Send + Sync {
     /// Counts one more attempt to hand these over.
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError>;
 
-    /// Notes that messages were taken over by whoever speaks for the app; returns how many waited.
+    /// Notes that messages were taken over by whoever speaks for the app. One that was taken over before is unchanged; one that is
+    /// not there or is a dead letter is unknown.
     async fn settle_upstream(
         &self,
         app: AppId,
         ids: &[UpstreamId],
         now: Timestamp,
-    ) -> Result<u64, StoreError>;
+    ) -> Result<UpstreamChange, StoreError>;
 
     /// Puts a message on the list of dead letters, with the reason; it waits no more.
     async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError>;
@@ -61,13 +84,14 @@ pub trait UpstreamStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<(UpstreamMessage, String)>, StoreError>;
 
-    /// Lets dead letters wait again, until `expires_at`; returns how many were dead.
+    /// Lets dead letters wait again, until `expires_at`. One that waits already is unchanged; one that is not there or was taken
+    /// over is unknown.
     async fn revive_upstream(
         &self,
         app: AppId,
         ids: &[UpstreamId],
         expires_at: Timestamp,
-    ) -> Result<u64, StoreError>;
+    ) -> Result<UpstreamChange, StoreError>;
 
     /// Forgets messages that were taken over or have expired, dead letters only when they expired before `dead_before`; at most
     /// `limit`. Returns how many went.

@@ -18,7 +18,7 @@ use crate::contract::schedules::{ScheduleList, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList};
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, TopicList, TopicView};
-use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamList};
+use crate::contract::upstream::{DeadLetterList, UpstreamChangeView, UpstreamList};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookView};
 use crate::contract::{ErrorCode, Kept, Problem, ServiceResult};
@@ -43,7 +43,7 @@ by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
     PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
-    DeadLetterList NewUpstreamWebhook UpstreamChange UpstreamList UpstreamWebhookView
+    DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }
 
 impl IntoRecord for () {

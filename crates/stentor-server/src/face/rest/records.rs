@@ -34,7 +34,7 @@ use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use crate::contract::status::StatusView;
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
-use crate::contract::upstream::{DeadLetterList, UpstreamChange, UpstreamIds, UpstreamList};
+use crate::contract::upstream::{DeadLetterList, UpstreamChangeView, UpstreamIds, UpstreamList};
 use crate::contract::users::{UserList, UserView};
 use crate::contract::webhooks::{NewUpstreamWebhook, UpstreamWebhookRequest, UpstreamWebhookView};
 use crate::contract::{After, Before, Conditional, Kept, Repeatable, ServiceResult, StateCondition};
@@ -221,7 +221,7 @@ as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
-    DeadLetterList NewUpstreamWebhook UpstreamChange UpstreamList UpstreamWebhookView
+    DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }
 
 impl ReplyRecord for () {

@@ -25,17 +25,23 @@ pub async fn members_are_counted_as_they_come_and_go(store: &dyn Store) {
     store.put_group(scene.app, &group("team"), at(0)).await.expect("made");
     let members = [Member::User(person("ada")), Member::Device(device), Member::Device(foreign)];
     let added = store.add_members(scene.app, &group("team"), &members, None, at(3)).await.expect("added");
-    assert_eq!(added, SubscriptionChange { changed: 2, unchanged: 0, unknown: 1 });
+    let none = SubscriptionChange::default;
+    assert_eq!(added, SubscriptionChange { changed: 2, unknown_devices: vec![foreign], ..none() });
     let ada = store.user(scene.app, &person("ada")).await.expect("made known");
     assert_eq!(ada.created_at, at(3));
     let again =
         store.add_members(scene.app, &group("team"), &members[..2], None, at(4)).await.expect("added");
-    assert_eq!(again, SubscriptionChange { changed: 0, unchanged: 2, unknown: 0 });
+    assert_eq!(again, SubscriptionChange { unchanged: 2, ..none() });
     assert_eq!(store.group(scene.app, &group("team")).await.expect("there").member_count, 2);
     let removed = store.remove_members(scene.app, &group("team"), &members[..1]).await.expect("removed");
     assert_eq!(removed.changed, 1);
     let again = store.remove_members(scene.app, &group("team"), &members[..1]).await.expect("harmless");
     assert_eq!((again.changed, again.unchanged), (0, 1));
+    let strangers = [Member::User(person("bob")), Member::Device(foreign), Member::User(person("eve"))];
+    let none_left = store.remove_members(scene.app, &group("team"), &strangers).await.expect("harmless");
+    let (unknown_users, unknown_devices) = (vec![person("bob"), person("eve")], vec![foreign]);
+    assert_eq!(none_left, SubscriptionChange { unknown_users, unknown_devices, ..none() });
+    assert_eq!(none_left.unknown(), 3);
     let left = store.members(scene.app, &group("team"), None, 10).await;
     assert_eq!(left, Ok(vec![Member::Device(device)]));
 }
@@ -169,7 +175,7 @@ pub async fn a_group_with_a_limit_takes_all_of_some_members_or_none(store: &dyn 
     let stranger = Member::Device(DeviceId::from_raw(9_999));
     let known = [devices[0].clone(), devices[2].clone(), stranger];
     let change = add(&known).await.expect("who is there already or unknown takes no place");
-    assert_eq!((change.changed, change.unchanged, change.unknown), (1, 1, 1));
+    assert_eq!((change.changed, change.unchanged, change.unknown()), (1, 1, 1));
     let unlimited = store.add_members(scene.app, &name, &devices, None, at(2)).await;
     assert_eq!(unlimited.map(|change| change.changed), Ok(1));
     assert_eq!(add(&devices[..1]).await.map(|change| change.unchanged), Ok(1), "nobody is added");

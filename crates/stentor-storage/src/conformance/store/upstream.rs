@@ -3,7 +3,7 @@
 use stentor_core::device::{DeviceKeys, DevicePatch, Platform, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError};
+use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError, UpstreamChange};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -39,8 +39,13 @@ pub async fn what_a_device_sends_waits_until_it_is_taken_over(store: &dyn Store)
     assert_eq!(ids(store, stranger, 1).await, Vec::<u64>::new());
     store.note_upstream_attempt(app, &[one.id]).await.expect("noted");
     assert_eq!(store.waiting_upstream(app, first(1), at(1)).await.expect("listed")[0].attempts, 1);
-    assert_eq!(store.settle_upstream(stranger, &[one.id], at(1)).await, Ok(0));
-    assert_eq!(store.settle_upstream(app, &[one.id, one.id], at(1)).await, Ok(1));
+    let nothing = UpstreamId::from_raw(999);
+    let unknown = UpstreamChange { unknown: vec![one.id], ..UpstreamChange::default() };
+    assert_eq!(store.settle_upstream(stranger, &[one.id], at(1)).await, Ok(unknown));
+    let settled = store.settle_upstream(app, &[nothing, one.id, one.id], at(1)).await;
+    assert_eq!(settled, Ok(UpstreamChange { changed: 1, unchanged: 1, unknown: vec![nothing] }));
+    let again = store.settle_upstream(app, &[one.id], at(2)).await;
+    assert_eq!(again, Ok(UpstreamChange { unchanged: 1, ..UpstreamChange::default() }));
     assert_eq!(ids(store, app, 1).await, [6]);
 }
 
@@ -74,10 +79,18 @@ pub async fn a_dead_letter_waits_no_more_and_can_be_revived(store: &dyn Store) {
     assert!(ids(store, app, 1).await.is_empty());
     let dead = store.dead_upstream(app, first(10)).await.expect("listed");
     assert_eq!(dead, [(one.clone(), "refused ten times".to_owned())]);
-    assert_eq!(store.settle_upstream(app, &[one.id], at(1)).await, Ok(0));
-    assert_eq!(store.revive_upstream(app, &[one.id, one.id], at(500)).await, Ok(1));
+    let unknown = |id| UpstreamChange { unknown: vec![id], ..UpstreamChange::default() };
+    assert_eq!(store.settle_upstream(app, &[one.id], at(1)).await, Ok(unknown(one.id)));
+    let stranger = AppId::from_raw(99);
+    assert_eq!(store.revive_upstream(stranger, &[one.id], at(500)).await, Ok(unknown(one.id)));
+    let nothing = UpstreamId::from_raw(999);
+    let revived = store.revive_upstream(app, &[one.id, nothing, one.id], at(500)).await;
+    assert_eq!(revived, Ok(UpstreamChange { changed: 1, unchanged: 1, unknown: vec![nothing] }));
     assert_eq!(ids(store, app, 400).await, [5]);
     assert!(store.dead_upstream(app, first(10)).await.expect("listed").is_empty());
+    store.settle_upstream(app, &[one.id], at(1)).await.expect("taken over");
+    let late = store.revive_upstream(app, &[one.id], at(500)).await;
+    assert_eq!(late, Ok(unknown(one.id)), "what was taken over is not tried again");
 }
 
 pub async fn what_has_expired_is_forgotten(store: &dyn Store) {
@@ -296,7 +309,8 @@ pub async fn a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_mes
     assert_eq!(ids(store, app, 1).await.len() as u64, many, "no message");
     let both = store.waiting_upstream_and_receipts(app, after(many - 1, 9), at(1)).await.expect("listed");
     assert_eq!((both.len(), both.last()), (2, Some(&receipt)));
-    assert_eq!(store.settle_upstream(app, &[receipt.id], at(1)).await, Ok(1));
+    let settled = store.settle_upstream(app, &[receipt.id], at(1)).await.expect("settled");
+    assert_eq!(settled.changed, 1);
     let left = store.waiting_upstream_and_receipts(app, after(many, 9), at(1)).await;
     assert_eq!(left, Ok(Vec::new()));
 }

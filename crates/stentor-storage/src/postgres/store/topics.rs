@@ -39,10 +39,11 @@ impl TopicStore for PostgresStore {
             let done = self.write_registry(move |connection| {
                 app_providers::check_app(connection, app)?;
                 let no = ensure(connection, app, &topic)?;
-                let mut change = change;
+                let mut change = change.clone();
                 change.go_on(connection, (app, no), &devices, add)?;
                 count(connection, no, int(change.changed_now()))?;
-                Ok((change, change.upto >= devices.len()))
+                let is_over = change.upto >= devices.len();
+                Ok((change, is_over))
             });
             let (after, is_over) = done.await?;
             if is_over {
@@ -64,10 +65,11 @@ impl TopicStore for PostgresStore {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write_registry(move |connection| {
                 let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
-                let mut change = change;
+                let mut change = change.clone();
                 change.go_on(connection, (app, no), &devices, take)?;
                 count(connection, no, -int(change.changed_now()))?;
-                Ok((change, change.upto >= devices.len()))
+                let is_over = change.upto >= devices.len();
+                Ok((change, is_over))
             });
             let (after, is_over) = done.await?;
             if is_over {
@@ -212,7 +214,7 @@ fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
 }
 
 /// A change of many subscriptions, a portion in each transaction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct SubscriptionSteps {
     sum: SubscriptionChange,
     /// Devices that were looked at.
@@ -232,11 +234,9 @@ impl SubscriptionSteps {
     ) -> Done<()> {
         let portion = WorkPortion::begin(connection);
         for device in &devices[self.upto..] {
-            match app_providers::locate(connection, app, *device)? {
-                None => self.sum.unknown += 1,
-                Some((_, key)) if change(connection, topic, key)? => self.sum.changed += 1,
-                Some(_) => self.sum.unchanged += 1,
-            }
+            let located = app_providers::locate(connection, app, *device)?;
+            let changed = located.map(|(_, key)| change(connection, topic, key)).transpose()?;
+            self.sum.note_device(*device, changed);
             self.upto += 1;
             if portion.is_over() {
                 break;
@@ -249,7 +249,7 @@ impl SubscriptionSteps {
         self.sum.changed - self.before
     }
 
-    const fn next(self) -> Self {
+    fn next(self) -> Self {
         Self { before: self.sum.changed, ..self }
     }
 }

@@ -1,18 +1,20 @@
 //! Messages of devices to their apps, channels of programs, and tokens that were replaced.
 
+use std::collections::BTreeSet;
+
 use crate::postgres::engine::{Connection, Row, params};
 use async_trait::async_trait;
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::{PostgresStore, app_providers, offered_tokens, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
-use crate::postgres::query::{exists, limit, one, run};
+use crate::postgres::query::{all, exists, limit, one, run};
 use crate::postgres::row::{code, int, number, text, time};
 
 const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
@@ -59,11 +61,13 @@ impl UpstreamStore for PostgresStore {
         app: AppId,
         ids: &[UpstreamId],
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<UpstreamChange, StoreError> {
         let ids = ids.to_vec();
         self.write_registry(move |connection| {
-            let sql = format!("UPDATE upstream SET settled_at = $3 WHERE {WAITS} AND app = $1 AND id = $2");
-            each(&ids, |id| run(connection, &sql, params![int(app.raw()), int(id.raw()), now.as_millis()]))
+            let sql = format!(
+                "UPDATE upstream SET settled_at = $3 WHERE {WAITS} AND app = $1 AND id = ANY($2::bigint[]) RETURNING id"
+            );
+            change_all(connection, app, &ids, (&sql, now), "settled_at IS NOT NULL")
         })
         .await
     }
@@ -99,16 +103,12 @@ impl UpstreamStore for PostgresStore {
         app: AppId,
         ids: &[UpstreamId],
         expires_at: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<UpstreamChange, StoreError> {
         let ids = ids.to_vec();
         let sql = "UPDATE upstream SET dead_reason = NULL, expires_at = $3
-            WHERE dead_reason IS NOT NULL AND app = $1 AND id = $2";
-        self.write_registry(move |connection| {
-            each(&ids, |id| {
-                run(connection, sql, params![int(app.raw()), int(id.raw()), expires_at.as_millis()])
-            })
-        })
-        .await
+            WHERE dead_reason IS NOT NULL AND app = $1 AND id = ANY($2::bigint[]) RETURNING id";
+        self.write_registry(move |connection| change_all(connection, app, &ids, (sql, expires_at), WAITS))
+            .await
     }
 
     async fn prune_upstream(
@@ -267,9 +267,28 @@ fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<
     run(connection, sql, values).map(drop)
 }
 
-/// Does something with each; returns how many rows it changed.
-fn each(ids: &[UpstreamId], mut work: impl FnMut(&UpstreamId) -> Done<usize>) -> Done<u64> {
-    ids.iter().try_fold(0, |sum, id| Ok(sum + work(id)? as u64))
+/// Changes the rows that were named by a statement with a time that returns their ids; those for which `done` holds were changed
+/// before. Two statements however many there are: each costs the way to the database and back.
+fn change_all(
+    connection: &Connection,
+    app: AppId,
+    ids: &[UpstreamId],
+    (sql, at): (&str, Timestamp),
+    done: &str,
+) -> Done<UpstreamChange> {
+    let raw: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
+    let (id, app) = (|row: &Row<'_>| Ok(UpstreamId::from_raw(number(row, 0)?)), int(app.raw()));
+    let changed = all(connection, sql, params![app, raw.clone(), at.as_millis()], id)?;
+    let sql = format!("SELECT id FROM upstream WHERE {done} AND app = $1 AND id = ANY($2::bigint[])");
+    let done: BTreeSet<_> = all(connection, &sql, params![app, raw], id)?.into_iter().collect();
+    let mut news: BTreeSet<_> = changed.into_iter().collect();
+    let mut change = UpstreamChange::default();
+    for id in ids {
+        // One that is named twice is news once.
+        let is_news = news.remove(id);
+        change.note(*id, (is_news || done.contains(id)).then_some(is_news));
+    }
+    Ok(change)
 }
 
 fn read(row: &Row<'_>) -> Done<UpstreamMessage> {

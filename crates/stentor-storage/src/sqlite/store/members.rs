@@ -49,7 +49,7 @@ pub(super) fn add_all(
             Member::User(user) => Some(add_user(connection, app, group, (user, now), &portion)?),
             Member::Device(device) => add_device(connection, app, group, *device)?,
         };
-        tally(&mut change, added);
+        change.note_member(member, added);
     }
     count(connection, group, int(change.changed))?;
     Ok(change)
@@ -79,7 +79,7 @@ pub(super) fn remove_all(
             Member::User(user) => take_user(connection, app, group, user, &portion)?,
             Member::Device(device) => take_device(connection, app, group, *device)?,
         };
-        tally(&mut change, removed);
+        change.note_member(member, removed);
     }
     count(connection, group, -int(change.changed))?;
     Ok(change)
@@ -182,12 +182,4 @@ fn take_device(connection: &Connection, app: AppId, group: i64, device: DeviceId
 fn count(connection: &Connection, group: i64, change: i64) -> Done<()> {
     run(connection, "UPDATE groups SET member_count = member_count + ?2 WHERE no = ?1", [group, change])
         .map(drop)
-}
-
-fn tally(change: &mut SubscriptionChange, changed: Option<bool>) {
-    match changed {
-        None => change.unknown += 1,
-        Some(true) => change.changed += 1,
-        Some(false) => change.unchanged += 1,
-    }
 }

@@ -41,7 +41,8 @@ impl TopicStore for SqliteStore {
                 let no = ensure(connection, app, &topic)?;
                 change.go_on(connection, (app, no), &devices, add)?;
                 count(connection, no, int(change.changed_now()))?;
-                Ok((change, change.upto >= devices.len()))
+                let is_over = change.upto >= devices.len();
+                Ok((change, is_over))
             });
             let (after, is_over) = done.await?;
             if is_over {
@@ -65,7 +66,8 @@ impl TopicStore for SqliteStore {
                 let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
                 change.go_on(connection, (app, no), &devices, take)?;
                 count(connection, no, -int(change.changed_now()))?;
-                Ok((change, change.upto >= devices.len()))
+                let is_over = change.upto >= devices.len();
+                Ok((change, is_over))
             });
             let (after, is_over) = done.await?;
             if is_over {
@@ -199,7 +201,7 @@ fn take(connection: &Connection, topic: i64, key: i64) -> Done<bool> {
 }
 
 /// A change of many subscriptions, a portion in each transaction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct SubscriptionWork {
     sum: SubscriptionChange,
     /// Devices that were looked at.
@@ -219,11 +221,9 @@ impl SubscriptionWork {
     ) -> Done<()> {
         let portion = Portion::begin(connection);
         for device in &devices[self.upto..] {
-            match app_providers::locate(connection, app, *device)? {
-                None => self.sum.unknown += 1,
-                Some((_, key)) if change(connection, topic, key)? => self.sum.changed += 1,
-                Some(_) => self.sum.unchanged += 1,
-            }
+            let located = app_providers::locate(connection, app, *device)?;
+            let changed = located.map(|(_, key)| change(connection, topic, key)).transpose()?;
+            self.sum.note_device(*device, changed);
             self.upto += 1;
             // After the first one, so that each portion gets on.
             if portion.is_over() {
@@ -237,7 +237,7 @@ impl SubscriptionWork {
         self.sum.changed - self.before
     }
 
-    const fn next(self) -> Self {
+    fn next(self) -> Self {
         Self { before: self.sum.changed, ..self }
     }
 }

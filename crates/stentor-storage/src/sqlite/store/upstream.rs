@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamStore};
+use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -61,11 +61,11 @@ impl UpstreamStore for SqliteStore {
         app: AppId,
         ids: &[UpstreamId],
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<UpstreamChange, StoreError> {
         let ids = ids.to_vec();
         self.write_first(move |connection| {
             let sql = format!("UPDATE upstream SET settled_at = ?3 WHERE {WAITS} AND app = ?1 AND id = ?2");
-            each(&ids, |id| run(connection, &sql, params![int(app.raw()), int(id.raw()), now.as_millis()]))
+            change_each(connection, app, &ids, (&sql, now), "settled_at IS NOT NULL")
         })
         .await
     }
@@ -101,16 +101,11 @@ impl UpstreamStore for SqliteStore {
         app: AppId,
         ids: &[UpstreamId],
         expires_at: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<UpstreamChange, StoreError> {
         let ids = ids.to_vec();
         let sql = "UPDATE upstream SET dead_reason = NULL, expires_at = ?3
             WHERE dead_reason IS NOT NULL AND app = ?1 AND id = ?2";
-        self.write(move |connection| {
-            each(&ids, |id| {
-                run(connection, sql, params![int(app.raw()), int(id.raw()), expires_at.as_millis()])
-            })
-        })
-        .await
+        self.write(move |connection| change_each(connection, app, &ids, (sql, expires_at), WAITS)).await
     }
 
     async fn prune_upstream(
@@ -270,9 +265,23 @@ fn put_channel(connection: &Connection, agent: &str, channel: &Channel) -> Done<
     run(connection, sql, values).map(drop)
 }
 
-/// Does something with each; returns how many rows it changed.
-fn each(ids: &[UpstreamId], mut work: impl FnMut(&UpstreamId) -> Done<usize>) -> Done<u64> {
-    ids.iter().try_fold(0, |sum, id| Ok(sum + work(id)? as u64))
+/// Changes the rows that were named by a statement with a time; those for which `done` holds were changed before.
+fn change_each(
+    connection: &Connection,
+    app: AppId,
+    ids: &[UpstreamId],
+    (sql, at): (&str, Timestamp),
+    done: &str,
+) -> Done<UpstreamChange> {
+    let is_done = format!("SELECT 1 FROM upstream WHERE {done} AND app = ?1 AND id = ?2");
+    let mut change = UpstreamChange::default();
+    for id in ids {
+        let row = [int(app.raw()), int(id.raw())];
+        let changed = run(connection, sql, [row[0], row[1], at.as_millis()])? > 0;
+        let is_there = changed || exists(connection, &is_done, row)?;
+        change.note(*id, is_there.then_some(changed));
+    }
+    Ok(change)
 }
 
 fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
