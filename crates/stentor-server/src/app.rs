@@ -183,7 +183,9 @@ impl BuiltServer {
     pub fn announce(&self) -> Result<Announcement, DnsSdError> {
         let (address, is_encrypted) = (self.address, self.is_encrypted());
         let fingerprint = self.api.service_key().id();
-        Announcement::begin(&AnnouncedAddress { address, is_encrypted, fingerprint }, discovery::DOCUMENT)
+        let host = self.reloads.certificate.as_ref().and_then(|pair| pair.name_beside(address.ip()));
+        let server = AnnouncedAddress { address, is_encrypted, host, fingerprint };
+        Announcement::begin(&server, discovery::DOCUMENT)
     }
 
     /// Returns the address of the raw socket, when there is one.

@@ -20,6 +20,9 @@ const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
 const PATH_KEY: &str = "path";
 const FINGERPRINT_KEY: &str = "fp";
 const TLS_KEY: &str = "tls";
+const HOST_KEY: &str = "host";
+/// How long a name of a host may be (RFC 1035).
+const HOST_MAX_BYTES: usize = 253;
 
 /// Why multicast DNS does not work here.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,8 @@ pub struct AnnouncedAddress {
     pub address: SocketAddr,
     /// Whether over TLS.
     pub is_encrypted: bool,
+    /// The name to ask it by over TLS, where its certificate has names and not this address.
+    pub host: Option<String>,
     /// The thumbprint of its key (RFC 7638).
     pub fingerprint: String,
 }
@@ -56,7 +61,8 @@ impl Announcement {
             letters.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let host = format!("stentor-{}.local.", label.to_lowercase());
         let tls = if server.is_encrypted { "1" } else { "0" };
-        let text = [(PATH_KEY, document), (FINGERPRINT_KEY, server.fingerprint.as_str()), (TLS_KEY, tls)];
+        let mut text = vec![(PATH_KEY, document), (FINGERPRINT_KEY, &server.fingerprint), (TLS_KEY, tls)];
+        text.extend(server.host.as_deref().map(|name| (HOST_KEY, name)));
         let name = format!("Stentor {letters}");
         let addresses = if ip.is_unspecified() { String::new() } else { ip.to_string() };
         let mut info = ServiceInfo::new(SERVICE, &name, &host, addresses, server.address.port(), &text[..])?;
@@ -83,11 +89,14 @@ impl Drop for Announcement {
 }
 
 impl AnnouncedAddress {
-    /// Returns the address as a URL.
+    /// Returns the address as a URL: over TLS by the name that the certificate can be checked for.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.is_encrypted { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        match &self.host {
+            _ if !self.is_encrypted => format!("http://{}", self.address),
+            Some(host) => format!("https://{host}:{}", self.address.port()),
+            None => format!("https://{}", self.address),
+        }
     }
 }
 
@@ -127,7 +136,17 @@ fn read(service: &ResolvedService) -> Option<AnnouncedAddress> {
     let address = SocketAddr::new(*addresses.first()?, service.port);
     let is_encrypted = service.get_property_val_str(TLS_KEY) == Some("1");
     let fingerprint = service.get_property_val_str(FINGERPRINT_KEY)?.to_owned();
-    Some(AnnouncedAddress { address, is_encrypted, fingerprint })
+    let host = service.get_property_val_str(HOST_KEY).filter(|name| is_host_name(name)).map(str::to_owned);
+    Some(AnnouncedAddress { address, is_encrypted, host, fingerprint })
+}
+
+/// Returns whether a text is a name of a host and nothing else: anybody may announce anything, and it becomes part of a URL.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(letters)
+    };
+    text.len() <= HOST_MAX_BYTES && text.split('.').all(is_label)
 }
 
 fn networks_of(ip: IpAddr) -> Vec<IfKind> {
@@ -151,5 +170,25 @@ mod tests {
         assert_eq!(kinds("::1"), "[LoopbackV6]");
         assert_eq!(kinds("0.0.0.0"), "[IPv4]");
         assert_eq!(kinds("192.0.2.1"), "[Addr(192.0.2.1)]");
+    }
+
+    #[test]
+    fn over_tls_a_server_is_asked_by_the_name_that_it_announces() {
+        let url = |is_encrypted, host: Option<&str>| {
+            let (address, host) = ("10.0.0.7:8686".parse().expect("an address"), host.map(str::to_owned));
+            AnnouncedAddress { address, is_encrypted, host, fingerprint: String::new() }.url()
+        };
+        assert_eq!(url(true, Some("push.example.org")), "https://push.example.org:8686");
+        assert_eq!(url(true, None), "https://10.0.0.7:8686");
+        assert_eq!(url(false, Some("push.example.org")), "http://10.0.0.7:8686");
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_host_is_not_taken_for_one() {
+        assert!(["localhost", "push.example.org", "a-1.b"].into_iter().all(is_host_name));
+        let long = "a".repeat(HOST_MAX_BYTES + 1);
+        let wrong =
+            ["", ".", "a..b", "a/b", "a:1", "user@a", "a b", "*.example.org", "\u{e4}.example", &long];
+        assert!(!wrong.into_iter().any(is_host_name));
     }
 }

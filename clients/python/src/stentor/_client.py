@@ -8,10 +8,12 @@ from typing import Optional, Type
 
 import httpx
 
-from ._discovery import bind
+from ._discovery import bind, trust
 from ._operations import AsyncOperations, Operations
 from ._retries import Retries
 from ._runtime import AsyncTransport, Transport
+
+_TIMEOUT_SECONDS = 30.0
 
 
 class Client(Operations):
@@ -24,7 +26,7 @@ class Client(Operations):
         *,
         app: Optional[str] = None,
         retries: Retries = Retries(),
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
         http: Optional[httpx.Client] = None,
     ) -> None:
         """Makes a client.
@@ -47,13 +49,16 @@ class Client(Operations):
         app: Optional[str] = None,
         fingerprint: Optional[str] = None,
         timeout_seconds: float = 3.0,
+        ca: Optional[str] = None,
     ) -> "Client":
         """Finds a server on the local network and makes a client of it; see `stentor.discover`.
 
         With a fingerprint it is that server or none: without one, whoever announces a server of his own gets the key.
+        `ca` names a PEM file with the authorities that a server with TLS must be certified by, in place of the usual ones.
         Raises NotFound when there is none, or more than one.
         """
-        return cls(bind(timeout_seconds, fingerprint).url, key, app=app)
+        found = bind(timeout_seconds, fingerprint, ca)
+        return cls(found.url, key, app=app, http=httpx.Client(timeout=_TIMEOUT_SECONDS, verify=trust(ca)))
 
     def close(self) -> None:
         """Closes all connections."""
@@ -78,7 +83,7 @@ class AsyncClient(AsyncOperations):
         *,
         app: Optional[str] = None,
         retries: Retries = Retries(),
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
         http: Optional[httpx.AsyncClient] = None,
     ) -> None:
         """Makes a client; the arguments are those of `Client`."""
@@ -94,10 +99,11 @@ class AsyncClient(AsyncOperations):
         app: Optional[str] = None,
         fingerprint: Optional[str] = None,
         timeout_seconds: float = 3.0,
+        ca: Optional[str] = None,
     ) -> "AsyncClient":
         """Finds a server on the local network and makes a client of it, as `Client.discover` does."""
-        found = await asyncio.to_thread(bind, timeout_seconds, fingerprint)
-        return cls(found.url, key, app=app)
+        found = await asyncio.to_thread(bind, timeout_seconds, fingerprint, ca)
+        return cls(found.url, key, app=app, http=httpx.AsyncClient(timeout=_TIMEOUT_SECONDS, verify=trust(ca)))
 
     async def close(self) -> None:
         """Closes all connections."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+import ssl
 import threading
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import httpx
 
@@ -20,6 +22,7 @@ SERVICE = "_stentor._tcp.local."
 _SIGNED = "/.well-known/stentor.jws"
 _DOCUMENT_MAX_BYTES = 64 * 1024
 _SERVERS_MAX = 64
+_HOST_NAME = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 
 class NotFound(StentorError):
@@ -38,11 +41,14 @@ class Found:
     """What it says of itself: version, faces, addresses."""
 
 
-def discover(timeout_seconds: float = 3.0, fingerprint: Optional[str] = None) -> List[Found]:
+def discover(
+    timeout_seconds: float = 3.0, fingerprint: Optional[str] = None, *, ca: Optional[str] = None
+) -> List[Found]:
     """Returns the servers that announce themselves (`stentor serve --announce`), each checked.
 
     Needs ``stentor[discover]``. It looks for `timeout_seconds`; with a fingerprint it returns as soon as that server is there,
     and no other. The signature shows that the document is of the key's holder, not who that is: keep the fingerprint.
+    `ca` names a PEM file with the authorities that servers with TLS must be certified by, in place of the usual ones.
     """
     if find_spec("zeroconf") is None or find_spec("cryptography") is None:
         raise StentorError("finding servers needs more libraries: pip install 'stentor[discover]'")
@@ -51,28 +57,33 @@ def discover(timeout_seconds: float = 3.0, fingerprint: Optional[str] = None) ->
         if fingerprint not in (None, announced):
             continue
         try:
-            found.append(look_at(url, announced))
+            found.append(look_at(url, announced, ca=ca))
         except (httpx.HTTPError, NotFound):
             continue
     return found
 
 
-def bind(timeout_seconds: float, fingerprint: Optional[str] = None) -> Found:
+def bind(timeout_seconds: float, fingerprint: Optional[str] = None, ca: Optional[str] = None) -> Found:
     """Returns the one server that there is, or the one whose key has the fingerprint."""
-    found = discover(timeout_seconds, fingerprint)
+    found = discover(timeout_seconds, fingerprint, ca=ca)
     if len(found) != 1:
         names = ", ".join(f"{one.url} ({one.fingerprint})" for one in found) or "none"
         raise NotFound(f"exactly one server is needed, found: {names}")
     return found[0]
 
 
-def look_at(url: str, fingerprint: Optional[str] = None) -> Found:
-    """Reads and checks the service document of a server.
+def trust(ca: Optional[str]) -> Union[bool, ssl.SSLContext]:
+    """Returns what httpx takes as `verify`: the authorities in a PEM file and no others, or the usual ones."""
+    return True if ca is None else ssl.create_default_context(cafile=ca)
+
+
+def look_at(url: str, fingerprint: Optional[str] = None, *, ca: Optional[str] = None) -> Found:
+    """Reads and checks the service document of a server; `ca` is that of `discover`.
 
     Raises NotFound when its signature does not hold, or the key is not the one of the fingerprint.
     """
     url = url.rstrip("/")
-    with httpx.Client(timeout=5.0, trust_env=False) as http:
+    with httpx.Client(timeout=5.0, trust_env=False, verify=trust(ca)) as http:
         with http.stream("GET", url + _SIGNED) as response:
             response.raise_for_status()
             text = b""
@@ -152,4 +163,8 @@ def _places(info: Any) -> List["tuple[str, str]"]:
     fingerprint = values.get(b"fp", b"").decode("ascii", "replace")
     scheme = "https" if values.get(b"tls") == b"1" else "http"
     hosts = [f"[{one}]" if ":" in one else one for one in info.parsed_addresses()]
+    # Over TLS a server is asked by the name of its certificate, where it announces one; what is no name is not taken for one.
+    name = values.get(b"host", b"").decode("ascii", "replace")
+    if scheme == "https" and len(name) <= 253 and _HOST_NAME.fullmatch(name):
+        hosts = [name]
     return [(f"{scheme}://{host}:{info.port}", fingerprint) for host in hosts[:1]]

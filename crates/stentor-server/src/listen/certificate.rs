@@ -4,6 +4,7 @@
 mod tests;
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -16,7 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use stentor_core::time::Timestamp;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// Time before the end of a certificate at which the log says so.
 const ENDS_SOON: Duration = Duration::from_secs(14 * 24 * 3_600);
@@ -123,6 +124,12 @@ impl Certificate {
         (self.current().until.as_millis() - now.as_millis()) as f64 / 1_000.0
     }
 
+    /// Returns the name by which the certificate in use can be checked; none where it has the address itself, or no name that
+    /// stands for one host.
+    pub(crate) fn name_beside(&self, address: IpAddr) -> Option<String> {
+        name_beside(self.current().key.end_entity_cert().ok()?, address)
+    }
+
     /// Counts the pairs that took the place of another.
     pub(crate) fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
@@ -219,6 +226,22 @@ fn validity(leaf: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), String>
     let at = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
     let validity = parsed.validity();
     Ok((at(validity.not_before.timestamp()), at(validity.not_after.timestamp())))
+}
+
+fn name_beside(leaf: &CertificateDer<'_>, address: IpAddr) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
+    let names = &parsed.subject_alternative_name().ok()??.value.general_names;
+    let octets = match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    if names.iter().any(|name| matches!(name, GeneralName::IPAddress(given) if **given == octets)) {
+        return None;
+    }
+    names.iter().find_map(|name| match name {
+        GeneralName::DNSName(name) if !name.contains('*') => Some((*name).to_owned()),
+        _ => None,
+    })
 }
 
 fn said(path: &Path, error: &dyn Display) -> String {

@@ -1,10 +1,11 @@
 //! `stentor discover`: which servers there are, and what each says of itself.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use reqwest::{Client, Response};
+use reqwest::{Certificate, Client, Response};
 use serde_json::{Value, json};
 use stentor_server::dns_sd::{AnnouncedAddress, search};
 use stentor_server::face::discovery::SIGNED;
@@ -24,6 +25,7 @@ Examples:
   stentor discover                                  # servers started with --announce
   stentor discover --url http://127.0.0.1:8686      # one server whose address is known
   stentor discover --fingerprint kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
+  stentor discover --ca ca.pem                      # servers with certificates of an authority of your own
 
 Each service document is read in its signed form and its signature is checked; what does not hold is told and left out. The
 signature tells that it is the same server as before, not who runs it: keep the fingerprint.")]
@@ -37,13 +39,15 @@ pub(crate) struct DiscoverArgs {
     /// Only the server whose key has this thumbprint
     #[arg(long, value_name = "FINGERPRINT")]
     fingerprint: Option<String>,
+    /// A PEM file with the authorities that servers with TLS must be certified by, in place of those of the system
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
 impl DiscoverArgs {
     /// Finds them; fails when there is none.
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<()> {
-        let http = Client::builder().timeout(ANSWER_LIMIT).no_proxy();
-        let http = http.redirect(reqwest::redirect::Policy::none()).build()?;
+        let http = self.http()?;
         let mut servers = Vec::new();
         for (url, expected) in self.candidates().await? {
             match look_at(&http, &url, expected.as_deref()).await {
@@ -55,6 +59,17 @@ impl DiscoverArgs {
             return Err(CommandFailure::new(Exit::NotFound, "no server was found".to_owned()).into());
         }
         output.result(&json!({ "servers": servers }), || shown(&servers))
+    }
+
+    fn http(&self) -> anyhow::Result<Client> {
+        let http = Client::builder().timeout(ANSWER_LIMIT).no_proxy();
+        let http = http.redirect(reqwest::redirect::Policy::none());
+        let Some(file) = &self.ca else { return Ok(http.build()?) };
+        let unusable = || format!("{} cannot be used as --ca", file.display());
+        let authorities = Certificate::from_pem_bundle(&std::fs::read(file).with_context(unusable)?);
+        let authorities = authorities.with_context(unusable)?;
+        ensure!(!authorities.is_empty(), "{}: there is no certificate in it", unusable());
+        Ok(http.tls_certs_only(authorities).build()?)
     }
 
     /// Lists addresses, each with the fingerprint that its document must have.

@@ -131,3 +131,19 @@ fn a_pair_that_cannot_be_used_is_told_with_its_file_at_the_start() {
     files.write_key("nonsense");
     assert!(files.read().expect_err("refused").contains("key.pem"));
 }
+
+#[test]
+fn a_finder_is_told_a_name_where_the_certificate_has_none_of_the_addresses() {
+    let name_beside = |names: &[&str], address: &str| {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        super::name_beside(made.cert.der(), address.parse().expect("an address"))
+    };
+    let named = Some("push.example.org".to_owned());
+    assert_eq!(name_beside(&["push.example.org", "b.example"], "10.0.0.7"), named, "the first one");
+    assert_eq!(name_beside(&["*.example.org", "push.example.org"], "10.0.0.7"), named, "of one host");
+    assert_eq!(name_beside(&["push.example.org", "10.0.0.8"], "10.0.0.7"), named);
+    assert_eq!(name_beside(&["push.example.org", "10.0.0.7"], "10.0.0.7"), None);
+    assert_eq!(name_beside(&["push.example.org", "::1"], "::1"), None);
+    assert_eq!(name_beside(&["*.example.org"], "10.0.0.7"), None);
+}
