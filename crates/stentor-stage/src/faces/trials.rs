@@ -1,13 +1,18 @@
 //! Trials of the server's own faces, for the feature tables of cai-2009: what an exchange with the real server can tell.
 
+mod names;
+mod tools;
+mod transport;
+
 use super::list_page::{ListKind, ListPage, PageReader};
 use super::own_data::OwnData;
 use super::replay::{FaceCall, FieldValue};
-use super::served::{ROOT_KEY, anywhere, root, serve};
+use super::served::{ROOT_KEY, anywhere, root, serve_socket};
 use crate::text::cell;
 use anyhow::Context;
 use reqwest::Client;
 use serde_json::Value;
+use std::net::SocketAddr;
 use stentor_lab::probes::{
     FeatureProbe, PaperProtocol, ProbeAnswer, ProbeKind, ProbeResult, ProbeWord, list,
 };
@@ -19,6 +24,8 @@ use stentor_wire::{Content, DocumentLimits, wsdl};
 const TOPICS: u64 = 20;
 /// Levels of a document that is too deep.
 const LEVELS: usize = 10_000;
+/// The largest body that may hold many names, as the configuration has it (`api.large_body_max_bytes`).
+const BODY_MAX_BYTES: usize = 1_048_576;
 /// Letters of the payload whose overhead is counted.
 const PAYLOAD: usize = 64;
 /// An element of WS-Security in a header that must be understood.
@@ -30,7 +37,8 @@ const OF_THE_FORMAT: &str =
 /// Starts a server in this process, makes every trial on its SOAP, XML-RPC and REST faces, and returns what each said.
 pub async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
     let directory = tempfile::Builder::new().prefix("stentor-lab-").tempdir()?;
-    let address = serve(directory.path(), anywhere()).await?;
+    let served = serve_socket(directory.path(), anywhere()).await?;
+    let (address, socket) = (served.api, served.socket.context("the server has no raw socket")?);
     let levels = [("type", "Object".to_owned()), ("items", TOPICS.to_string())];
     let own = OwnData::of(Op::Array, &levels.map(|(name, level)| (name.to_owned(), level)).into(), 1)?;
     own.put(root(address)?).await?;
@@ -39,8 +47,8 @@ pub async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
     for probe in list().into_iter().filter(|probe| probe.kind == ProbeKind::Measured) {
         for protocol in PaperProtocol::ALL {
             let (app, own) = (app.clone(), own.clone());
-            let face =
-                FaceUnderTrial { protocol, base: format!("http://{address}"), app, own, http: Client::new() };
+            let (base, http) = (format!("http://{address}"), Client::new());
+            let face = FaceUnderTrial { protocol, base, socket, app, own, http };
             told.push(face.ask(&probe).await);
         }
     }
@@ -50,6 +58,7 @@ pub async fn probe() -> anyhow::Result<Vec<ProbeResult>> {
 struct FaceUnderTrial {
     protocol: PaperProtocol,
     base: String,
+    socket: SocketAddr,
     app: String,
     own: OwnData,
     http: Client,
@@ -92,13 +101,18 @@ impl FaceUnderTrial {
     async fn ask(&self, probe: &FeatureProbe) -> ProbeResult {
         let verdict = match probe.id.as_str() {
             "structs" => self.structs().await,
+            "named" => self.named().await,
+            "customized" => self.customized().await,
             "strict" => self.strict().await,
             "multicall" => self.multicall().await,
+            "transport" => self.transport().await,
             "contract" => self.contract().await,
+            "tools" => self.tools().await,
             "overhead" => self.overhead(),
             "laughs" => self.entity("<!DOCTYPE x [<!ENTITY a \"ha\"><!ENTITY e \"&a;&a;&a;&a;\">]>").await,
             "external" => self.entity("<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>").await,
             "depth" => self.depth().await,
+            "size" => self.size().await,
             "message-served" => self.message_served().await,
             _ => word(ProbeWord::NotProbed, OF_THE_FORMAT),
         };
@@ -290,6 +304,20 @@ impl FaceUnderTrial {
             PaperProtocol::Rest => nested("[", "]"),
         })
         .await
+    }
+
+    /// Sends the largest body that is taken, and one with a byte more.
+    async fn size(&self) -> TrialVerdict {
+        let honest = match self.protocol {
+            PaperProtocol::Rest => r#"{"platform":"android","provider":"null","token":"large"}"#.to_owned(),
+            _ => self.document(&self.own.call(TOPICS, None)),
+        };
+        let padded = |bytes: usize| honest.clone() + &" ".repeat(bytes - honest.len());
+        let taken = self.post(padded(BODY_MAX_BYTES)).await?;
+        if taken.is_refusal() {
+            return is(false, format!("{BODY_MAX_BYTES} bytes get {}", taken.summary()));
+        }
+        self.harm(padded(BODY_MAX_BYTES + 1)).await
     }
 
     /// Sends what must be refused; an honest request must be answered afterwards.

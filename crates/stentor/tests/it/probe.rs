@@ -133,10 +133,18 @@ fn the_servers_own_faces_refuse_harm_and_take_several_requests_where_their_proto
         probes.iter().find(|one| one["id"] == probe).unwrap()["answer"].clone()
     };
     let faces = ["soap/server/stentor", "xmlrpc/server/stentor", "rest+json/server/stentor"];
-    for probe in ["structs", "strict", "contract", "depth"] {
+    for probe in ["structs", "strict", "contract", "tools", "depth", "size"] {
         assert_eq!(faces.map(|face| answer(face, probe)), [(); 3].map(|()| json!("YES")), "{probe}: {told}");
     }
-    assert_eq!(faces.map(|face| answer(face, "multicall")), ["YES", "YES", "NO"].map(Value::from));
+    for probe in ["multicall", "transport"] {
+        assert_eq!(
+            faces.map(|face| answer(face, probe)),
+            ["YES", "YES", "NO"].map(Value::from),
+            "{probe}: {told}"
+        );
+    }
+    assert_eq!(faces.map(|face| answer(face, "named")), ["YES", "NO", "NO"].map(Value::from), "{told}");
+    assert_eq!(faces.map(|face| answer(face, "customized")), [(); 3].map(|()| json!("NO")), "{told}");
     assert_eq!(faces.map(|face| answer(face, "laughs")), ["YES", "YES", "not probed"].map(Value::from));
     assert!(answer(faces[0], "overhead").as_f64() > answer(faces[2], "overhead").as_f64(), "{told}");
 }

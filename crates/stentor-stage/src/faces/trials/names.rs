@@ -1,0 +1,55 @@
+//! Names and vocabularies: whether a list and its entries have names of their own, and whether a caller may bring elements that no
+//! description of the server knows.
+
+use super::{FaceUnderTrial, TOPICS, TrialVerdict, is};
+use serde_json::Value;
+use stentor_lab::probes::PaperProtocol;
+use stentor_wire::DocumentLimits;
+use stentor_wire::xml::dom::{self, Element};
+
+/// An element and a member of a vocabulary that the server does not have.
+const OWN_ELEMENT: &str = r#"<o:invoice xmlns:o="urn:of:ones:own"><o:total>12</o:total></o:invoice>"#;
+const OWN_MEMBER: &str = "<member><name>invoice</name><value><int>12</int></value></member>";
+const OWN_FIELD: &str = r#"{"platform":"android","provider":"null","token":"own","invoice":{"total":12}}"#;
+
+impl FaceUnderTrial {
+    /// Asks for a list of structs and looks what is named by an element or a key of its own.
+    pub(super) async fn named(&self) -> TrialVerdict {
+        let body = self.call(&self.own.call(TOPICS, None)).await?.body;
+        if self.protocol == PaperProtocol::Rest {
+            let reply: Value = serde_json::from_slice(&body)?;
+            let has_list = reply["topics"].as_array().is_some_and(|all| all.iter().all(Value::is_object));
+            let list = if has_list { "is the key topics" } else { "has no key" };
+            return is(false, format!("the list {list}; what stands in it is an object without a name"));
+        }
+        let root = dom::parse(&body, &DocumentLimits::default())?;
+        let entries = count(&root, &|one| one.name == "topics" && one.element("device_count").is_some());
+        is(
+            entries as u64 == TOPICS,
+            format!(
+                "{entries} of {TOPICS} entries are elements named topics, with their fields as elements of their names"
+            ),
+        )
+    }
+
+    /// Sends what no description of the server knows.
+    pub(super) async fn customized(&self) -> TrialVerdict {
+        let honest = self.document(&self.own.call(TOPICS, None));
+        let reply = self.post(match self.protocol {
+            PaperProtocol::Soap => honest.replace("</ListTopics>", &format!("{OWN_ELEMENT}</ListTopics>")),
+            PaperProtocol::XmlRpc => honest.replace("</struct>", &format!("{OWN_MEMBER}</struct>")),
+            PaperProtocol::Rest => OWN_FIELD.to_owned(),
+        });
+        let reply = reply.await?;
+        let closed = "records hold what their description says and nothing else";
+        is(
+            !reply.is_refusal(),
+            format!("invoice, of a vocabulary of one's own, gets {}; {closed}", reply.summary()),
+        )
+    }
+}
+
+/// Counts an element and all within for which something holds.
+fn count(element: &Element, holds: &dyn Fn(&Element) -> bool) -> usize {
+    usize::from(holds(element)) + element.elements().map(|one| count(one, holds)).sum::<usize>()
+}
