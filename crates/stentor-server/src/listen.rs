@@ -52,6 +52,16 @@ const STREAM_WINDOW_BYTES: u32 = 128 * 1_024;
 /// read yet, take half of this beside their bytes: 256 bytes each, less what they carry. A stream of small messages must
 /// stay below that when it fills its own window with frames of 28 bytes, which is sixteen times smaller for this reason.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * 1_024 * 1_024;
+/// What the headers of an HTTP/2 request may take, each counted with 32 bytes besides (RFC 9113, section 6.5.2): a key, a trace and what
+/// proxies add take a tenth of it. A request with more is refused with 431, and one with very much more ends the connection, whatever
+/// a few bytes of it stand for; so does a head that goes on in more CONTINUATION frames than this fills.
+const HEADER_LIST_MAX_BYTES: u32 = 16 * 1_024;
+/// Requests that a peer takes back before anybody has looked at them. Each costs us more than the peer, so that one who has more of
+/// them at once ends the connection (CVE-2023-44487); a caller that gives up takes back what it has in flight, once.
+const RESETS_UNSEEN_MAX_COUNT: usize = 20;
+/// Streams that we reset because of what the peer did in them, over the life of a connection. One more ends it: a peer could have
+/// us write resets for as long as it likes (RUSTSEC-2024-0003). An honest one has none.
+const RESETS_FOR_CAUSE_MAX_COUNT: usize = 1_024;
 /// What an HTTP/1.1 connection holds of a request before it is worked on: the headers at most.
 const HTTP1_BUFFER_MAX_BYTES: usize = 64 * 1_024;
 /// Time that a connection without requests has to end when it is told to.
@@ -287,6 +297,9 @@ fn builder(header_wait: Duration) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX_COUNT)
         .keep_alive_interval(PING_INTERVAL)
+        .max_header_list_size(HEADER_LIST_MAX_BYTES)
+        .max_pending_accept_reset_streams(RESETS_UNSEEN_MAX_COUNT)
+        .max_local_error_reset_streams(RESETS_FOR_CAUSE_MAX_COUNT)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     builder

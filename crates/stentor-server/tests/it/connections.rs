@@ -49,6 +49,46 @@ async fn an_http2_connection_that_asks_for_nothing_is_closed_whatever_pings_it_s
     until(&server, "stentor_connections_open", 1).await;
 }
 
+/// Writes one byte after the other of a head that never ends; returns how long that was borne.
+async fn dribbled(server: &Server, begin: &[u8], more: &[u8]) -> Duration {
+    let address = server.url.strip_prefix("http://").expect("plain").to_owned();
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    stream.write_all(begin).await.expect("written");
+    let (began, mut said) = (Instant::now(), [0; 1_024]);
+    for byte in more.iter().cycle() {
+        // The pace of it: what the server says meanwhile is waited for, and its end among it.
+        let read = tokio::time::timeout(Duration::from_millis(50), stream.read(&mut said)).await;
+        let has_ended = matches!(read, Ok(Ok(0) | Err(_)));
+        if has_ended || stream.write_all(&[*byte]).await.is_err() {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "it is borne");
+    }
+    began.elapsed()
+}
+
+#[tokio::test]
+async fn a_head_that_comes_byte_by_byte_ends_with_the_time_for_heads() {
+    let server = server_with(|config| config.api.header_timeout_seconds = 1).await;
+    // A header in frames, of which none is the last: a length of one, CONTINUATION, no flag, stream 1, and a byte of it.
+    let piece = b"\0\0\x01\x09\0\0\0\0\x01a";
+    let begun = [HELLO, b"\0\0\x01\x01\x01\0\0\0\x01\x82"].concat();
+    let slow: [(&[u8], &[u8]); 5] = [
+        (b"", b"GET /healthz HTTP/1.1\r\n"),
+        (b"GET /healthz HTTP/1.1\r\n", b"x-more: a\r\n"),
+        (b"GET /healthz HTTP/1.1\r\nx-more: ", b"a"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", b"\n\0"),
+        (&begun, piece),
+    ];
+    let borne = slow.map(|(begin, more)| dribbled(&server, begin, more));
+    for (number, borne) in futures_util::future::join_all(borne).await.into_iter().enumerate() {
+        // A farewell of five seconds is part of it where frames are spoken.
+        assert!(borne < Duration::from_secs(30), "number {number}: {borne:?}");
+    }
+    until(&server, "stentor_connections_open", 1).await;
+    assert_eq!(ask(&server, Client::builder()).await.expect("an answer").status, 200);
+}
+
 #[tokio::test]
 async fn an_http2_connection_is_closed_when_nothing_more_is_asked() {
     let server = server_with(|config| config.api.connection_idle_timeout_seconds = 1).await;

@@ -1,10 +1,10 @@
-//! Devices whose end of a connection vanishes: the network between is cut and they are gone, so that no FIN and no RST tells the server.
+//! Devices and callers whose end of a connection vanishes: the network between is cut and they are gone, so that no FIN and no RST tells the server.
 //! Server and devices have network namespaces of their own, and a real link between them.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use stentor_rig::{Link, Plan, Rig, RigLevel, Side, Wanted};
 use tempfile::TempDir;
 
+use crate::http2_frames::{
+    DATA, END_HEADERS, END_STREAM, HEAD_BYTES, HEADERS, HELLO, PING, SETTINGS, frame, request,
+};
 use crate::process::stentor;
 
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -29,6 +32,7 @@ struct Scene {
     directory: TempDir,
     api: SocketAddr,
     mqtt: SocketAddr,
+    socket: SocketAddr,
     key: String,
 }
 
@@ -50,7 +54,11 @@ impl Scene {
         let directory = TempDir::new().unwrap();
         let (data, config) = (directory.path().join("data"), directory.path().join("stentor.toml"));
         let listen = SocketAddr::new(rig.address(Side::Server), 0).to_string();
-        std::fs::write(&config, format!("[gateway]\nmqtt_listen = \"{listen}\"\n")).unwrap();
+        let settings = format!(
+            "[api]\nsocket_listen = \"{listen}\"\nconnection_idle_timeout_seconds = 2\n\
+             [gateway]\nmqtt_listen = \"{listen}\"\n"
+        );
+        std::fs::write(&config, settings).unwrap();
         let (data_dir, config) = (data.to_str().unwrap(), config.to_str().unwrap());
         let serve = ["serve", "--listen", &listen, "--data-dir", data_dir, "--config", config, "--json"];
         let mut command = stentor(&serve);
@@ -60,8 +68,9 @@ impl Scene {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
         let api = ready["url"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
-        let mqtt = std::fs::read_to_string(data.join("mqtt.addr")).unwrap().trim().parse().unwrap();
-        let mut scene = Self { rig, process, directory, api, mqtt, key: String::new() };
+        let address = |name: &str| std::fs::read_to_string(data.join(name)).unwrap().trim().parse().unwrap();
+        let (mqtt, socket) = (address("mqtt.addr"), address("socket.addr"));
+        let mut scene = Self { rig, process, directory, api, mqtt, socket, key: String::new() };
         let root = std::fs::read_to_string(data.join("root.key")).unwrap();
         scene.key = root.trim().to_owned();
         let app = scene.ask("POST", "/v1/apps", &json!({"name": "kiosk"}));
@@ -123,10 +132,23 @@ impl Scene {
 
     /// Counts the sessions of a protocol, as the server knows them.
     fn sessions(&self, protocol: &str) -> u64 {
+        self.metric(&format!("stentor_gateway_sessions{{protocol=\"{protocol}\"}}"))
+    }
+
+    fn metric(&self, name: &str) -> u64 {
         let metrics = self.text("GET", "/metrics", "");
-        let name = format!("stentor_gateway_sessions{{protocol=\"{protocol}\"}} ");
-        let found = metrics.lines().find_map(|line| line.strip_prefix(name.as_str()));
+        let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         found.map_or(0, |count| count.trim().parse::<f64>().unwrap() as u64)
+    }
+
+    /// Waits until a metric has a value; returns how long that took.
+    fn until_metric(&self, name: &str, value: u64) -> Duration {
+        let began = Instant::now();
+        while self.metric(name) != value {
+            assert!(began.elapsed() < PATIENCE, "{name} is {}", self.metric(name));
+            std::thread::sleep(LOOK_EVERY);
+        }
+        began.elapsed()
     }
 
     /// Returns whether the server's kernel knows nothing ill of the connection to a device's port.
@@ -323,4 +345,121 @@ fn r16_a_device_that_vanishes_from_its_stream_is_cut_off_and_gets_what_waits_whe
     let mut back = EventDevice::connect(&scene, &lost, &format!("?after={first}"));
     assert_eq!(back.message(), waits, "the first one it has confirmed now");
     scene.until_delivered(&first);
+}
+
+/// A caller of the raw socket, whose requests and replies are frames of JSON.
+struct SocketCaller(TcpStream);
+
+impl SocketCaller {
+    fn connect(scene: &Scene, from: Side) -> Self {
+        let mut caller = Self(scene.connect(from, scene.socket));
+        caller.ask(&json!({"stentor": 1, "key": scene.key}));
+        caller
+    }
+
+    fn ask(&mut self, asked: &Value) -> Value {
+        let text = asked.to_string();
+        self.0.write_all(&[&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()).unwrap();
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).unwrap();
+        let mut reply = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut reply).unwrap();
+        let reply: Value = serde_json::from_slice(&reply).unwrap();
+        assert!(reply.get("error").is_none(), "{reply}");
+        reply
+    }
+}
+
+#[test]
+fn a_caller_of_the_raw_socket_that_vanishes_gives_its_place_back_and_others_go_on() {
+    const OPEN: &str = "stentor_socket_connections_open";
+    let Some(scene) = Scene::open() else { return };
+    let list = json!({"id": 1, "operation": "topics.list", "record": {}});
+    let mut lost = SocketCaller::connect(&scene, Side::Device);
+    lost.ask(&list);
+    assert_eq!(scene.metric(OPEN), 1);
+
+    scene.vanish(lost.0);
+    let mut beside = SocketCaller::connect(&scene, Side::Server);
+    assert_eq!(beside.ask(&list)["id"], 1, "others do not notice");
+    drop(beside);
+    // What it asks nothing for is two seconds; what tells it so is written to nobody, and given up as well.
+    scene.until_metric(OPEN, 0);
+
+    assert!(scene.rig.cut(false));
+    assert_eq!(SocketCaller::connect(&scene, Side::Device).ask(&list)["id"], 1);
+}
+
+/// Watches the ledger of a campaign over gRPC, and waits for its first state.
+fn watching(scene: &Scene, from: Side, campaign: &str) -> TcpStream {
+    let mut stream = scene.connect(from, scene.api);
+    let key = format!("Bearer {}", scene.key);
+    let head = request(
+        "POST",
+        "/stentor.v1.Campaigns/WatchLedger",
+        &[("authorization", key.as_str()), ("content-type", "application/grpc"), ("te", "trailers")],
+    );
+    // The first field of the record is the campaign.
+    let message = [&[0x0a, campaign.len() as u8][..], campaign.as_bytes()].concat();
+    let body = [&[0][..], &(message.len() as u32).to_be_bytes(), &message].concat();
+    stream.write_all(HELLO).unwrap();
+    stream.write_all(&frame(SETTINGS, END_STREAM, 0, &[])).unwrap();
+    stream.write_all(&frame(HEADERS, END_HEADERS, 1, &head)).unwrap();
+    stream.write_all(&frame(DATA, END_STREAM, 1, &body)).unwrap();
+    loop {
+        let (kind, flags, payload) = next_frame(&mut stream).unwrap();
+        assert!(kind != HEADERS || flags & END_STREAM == 0, "it is refused: {payload:?}");
+        if kind == DATA && payload.len() > 5 {
+            return stream;
+        }
+    }
+}
+
+/// Reads a frame of HTTP/2: its kind, its flags and what it holds.
+fn next_frame(stream: &mut TcpStream) -> std::io::Result<(u8, u8, Vec<u8>)> {
+    let mut head = [0; HEAD_BYTES];
+    stream.read_exact(&mut head)?;
+    let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+    stream.read_exact(&mut payload)?;
+    Ok((head[3], head[4], payload))
+}
+
+/// Answers that it lives whenever the server asks, until the connection ends; returns how often it did.
+fn alive(mut stream: TcpStream) -> usize {
+    let mut count = 0;
+    while let Ok((kind, flags, payload)) = next_frame(&mut stream) {
+        if (kind, flags) == (PING, 0) {
+            stream.write_all(&frame(PING, END_STREAM, 0, &payload)).unwrap();
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn a_watch_whose_caller_vanishes_ends_and_gives_its_connection_back() {
+    const OPEN: &str = "stentor_connections_open";
+    let Some(scene) = Scene::open() else { return };
+    let device = scene.register();
+    let tomorrow = Command::new("date").args(["-u", "-d", "tomorrow", "+%FT%TZ"]).output().unwrap().stdout;
+    let tomorrow = String::from_utf8(tomorrow).unwrap();
+    let later = json!({"target": {"device": device.id}, "data": {"n": "1"}, "send_at": tomorrow.trim()});
+    let campaign = scene.ask("POST", "/v1/messages", &later)["campaign"].as_str().unwrap().to_owned();
+    scene.until_metric(OPEN, 1);
+    let lost = watching(&scene, Side::Device, &campaign);
+    let beside = watching(&scene, Side::Server, &campaign);
+    let other = beside.try_clone().unwrap();
+    let beside = std::thread::spawn(move || alive(beside));
+    assert_eq!(scene.metric(OPEN), 3, "two watches, and who asks");
+
+    scene.vanish(lost);
+    // Nothing is written to it, because nothing changes: the PING of HTTP/2 finds out, after a minute and what it is waited for.
+    let took = scene.until_metric(OPEN, 2);
+    assert!(took > SILENCE_MIN, "it was not told of it, and could not know it so soon: {took:?}");
+
+    assert!(scene.rig.cut(false));
+    drop(watching(&scene, Side::Device, &campaign));
+    other.shutdown(Shutdown::Both).unwrap();
+    assert!(beside.join().unwrap() > 0, "it was asked as well, and its watch went on");
+    scene.until_metric(OPEN, 1);
 }

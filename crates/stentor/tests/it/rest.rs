@@ -18,6 +18,8 @@ const PROTOBUF: &str = "application/x-protobuf";
 const MIB: usize = 1_024 * 1_024;
 /// What the server's memory may grow by while it refuses what would unpack to a gibibyte.
 const GROWTH_MAX_BYTES: u64 = 64 * MIB as u64;
+/// What ten documents of 50,000 elements may take that are read at once.
+const TREES_MAX_BYTES: u64 = 256 * MIB as u64;
 
 /// A server with an app, and a key of it.
 struct Shop {
@@ -277,6 +279,62 @@ async fn what_unpacks_to_a_gibibyte_is_refused_and_takes_no_memory() {
     }
     let grown = shop.server.process.peak_bytes() - before;
     assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
+}
+
+#[tokio::test]
+async fn a_message_of_grpc_that_unpacks_to_a_hundred_mebibytes_is_refused_and_takes_no_memory() {
+    let shop = Shop::open();
+    let client = Client::builder().http2_prior_knowledge().build().unwrap();
+    // One member: what stands behind the first is refused as something else.
+    let bomb = gzip(&vec![0; 100 * MIB]).await;
+    let before = shop.server.process.peak_bytes();
+    for method in ["Devices/RegisterDevice", "Messages/SendMessages"] {
+        let length = u32::try_from(bomb.len()).unwrap().to_be_bytes();
+        let asked = client.post(format!("{}/stentor.v1.{method}", shop.server.process.url()));
+        let asked = asked.bearer_auth(&shop.key).header("content-type", "application/grpc");
+        let asked = asked.header("te", "trailers").header("grpc-encoding", "gzip");
+        let told = told(asked.body([&[1][..], &length, &bomb].concat())).await;
+        // RESOURCE_EXHAUSTED, in the head because nothing else is replied.
+        assert_eq!((told.status.as_u16(), told.header("grpc-status")), (200, "8"), "{method}: {told:?}");
+    }
+    let grown = shop.server.process.peak_bytes() - before;
+    assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
+}
+
+#[tokio::test]
+async fn the_largest_document_that_is_read_takes_little_memory_and_a_larger_one_none() {
+    let shop = Shop::open();
+    let before = shop.server.process.peak_bytes();
+    let names = |count: usize| "<tags>a</tags>".repeat(count);
+    let registration =
+        |inside: &str| format!("<RegisterDevice xmlns=\"urn:stentor:v1\">{inside}</RegisterDevice>");
+    let envelope = |inside: &str| {
+        let namespace = "http://schemas.xmlsoap.org/soap/envelope/";
+        format!("<s:Envelope xmlns:s=\"{namespace}\"><s:Body>{}</s:Body></s:Envelope>", registration(inside))
+    };
+    let values = |count: usize| {
+        let list = format!("<array><data>{}</data></array>", "<value><i4>1</i4></value>".repeat(count));
+        let params = format!("<params><param><value>{list}</value></param></params>");
+        format!("<methodCall><methodName>devices.register</methodName>{params}</methodCall>")
+    };
+    // As many elements as may be, and more; XML-RPC is read without a tree, and what counts is its bytes.
+    for (path, kind, document, is_read) in [
+        ("/v1/devices", XML, registration(&names(9_000)), true),
+        ("/soap", "text/xml", envelope(&names(49_000)), true),
+        ("/soap", "text/xml", envelope(&names(60_000)), false),
+        ("/rpc", "text/xml", values(40_000), true),
+    ] {
+        assert!(document.len() < MIB, "{path}: {}", document.len());
+        let ten = (0..10).map(|_| told(shop.post(path, kind, document.clone())));
+        for told in join_all(ten).await {
+            // What is read is then refused for its contents.
+            let is_too_much = told.text().contains("more than 50000 nodes");
+            assert!(is_too_much != is_read, "{path} {}: {}", document.len(), told.text());
+            assert!(told.text().contains("invalid_"), "{path}: {}", told.text());
+        }
+    }
+    let grown = shop.server.process.peak_bytes() - before;
+    assert!(grown < TREES_MAX_BYTES, "{grown} bytes");
 }
 
 #[tokio::test]

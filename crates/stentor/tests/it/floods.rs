@@ -1,0 +1,292 @@
+//! Whoever floods the API with heads, frames or requests is ended within limits; memory stays where it was, and others are served.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::faces::Shop;
+use crate::http2_frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEAD_BYTES, HEADERS, HELLO, RST_STREAM, SETTINGS,
+    frame, header, request,
+};
+
+/// Everything that a peer may be slow at takes so long at most.
+const SETTINGS_OF_SERVER: &str = "[api]\nheader_timeout_seconds = 2\nbody_timeout_seconds = 2\n\
+                                  import_idle_timeout_seconds = 2\nconnection_idle_timeout_seconds = 2\n";
+/// A limit of two seconds, the farewell of a connection, and what a busy machine takes.
+const TIMED_OUT_MAX: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
+const GROWTH_MAX_BYTES: u64 = 64 * 1_024 * 1_024;
+/// What HTTP/2 says of a peer that is too busy (RFC 9113, section 7).
+const ENHANCE_YOUR_CALM: u32 = 11;
+/// The reply with status 200, as it stands in the static table of RFC 7541.
+const OK: u8 = 0x88;
+
+/// A server that is flooded while others ask it.
+struct FloodedServer {
+    shop: Shop,
+    address: SocketAddr,
+}
+
+/// How a flood ended.
+struct EndedFlood {
+    took: Duration,
+    /// Bytes that were written.
+    written: usize,
+    /// All that the server said.
+    said: Vec<u8>,
+}
+
+impl FloodedServer {
+    fn open() -> Self {
+        let shop = Shop::open_with(SETTINGS_OF_SERVER);
+        let address = shop.server.process.url().trim_start_matches("http://").parse().unwrap();
+        Self { shop, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Asks for the server's health on a connection of its own.
+    fn is_served(&self) -> bool {
+        let mut stream = self.connect();
+        stream.write_all(b"GET /healthz HTTP/1.0\r\nhost: server\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200")
+    }
+
+    /// Has something done while others ask; returns what came of it. Each of them is answered, and memory stays where it was.
+    fn beside_others<T>(&self, flood: impl FnOnce() -> T) -> T {
+        assert!(self.is_served(), "before");
+        let before = self.shop.server.process.peak_bytes();
+        let is_over = AtomicBool::new(false);
+        let (ended, asked) = std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut asked = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    let began = Instant::now();
+                    assert!(self.is_served(), "meanwhile");
+                    assert!(began.elapsed() < TIMED_OUT_MAX, "others wait: {:?}", began.elapsed());
+                    asked += 1;
+                }
+                asked
+            });
+            let over = Over(&is_over);
+            let ended = flood();
+            drop(over);
+            (ended, others.join().unwrap())
+        });
+        assert!(asked > 0 && self.is_served(), "afterwards");
+        let grown = self.shop.server.process.peak_bytes() - before;
+        assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
+        ended
+    }
+
+    /// Writes what `next` returns until the server has ended the connection; what it says is read beside it.
+    fn until_ended(&self, first: &[u8], mut next: impl FnMut(u32) -> Vec<u8>) -> EndedFlood {
+        let mut stream = self.connect();
+        let reader = stream.try_clone().unwrap();
+        let reading = std::thread::spawn(move || read_to_end(reader));
+        let (began, mut written) = (Instant::now(), 0);
+        let mut bytes = first.to_vec();
+        for number in 0.. {
+            assert!(began.elapsed() < PATIENCE, "it goes on after {written} bytes");
+            match stream.write_all(&bytes) {
+                Ok(()) => written += bytes.len(),
+                // It has closed, and the system says so when more is written.
+                Err(error) if is_closed(error.kind()) => break,
+                Err(error) => panic!("after {written} bytes: {error}"),
+            }
+            bytes = next(number);
+        }
+        EndedFlood { took: began.elapsed(), written, said: reading.join().unwrap() }
+    }
+}
+
+/// Ends the asking beside a flood, also when that has failed: those who ask beside it would go on for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl EndedFlood {
+    /// Returns the reason in the last GOAWAY, if the server could say it before the connection was gone.
+    fn reason(&self) -> Option<u32> {
+        let goaways = frames(&self.said).into_iter().filter(|(kind, _, _)| *kind == GOAWAY);
+        goaways.last().map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()))
+    }
+}
+
+fn is_closed(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted)
+}
+
+fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
+    let mut said = Vec::new();
+    match stream.read_to_end(&mut said) {
+        Err(error) if !is_closed(error.kind()) => panic!("{error}"),
+        _ => said,
+    }
+}
+
+/// Takes bytes apart into kind, stream and payload; a last frame that is not whole is left out.
+fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, Vec<u8>)> {
+    let mut found = Vec::new();
+    while let Some(head) = bytes.get(..HEAD_BYTES) {
+        let end = HEAD_BYTES + u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let Some(payload) = bytes.get(HEAD_BYTES..end) else { break };
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        found.push((head[3], stream, payload.to_vec()));
+        bytes = &bytes[end..];
+    }
+    found
+}
+
+/// A head that is whole, on a stream.
+fn asked(flags: u8, stream: u32, head: &[u8]) -> Vec<u8> {
+    frame(HEADERS, flags | END_HEADERS, stream, head)
+}
+
+fn repeated(times: u32, one: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+    (0..times).flat_map(one).collect()
+}
+
+#[test]
+fn a_head_without_an_end_is_refused_for_its_size() {
+    let server = FloodedServer::open();
+    let lines = format!("x-more: {}\r\n", "a".repeat(500)).repeat(8);
+    let flood = || server.until_ended(b"GET /healthz HTTP/1.1\r\n", |_| lines.clone().into_bytes());
+    let ended = server.beside_others(flood);
+    let said = String::from_utf8_lossy(&ended.said).into_owned();
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+    assert!(ended.took < TIMED_OUT_MAX, "{:?} for {} bytes", ended.took, ended.written);
+    // One line does the same.
+    let flood = || server.until_ended(b"GET /healthz HTTP/1.1\r\nx-more: ", |_| vec![b'a'; 4_096]);
+    assert!(server.beside_others(flood).took < TIMED_OUT_MAX);
+    let flood = || server.until_ended(b"GET /", |_| vec![b'a'; 4_096]);
+    assert!(server.beside_others(flood).took < TIMED_OUT_MAX, "nor does an address end");
+}
+
+#[test]
+fn a_head_that_goes_on_in_frames_without_an_end_ends_the_connection() {
+    let server = FloodedServer::open();
+    let head = request("GET", "/healthz", &[]);
+    let begin = [HELLO, &frame(HEADERS, END_STREAM, 1, &head)].concat();
+    let more = header(0, "x-more", &"a".repeat(1_000));
+    for (what, piece) in [("headers", more.as_slice()), ("a byte", &more[..1]), ("nothing", &[])] {
+        let flood = || server.until_ended(&begin, |_| frame(CONTINUATION, 0, 1, piece).repeat(64));
+        let ended = server.beside_others(flood);
+        assert!(ended.took < TIMED_OUT_MAX, "{what}: {:?} for {} bytes", ended.took, ended.written);
+        assert_ne!(ended.reason(), Some(0), "{what}");
+    }
+}
+
+#[test]
+fn requests_that_are_taken_back_at_once_end_the_connection() {
+    let server = FloodedServer::open();
+    let head = request("GET", "/healthz", &[]);
+    let taken_back = |number: u32| {
+        let stream = 2 * number + 1;
+        [asked(END_STREAM, stream, &head), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+    };
+    let flood = || server.until_ended(HELLO, |burst| repeated(200, |one| taken_back(burst * 200 + one)));
+    let ended = server.beside_others(flood);
+    assert!(ended.took < TIMED_OUT_MAX, "{:?} for {} bytes", ended.took, ended.written);
+    assert!(matches!(ended.reason(), None | Some(ENHANCE_YOUR_CALM)), "{:?}", ended.reason());
+}
+
+#[test]
+fn settings_without_an_end_are_no_request_and_end_as_one_that_asks_for_nothing() {
+    let server = FloodedServer::open();
+    let changed = frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0]).repeat(64);
+    let ended = server.beside_others(|| server.until_ended(HELLO, |_| changed.clone()));
+    assert!(ended.took < TIMED_OUT_MAX, "{:?} for {} bytes", ended.took, ended.written);
+    // What acknowledges them is not kept for somebody who does not read it.
+    let unread = || {
+        let (mut stream, began) = (server.connect(), Instant::now());
+        stream.set_write_timeout(Some(TIMED_OUT_MAX)).unwrap();
+        let mut written = stream.write_all(HELLO);
+        while !written.as_ref().is_err_and(|error| is_closed(error.kind())) {
+            assert!(written.is_ok() && began.elapsed() < TIMED_OUT_MAX, "{written:?}");
+            written = stream.write_all(&changed);
+        }
+    };
+    server.beside_others(unread);
+}
+
+#[test]
+fn frames_without_a_byte_are_no_body_and_end_as_one_that_does_not_come() {
+    let server = FloodedServer::open();
+    let key = format!("Bearer {}", server.shop.key);
+    for (path, kind) in [("/v1/devices", "application/json"), ("/v1/devices/import", "application/x-ndjson")]
+    {
+        let head = request("POST", path, &[("authorization", key.as_str()), ("content-type", kind)]);
+        let begin = [HELLO, &asked(0, 1, &head)].concat();
+        let empty = frame(DATA, 0, 1, &[]).repeat(64);
+        let ended = server.beside_others(|| server.until_ended(&begin, |_| empty.clone()));
+        assert!(ended.took < TIMED_OUT_MAX, "{path}: {:?} for {} bytes", ended.took, ended.written);
+        let told = frames(&ended.said);
+        let is_served =
+            told.iter().any(|(kind, _, payload)| *kind == HEADERS && payload.first() == Some(&OK));
+        assert!(!is_served, "{path}: {told:?}");
+    }
+}
+
+/// Sends heads and reads until the connection has ended, or the reply on the last stream is there.
+fn told(server: &FloodedServer, sent: &[u8], last: u32) -> Vec<(u8, u32, Vec<u8>)> {
+    let (mut stream, mut said) = (server.connect(), Vec::new());
+    stream.write_all(sent).unwrap();
+    loop {
+        let told = frames(&said);
+        if told.iter().any(|(kind, stream, _)| (*kind, *stream) == (HEADERS, last)) {
+            return told;
+        }
+        let mut bytes = [0; 4_096];
+        match stream.read(&mut bytes) {
+            Ok(0) => return told,
+            Ok(count) => said.extend_from_slice(&bytes[..count]),
+            Err(error) if is_closed(error.kind()) => return told,
+            Err(error) => panic!("{error}: {told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_request_with_too_many_headers_is_refused_and_the_connection_goes_on() {
+    let server = FloodedServer::open();
+    let honest = request("GET", "/healthz", &[]);
+    let many = [&honest[..], &header(0, "x-more", &"a".repeat(1_000)).repeat(16)].concat();
+    let (first, second) = many.split_at(16_000);
+    let large = [frame(HEADERS, END_STREAM, 1, first), frame(CONTINUATION, END_HEADERS, 1, second)].concat();
+    let sent = [HELLO, &large, &asked(END_STREAM, 3, &honest)].concat();
+    let told = server.beside_others(|| told(&server, &sent, 3));
+    let status = |of: u32| {
+        let mut heads = told.iter().filter(move |(kind, stream, _)| (*kind, *stream) == (HEADERS, of));
+        heads.next().and_then(|(_, _, payload)| payload.first().copied())
+    };
+    assert_eq!(status(3), Some(OK), "{told:?}");
+    assert!(status(1).is_some_and(|first| first != OK), "{told:?}");
+}
+
+#[test]
+fn headers_that_unfold_to_megabytes_end_the_connection() {
+    let server = FloodedServer::open();
+    // One is remembered in the table, and named fifteen thousand times by a byte: 60 MB of headers in 20 KB.
+    let remembered = header(0x40, "x-more", &"a".repeat(4_000));
+    let head = [&request("GET", "/healthz", &[])[..], &remembered].concat();
+    let names = vec![0xbe; 15_000];
+    let bomb = [frame(HEADERS, END_STREAM, 1, &head), frame(CONTINUATION, END_HEADERS, 1, &names)].concat();
+    let told = server.beside_others(|| told(&server, &[HELLO, &bomb].concat(), 1));
+    let goaway = told.iter().find(|(kind, _, _)| *kind == GOAWAY);
+    let reason = goaway.map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()));
+    assert_eq!(reason, Some(ENHANCE_YOUR_CALM), "{told:?}");
+}
