@@ -57,9 +57,14 @@ fn text_of(api: &Api) -> String {
 
 /// Shows where a face is: its path, or its port beside the API's; nothing of one that is not open.
 fn shown(face: &Face, api: &Api) -> Option<Value> {
-    let described = DESCRIPTION.replace("{description}", face.description);
-    Some(match face.path {
+    let at = |name: &str| DESCRIPTION.replace("{description}", name);
+    let described = at(face.description);
+    let mut shown = match face.path {
         Some(path) => json!({"name": face.name, "address": path, "description": described}),
         None => json!({"name": face.name, "port": api.socket_port()?, "description": described}),
-    })
+    };
+    if !face.others.is_empty() {
+        shown["others"] = face.others.iter().map(|name| at(name)).collect();
+    }
+    Some(shown)
 }

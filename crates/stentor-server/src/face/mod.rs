@@ -26,6 +26,8 @@ pub struct Face {
     pub path: Option<&'static str>,
     /// The description that tells a client what it needs.
     pub description: &'static str,
+    /// Further descriptions that say the same in other forms.
+    pub others: &'static [&'static str],
     /// Returns whether it carries the operation of a name.
     pub carries: fn(&str) -> bool,
 }
@@ -45,11 +47,23 @@ pub struct FaceDescription {
 
 /// All faces.
 pub const FACES: &[Face] = &[
-    Face { name: "rest", path: Some("/v1"), description: "openapi", carries: rest::carries },
-    Face { name: "xmlrpc", path: Some("/rpc"), description: "xmlrpc", carries: xmlrpc::carries },
-    Face { name: "socket", path: None, description: "socket", carries: socket::carries },
-    Face { name: "soap", path: Some("/soap"), description: "wsdl", carries: soap::carries },
-    Face { name: "grpc", path: Some("/stentor.v1"), description: "proto", carries: grpc::carries },
+    Face {
+        name: "rest",
+        path: Some("/v1"),
+        description: "openapi",
+        others: &["wadl", "wsdl2"],
+        carries: rest::carries,
+    },
+    Face { name: "xmlrpc", path: Some("/rpc"), description: "xmlrpc", others: &[], carries: xmlrpc::carries },
+    Face { name: "socket", path: None, description: "socket", others: &[], carries: socket::carries },
+    Face { name: "soap", path: Some("/soap"), description: "wsdl", others: &[], carries: soap::carries },
+    Face {
+        name: "grpc",
+        path: Some("/stentor.v1"),
+        description: "proto",
+        others: &[],
+        carries: grpc::carries,
+    },
 ];
 
 /// All descriptions that are made from the contract.

@@ -1,5 +1,8 @@
 //! The contract: which operations there are, through which faces, and their descriptions.
 
+#[cfg(test)]
+mod tests;
+
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -7,7 +10,7 @@ use serde_json::{Value, json};
 use stentor_server::contract::Facts;
 use stentor_server::contract::streams::{STREAMS, StreamFacts};
 use stentor_server::contract::table::OPERATIONS;
-use stentor_server::face::{DESCRIPTIONS, FACES};
+use stentor_server::face::{DESCRIPTIONS, FACES, Face};
 
 use crate::output::{Output, line, table};
 
@@ -27,56 +30,62 @@ impl Contract {
         if let Some(description) = self.description.as_ref().and_then(named) {
             return line((description.write)().trim_end());
         }
-        let missing: Vec<_> = OPERATIONS.iter().flat_map(missing).collect();
-        let operations: Vec<Value> = OPERATIONS.iter().map(operation).collect();
-        let streams: Vec<Value> = STREAMS.iter().map(stream).collect();
-        output.result(&json!({"operations": operations, "streams": streams, "missing": missing}), || {
-            let rows = OPERATIONS.iter().map(row).chain(STREAMS.iter().map(stream_row));
-            table(["operation", "faces", "repeatable"], rows)
-        })?;
-        if !missing.is_empty() {
-            bail!("a face lacks an operation: {}", missing.join(", "));
-        }
-        Ok(())
+        list(FACES, output)
     }
 }
 
-fn faces_of(name: &str) -> Vec<&'static str> {
-    FACES.iter().filter(|face| (face.carries)(name)).map(|face| face.name).collect()
+/// Prints the operations with those of some faces that carry them; fails when one of these lacks an operation.
+fn list(faces: &[Face], output: Output) -> anyhow::Result<()> {
+    let missing: Vec<_> = OPERATIONS.iter().flat_map(|facts| missing(faces, facts)).collect();
+    let operations: Vec<Value> = OPERATIONS.iter().map(|facts| operation(faces, facts)).collect();
+    let streams: Vec<Value> = STREAMS.iter().map(|facts| stream(faces, facts)).collect();
+    output.result(&json!({"operations": operations, "streams": streams, "missing": missing}), || {
+        let streams = STREAMS.iter().map(|facts| stream_row(faces, facts));
+        let rows = OPERATIONS.iter().map(|facts| row(faces, facts)).chain(streams);
+        table(["operation", "faces", "repeatable"], rows)
+    })?;
+    if !missing.is_empty() {
+        bail!("a face lacks an operation: {}", missing.join(", "));
+    }
+    Ok(())
+}
+
+fn faces_of(faces: &[Face], name: &str) -> Vec<&'static str> {
+    faces.iter().filter(|face| (face.carries)(name)).map(|face| face.name).collect()
 }
 
 /// Lists the faces that lack an operation, each with its name.
-fn missing(facts: &Facts) -> Vec<String> {
-    let lacks = FACES.iter().filter(|face| !(face.carries)(facts.name));
+fn missing(faces: &[Face], facts: &Facts) -> Vec<String> {
+    let lacks = faces.iter().filter(|face| !(face.carries)(facts.name));
     lacks.map(|face| format!("{} in {}", facts.name, face.name)).collect()
 }
 
-fn operation(facts: &Facts) -> Value {
+fn operation(faces: &[Face], facts: &Facts) -> Value {
     let errors: Vec<_> = facts.errors.iter().map(|code| code.as_str()).collect();
     json!({
         "operation": facts.name,
         "about": facts.sentences(),
         "repeatable": facts.repeatable,
         "errors": errors,
-        "faces": faces_of(facts.name),
+        "faces": faces_of(faces, facts.name),
     })
 }
 
 /// Describes an operation in pieces; a face whose format knows no streams need not carry it.
-fn stream(facts: &StreamFacts) -> Value {
+fn stream(faces: &[Face], facts: &StreamFacts) -> Value {
     json!({
         "stream": facts.name,
         "about": facts.about,
         "operation": facts.operation,
-        "faces": faces_of(facts.name),
+        "faces": faces_of(faces, facts.name),
     })
 }
 
-fn stream_row(facts: &StreamFacts) -> [String; 3] {
-    [facts.name.to_owned(), faces_of(facts.name).join(" "), String::new()]
+fn stream_row(faces: &[Face], facts: &StreamFacts) -> [String; 3] {
+    [facts.name.to_owned(), faces_of(faces, facts.name).join(" "), String::new()]
 }
 
-fn row(facts: &Facts) -> [String; 3] {
+fn row(faces: &[Face], facts: &Facts) -> [String; 3] {
     let repeatable = if facts.repeatable { "yes" } else { "" };
-    [facts.name.to_owned(), faces_of(facts.name).join(" "), repeatable.to_owned()]
+    [facts.name.to_owned(), faces_of(faces, facts.name).join(" "), repeatable.to_owned()]
 }

@@ -48,6 +48,26 @@ fn the_references_can_be_printed() {
 }
 
 #[test]
+fn the_contract_lists_each_operation_with_all_faces_and_what_each_face_lacks() {
+    let (code, contract) = run_json(&["contract"]);
+    assert_eq!((code, &contract["missing"]), (0, &json!([])));
+    let operations = contract["operations"].as_array().unwrap();
+    let names: Vec<_> = operations.iter().map(|one| one["operation"].as_str().unwrap()).collect();
+    let wanted: Vec<_> = stentor_server::contract::table::OPERATIONS.iter().map(|facts| facts.name).collect();
+    assert_eq!(names, wanted);
+    assert!(names.contains(&"messages.send") && names.contains(&"services.publish"), "{names:?}");
+    for one in operations {
+        assert_eq!(one["faces"], json!(["rest", "xmlrpc", "socket", "soap", "grpc"]), "{one}");
+    }
+    let send = operations.iter().find(|one| one["operation"] == "messages.send").unwrap();
+    assert_eq!(send["repeatable"], true);
+    assert!(send["errors"].as_array().unwrap().contains(&json!("idempotency_key_reused")), "{send}");
+    let watch = contract["streams"].as_array().unwrap();
+    let watch = watch.iter().find(|one| one["faces"] == json!(["grpc"])).unwrap();
+    assert!(watch["about"].as_str().is_some_and(|about| !about.is_empty()), "{watch}");
+}
+
+#[test]
 fn the_default_configuration_passes_its_own_check() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("stentor.toml");

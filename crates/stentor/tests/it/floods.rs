@@ -121,8 +121,8 @@ impl Drop for Over<'_> {
 impl EndedFlood {
     /// Returns the reason in the last GOAWAY, if the server could say it before the connection was gone.
     fn reason(&self) -> Option<u32> {
-        let goaways = frames(&self.said).into_iter().filter(|(kind, _, _)| *kind == GOAWAY);
-        goaways.last().map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()))
+        let mut goaways = frames(&self.said).into_iter().filter(|(kind, _, _)| *kind == GOAWAY);
+        goaways.next_back().map(|(_, _, payload)| u32::from_be_bytes(payload[4..8].try_into().unwrap()))
     }
 }
 

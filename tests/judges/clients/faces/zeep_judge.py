@@ -1,5 +1,6 @@
 """zeep, unmodified, uses the SOAP face from its description alone: zeep_judge.py <url> <key>"""
 
+import copy
 import sys
 
 import requests
@@ -59,9 +60,37 @@ def stories(port, number):
     assert reused["code"] == "idempotency_key_reused", reused
     nothing = refused("ShowDevice", device="dev_0000000000009")
     assert nothing["code"] == "not_found", nothing
+    together(client, transport, port, f"{token}-together")
     assert call.RemoveDevice(device=device["id"]) is None
     expected = "http://www.w3.org/2003/05/soap-envelope" if port == "Soap12" else "http://schemas.xmlsoap.org/soap/envelope/"
     assert history.last_received["envelope"].tag == f"{{{expected}}}Envelope"
+
+
+def together(client, transport, port, token):
+    """Three operations in one body, of which the second is refused: each has its reply, in order."""
+    asked = [
+        ("RegisterDevice", {"platform": "android", "provider": "null", "token": token}),
+        ("RegisterDevice", {"platform": "vms", "token": token}),
+        ("ListTopics", {"limit": 1}),
+    ]
+    envelopes = [client.create_message(client.service, name, **record) for name, record in asked]
+    namespace = envelopes[0].nsmap[envelopes[0].prefix]
+    body = envelopes[0].find(f"{{{namespace}}}Body")
+    for other in envelopes[1:]:
+        body.extend(copy.deepcopy(element) for element in other.find(f"{{{namespace}}}Body"))
+    assert len(body) == 3, len(body)
+    kind = "text/xml" if port == "Soap11" else "application/soap+xml"
+    reply = transport.post_xml(f"{url}/soap", envelopes[0], {"Content-Type": f"{kind}; charset=utf-8"})
+    assert reply.status_code == 200, (reply.status_code, reply.content)
+    replies = list(zeep.loader.parse_xml(reply.content, transport).find(f"{{{namespace}}}Body"))
+    assert [one.tag for one in replies] == [f"{{urn:stentor:v1}}{name}Response" for name, _ in asked], reply.content
+    read = lambda name, node: client.get_element(f"{{urn:stentor:v1}}{name}").parse(node, client.wsdl.types)
+    device = read("RegisterDeviceResponse", replies[0])
+    refusal = read("Refusal", replies[1].find("{urn:stentor:v1}Refusal"))
+    topics = read("ListTopicsResponse", replies[2])
+    assert device["return"]["created"] is True, device
+    assert (refusal["code"], refusal["field"]) == ("invalid_field", "platform"), refusal
+    assert [topic["name"] for topic in topics["return"]["topics"]] == ["news"], topics
 
 
 for number, port in enumerate(["Soap11", "Soap12"]):

@@ -24,6 +24,16 @@ async fn faces_are_found_and_each_description_is_there() {
         let description = face["description"].as_str().expect("an address");
         assert!(text(&server, description).await.len() > 1_000, "{face}");
     }
+    // REST is described in the forms of those who read no OpenAPI, too.
+    let rest = faces.iter().find(|face| face["name"] == "rest").expect("REST");
+    let others =
+        rest["others"].as_array().expect("others").iter().map(|other| other.as_str().expect("an address"));
+    let others: Vec<_> = others.collect();
+    assert_eq!(others, ["/.well-known/stentor/wadl", "/.well-known/stentor/wsdl2"]);
+    for (other, root) in others.into_iter().zip(["<application ", "<description "]) {
+        let text = text(&server, other).await;
+        assert!(text.contains(root), "{other}: {}", &text[..200]);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The same stories through every face: what goes out is a record, what comes back is a record or a refusal.
 
 mod encodings;
+mod known;
 mod listed;
 mod rest;
 mod stories;

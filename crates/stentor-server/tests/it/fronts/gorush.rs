@@ -39,6 +39,30 @@ async fn each_token_of_each_notification_is_a_message_that_is_on_disk() {
     assert_eq!(first["data"], json!({"n": "7", "t": "x"}));
 }
 
+/// A user of gorush changes the address and nothing else: the key is a part of it, as a password is.
+#[tokio::test]
+async fn a_caller_that_knows_no_header_of_a_key_has_it_in_the_address() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    server.device(&tenant, "token-a").await;
+    let body =
+        json!({"notifications": [{"tokens": ["token-a"], "platform": 2, "message": "Hello"}]}).to_string();
+    let at = |user: &str, key: &str| {
+        let host = server.url.strip_prefix("http://").expect("plain").to_owned();
+        let request = server.client.post(format!("http://{user}:{key}@{host}/api/push"));
+        request.header("content-type", "application/json").body(body.clone()).read()
+    };
+    let told = at("gorush", &tenant.key).await;
+    assert_eq!((told.status, &told.body), (200, &json!({"success": "ok", "counts": 1, "logs": []})));
+    assert_eq!(messages(&server, &tenant).await.len(), 1);
+    // The operator's key speaks for the app whose id is the name.
+    let told = at(&tenant.id, &server.root).await;
+    assert_eq!((told.status, &told.body["counts"]), (200, &json!(1)), "{told:?}");
+    assert_eq!(messages(&server, &tenant).await.len(), 2);
+    let told = at("gorush", "sk_wrong").await;
+    assert_eq!((told.status, &told.body["code"]), (401, &json!(401)), "{told:?}");
+}
+
 #[tokio::test]
 async fn a_repeat_with_the_same_key_sends_nothing_twice_and_another_body_is_refused() {
     let server = server().await;

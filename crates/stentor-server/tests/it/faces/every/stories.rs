@@ -94,6 +94,58 @@ async fn a_message_that_is_repeated_through_another_face_is_sent_once() {
     assert_eq!(all["messages"].as_array().map(Vec::len), Some(EVERY_FACE.len()), "{all}");
 }
 
+#[tokio::test]
+async fn several_messages_that_are_repeated_through_another_face_are_sent_once() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let ids = |reply: &Value| -> Vec<String> {
+        reply["results"].as_array().expect("results").iter().map(sent_id).collect()
+    };
+    for first in EVERY_FACE {
+        let key = format!("many-from-{first:?}");
+        let sent = ids(&many_sent_with(&server, &tenant, first, &key).await);
+        assert_eq!(sent.len(), 2, "{first:?}");
+        for other in EVERY_FACE {
+            let again = ids(&many_sent_with(&server, &tenant, other, &key).await);
+            assert_eq!(again, sent, "{first:?}, then {other:?}");
+        }
+    }
+    let all = server.get(&tenant, "/v1/messages").await;
+    assert_eq!(all["messages"].as_array().map(Vec::len), Some(2 * EVERY_FACE.len()), "{all}");
+}
+
+async fn many_sent_with(server: &Server, tenant: &Tenant, through: Through, key: &str) -> Value {
+    let one = |title: &str| json!({"target": everyone(through), "notification": {"title": title}});
+    let record = json!({"messages": [one("a"), one("b")], "idempotency_key": key});
+    done(through, server, &tenant.key, "messages.send_many", record).await
+}
+
+#[tokio::test]
+async fn a_schedule_that_is_repeated_through_another_face_is_made_once() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    for first in EVERY_FACE {
+        let key = format!("tick-from-{first:?}");
+        let made = scheduled_with(&server, &tenant, first, &key).await;
+        for other in EVERY_FACE {
+            let again = scheduled_with(&server, &tenant, other, &key).await;
+            assert_eq!(again, made, "{first:?}, then {other:?}");
+        }
+    }
+    let all = server.get(&tenant, "/v1/schedules").await;
+    assert_eq!(all["schedules"].as_array().map(Vec::len), Some(EVERY_FACE.len()), "{all}");
+}
+
+/// Makes a schedule that is far off; returns its id, which REST replies without what is around it.
+async fn scheduled_with(server: &Server, tenant: &Tenant, through: Through, key: &str) -> String {
+    let message = json!({"target": everyone(through), "data": {"k": "v"}});
+    let mut record = json!({"cron": "0 0 1 1 *", "time_zone": "Europe/Rome", "message": message});
+    record["idempotency_key"] = json!(key);
+    let reply = done(through, server, &tenant.key, "schedules.create", record).await;
+    let id = reply["schedule"]["id"].as_str().or_else(|| reply["id"].as_str());
+    id.unwrap_or_else(|| panic!("no id: {reply}")).to_owned()
+}
+
 async fn sent_with(server: &Server, tenant: &Tenant, through: Through, key: &str) -> Value {
     let mut message = json!({"target": everyone(through), "data": {"k": "v"}});
     message["idempotency_key"] = json!(key);

@@ -312,3 +312,30 @@ async fn the_example_in_python_registers_and_sends() {
     let refused = ask("devices.show", r#"{"device":"x"}"#).await.expect("Python");
     assert_eq!((refused.0, refusal(&refused.1).0), (false, "not_found".to_owned()));
 }
+
+#[tokio::test]
+async fn the_example_in_python_speaks_over_tls_under_the_authority_that_it_is_given() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ca, strange) = (folder.path().join("ca.pem"), folder.path().join("strange.pem"));
+    std::fs::write(&ca, made.cert.pem()).expect("written");
+    std::fs::write(&strange, other.cert.pem()).expect("written");
+    let server = socket_server(|config| {
+        config.api.tls_cert_file.clone_from(&ca);
+        config.api.tls_key_file = config.data_dir.join("key.pem");
+        std::fs::write(&config.api.tls_key_file, made.signing_key.serialize_pem()).expect("written");
+    })
+    .await;
+    let port = server.socket.expect("a raw socket").port().to_string();
+    let words = |ca: &std::path::Path| {
+        let ca = ca.to_str().expect("a path");
+        ["--ca", ca, "localhost", &port, &server.root, "apps.list_apps"].map(str::to_owned).to_vec()
+    };
+    let Some((done, apps)) = example(words(&ca)).await else { return };
+    assert!(done && apps["reply"]["apps"].is_array(), "{apps}");
+    let mut refused = tokio::process::Command::new("python3");
+    let refused = refused.arg(EXAMPLE).args(words(&strange)).output().await.expect("it ran");
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && errors.contains("CERTIFICATE_VERIFY_FAILED"), "{errors}");
+}
