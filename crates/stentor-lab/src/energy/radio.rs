@@ -1,6 +1,7 @@
 //! Radios by model: machines of states that packets drive; each state has a power, and energy is power times time.
 
-mod lte;
+mod channels;
+mod tail;
 mod timeline;
 mod umts;
 mod umts_box;
@@ -89,11 +90,11 @@ pub trait Machine {
 /// Makes a radio at rest since an instant.
 pub fn machine(model: &RadioModel, bound: Bound, since_ns: i64) -> Result<Box<dyn Machine>, EnergyError> {
     Ok(match model.machine {
-        MachineName::Lte => Box::new(lte::Lte::new(model.fields(bound)?, since_ns)?),
+        MachineName::Lte => Box::new(tail::TailRadio::lte(&model.fields(bound)?, since_ns)?),
         MachineName::Umts => Box::new(umts::Umts::new(model.fields(bound)?, since_ns)),
         MachineName::UmtsBox => Box::new(umts_box::UmtsBox::new(model.fields(bound)?, since_ns)),
         MachineName::WifiAdaptive => Box::new(wifi::Adaptive::new(model.fields(bound)?, since_ns)?),
-        MachineName::Wifi => Box::new(wifi::TwoStateRadio::new(model.fields(bound)?, since_ns)),
+        MachineName::Wifi => Box::new(tail::TailRadio::plain_wifi(&model.fields(bound)?, since_ns)),
     })
 }
 

@@ -2,8 +2,9 @@
 
 use super::super::nanoseconds;
 use super::super::trace::{Direction, TracePacket};
+use super::channels::{ChannelState, Channels, Heap};
 use super::timeline::TimelineCursor;
-use super::{Machine, RadioSink, RadioState};
+use super::{Machine, RadioSink};
 use serde::Deserialize;
 
 /// Seconds of a millisecond.
@@ -28,119 +29,73 @@ pub(super) struct UmtsBoxCoefficients {
     down_empty_ms: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum UmtsBoxState {
-    Idle,
-    /// On the way to the own channel until an instant.
-    Promotion(i64),
-    Dch,
-    /// With the instant from which the timer counts.
-    Fach(i64),
-}
-
 /// A radio of 3G.
 pub(super) struct UmtsBox {
     of: UmtsBoxCoefficients,
-    cursor: TimelineCursor,
-    place: UmtsBoxState,
-    last_ns: i64,
-    /// Per direction: bytes that wait on the shared channel, and when the last came.
-    waiting: [(f64, i64); 2],
+    channels: Channels,
 }
 
 impl UmtsBox {
     pub(super) fn new(of: UmtsBoxCoefficients, since_ns: i64) -> Self {
-        let cursor = TimelineCursor { at_ns: since_ns };
-        Self { of, cursor, place: UmtsBoxState::Idle, last_ns: since_ns, waiting: [(0.0, 0); 2] }
-    }
-
-    /// Follows the timers until an instant; the state that holds then is not yet told.
-    fn advance(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
-        loop {
-            let (end, state, watt, next) = match self.place {
-                UmtsBoxState::Idle => return,
-                UmtsBoxState::Promotion(end) => {
-                    (end, RadioState::Promotion, self.of.idle_w, UmtsBoxState::Dch)
-                }
-                UmtsBoxState::Dch => {
-                    let end = self.cursor.at_ns.max(self.last_ns + nanoseconds(self.of.dch_timer_s));
-                    (end, RadioState::Dch, self.of.dch_w, UmtsBoxState::Fach(end))
-                }
-                UmtsBoxState::Fach(since) => {
-                    let end = since + nanoseconds(self.of.fach_timer_s);
-                    (end, RadioState::Fach, self.of.fach_w, UmtsBoxState::Idle)
-                }
-            };
-            if end >= to_ns {
-                return;
-            }
-            self.cursor.until(end, state, watt, sink);
-            self.waiting = [(0.0, 0); 2];
-            self.place = next;
-        }
-    }
-
-    /// Reports the state that holds; a radio that packets keep in one state for ever must not keep it to itself.
-    fn emit(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
-        let (state, watt) = match self.place {
-            UmtsBoxState::Idle => (RadioState::Idle, self.of.idle_w),
-            UmtsBoxState::Promotion(_) => (RadioState::Promotion, self.of.idle_w),
-            UmtsBoxState::Dch => (RadioState::Dch, self.of.dch_w),
-            UmtsBoxState::Fach(_) => (RadioState::Fach, self.of.fach_w),
+        let channels = Channels {
+            cursor: TimelineCursor { at_ns: since_ns },
+            place: ChannelState::Idle,
+            waiting: [Heap::default(); 2],
+            idle_w: of.idle_w,
+            dch_w: of.dch_w,
+            fach_w: of.fach_w,
+            dch_timer_ns: nanoseconds(of.dch_timer_s),
+            fach_timer_ns: nanoseconds(of.fach_timer_s),
         };
-        self.cursor.until(to_ns, state, watt, sink);
+        Self { of, channels }
     }
 
+    /// Adds a packet to the queue of the shared channel; returns whether it is too much for it.
     fn overflows(&mut self, packet: TracePacket) -> bool {
         let of = &self.of;
-        let (way, threshold, empties_ms) = match packet.direction {
+        let heap = &mut self.channels.waiting[packet.direction as usize];
+        let (threshold, empties_ms) = match packet.direction {
             Direction::Up => {
-                let empties_ms = of.up_empty_ms_per_byte * self.waiting[0].0 + of.up_empty_ms;
-                (0, of.fach_up_threshold_bytes, empties_ms)
+                (of.fach_up_threshold_bytes, of.up_empty_ms_per_byte * heap.bytes + of.up_empty_ms)
             }
-            Direction::Down => (1, of.fach_down_threshold_bytes, of.down_empty_ms),
+            Direction::Down => (of.fach_down_threshold_bytes, of.down_empty_ms),
         };
-        let (bytes, at_ns) = &mut self.waiting[way];
-        if packet.at_ns - *at_ns > nanoseconds(empties_ms * MILLISECOND_S) {
-            *bytes = 0.0;
-        }
-        *bytes += f64::from(packet.bytes);
-        *at_ns = packet.at_ns;
-        *bytes > threshold
+        heap.expire(packet.at_ns, nanoseconds(empties_ms * MILLISECOND_S));
+        heap.add(packet);
+        heap.bytes > threshold
     }
 
-    fn wake(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
+    /// Returns where a packet leads a radio that is idle.
+    fn woken(&self, packet: TracePacket) -> ChannelState {
         let threshold = match packet.direction {
             Direction::Up => self.of.idle_up_threshold_bytes,
             Direction::Down => self.of.idle_down_threshold_bytes,
         };
-        self.cursor.until(packet.at_ns, RadioState::Idle, self.of.idle_w, sink);
-        self.place = if f64::from(packet.bytes) > threshold {
-            UmtsBoxState::Promotion(packet.at_ns + nanoseconds(self.of.idle_dch_s))
-        } else {
-            UmtsBoxState::Fach(packet.at_ns)
-        };
+        if f64::from(packet.bytes) <= threshold {
+            return ChannelState::Fach(packet.at_ns);
+        }
+        let end_ns = packet.at_ns + nanoseconds(self.of.idle_dch_s);
+        ChannelState::Promotion { end_ns, watt: self.of.idle_w, timer_from_ns: packet.at_ns }
     }
 }
 
 impl Machine for UmtsBox {
     fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
-        self.advance(packet.at_ns, sink);
-        match self.place {
-            UmtsBoxState::Idle => self.wake(packet, sink),
-            UmtsBoxState::Promotion(_) | UmtsBoxState::Dch => self.emit(packet.at_ns, sink),
-            UmtsBoxState::Fach(_) => {
-                self.emit(packet.at_ns, sink);
-                let overflows = self.overflows(packet);
-                self.place = if overflows { UmtsBoxState::Dch } else { UmtsBoxState::Fach(packet.at_ns) };
+        self.channels.advance(packet.at_ns, sink);
+        self.channels.emit(packet.at_ns, sink);
+        let place = self.channels.place;
+        self.channels.place = match place {
+            ChannelState::Idle => self.woken(packet),
+            ChannelState::Promotion { end_ns, watt, .. } => {
+                ChannelState::Promotion { end_ns, watt, timer_from_ns: packet.at_ns }
             }
-        }
-        self.last_ns = packet.at_ns;
+            ChannelState::Fach(_) if !self.overflows(packet) => ChannelState::Fach(packet.at_ns),
+            ChannelState::Dch(_) | ChannelState::Fach(_) => ChannelState::Dch(packet.at_ns),
+        };
     }
 
     fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
-        self.advance(to_ns, sink);
-        self.emit(to_ns, sink);
+        self.channels.finish(to_ns, sink);
     }
 
     fn lead_ns(&self) -> i64 {
@@ -148,6 +103,6 @@ impl Machine for UmtsBox {
     }
 
     fn rest_ns(&self) -> i64 {
-        nanoseconds(self.of.idle_dch_s) + nanoseconds(self.of.dch_timer_s) + nanoseconds(self.of.fach_timer_s)
+        nanoseconds(self.of.idle_dch_s) + self.channels.dch_timer_ns + self.channels.fach_timer_ns
     }
 }

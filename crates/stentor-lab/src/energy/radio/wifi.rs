@@ -1,4 +1,4 @@
-//! Wi-Fi: awake while packets come and for a while after; some phones use more at a high rate.
+//! Wi-Fi that is awake while packets come and for a while after, and uses more at a high rate.
 
 use super::super::EnergyError;
 use super::super::nanoseconds;
@@ -7,7 +7,7 @@ use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
 
-/// Numbers of the model that knows a high rate, as in its file.
+/// Numbers of the model, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AdaptiveCoefficients {
@@ -17,15 +17,6 @@ pub(super) struct AdaptiveCoefficients {
     sleep_after_s: f64,
     window_s: f64,
     window_bytes: f64,
-}
-
-/// Numbers of the plain model, as in its file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TwoStateCoefficients {
-    active_w: f64,
-    standby_w: f64,
-    tail_s: f64,
 }
 
 /// A radio that sleeps after a while; windows from its waking on with many bytes have a higher power.
@@ -109,54 +100,5 @@ impl Machine for Adaptive {
 
     fn rest_ns(&self) -> i64 {
         self.sleep_after_ns
-    }
-}
-
-/// A radio that is active, or not.
-pub(super) struct TwoStateRadio {
-    of: TwoStateCoefficients,
-    cursor: TimelineCursor,
-    last: Option<i64>,
-    tail_ns: i64,
-}
-
-impl TwoStateRadio {
-    pub(super) fn new(of: TwoStateCoefficients, since_ns: i64) -> Self {
-        let tail_ns = nanoseconds(of.tail_s);
-        Self { of, cursor: TimelineCursor { at_ns: since_ns }, last: None, tail_ns }
-    }
-
-    /// Reports the tail after the last packet until an instant.
-    fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) {
-        self.cursor.until(last, RadioState::Active, self.of.active_w, sink);
-        self.cursor.until((last + self.tail_ns).min(to_ns), RadioState::Tail, self.of.active_w, sink);
-        self.cursor.until(to_ns, RadioState::Idle, self.of.standby_w, sink);
-    }
-}
-
-impl Machine for TwoStateRadio {
-    fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
-        let at = packet.at_ns;
-        match self.last {
-            Some(last) if at - last > self.tail_ns => self.rest(last, at, sink),
-            Some(_) => {}
-            None => self.cursor.until(at, RadioState::Idle, self.of.standby_w, sink),
-        }
-        self.last = Some(at);
-    }
-
-    fn finish(&mut self, to_ns: i64, sink: &mut dyn RadioSink) {
-        match self.last {
-            Some(last) => self.rest(last, to_ns, sink),
-            None => self.cursor.until(to_ns, RadioState::Idle, self.of.standby_w, sink),
-        }
-    }
-
-    fn lead_ns(&self) -> i64 {
-        0
-    }
-
-    fn rest_ns(&self) -> i64 {
-        self.tail_ns
     }
 }

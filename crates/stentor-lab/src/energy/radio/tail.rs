@@ -1,8 +1,7 @@
-//! LTE: a promotion, reception, then a tail of shorter and longer rests before idle.
+//! Radios with a tail, LTE and plain Wi-Fi: active until the last packet, then rests one after the other, then idle.
 
-use super::super::EnergyError;
-use super::super::nanoseconds;
-use super::super::trace::{Direction, TracePacket};
+use super::super::trace::TracePacket;
+use super::super::{EnergyError, nanoseconds};
 use super::timeline::TimelineCursor;
 use super::{Machine, RadioSink, RadioState};
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use serde::Deserialize;
 /// Bits of a byte, and joules of a milliwatt times a second over a megabit.
 const JOULE_PER_BYTE_OF_MW_PER_MBPS: f64 = 8.0 / 1e6 / 1e3;
 
-/// Numbers of the model, as in its file.
+/// Numbers of LTE, as in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LteCoefficients {
@@ -32,22 +31,32 @@ pub(super) struct LteCoefficients {
     base_w: f64,
 }
 
-/// A radio of LTE.
-pub(super) struct Lte {
+/// Numbers of plain Wi-Fi, as in its file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlainWifiCoefficients {
+    active_w: f64,
+    standby_w: f64,
+    tail_s: f64,
+}
+
+/// A radio with a tail.
+pub(super) struct TailRadio {
     cursor: TimelineCursor,
     last: Option<i64>,
     promotion_ns: i64,
     promotion_w: f64,
+    active_w: f64,
     /// States after the last packet: for how long, and their power.
-    rests: [(RadioState, i64, f64); 3],
-    base_w: f64,
+    rests: Vec<(RadioState, i64, f64)>,
     idle_w: f64,
-    up_joule: f64,
-    down_joule: f64,
+    /// What a byte costs upwards and downwards, beside the power.
+    byte_joules: [f64; 2],
 }
 
-impl Lte {
-    pub(super) fn new(of: LteCoefficients, since_ns: i64) -> Result<Self, EnergyError> {
+impl TailRadio {
+    /// Makes one of LTE, whose rests are interrupted by pings.
+    pub(super) fn lte(of: &LteCoefficients, since_ns: i64) -> Result<Self, EnergyError> {
         let periods = [of.short_drx_period_s, of.long_drx_period_s, of.idle_ping_period_s];
         if periods.iter().any(|period| *period <= 0.0) {
             return Err(EnergyError::Senseless("a period of LTE's pings is zero".into()));
@@ -62,31 +71,45 @@ impl Lte {
             last: None,
             promotion_ns: nanoseconds(of.promotion_s),
             promotion_w: of.promotion_w,
-            rests: [
+            active_w: of.base_w,
+            rests: vec![
                 (RadioState::Tail, nanoseconds(of.inactivity_s), of.base_w),
                 (RadioState::ShortDrx, nanoseconds(of.short_drx_s), drx(of.short_drx_period_s)),
                 (RadioState::LongDrx, nanoseconds(of.long_drx_s), drx(of.long_drx_period_s)),
             ],
-            base_w: of.base_w,
             idle_w: mean(of.idle_ping_period_s, of.idle_ping_s, of.idle_ping_w, 0.0),
-            up_joule: of.up_mw_per_mbps * JOULE_PER_BYTE_OF_MW_PER_MBPS,
-            down_joule: of.down_mw_per_mbps * JOULE_PER_BYTE_OF_MW_PER_MBPS,
+            byte_joules: [of.up_mw_per_mbps, of.down_mw_per_mbps]
+                .map(|mw_per_mbps| mw_per_mbps * JOULE_PER_BYTE_OF_MW_PER_MBPS),
         })
     }
 
-    /// Returns the tail after the last packet until an instant; returns whether the radio has come to rest by then.
+    /// Makes one of Wi-Fi, which is active or not.
+    pub(super) fn plain_wifi(of: &PlainWifiCoefficients, since_ns: i64) -> Self {
+        Self {
+            cursor: TimelineCursor { at_ns: since_ns },
+            last: None,
+            promotion_ns: 0,
+            promotion_w: 0.0,
+            active_w: of.active_w,
+            rests: vec![(RadioState::Tail, nanoseconds(of.tail_s), of.active_w)],
+            idle_w: of.standby_w,
+            byte_joules: [0.0; 2],
+        }
+    }
+
+    /// Reports the tail after the last packet until an instant; returns whether the radio has come to rest by then.
     fn rest(&mut self, last: i64, to_ns: i64, sink: &mut dyn RadioSink) -> bool {
-        self.cursor.until(last, RadioState::Active, self.base_w, sink);
+        self.cursor.until(last, RadioState::Active, self.active_w, sink);
         let mut end = last;
-        for (state, lasts, watt) in self.rests {
+        for (state, lasts, watt) in &self.rests {
             end += lasts;
-            self.cursor.until(end.min(to_ns), state, watt, sink);
+            self.cursor.until(end.min(to_ns), *state, *watt, sink);
         }
         end < to_ns
     }
 }
 
-impl Machine for Lte {
+impl Machine for TailRadio {
     fn packet(&mut self, packet: TracePacket, sink: &mut dyn RadioSink) {
         let at = packet.at_ns;
         if let Some(last) = self.last
@@ -99,11 +122,10 @@ impl Machine for Lte {
             self.cursor.until(at - self.promotion_ns, RadioState::Idle, self.idle_w, sink);
             self.cursor.until(at, RadioState::Promotion, self.promotion_w, sink);
         }
-        let joule = match packet.direction {
-            Direction::Up => self.up_joule,
-            Direction::Down => self.down_joule,
-        };
-        sink.pulse(at, joule * f64::from(packet.bytes));
+        let joule = self.byte_joules[packet.direction as usize] * f64::from(packet.bytes);
+        if joule > 0.0 {
+            sink.pulse(at, joule);
+        }
         self.last = Some(at);
     }
 
