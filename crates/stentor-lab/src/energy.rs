@@ -5,7 +5,6 @@ pub mod coefficients;
 pub mod imported;
 pub mod measured;
 pub mod meter;
-pub mod observed;
 pub mod pcap;
 pub mod phases;
 pub mod phone_log;

@@ -1,7 +1,7 @@
 //! Files of meters: what somebody else measured, and what this program recorded before.
 
 use super::meter::{MeterReading, TimeUnit, number};
-use super::series::{PowerReading, PowerSeries};
+use super::series::{EnergySeries, PowerReading};
 use super::value::{EnergyKind, EnergyOrigin};
 use super::{EnergyError, nanoseconds};
 
@@ -12,7 +12,7 @@ pub const LINES_MAX: u64 = 17_000_000;
 #[derive(Debug, Clone)]
 pub struct MeterFile {
     /// Its readings on its own clock, or on this machine's monotonic one where that was recorded.
-    pub series: PowerSeries,
+    pub series: EnergySeries,
     /// True when the times are those of this machine's monotonic clock.
     pub is_monotonic: bool,
 }
@@ -74,7 +74,8 @@ fn finish(rows: &[(MeterReading, Option<i64>)], name: &str) -> Result<MeterFile,
     };
     let kind = if offset.is_some() { EnergyKind::Measured } else { EnergyKind::Imported };
     let origin = EnergyOrigin::new(kind, format!("meter file {name}"), "V x I dt by trapezoids");
-    let series = PowerSeries::new(origin, "board", rows.iter().map(reading).collect())?;
+    let powers: Vec<PowerReading> = rows.iter().map(reading).collect();
+    let series = EnergySeries::of_power(origin, "board", &powers)?;
     Ok(MeterFile { series, is_monotonic: offset.is_some() })
 }
 

@@ -1,12 +1,13 @@
 //! What this machine can measure of itself, read from sysfs: powercap counters, batteries, and power sensors such as INA219.
 
-mod hwmon;
+mod power;
 mod powercap;
-mod supply;
 
 use super::EnergyError;
-use super::series::{CounterSeries, PowerReading, PowerSeries};
-use super::value::{EnergyOrigin, EnergySource};
+use super::series::{EnergySeries, PowerReading};
+use super::value::EnergyOrigin;
+use power::PowerDevice;
+use powercap::Zone;
 use std::path::{Path, PathBuf};
 
 /// Where the kernel shows its devices.
@@ -19,16 +20,14 @@ pub struct Sensor {
     pub origin: EnergyOrigin,
     /// The part of the machine that it speaks of.
     pub component: String,
-    source: CounterSource,
-    counted: Vec<(i64, f64)>,
-    powers: Vec<PowerReading>,
+    readings: SensorReadings,
 }
 
+/// What is read, and what was read of it.
 #[derive(Debug)]
-enum CounterSource {
-    Powercap(powercap::Zone),
-    Supply(supply::Battery),
-    Hwmon(hwmon::Chip),
+enum SensorReadings {
+    Counter(Zone, Vec<(i64, f64)>),
+    Power(PowerDevice, Vec<PowerReading>),
 }
 
 /// A meter that is there and cannot be used.
@@ -40,60 +39,64 @@ pub struct Unusable {
     pub problem: String,
 }
 
+/// Opens what is in a folder of a class of devices; `None` where that is no meter.
+type OpenSensor = fn(&Path) -> Result<Option<Sensor>, EnergyError>;
+
+const CLASSES: [(&str, OpenSensor); 3] = [
+    ("class/powercap", |path| Ok(Zone::open(path)?.map(Sensor::counter))),
+    ("class/power_supply", |path| Ok(PowerDevice::battery(path)?.map(Sensor::power))),
+    ("class/hwmon", |path| Ok(PowerDevice::chip(path)?.map(Sensor::power))),
+];
+
 /// Looks for meters below a directory that is built like `/sys`.
 #[must_use]
 pub fn find(sys: &Path) -> (Vec<Sensor>, Vec<Unusable>) {
     let (mut sensors, mut unusable) = (Vec::new(), Vec::new());
-    let mut file = |path: PathBuf, found: Result<Option<Sensor>, EnergyError>| match found {
-        Ok(Some(sensor)) => sensors.push(sensor),
-        Ok(None) => {}
-        Err(error) => unusable.push(Unusable { path, problem: error.to_string() }),
-    };
-    for path in entries(&sys.join("class/powercap")) {
-        let found = powercap::Zone::open(&path);
-        file(
-            path,
-            found.map(|zone| zone.map(|zone| Sensor::new(zone.described(), CounterSource::Powercap(zone)))),
-        );
-    }
-    for path in entries(&sys.join("class/power_supply")) {
-        let found = supply::Battery::open(&path);
-        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), CounterSource::Supply(one)))));
-    }
-    for path in entries(&sys.join("class/hwmon")) {
-        let found = hwmon::Chip::open(&path);
-        file(path, found.map(|one| one.map(|one| Sensor::new(one.described(), CounterSource::Hwmon(one)))));
+    for (class, open) in CLASSES {
+        for path in entries(&sys.join(class)) {
+            match open(&path) {
+                Ok(found) => sensors.extend(found),
+                Err(error) => unusable.push(Unusable { path, problem: error.to_string() }),
+            }
+        }
     }
     (sensors, unusable)
 }
 
 impl Sensor {
-    fn new((component, origin): (String, EnergyOrigin), source: CounterSource) -> Self {
-        Self { origin, component, source, counted: Vec::new(), powers: Vec::new() }
+    fn counter(zone: Zone) -> Self {
+        let (component, origin) = zone.described();
+        Self { origin, component, readings: SensorReadings::Counter(zone, Vec::new()) }
+    }
+
+    fn power(device: PowerDevice) -> Self {
+        let (component, origin) = device.described();
+        Self { origin, component, readings: SensorReadings::Power(device, Vec::new()) }
     }
 
     /// Reads it at an instant of the clock and keeps what it says.
     ///
     /// A counter must be read at least once while it goes round; half a minute is safe for every processor known.
     pub fn read(&mut self, at_ns: i64) -> Result<(), EnergyError> {
-        match &mut self.source {
-            CounterSource::Powercap(zone) => self.counted.push((at_ns, zone.joules()?)),
-            CounterSource::Supply(battery) => self.powers.push(PowerReading { at_ns, watt: battery.watt()? }),
-            CounterSource::Hwmon(chip) => self.powers.push(PowerReading { at_ns, watt: chip.watt()? }),
+        match &mut self.readings {
+            SensorReadings::Counter(zone, counted) => counted.push((at_ns, zone.joules()?)),
+            SensorReadings::Power(device, powers) => {
+                powers.push(PowerReading { at_ns, watt: device.watt()? });
+            }
         }
         Ok(())
     }
 
-    /// Returns what was read as a source of energy.
-    pub fn finish(self) -> Result<Box<dyn EnergySource>, EnergyError> {
-        Ok(match self.source {
-            CounterSource::Powercap(_) => {
-                Box::new(CounterSeries::new(self.origin, self.component, self.counted)?)
+    /// Returns what was read.
+    pub fn finish(self) -> Result<EnergySeries, EnergyError> {
+        match self.readings {
+            SensorReadings::Counter(_, counted) => {
+                EnergySeries::of_counter(self.origin, self.component, &counted)
             }
-            CounterSource::Supply(_) | CounterSource::Hwmon(_) => {
-                Box::new(PowerSeries::new(self.origin, self.component, self.powers)?)
+            SensorReadings::Power(_, powers) => {
+                EnergySeries::of_power(self.origin, self.component, &powers)
             }
-        })
+        }
     }
 }
 

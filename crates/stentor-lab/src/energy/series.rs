@@ -1,4 +1,4 @@
-//! Readings over time: power that is integrated by trapezoids, and counters of energy that only have to be subtracted.
+//! Readings over time: power that is integrated by trapezoids, or a counter of energy that only has to be subtracted.
 
 use super::value::{EnergyOrigin, EnergySource};
 use super::{EnergyError, seconds};
@@ -12,53 +12,86 @@ pub struct PowerReading {
     pub watt: f64,
 }
 
-/// Power over time; energy is the area below the straight lines between its readings.
+/// Energy over time, in joules that never fall.
 #[derive(Debug, Clone)]
-pub struct PowerSeries {
+pub struct EnergySeries {
     origin: EnergyOrigin,
     component: String,
-    readings: Vec<PowerReading>,
-    /// Joules from the first reading to each.
-    sums: Vec<f64>,
+    readings: Vec<EnergyReading>,
     period_ns: i64,
 }
 
-/// A counter of energy over time, in joules since some beginning, that never goes back.
-#[derive(Debug, Clone)]
-pub struct CounterSeries {
-    origin: EnergyOrigin,
-    component: String,
-    readings: Vec<(i64, f64)>,
-    period_ns: i64,
+/// What is known at one instant.
+#[derive(Debug, Clone, Copy)]
+struct EnergyReading {
+    at_ns: i64,
+    /// Joules since the first reading, or since whatever a counter counts from.
+    joule: f64,
+    /// The power, which changes evenly until the next reading; a counter knows none.
+    watt: Option<f64>,
 }
 
-impl PowerSeries {
-    /// Makes one of readings whose times rise strictly; two are the least.
-    pub fn new(
+impl EnergyReading {
+    /// Returns the joules at an instant before the next reading.
+    fn until(self, at_ns: i64, next: Self) -> f64 {
+        let part = (at_ns - self.at_ns) as f64 / (next.at_ns - self.at_ns) as f64;
+        match self.watt.zip(next.watt) {
+            Some((watt, next)) => {
+                let here = PowerReading { at_ns, watt: watt + (next - watt) * part };
+                self.joule + area(PowerReading { at_ns: self.at_ns, watt }, here)
+            }
+            None => self.joule + (next.joule - self.joule) * part,
+        }
+    }
+}
+
+impl EnergySeries {
+    /// Makes one of power whose times rise strictly; two readings are the least.
+    pub fn of_power(
         origin: EnergyOrigin,
         component: impl Into<String>,
-        readings: Vec<PowerReading>,
+        powers: &[PowerReading],
     ) -> Result<Self, EnergyError> {
-        if readings.len() < 2 {
+        if powers.len() < 2 {
             return Err(EnergyError::Missing("fewer than two readings: no energy follows from them".into()));
         }
-        if readings.windows(2).any(|pair| pair[1].at_ns <= pair[0].at_ns) {
+        if powers.windows(2).any(|pair| pair[1].at_ns <= pair[0].at_ns) {
             return Err(EnergyError::Senseless("readings whose time does not rise".into()));
         }
-        let mut sum = 0.0;
-        let sums = std::iter::once(0.0).chain(readings.windows(2).map(|pair| {
-            sum += area(pair[0], pair[1]);
-            sum
-        }));
-        let sums = sums.collect();
-        let period_ns = median_gap(readings.iter().map(|reading| reading.at_ns));
-        Ok(Self { origin, component: component.into(), readings, sums, period_ns })
+        let (mut joule, mut last) = (0.0, powers[0]);
+        let readings = powers.iter().map(|power| {
+            joule += area(last, *power);
+            last = *power;
+            EnergyReading { at_ns: power.at_ns, joule, watt: Some(power.watt) }
+        });
+        Ok(Self::of(origin, component.into(), readings.collect()))
     }
 
-    /// Lists the readings.
+    /// Makes one of a counter: pairs of nanoseconds and joules, both rising.
+    pub fn of_counter(
+        origin: EnergyOrigin,
+        component: impl Into<String>,
+        counted: &[(i64, f64)],
+    ) -> Result<Self, EnergyError> {
+        let falls = |pair: &[(i64, f64)]| pair[1].0 <= pair[0].0 || pair[1].1 < pair[0].1;
+        if counted.windows(2).any(falls) {
+            return Err(EnergyError::Senseless("a counter of energy that goes back".into()));
+        }
+        let reading = |(at_ns, joule): &(i64, f64)| EnergyReading { at_ns: *at_ns, joule: *joule, watt: None };
+        Ok(Self::of(origin, component.into(), counted.iter().map(reading).collect()))
+    }
+
+    fn of(origin: EnergyOrigin, component: String, readings: Vec<EnergyReading>) -> Self {
+        let mut gaps: Vec<i64> = readings.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
+        gaps.sort_unstable();
+        let period_ns = gaps.get(gaps.len() / 2).copied().unwrap_or_default();
+        Self { origin, component, readings, period_ns }
+    }
+
+    /// Counts the readings.
     #[must_use]
-    pub fn readings(&self) -> &[PowerReading] {
-        &self.readings
+    pub const fn count(&self) -> usize {
+        self.readings.len()
     }
 
     /// Returns the same readings on another clock, so many nanoseconds ahead.
@@ -70,21 +103,18 @@ impl PowerSeries {
         self
     }
 
-    /// Returns the joules from the first reading to an instant within the series.
+    /// Returns the joules until an instant within the series.
     fn until(&self, at_ns: i64) -> Option<f64> {
         let next = self.readings.partition_point(|reading| reading.at_ns <= at_ns);
         let before = *self.readings.get(next.checked_sub(1)?)?;
         if before.at_ns == at_ns {
-            return self.sums.get(next - 1).copied();
+            return Some(before.joule);
         }
-        let after = *self.readings.get(next)?;
-        let part = (at_ns - before.at_ns) as f64 / (after.at_ns - before.at_ns) as f64;
-        let here = PowerReading { at_ns, watt: before.watt + (after.watt - before.watt) * part };
-        Some(self.sums[next - 1] + area(before, here))
+        Some(before.until(at_ns, *self.readings.get(next)?))
     }
 }
 
-impl EnergySource for PowerSeries {
+impl EnergySource for EnergySeries {
     fn origin(&self) -> &EnergyOrigin {
         &self.origin
     }
@@ -106,62 +136,6 @@ impl EnergySource for PowerSeries {
     }
 }
 
-impl CounterSeries {
-    /// Makes one of pairs of nanoseconds and joules, both rising.
-    pub fn new(
-        origin: EnergyOrigin,
-        component: impl Into<String>,
-        readings: Vec<(i64, f64)>,
-    ) -> Result<Self, EnergyError> {
-        let falls = |pair: &[(i64, f64)]| pair[1].0 <= pair[0].0 || pair[1].1 < pair[0].1;
-        if readings.windows(2).any(falls) {
-            return Err(EnergyError::Senseless("a counter of energy that goes back".into()));
-        }
-        let period_ns = median_gap(readings.iter().map(|reading| reading.0));
-        Ok(Self { origin, component: component.into(), readings, period_ns })
-    }
-
-    fn until(&self, at_ns: i64) -> Option<f64> {
-        let next = self.readings.partition_point(|reading| reading.0 <= at_ns);
-        let before = *self.readings.get(next.checked_sub(1)?)?;
-        if before.0 == at_ns {
-            return Some(before.1);
-        }
-        let after = *self.readings.get(next)?;
-        let part = (at_ns - before.0) as f64 / (after.0 - before.0) as f64;
-        Some(before.1 + (after.1 - before.1) * part)
-    }
-}
-
-impl EnergySource for CounterSeries {
-    fn origin(&self) -> &EnergyOrigin {
-        &self.origin
-    }
-
-    fn component(&self) -> &str {
-        &self.component
-    }
-
-    fn span_ns(&self) -> Option<(i64, i64)> {
-        Some((self.readings.first()?.0, self.readings.last()?.0))
-    }
-
-    fn period_ns(&self) -> i64 {
-        self.period_ns
-    }
-
-    fn joules(&self, from_ns: i64, to_ns: i64) -> Option<f64> {
-        (from_ns <= to_ns).then(|| Some(self.until(to_ns)? - self.until(from_ns)?)).flatten()
-    }
-}
-
 fn area(from: PowerReading, to: PowerReading) -> f64 {
     (from.watt + to.watt) / 2.0 * seconds(to.at_ns - from.at_ns)
-}
-
-/// Returns the middle one of the gaps between rising instants; zero when there is none.
-fn median_gap(instants: impl Iterator<Item = i64> + Clone) -> i64 {
-    let mut gaps: Vec<i64> = instants.clone().zip(instants.skip(1)).map(|(one, next)| next - one).collect();
-    gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).copied().unwrap_or_default()
 }

@@ -1,11 +1,12 @@
 //! What a fork cost in energy, by the models that its study names: nothing of it is measured here.
 
-use crate::energy::EnergySide;
 use crate::energy::battery::{BatteryCell, Discharge, MAH_OF_NEXUS_7};
 use crate::energy::coefficients::{Bound, RadioModel};
-use crate::energy::observed::{Observed, trace_of};
+use crate::energy::pcap::CaptureContents;
 use crate::energy::processor::Processor;
+use crate::energy::radio::simulate;
 use crate::energy::trace::PacketTrace;
+use crate::energy::{EnergyError, EnergySide, EnergySource, EnergyValue};
 use crate::record::ForkRecord;
 use std::net::IpAddr;
 use std::path::Path;
@@ -40,23 +41,40 @@ pub(super) fn add(record: &mut ForkRecord, models: &Models, capture: &PacedCaptu
     let sides = [(EnergySide::Client, record.cpu.client), (EnergySide::Server, record.cpu.server)];
     let cpu_seconds: Vec<(EnergySide, f64)> =
         sides.into_iter().filter_map(|(side, cpu_ns)| Some((side, cpu_ns? as f64 / 1e9))).collect();
-    let trace = if capture.file.exists() { trace_of(capture.file, capture.device).ok() } else { None };
-    let radios = if models.radio.is_empty() { Vec::new() } else { vec![models.radio.as_str()] };
-    let observed = Observed {
-        trace: trace.as_ref(),
-        radios: &radios,
-        cpu_seconds: &cpu_seconds,
-        processor,
-        ..Observed::default()
-    };
+    let trace = trace_of(capture.file, capture.device);
     // A model that fails has nothing to say about this fork.
-    record.energy = observed.values().unwrap_or_default();
+    record.energy = modelled(models, trace.as_ref(), processor, &cpu_seconds).unwrap_or_default();
     let client = cpu_seconds.first().filter(|(side, _)| *side == EnergySide::Client);
     record.battery_hours =
         trace.as_ref().zip(client.zip(processor)).and_then(|(trace, (client, processor))| {
             let joule = client.1 / f64::from(capture.exchanges.max(1)) * processor.watt.value;
             battery_hours(models, trace, capture.interval_ns, joule)
         });
+}
+
+/// Reads the packets of a device from a capture; `None` where there are none.
+fn trace_of(capture: &Path, device: IpAddr) -> Option<PacketTrace> {
+    let bytes = std::fs::read(capture).ok()?;
+    CaptureContents::read(&bytes).ok()?.trace(device).not_empty().ok()
+}
+
+/// Returns what the radio used for the packets, and the processor on each side.
+fn modelled(
+    models: &Models,
+    trace: Option<&PacketTrace>,
+    processor: Option<&Processor>,
+    cpu_seconds: &[(EnergySide, f64)],
+) -> Result<Vec<EnergyValue>, EnergyError> {
+    let mut values = Vec::new();
+    if let Some(trace) = trace.filter(|_| !models.radio.is_empty()) {
+        let unknown = || EnergyError::Senseless(format!("there is no radio {}", models.radio));
+        let model = RadioModel::built_in(&models.radio).ok_or_else(unknown)?;
+        values.extend(simulate(&model, Bound::Value, trace)?.value(EnergySide::Client));
+    }
+    if let Some(processor) = processor {
+        values.extend(cpu_seconds.iter().map(|(side, cpu)| processor.energy(*side, *cpu)));
+    }
+    Ok(values)
 }
 
 /// Empties the battery of the paper with these exchanges, each of which costs the client's processor so many joules.
@@ -72,4 +90,34 @@ fn battery_hours(models: &Models, trace: &PacketTrace, interval_ns: u64, joule: 
         base_w: joule * 1000.0 / f64::from(period_ms),
     };
     Some(discharge.run(1, Bound::Value, |_| {}).ok()?.hours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::trace::{Direction, TracePacket};
+
+    #[test]
+    fn what_was_captured_and_computed_becomes_values_and_what_was_not_becomes_none() {
+        let trace = PacketTrace::new(vec![TracePacket { at_ns: 0, direction: Direction::Up, bytes: 300 }]);
+        let cpu_seconds = [(EnergySide::Client, 1.0), (EnergySide::Server, 2.0)];
+        let processors = Processor::all();
+        let by = |radio: &str| {
+            let models = Models { radio: radio.to_owned(), ..Models::default() };
+            modelled(&models, Some(&trace), processors.first(), &cpu_seconds)
+        };
+        for radio in ["wifi-s2", "lte"] {
+            let values = by(radio).expect("values");
+            let told: Vec<String> =
+                values.iter().map(|one| format!("{} {}", one.kind.word(), one.name())).collect();
+            assert_eq!(
+                told,
+                ["modelled client radio", "modelled client processor", "modelled server processor"]
+            );
+            assert!(values.iter().all(|one| one.joule.is_some() && !one.coefficients_ref.is_empty()));
+        }
+        assert!(by("5g").is_err());
+        assert!(modelled(&Models::default(), None, None, &cpu_seconds).expect("nothing").is_empty());
+        assert_eq!(trace_of(Path::new("/nowhere.pcap"), std::net::Ipv4Addr::LOCALHOST.into()), None);
+    }
 }

@@ -77,7 +77,7 @@ pub(super) const LAB_ENERGY: Floors = Floors {
         &["coefficients", "meter", "value"],
         &["phases", "phone_log", "processor", "series", "trace"],
         &["imported", "measured", "pcap", "radio"],
-        &["battery", "observed"],
+        &["battery"],
         &["tests"],
     ],
     back: &[],

@@ -1,35 +1,27 @@
 //! Meters of this machine, on a directory that stands for /sys; files are really read.
 
 use super::super::measured::find;
-use super::super::{EnergyKind, EnergySide, SECOND_NS};
+use super::super::{EnergyKind, EnergySide, EnergySource, SECOND_NS};
 use super::assert_near;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use tempfile::TempDir;
 
-/// A directory of its own that goes away with it.
-struct Sys(PathBuf);
+/// A directory that stands for `/sys`.
+struct Sys(TempDir);
 
 impl Sys {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("stentor-sys-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(name))
+        Self(tempfile::tempdir().expect("a directory"))
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.0.join("class").join(path);
+        let path = self.path().join("class").join(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
         std::fs::write(path, format!("{text}\n")).expect("written");
     }
 
     fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Sys {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path()
     }
 }
 
@@ -76,7 +68,7 @@ fn an_ina219_is_read_by_its_power_or_else_by_volt_and_ampere() {
     sys.write("hwmon/hwmon1/curr1_input", "200");
     sensors.iter_mut().for_each(|sensor| sensor.read(2 * SECOND_NS).expect("read"));
     let joules: Vec<f64> =
-        sensors.into_iter().map(|sensor| super::all_joules(&*sensor.finish().expect("readings"))).collect();
+        sensors.into_iter().map(|sensor| super::all_joules(&sensor.finish().expect("readings"))).collect();
     assert_near(joules[0], 2.0 + 1.5, 1e-9);
     assert_near(joules[1], 3.0, 1e-9);
 }
@@ -99,7 +91,7 @@ fn a_battery_counts_only_while_nothing_charges_it() {
     for at_ns in [0, 10 * SECOND_NS] {
         sensor.read(at_ns).expect("read");
     }
-    assert_near(super::all_joules(&*sensor.finish().expect("readings")), 19.0, 1e-9);
+    assert_near(super::all_joules(&sensor.finish().expect("readings")), 19.0, 1e-9);
 }
 
 #[test]

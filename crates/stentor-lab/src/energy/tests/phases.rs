@@ -1,15 +1,14 @@
 //! Phases joined with a meter's readings.
 
 use super::super::imported::read;
-use super::super::observed::{Observed, trace_of};
 use super::super::phases::{ExchangePhases, PhaseEnergy, energy};
-use super::super::series::PowerSeries;
+use super::super::series::EnergySeries;
 use super::super::{EnergySide, PhaseName};
 use super::{MS, assert_near};
 use crate::subject::sample::{ClientSample, ServerSample};
 
 /// A meter of 170 readings a second that shows 2 W, and 5 W between 400 and 600 ms.
-fn meter() -> PowerSeries {
+fn meter() -> EnergySeries {
     let lines: Vec<String> = (0..=340)
         .map(|reading| {
             let time = f64::from(reading) / 170.0;
@@ -112,36 +111,17 @@ fn samples_outside_of_the_meters_time_are_refused() {
 }
 
 #[test]
-fn everything_that_was_observed_of_a_run_becomes_values_with_their_kinds() {
+fn every_phase_says_of_which_kind_its_figure_is_or_that_there_is_none() {
     let exchanges: Vec<ExchangePhases> = samples(5).iter().map(ExchangePhases::from).collect();
-    let trace = super::exchanges(4, &[super::up(0, 300), super::down(90, 300)]);
-    let processors = super::super::processor::Processor::all();
-    let meter = meter();
-    let observed = Observed {
-        trace: Some(&trace),
-        radios: &["wifi-s2", "lte"],
-        cpu_seconds: &[(EnergySide::Client, 1.0), (EnergySide::Server, 2.0)],
-        processor: processors.first(),
-        meter: Some((EnergySide::Client, &meter)),
-        exchanges: &exchanges,
-    };
-    let values = observed.values().expect("values");
+    let all = energy(&meter(), EnergySide::Client, &exchanges).expect("joined");
     let told: Vec<String> =
-        values.iter().map(|one| format!("{} {} {}", one.kind, one.side.word(), one.component)).collect();
-    let phases = ["serialize", "deserialize", "service", "others", "total"]
-        .map(|name| format!("imported client {name}"));
-    let modelled = ["client radio", "client radio", "client processor", "server processor"];
-    let modelled = modelled.map(|name| format!("modelled {name}"));
-    assert_eq!(told, [phases.to_vec(), modelled.to_vec()].concat());
-    assert!(
-        values.iter().all(|one| one.unresolved == one.joule.is_none() && !one.coefficients_ref.is_empty())
-    );
-    assert_eq!(values.iter().filter(|one| one.unresolved).count(), 1);
-    assert!(Observed { radios: &["5g"], trace: Some(&trace), ..Observed::default() }.values().is_err());
-    assert!(Observed::default().values().expect("nothing").is_empty());
-    let nowhere = std::path::Path::new("/nowhere.pcap");
-    assert!(trace_of(nowhere, std::net::Ipv4Addr::LOCALHOST.into()).is_err());
-    let line = serde_json::to_value(&values[1]).expect("plain");
+        all.iter().map(|phase| format!("{} {}", phase.value.kind.word(), phase.value.name())).collect();
+    let names = ["serialize", "deserialize", "service", "others", "total"];
+    assert_eq!(told, names.map(|name| format!("imported client {name}")));
+    let values = || all.iter().map(|phase| &phase.value);
+    assert!(values().all(|one| one.unresolved == one.joule.is_none() && !one.coefficients_ref.is_empty()));
+    assert_eq!(values().filter(|one| one.unresolved).count(), 1);
+    let line = serde_json::to_value(&all[1].value).expect("plain");
     assert_eq!(
         (&line["side"], &line["unresolved"], &line["joule"]),
         (&"client".into(), &true.into(), &serde_json::Value::Null)

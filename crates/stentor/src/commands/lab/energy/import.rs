@@ -53,13 +53,13 @@ impl EnergyImportArgs {
         let (from, to) = series.span_ns().unwrap_or_default();
         let object = json!({
             "values": value,
-            "readings": series.readings().len(),
+            "readings": series.count(),
             "seconds": seconds(to - from),
             "period_ms": seconds(series.period_ns()) * 1e3,
         });
         let told = || {
             let facts = facts(&[
-                ("readings", series.readings().len().to_string()),
+                ("readings", series.count().to_string()),
                 ("seconds", short(seconds(to - from))),
                 ("period", format!("{} ms", short(seconds(series.period_ns()) * 1e3))),
             ]);

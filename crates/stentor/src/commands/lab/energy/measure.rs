@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use stentor_lab::energy::measured::{SYS, Sensor, Unusable, find};
-use stentor_lab::energy::{EnergySide, EnergyValue};
+use stentor_lab::energy::{EnergySide, EnergySource, EnergyValue};
 use stentor_lab::subject::clock::monotonic_ns;
 
 /// Read this machine's own meters: powercap, a battery, INA219 and its family
