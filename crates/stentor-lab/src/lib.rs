@@ -22,3 +22,4 @@ pub mod results;
 pub mod runner;
 pub mod statistics;
 pub mod subject;
+mod word;

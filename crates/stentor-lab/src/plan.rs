@@ -15,23 +15,25 @@ pub use expand::{Cell, ExpandedPlan, NotRun, PlanChoice, SampleChoice};
 pub use unserved::UnservedPart;
 
 use crate::subject::reference::Op;
-use serde::{Deserialize, Serialize};
+use crate::word::words;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Studies of exchanges between pairs of subjects, oldest first.
 pub const PLANNED: [&str; 4] = ["cai-2009", "anacleto-2012", "nunes-2014", "albertengo-2020"];
 
-/// How much is run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunProfile {
-    /// A run of minutes.
-    #[default]
-    Quick,
-    /// Every level, fewer repetitions.
-    Standard,
-    /// The paper's repetitions.
-    Full,
+words! {
+    /// How much is run.
+    #[derive(Default)]
+    pub enum RunProfile {
+        /// A run of minutes.
+        #[default]
+        Quick = "quick",
+        /// Every level, fewer repetitions.
+        Standard = "standard",
+        /// The paper's repetitions.
+        Full = "full",
+    }
 }
 
 /// Why a plan cannot be used.
@@ -155,12 +157,13 @@ pub struct Factor {
     /// Its name in `published.csv`.
     pub name: String,
     /// Its levels.
+    #[serde(deserialize_with = "levels")]
     pub levels: Vec<FactorLevel>,
 }
 
 /// One level of a factor. A plain text in the file stands for a level that sets the factor itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "LevelForm")]
+#[serde(default, deny_unknown_fields)]
 pub struct FactorLevel {
     /// Its name in `published.csv`.
     pub level: String,
@@ -180,29 +183,15 @@ pub struct FactorLevel {
 #[serde(untagged)]
 enum LevelForm {
     Name(String),
-    Whole(LevelTable),
+    Whole(FactorLevel),
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LevelTable {
-    level: String,
-    set: BTreeMap<String, String>,
-    profiles: Vec<RunProfile>,
-    variants: Vec<String>,
-    cpu_percent: Option<u32>,
-    memory_mib: Option<u32>,
-}
-
-impl From<LevelForm> for FactorLevel {
-    fn from(form: LevelForm) -> Self {
-        match form {
-            LevelForm::Name(level) => Self { level, ..Self::default() },
-            LevelForm::Whole(LevelTable { level, set, profiles, variants, cpu_percent, memory_mib }) => {
-                Self { level, set, profiles, variants, cpu_percent, memory_mib }
-            }
-        }
-    }
+fn levels<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FactorLevel>, D::Error> {
+    let level = |form| match form {
+        LevelForm::Name(level) => FactorLevel { level, ..FactorLevel::default() },
+        LevelForm::Whole(level) => level,
+    };
+    Ok(Vec::deserialize(from)?.into_iter().map(level).collect())
 }
 
 /// A place in a comparison, which one or several pieces of software can fill.
@@ -286,24 +275,8 @@ impl Experiment {
     }
 }
 
-impl RunProfile {
-    /// Returns its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Standard => "standard",
-            Self::Full => "full",
-        }
-    }
-}
-
 fn paper() -> Vec<String> {
-    vec![paper_variant()]
-}
-
-fn paper_variant() -> String {
-    "paper".into()
+    vec!["paper".into()]
 }
 
 fn open() -> String {

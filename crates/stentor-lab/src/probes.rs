@@ -21,6 +21,7 @@ mod types;
 use crate::claims::figures::Figures;
 use crate::subject::SubjectError;
 use crate::subject::dialect::{SubjectDialect, SubjectTransport, ValueFormat};
+use crate::word::words;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use stentor_wire::soap::Version;
@@ -44,18 +45,18 @@ pub enum PaperProtocol {
     Rest,
 }
 
-/// How an answer came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProbeKind {
-    /// It was tried.
-    Measured,
-    /// It stands in a specification that is named.
-    Documented,
-    /// Statements of the paper's interviews were counted, as we coded them.
-    Interviews,
-    /// Something nearby was counted.
-    Proxy,
+words! {
+    /// How an answer came about.
+    pub enum ProbeKind {
+        /// It was tried.
+        Measured = "measured",
+        /// It stands in a specification that is named.
+        Documented = "documented",
+        /// Statements of the paper's interviews were counted, as we coded them.
+        Interviews = "interviews",
+        /// Something nearby was counted.
+        Proxy = "proxy",
+    }
 }
 
 /// What a probe says.
@@ -68,27 +69,22 @@ pub enum ProbeAnswer {
     Word(ProbeWord),
 }
 
-/// What a probe says when it is no number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProbeWord {
-    /// It is so.
-    #[serde(rename = "YES")]
-    Yes,
-    /// It is not so.
-    #[serde(rename = "NO")]
-    No,
-    /// No trial can tell.
-    #[serde(rename = "not told by a probe")]
-    Untestable,
-    /// What would be counted is not here.
-    #[serde(rename = "not counted")]
-    NotCounted,
-    /// It is no question to this face.
-    #[serde(rename = "not probed")]
-    NotProbed,
-    /// The trial broke off.
-    #[serde(rename = "not run")]
-    NotRun,
+words! {
+    /// What a probe says when it is no number.
+    pub enum ProbeWord {
+        /// It is so.
+        Yes = "YES",
+        /// It is not so.
+        No = "NO",
+        /// No trial can tell.
+        Untestable = "not told by a probe",
+        /// What would be counted is not here.
+        NotCounted = "not counted",
+        /// It is no question to this face.
+        NotProbed = "not probed",
+        /// The trial broke off.
+        NotRun = "not run",
+    }
 }
 
 /// What a probe says of one protocol.
@@ -171,40 +167,12 @@ impl PaperProtocol {
     }
 }
 
-impl ProbeKind {
-    /// Returns the word that files and tables use.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Documented => "documented",
-            Self::Interviews => "interviews",
-            Self::Proxy => "proxy",
-        }
-    }
-}
-
-impl ProbeWord {
-    /// Returns the word.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Yes => "YES",
-            Self::No => "NO",
-            Self::Untestable => "not told by a probe",
-            Self::NotCounted => "not counted",
-            Self::NotProbed => "not probed",
-            Self::NotRun => "not run",
-        }
-    }
-}
-
 impl ProbeResult {
     /// Writes the answer with its unit.
     #[must_use]
     pub fn answer_text(&self) -> String {
         match self.answer {
-            ProbeAnswer::Word(word) => word.text().to_owned(),
+            ProbeAnswer::Word(word) => word.word().to_owned(),
             ProbeAnswer::Number(number) => {
                 let (noun, rest) = self.unit.split_once(' ').unwrap_or((&self.unit, ""));
                 let noun = if number.to_string() == "1" { noun.trim_end_matches('s') } else { noun };

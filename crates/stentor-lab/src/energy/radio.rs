@@ -11,55 +11,36 @@ use super::EnergyError;
 use super::coefficients::{Bound, MachineName, RadioModel};
 use super::trace::{PacketTrace, TracePacket};
 use super::value::{EnergyKind, EnergyOrigin};
-use serde::Serialize;
+use crate::word::words;
 
 pub use timeline::{RadioStretch, RadioTimeline, StateShare};
 
-/// What a radio is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RadioState {
-    /// Nothing; now and then it listens for a page.
-    Idle,
-    /// On the way to being able to send.
-    Promotion,
-    /// Packets flow.
-    Active,
-    /// Nothing flows and nothing is saved yet.
-    Tail,
-    /// LTE's first and short rest.
-    ShortDrx,
-    /// LTE's long rest, before idle.
-    LongDrx,
-    /// 3G's shared channel.
-    Fach,
-    /// 3G's own channel.
-    Dch,
-    /// Wi-Fi asleep (PSM).
-    Sleep,
-    /// Wi-Fi awake (CAM).
-    Awake,
-    /// Wi-Fi awake at a high rate.
-    High,
-}
-
-impl RadioState {
-    /// Returns its word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Promotion => "promotion",
-            Self::Active => "active",
-            Self::Tail => "tail",
-            Self::ShortDrx => "short-drx",
-            Self::LongDrx => "long-drx",
-            Self::Fach => "fach",
-            Self::Dch => "dch",
-            Self::Sleep => "sleep",
-            Self::Awake => "awake",
-            Self::High => "high",
-        }
+words! {
+    /// What a radio is doing.
+    #[derive(PartialOrd, Ord)]
+    pub enum RadioState {
+        /// Nothing; now and then it listens for a page.
+        Idle = "idle",
+        /// On the way to being able to send.
+        Promotion = "promotion",
+        /// Packets flow.
+        Active = "active",
+        /// Nothing flows and nothing is saved yet.
+        Tail = "tail",
+        /// LTE's first and short rest.
+        ShortDrx = "short-drx",
+        /// LTE's long rest, before idle.
+        LongDrx = "long-drx",
+        /// 3G's shared channel.
+        Fach = "fach",
+        /// 3G's own channel.
+        Dch = "dch",
+        /// Wi-Fi asleep (PSM).
+        Sleep = "sleep",
+        /// Wi-Fi awake (CAM).
+        Awake = "awake",
+        /// Wi-Fi awake at a high rate.
+        High = "high",
     }
 }
 

@@ -1,35 +1,17 @@
 //! The one form in which energy is told, and the one trait that everything that knows energy implements.
 
+use crate::word::words;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
-/// How a figure came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EnergyKind {
-    /// By a meter that this program read.
-    Measured,
-    /// By a meter that somebody else read, from a file.
-    Imported,
-    /// By a model with cited coefficients: nothing was measured.
-    Modelled,
-}
-
-impl EnergyKind {
-    /// Returns its word, as in records and on pictures.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Imported => "imported",
-            Self::Modelled => "modelled",
-        }
-    }
-}
-
-impl fmt::Display for EnergyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+words! {
+    /// How a figure came about.
+    pub enum EnergyKind {
+        /// By a meter that this program read.
+        Measured = "measured",
+        /// By a meter that somebody else read, from a file.
+        Imported = "imported",
+        /// By a model with cited coefficients: nothing was measured.
+        Modelled = "modelled",
     }
 }
 
@@ -51,58 +33,33 @@ impl EnergyOrigin {
     }
 }
 
-/// Whose energy it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EnergySide {
-    /// The one that asks; in studies of phones, the phone.
-    Client,
-    /// The one that answers.
-    Server,
-    /// The whole machine, where sides cannot be told apart.
-    #[default]
-    Machine,
-}
-
-impl EnergySide {
-    /// Returns its word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-            Self::Machine => "machine",
-        }
+words! {
+    /// Whose energy it is.
+    #[derive(Default)]
+    pub enum EnergySide {
+        /// The one that asks; in studies of phones, the phone.
+        Client = "client",
+        /// The one that answers.
+        Server = "server",
+        /// The whole machine, where sides cannot be told apart.
+        #[default]
+        Machine = "machine",
     }
 }
 
-/// What a side does at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PhaseName {
-    /// Values become bytes.
-    Serialize,
-    /// Bytes become values.
-    Deserialize,
-    /// The work; for a client, everything between its request and the last byte of its answer.
-    Service,
-    /// What is left between exchanges.
-    Others,
-    /// From the first instant to the last.
-    Total,
-}
-
-impl PhaseName {
-    /// Returns its word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Serialize => "serialize",
-            Self::Deserialize => "deserialize",
-            Self::Service => "service",
-            Self::Others => "others",
-            Self::Total => "total",
-        }
+words! {
+    /// What a side does at a time.
+    pub enum PhaseName {
+        /// Values become bytes.
+        Serialize = "serialize",
+        /// Bytes become values.
+        Deserialize = "deserialize",
+        /// The work; for a client, everything between its request and the last byte of its answer.
+        Service = "service",
+        /// What is left between exchanges.
+        Others = "others",
+        /// From the first instant to the last.
+        Total = "total",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Campaigns of a plan: apps and push services, the cells that are run, and the questions that they answer.
 
 use crate::rates::bound_per_second;
+use crate::word::words;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -65,19 +66,18 @@ pub struct Background {
     pub user_saves_per_second: u32,
 }
 
-/// Whom pushes go to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PlatformMix {
-    /// Android alone.
-    #[serde(rename = "gcm")]
-    Gcm,
-    /// Apple alone.
-    #[serde(rename = "apns")]
-    Apns,
-    /// Half of each, of the other app.
-    #[default]
-    #[serde(rename = "gcm+apns")]
-    Both,
+words! {
+    /// Whom pushes go to.
+    #[derive(Default)]
+    pub enum PlatformMix {
+        /// Android alone.
+        Gcm = "gcm",
+        /// Apple alone.
+        Apns = "apns",
+        /// Half of each, of the other app.
+        #[default]
+        Both = "gcm+apns",
+    }
 }
 
 /// A question beyond the paper, which cells answer.
@@ -202,18 +202,6 @@ impl ProviderModel {
     #[must_use]
     pub fn mean_ms(&self) -> f64 {
         self.latency_median_ms * (self.latency_sigma * self.latency_sigma / 2.0).exp()
-    }
-}
-
-impl PlatformMix {
-    /// Returns the name that stands in reports.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Gcm => "gcm",
-            Self::Apns => "apns",
-            Self::Both => "gcm+apns",
-        }
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) async fn specification(face: &mut TrialFace) -> Result<ProbeReply, Su
     match face.protocol {
         PaperProtocol::Soap => Ok(match described(face).await? {
             WsdlReading::Whole(service, _) => ProbeReply::is(
-                service.operations.iter().any(|one| one.name == OP.name()),
+                service.operations.iter().any(|one| one.name == OP.word()),
                 format!(
                     "GET ?wsdl gives WSDL 1.1 of service {} with {} operations",
                     service.name,
@@ -106,7 +106,7 @@ async fn introspection(face: &mut TrialFace) -> Result<ProbeReply, SubjectError>
             return Ok(ProbeReply::word(ProbeWord::No, format!("system.listMethods is refused: {why}")));
         }
     };
-    let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.name())) else {
+    let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.word())) else {
         return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods does not name the operation"));
     };
     let told = call(face, "system.methodSignature", vec![method.into()]).await?;
@@ -141,7 +141,7 @@ async fn signature_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectErr
             format!("nothing to make a client from: {}", listed.evidence),
         ));
     }
-    let method = format!("lab.{}", OP.name());
+    let method = format!("lab.{}", OP.word());
     Ok(match call(face, &method, vec![Value::Record(Vec::new())]).await? {
         Ok(_) => ProbeReply::word(ProbeWord::Yes, "a struct as the signature wants it is answered"),
         Err(why) => ProbeReply::word(

@@ -137,7 +137,7 @@ impl TrialFace {
         let action = action.map(|action| format!("SOAPAction: {action}\r\n")).unwrap_or_default();
         let head = format!(
             "POST /{} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: {}\r\n{action}Content-Length: {}\r\n\r\n",
-            op.name(),
+            op.word(),
             self.dialect.content_type(op),
             body.len()
         );

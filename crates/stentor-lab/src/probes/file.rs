@@ -116,7 +116,7 @@ fn figure(told: &ProbeResult) -> Option<Figure> {
     }
     let value = match told.answer {
         ProbeAnswer::Number(number) => FigureValue::Number(Interval::point(number)),
-        ProbeAnswer::Word(word @ (ProbeWord::Yes | ProbeWord::No)) => FigureValue::Word(word.text().into()),
+        ProbeAnswer::Word(word @ (ProbeWord::Yes | ProbeWord::No)) => FigureValue::Word(word.word().into()),
         ProbeAnswer::Word(_) => return None,
     };
     Some(Figure {

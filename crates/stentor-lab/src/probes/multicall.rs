@@ -24,7 +24,7 @@ pub(super) async fn several(face: &mut TrialFace) -> Result<ProbeReply, SubjectE
 
 /// Sends two calls and one that does not exist: each gets an outcome of its own.
 async fn packed(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
-    let method = format!("lab.{}", OP.name());
+    let method = format!("lab.{}", OP.word());
     let payload = |text: &str| Value::Record(vec![("payload".into(), text.into())]);
     let mut calls = TEXTS.map(|text| Call { method: method.clone(), params: vec![payload(text)] }).to_vec();
     calls.push(Call { method: "lab.nothing".into(), params: vec![] });
@@ -49,7 +49,7 @@ async fn packed(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
 async fn two_in_a_body(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let namespace = crate::subject::dialect::NAMESPACE;
     let request =
-        |text: &str| Envelope::request(Version::V11, namespace, OP.name(), &Content::Payload(text.into()));
+        |text: &str| Envelope::request(Version::V11, namespace, OP.word(), &Content::Payload(text.into()));
     let elements = TEXTS.iter().flat_map(|text| match request(text).body {
         SoapBody::Elements(elements) => elements,
         SoapBody::Fault(_) => Vec::new(),

@@ -89,7 +89,7 @@ pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, S
     }
     let namespace = crate::subject::dialect::NAMESPACE;
     let content = Content::Payload(PLACE.into());
-    let mut envelope = Envelope::request(Version::V11, namespace, Op::Echo.name(), &content);
+    let mut envelope = Envelope::request(Version::V11, namespace, Op::Echo.word(), &content);
     envelope.headers.push(HeaderBlock { element: Element::of(WSSE, "Security"), must_understand: true });
     let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
     Ok(match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {

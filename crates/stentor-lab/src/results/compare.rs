@@ -5,34 +5,25 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{CONFIDENCE, MeasuredCell, Metric, Results};
+use crate::word::words;
 use crate::statistics::{Ratio, Samples, cliffs_delta, holm, ks_distance, mann_whitney, ratio};
 
-/// What is said of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CellChange {
-    /// The whole interval lies above the band.
-    Slower,
-    /// The interval reaches out of the band on a side.
-    Undecided,
-    /// The whole interval lies within the band.
-    Same,
-    /// The whole interval lies below the band.
-    Faster,
+words! {
+    /// What is said of a cell.
+    #[derive(PartialOrd, Ord)]
+    pub enum CellChange {
+        /// The whole interval lies above the band.
+        Slower = "slower",
+        /// The interval reaches out of the band on a side.
+        Undecided = "undecided",
+        /// The whole interval lies within the band.
+        Same = "same",
+        /// The whole interval lies below the band.
+        Faster = "faster",
+    }
 }
 
 impl CellChange {
-    /// Returns the word for people.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Slower => "slower",
-            Self::Undecided => "undecided",
-            Self::Same => "same",
-            Self::Faster => "faster",
-        }
-    }
-
     /// Judges an interval by a band of `threshold` (a share) around 1.
     fn of(found: Ratio, threshold: f64) -> Self {
         let band = (1.0 / (1.0 + threshold), 1.0 + threshold);

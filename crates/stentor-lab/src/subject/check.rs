@@ -226,7 +226,7 @@ impl DialectCheck<'_> {
         }
         if *digest != expected.hex() {
             let sentence =
-                format!("{}: digest {digest} of its answers instead of {}", self.op.name(), expected.hex());
+                format!("{}: digest {digest} of its answers instead of {}", self.op.word(), expected.hex());
             return Err(SubjectError::Wrong(sentence));
         }
         Ok(())
@@ -283,7 +283,7 @@ impl DialectCheck<'_> {
 
     fn wrong(&self, what: &str, expected: &Content, found: &Content) -> SubjectError {
         let (expected, found) = (expected.entries(), found.entries());
-        SubjectError::Wrong(format!("{}: {what} ({found} entries, {expected} expected)", self.op.name()))
+        SubjectError::Wrong(format!("{}: {what} ({found} entries, {expected} expected)", self.op.word()))
     }
 }
 

@@ -176,7 +176,7 @@ impl SubjectClient {
         content: &Content,
         bytes: Vec<u8>,
     ) -> Result<http::Request<Full<Bytes>>, SubjectError> {
-        let op = self.op.name();
+        let op = self.op.word();
         let (request, body) = match content {
             Content::Payload(text) if self.setup.url => {
                 (http::Request::get(format!("/{op}/{text}")), Vec::new())

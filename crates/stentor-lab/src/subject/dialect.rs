@@ -126,11 +126,11 @@ impl SubjectDialect {
     pub fn write_request(self, op: Op, content: &Content) -> Result<Vec<u8>, WireError> {
         match self.format {
             ValueFormat::XmlRpc => {
-                let method = format!("{METHOD_PREFIX}{}", op.name());
+                let method = format!("{METHOD_PREFIX}{}", op.word());
                 xmlrpc::write_call(&Call { method, params: vec![to_value(content)] })
             }
             ValueFormat::Soap(version) => {
-                soap::write(&Envelope::request(version, NAMESPACE, op.name(), content))
+                soap::write(&Envelope::request(version, NAMESPACE, op.word(), content))
             }
             format => format.write(content),
         }
@@ -143,12 +143,12 @@ impl SubjectDialect {
             ValueFormat::XmlRpc => {
                 let call = xmlrpc::read_call(bytes, &limits)?;
                 let [value] = &call.params[..] else { return Err(unexpected("one parameter is wanted")) };
-                if call.method.strip_prefix(METHOD_PREFIX) != Some(op.name()) {
+                if call.method.strip_prefix(METHOD_PREFIX) != Some(op.word()) {
                     return Err(unexpected("there is no such method"));
                 }
                 of_value(value)
             }
-            ValueFormat::Soap(_) => soap::read(bytes, &limits, &[])?.request_content(NAMESPACE, op.name()),
+            ValueFormat::Soap(_) => soap::read(bytes, &limits, &[])?.request_content(NAMESPACE, op.word()),
             format => format.read(bytes, &limits),
         }
     }
@@ -158,7 +158,7 @@ impl SubjectDialect {
         match self.format {
             ValueFormat::XmlRpc => xmlrpc::write_response(&Ok(to_value(content))),
             ValueFormat::Soap(version) => {
-                soap::write(&Envelope::response(version, NAMESPACE, op.name(), content))
+                soap::write(&Envelope::response(version, NAMESPACE, op.word(), content))
             }
             format => format.write(content),
         }
@@ -185,7 +185,7 @@ impl SubjectDialect {
             },
             ValueFormat::Soap(_) => {
                 let envelope = soap::read(bytes, &limits, &[])?;
-                let content = envelope.response_content(NAMESPACE, op.name())?;
+                let content = envelope.response_content(NAMESPACE, op.word())?;
                 content.map_err(|fault| SubjectError::Fault(format!("fault: {}", fault.reason)))
             }
             format => Ok(format.read(bytes, &limits)?),
@@ -215,7 +215,7 @@ impl ValueFormat {
 
 /// Returns the SOAP action of an operation.
 pub(crate) fn action(op: Op) -> String {
-    format!("{NAMESPACE}#{}", op.name())
+    format!("{NAMESPACE}#{}", op.word())
 }
 
 fn unexpected(what: &str) -> WireError {

@@ -16,7 +16,7 @@ const PREFIX_BYTES: usize = 5;
 
 /// Returns the path of an operation.
 pub(crate) fn path(op: Op) -> String {
-    format!("/stentor.lab.Lab/{}", op.name())
+    format!("/stentor.lab.Lab/{}", op.word())
 }
 
 /// Puts the prefix before a message.

@@ -3,7 +3,7 @@
 //! Numbers come from x' = (1103515245 x + 12345) mod 2^31, begun at the seed mod 2^31; each is used as x' div 65536, 0 to
 //! 32767. A letter is `a` and the number mod 26.
 
-use serde::{Deserialize, Serialize};
+use crate::word::words;
 use std::collections::BTreeMap;
 use stentor_wire::content::POINT_FIELDS;
 use stentor_wire::{Content, Item, Point};
@@ -37,20 +37,20 @@ const OWN_NAME_LETTERS_MIN: u64 = 8;
 /// The largest number of an object among them.
 const OWN_COUNT_MAX: u64 = 4;
 
-/// What a client asks of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Op {
-    /// Give it back: factor `payload`, letters of text; with `reply=number` only how many letters came.
-    Echo,
-    /// Sort the numbers: factor `items`.
-    Sort,
-    /// Give an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
-    Array,
-    /// Give points of interest: factors `poi`, `letters` (of each point, 600 by default) and `page` (points at a time). The
-    /// request is the text `Point ITEMS SEED`, and with pages `Point ITEMS SEED FROM`. A server that is told to `store` reads
-    /// rows that were made from the run's own seed, whatever the request says.
-    Points,
+words! {
+    /// What a client asks of a server.
+    pub enum Op {
+        /// Give it back: factor `payload`, letters of text; with `reply=number` only how many letters came.
+        Echo = "echo",
+        /// Sort the numbers: factor `items`.
+        Sort = "sort",
+        /// Give an array: factors `items` and `type` (`Int`, `String`, `Object`). The request is the text `TYPE ITEMS SEED`.
+        Array = "array",
+        /// Give points of interest: factors `poi`, `letters` (of each point, 600 by default) and `page` (points at a time). The
+        /// request is the text `Point ITEMS SEED`, and with pages `Point ITEMS SEED FROM`. A server that is told to `store` reads
+        /// rows that were made from the run's own seed, whatever the request says.
+        Points = "points",
+    }
 }
 
 /// A request and its answer.
@@ -65,23 +65,6 @@ pub struct ReferenceExchange {
 impl Op {
     /// Every operation.
     pub const ALL: [Self; 4] = [Self::Echo, Self::Sort, Self::Array, Self::Points];
-
-    /// Returns the name that stands in requests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::Sort => "sort",
-            Self::Array => "array",
-            Self::Points => "points",
-        }
-    }
-
-    /// Finds an operation by its name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.name() == name)
-    }
 
     /// Makes the request of a cell; factors that are not given count as small.
     #[must_use]

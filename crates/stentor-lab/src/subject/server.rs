@@ -166,7 +166,7 @@ impl ServerWork {
             Question::Url(text) => Content::Payload(text.to_owned()),
         };
         sample.t_deser_end = monotonic_ns();
-        let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.name()));
+        let nonsense = || WireError::Unexpected(format!("{} cannot be asked for that", self.op.word()));
         let mut answer = self.do_it(request).ok_or_else(nonsense)?;
         if self.behaviour == Behaviour::Forgetful {
             forget(&mut answer);
@@ -191,8 +191,8 @@ impl ServerWork {
         let service = Service {
             name: "Lab".into(),
             namespace: NAMESPACE.into(),
-            address: format!("http://{host}/{}", self.op.name()),
-            operations: vec![Operation { name: self.op.name().into(), action: action(self.op) }],
+            address: format!("http://{host}/{}", self.op.word()),
+            operations: vec![Operation { name: self.op.word().into(), action: action(self.op) }],
         };
         wsdl::write(&service).ok()
     }

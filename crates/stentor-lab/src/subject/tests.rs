@@ -37,7 +37,7 @@ fn every_dialect_carries_every_operation() {
                     let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
                     let (sample, answer) =
                         client.exchange(seq as u64, 7, &exchange.request).await.expect("answered");
-                    assert_eq!(answer, exchange.answer, "{} {}", dialect.name(), op.name());
+                    assert_eq!(answer, exchange.answer, "{} {}", dialect.name(), op.word());
                     assert!(sample.is_in_order() && sample.bytes > 0 && sample.t_intended == 7, "{sample:?}");
                 }
                 let seen: Vec<_> = server.take_samples().iter().map(|one| (one.seq, one.status)).collect();

@@ -41,7 +41,7 @@ pub(super) async fn speak_grpc(stream: Stream, work: ServerWork) {
 
 async fn respond(request: Request<Incoming>, work: &ServerWork) -> SubjectAnswer {
     if request.method() == Method::GET {
-        let prefix = format!("/{}/", work.op.name());
+        let prefix = format!("/{}/", work.op.word());
         let path = request.uri().path().to_owned();
         if let Some(payload) = path.strip_prefix(&prefix).filter(|_| work.dialect.format == ValueFormat::Json)
         {

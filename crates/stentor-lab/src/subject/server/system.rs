@@ -26,7 +26,7 @@ pub(super) fn answer(work: &ServerWork, body: &[u8]) -> Option<Result<Vec<u8>, W
 }
 
 fn method(work: &ServerWork) -> String {
-    format!("{METHOD_PREFIX}{}", work.op.name())
+    format!("{METHOD_PREFIX}{}", work.op.word())
 }
 
 /// Returns what a method returns and what it takes.

@@ -55,7 +55,7 @@ fn values(values: &[EnergyValue]) -> String {
             value.component.clone(),
             number(value.joule),
             number(value.watt),
-            value.kind.to_string(),
+            value.kind.word().to_owned(),
             value.model.clone(),
         ]
     });

@@ -56,7 +56,7 @@ fn studies(output: Output) -> anyhow::Result<()> {
             for profile in [RunProfile::Quick, RunProfile::Standard, RunProfile::Full] {
                 let choice = PlanChoice { profile, ..PlanChoice::default() };
                 let expansion = plan.expand(&choice, &roster::ours(&[]))?;
-                object[profile.name()] = json!({
+                object[profile.word()] = json!({
                     "cells": expansion.cells.len(),
                     "expected_seconds": expansion.expected_seconds(),
                 });

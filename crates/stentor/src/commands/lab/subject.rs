@@ -233,7 +233,7 @@ fn describe(definition: &Definition, passed: &[Passed]) -> String {
         let factors: Vec<String> =
             one.factors.iter().map(|(name, level)| format!("{name}={level}")).collect();
         let role = format!("{:?}", one.role).to_lowercase();
-        [role, one.op.name().to_owned(), factors.join(" "), one.answers.to_string()]
+        [role, one.op.word().to_owned(), factors.join(" "), one.answers.to_string()]
     });
     format!(
         "{} may be measured\n\n{}",

@@ -238,7 +238,7 @@ impl Services<'_> {
         let (plan, options) = (self.plan, self.options);
         let mut kept = json!({
             "study": plan.id,
-            "profile": options.profile().name(),
+            "profile": options.profile().word(),
             "seed": self.run.seed,
             "link": link,
             "samples": options.samples,
@@ -293,7 +293,7 @@ impl Services<'_> {
     fn object(&self, summary: &RunSummary) -> Value {
         json!({
             "study": self.plan.id,
-            "profile": self.options.profile().name(),
+            "profile": self.options.profile().word(),
             "ok": summary.is_complete(),
             "cells": summary.cells,
             "cells_complete": summary.cells_complete,
@@ -362,7 +362,7 @@ fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
 fn estimate(plan: &StudyPlan, expansion: &ExpandedPlan, profile: RunProfile) -> String {
     let forks: u64 = expansion.cells.iter().map(|cell| u64::from(cell.amount.forks)).sum();
     let time = run_reporter::minutes(expansion.expected_seconds());
-    format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.name(), expansion.cells.len())
+    format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.word(), expansion.cells.len())
 }
 
 fn dry(output: Output, plan: &StudyPlan, expansion: &ExpandedPlan) -> anyhow::Result<ExitCode> {
