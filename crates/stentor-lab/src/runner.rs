@@ -6,7 +6,6 @@
 mod environment;
 mod fork;
 pub mod gate;
-mod greeting;
 mod interruption;
 mod journal;
 pub mod power;

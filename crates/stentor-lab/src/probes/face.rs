@@ -99,7 +99,7 @@ impl TrialFace {
             Prepare { role: SubjectRole::Server, op, factors, bind, target: None, seed: SEED, variant };
         match host.ask(&SubjectOrder::Prepare(order)).await? {
             Report::Ready { port: port @ 1.., .. } => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-            other => Err(SubjectError::Babble { line: other.name().into(), wanted: "ready with a port" }),
+            other => Err(other.instead_of("ready with a port")),
         }
     }
 

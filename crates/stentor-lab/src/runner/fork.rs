@@ -7,7 +7,6 @@ mod interruption;
 mod leftovers;
 
 use super::environment::{environment, load};
-use super::greeting::{arm, hello};
 use super::interruption::Interruption;
 use super::power::{self, PacedCapture};
 use super::samples::{self, ForkSamples};
@@ -176,7 +175,7 @@ impl ForkAttempt<'_> {
         let definition = self.definition(role);
         let started = testbed.start(role, &definition, self.settings.patience);
         let mut host = started.map_err(AttemptFailure::Start)?;
-        match hello(&mut host).await {
+        match host.hello().await {
             Ok(mut versions) => {
                 let collector = definition.collector().map(|name| (COLLECTOR.to_owned(), name.to_owned()));
                 versions.extend(collector);
@@ -196,13 +195,8 @@ impl ForkAttempt<'_> {
         record: &mut ForkRecord,
         digests: &Digests,
     ) -> Result<ForkOutput, AttemptFailure> {
-        arm(
-            &mut server.host,
-            ExchangeSchedule::Closed { think_ns: 0 },
-            self.exchanges(),
-            self.path(SubjectRole::Server, ""),
-        )
-        .await?;
+        let closed = ExchangeSchedule::Closed { think_ns: 0 };
+        server.host.arm(closed, self.exchanges(), &self.path(SubjectRole::Server, "")).await?;
         server.host.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
         if let Some(interruption) = Interruption::of(self.cell) {
             return self.interrupted(interruption, testbed, server, record).await;
@@ -211,16 +205,7 @@ impl ForkAttempt<'_> {
         record.start_ns.client = Some(client.ready_ns);
         note_versions(record, "client", &client.versions);
         let exchanged = self.exchange(testbed, server, &mut client, record, digests).await;
-        match exchanged {
-            Ok(found) => {
-                client.host.stop().await?;
-                Ok(found)
-            }
-            Err(failure) => {
-                client.host.end().await;
-                Err(failure)
-            }
-        }
+        Ok(client.host.stop_after(exchanged).await?.0)
     }
 
     /// The first exchange, the warm-up and the measured exchanges.
@@ -288,10 +273,10 @@ impl ForkAttempt<'_> {
         out: &Path,
     ) -> Result<Vec<ClientSample>, AttemptFailure> {
         let _ = std::fs::remove_file(out);
-        arm(client, schedule, count, out.to_owned()).await?;
+        client.arm(schedule, count, out).await?;
         let report = client.ask_within(&SubjectOrder::Go { t0_ns: monotonic_ns() }, patience).await?;
         let Report::Done { n, errors, digest: told } = &report else {
-            return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" }.into());
+            return Err(report.instead_of("done").into());
         };
         if *errors == 0 && *n == count && told != digest {
             let sentence = format!("digest {told} of {count} answers instead of {digest}");

@@ -7,9 +7,9 @@ use super::client::SubjectClient;
 use super::clock::monotonic_ns;
 use super::dialect::SubjectDialect;
 use super::process::{SubjectProcess, absolute};
-use super::protocol::{Arm, CLOCK, ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole, VERSION};
+use super::protocol::{ExchangeSchedule, Prepare, Report, SubjectOrder, SubjectRole};
 use super::reference::{Digest, Op};
-use super::sample::{self, ClientSample, SAMPLE_BYTES, ServerSample, read_client};
+use super::sample::{self, ClientSample, ServerSample, read_client, read_server};
 use super::server::{Behaviour, SubjectServer};
 use super::setup::SubjectSetup;
 use super::{Definition, SubjectError};
@@ -104,28 +104,19 @@ impl DialectCheck<'_> {
     async fn server(&self) -> Result<BTreeMap<String, String>, SubjectError> {
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
         let judged = self.judge_server(&mut host).await;
-        match judged {
-            Ok(versions) => {
-                let out = self.out()?;
-                finish(host).await?;
-                self.judge_server_samples(&out)?;
-                Ok(versions)
-            }
-            Err(error) => {
-                host.end().await;
-                Err(error)
-            }
-        }
+        let versions = finished(host, judged).await?;
+        self.judge_server_samples(&self.out()?)?;
+        Ok(versions)
     }
 
     async fn judge_server(
         &self,
         host: &mut SubjectProcess,
     ) -> Result<BTreeMap<String, String>, SubjectError> {
-        let versions = hello(host).await?;
+        let versions = host.hello().await?;
         let ready = host.ask(&SubjectOrder::Prepare(self.prepare(SubjectRole::Server, None)?)).await?;
         let Report::Ready { port: port @ 1.., .. } = ready else {
-            return Err(babble(&ready, "ready with a port"));
+            return Err(ready.instead_of("ready with a port"));
         };
         self.arm(host, EXCHANGES).await?;
         host.send(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
@@ -145,9 +136,7 @@ impl DialectCheck<'_> {
     }
 
     fn judge_server_samples(&self, out: &Path) -> Result<(), SubjectError> {
-        let bytes = std::fs::read(out).map_err(SubjectError::io(format!("{}", out.display())))?;
-        let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
-        let samples: Vec<ServerSample> = samples.iter().map(ServerSample::of_bytes).collect();
+        let samples = read_server(out)?;
         let in_order = |one: &ServerSample| {
             one.t_recv > 0
                 && one.t_recv <= one.t_deser_end
@@ -155,7 +144,7 @@ impl DialectCheck<'_> {
                 && one.t_work_end <= one.t_ser_end
                 && one.status == 0
         };
-        let counted = samples.len() as u64 == EXCHANGES && rest.is_empty();
+        let counted = samples.len() as u64 == EXCHANGES;
         if counted && samples.iter().all(in_order) && samples.iter().zip(0..).all(|(one, seq)| one.seq == seq)
         {
             return Ok(());
@@ -169,16 +158,8 @@ impl DialectCheck<'_> {
         let setup = SubjectSetup::of(&self.own_factors()?, SEED);
         let server = SubjectServer::start_as(self.dialect, self.op, bind, Behaviour::Honest, setup).await?;
         let mut host = SubjectProcess::start(self.definition, self.patience)?;
-        match self.judge_client(&mut host, &server).await {
-            Ok(versions) => {
-                finish(host).await?;
-                Ok(versions)
-            }
-            Err(error) => {
-                host.end().await;
-                Err(error)
-            }
-        }
+        let judged = self.judge_client(&mut host, &server).await;
+        finished(host, judged).await
     }
 
     async fn judge_client(
@@ -186,7 +167,7 @@ impl DialectCheck<'_> {
         host: &mut SubjectProcess,
         server: &SubjectServer,
     ) -> Result<BTreeMap<String, String>, SubjectError> {
-        let versions = hello(host).await?;
+        let versions = host.hello().await?;
         self.prepare_client(host, server.address).await?;
         if self.resumes() {
             self.go(host, 0..RESUMED_AT).await?;
@@ -205,7 +186,7 @@ impl DialectCheck<'_> {
     ) -> Result<(), SubjectError> {
         match host.ask(&SubjectOrder::Prepare(self.prepare(SubjectRole::Client, Some(target))?)).await? {
             Report::Ready { .. } => Ok(()),
-            other => Err(babble(&other, "ready")),
+            other => Err(other.instead_of("ready")),
         }
     }
 
@@ -213,7 +194,7 @@ impl DialectCheck<'_> {
     async fn go(&self, host: &mut SubjectProcess, numbers: Range<u64>) -> Result<(), SubjectError> {
         self.arm(host, numbers.end).await?;
         let done = host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await?;
-        let Report::Done { n, errors, digest } = &done else { return Err(babble(&done, "done")) };
+        let Report::Done { n, errors, digest } = &done else { return Err(done.instead_of("done")) };
         let count = numbers.end - numbers.start;
         if (*n, *errors) != (count, 0) {
             return Err(SubjectError::Wrong(format!(
@@ -264,11 +245,7 @@ impl DialectCheck<'_> {
         // A file of an earlier trial must not pass for this one's.
         let _ = std::fs::remove_file(&out);
         let _ = std::fs::remove_file(sample::inserted(&out));
-        let arm = Arm { schedule: ExchangeSchedule::Closed { think_ns: 0 }, count, out };
-        match host.ask(&SubjectOrder::Arm(arm)).await? {
-            Report::Armed => Ok(()),
-            other => Err(babble(&other, "armed")),
-        }
+        host.arm(ExchangeSchedule::Closed { think_ns: 0 }, count, &out).await
     }
 
     fn out(&self) -> Result<std::path::PathBuf, SubjectError> {
@@ -287,21 +264,7 @@ impl DialectCheck<'_> {
     }
 }
 
-async fn hello(host: &mut SubjectProcess) -> Result<BTreeMap<String, String>, SubjectError> {
-    match host.ask(&SubjectOrder::Hello).await? {
-        Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
-        Report::Hello { lsp, clock, .. } => {
-            Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
-        }
-        other => Err(babble(&other, "hello")),
-    }
-}
-
-async fn finish(host: SubjectProcess) -> Result<(), SubjectError> {
-    let (_, status) = host.stop().await?;
-    if status.success() { Ok(()) } else { Err(SubjectError::Wrong(format!("it ended with {status}"))) }
-}
-
-fn babble(report: &Report, wanted: &'static str) -> SubjectError {
-    SubjectError::Babble { line: report.name().into(), wanted }
+async fn finished<T>(host: SubjectProcess, judged: Result<T, SubjectError>) -> Result<T, SubjectError> {
+    let (judged, _, status) = host.stop_after(judged).await?;
+    if status.success() { Ok(judged) } else { Err(SubjectError::Wrong(format!("it ended with {status}"))) }
 }

@@ -6,7 +6,7 @@ use super::dialect::{SubjectDialect, SubjectTransport};
 use super::grpc;
 use super::reference::Op;
 use super::sample::ClientSample;
-use super::setup::{Stream, SubjectSetup, server_name};
+use super::setup::{Stream, SubjectSetup, connect};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, TE};
 use http_body_util::{BodyExt, Full};
@@ -16,7 +16,6 @@ use std::net::SocketAddr;
 use stentor_wire::frame::{self, Frames};
 use stentor_wire::{Content, DocumentLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Bytes that are read from a socket at once.
@@ -68,17 +67,7 @@ impl SubjectClient {
     }
 
     async fn open(&self) -> Result<ClientConnection, SubjectError> {
-        let target = self.target;
-        let stream = TcpStream::connect(target).await;
-        let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
-        stream.set_nodelay(true).map_err(SubjectError::io("setting up a connection"))?;
-        let stream: Stream = match &self.tls {
-            Some(tls) => {
-                let stream = tls.connect(server_name()?, stream).await;
-                Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?)
-            }
-            None => Box::new(stream),
-        };
+        let stream = connect(self.target, self.tls.as_ref()).await?;
         Ok(match self.dialect.transport {
             SubjectTransport::Http => {
                 let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;

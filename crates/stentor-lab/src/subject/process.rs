@@ -1,6 +1,6 @@
 //! Our side of LSP-1: starts a subject, tells it what to do, waits for what it says, and ends it.
 
-use super::protocol::{LINE_MAX_BYTES, Report, SubjectOrder};
+use super::protocol::{Arm, CLOCK, ExchangeSchedule, LINE_MAX_BYTES, Report, SubjectOrder, VERSION};
 use super::{Definition, SubjectError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -67,6 +67,31 @@ impl SubjectProcess {
         self.child.id()
     }
 
+    /// Asks who it is; returns the versions of its software.
+    pub async fn hello(&mut self) -> Result<BTreeMap<String, String>, SubjectError> {
+        match self.ask(&SubjectOrder::Hello).await? {
+            Report::Hello { lsp: VERSION, versions, clock } if clock == CLOCK => Ok(versions),
+            Report::Hello { lsp, clock, .. } => {
+                Err(SubjectError::Wrong(format!("it speaks version {lsp} with the clock {clock:?}")))
+            }
+            other => Err(other.instead_of("hello")),
+        }
+    }
+
+    /// Orders it to know what to do once it is told to go.
+    pub async fn arm(
+        &mut self,
+        schedule: ExchangeSchedule,
+        count: u64,
+        out: &Path,
+    ) -> Result<(), SubjectError> {
+        let out = absolute(out)?;
+        match self.ask(&SubjectOrder::Arm(Arm { schedule, count, out })).await? {
+            Report::Armed => Ok(()),
+            other => Err(other.instead_of("armed")),
+        }
+    }
+
     /// Returns an order and waits for the report on it.
     pub async fn ask(&mut self, order: &SubjectOrder) -> Result<Report, SubjectError> {
         self.ask_within(order, self.patience).await
@@ -113,6 +138,23 @@ impl SubjectProcess {
                 let seconds = self.patience.as_secs();
                 self.end().await;
                 Err(SubjectError::Silent { to: "stop", seconds })
+            }
+        }
+    }
+
+    /// Stops it where its work was done, and ends it where something failed.
+    pub(crate) async fn stop_after<T, E: From<SubjectError>>(
+        self,
+        done: Result<T, E>,
+    ) -> Result<(T, Report, ExitStatus), E> {
+        match done {
+            Ok(done) => {
+                let (report, status) = self.stop().await?;
+                Ok((done, report, status))
+            }
+            Err(failure) => {
+                self.end().await;
+                Err(failure)
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Orders: `hello`, `prepare`, `arm`, `go`, `stop`; reports: `hello`, `ready`, `armed`, `done`, `error`. Unknown fields are
 //! ignored by both sides. Standard error is the subject's log.
 
+use super::SubjectError;
 use super::reference::Op;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -153,6 +154,12 @@ pub enum Report {
 }
 
 impl Report {
+    /// Returns the error of a subject that says this where something else was expected.
+    #[must_use]
+    pub fn instead_of(&self, wanted: &'static str) -> SubjectError {
+        SubjectError::Babble { line: self.name().into(), wanted }
+    }
+
     /// Returns the name that errors use.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -117,22 +117,21 @@ impl ServerSample {
 
 /// Reads the samples of a client.
 pub fn read_client(path: &Path) -> Result<Vec<ClientSample>, SubjectError> {
-    let bytes = std::fs::read(path).map_err(SubjectError::io(format!("{}", path.display())))?;
-    let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
-    if !rest.is_empty() {
-        return Err(SubjectError::Wrong(format!("{} bytes of samples are no multiple of 64", bytes.len())));
-    }
-    Ok(samples.iter().map(ClientSample::of_bytes).collect())
+    read(path, ClientSample::of_bytes)
 }
 
 /// Reads the samples of a server.
 pub fn read_server(path: &Path) -> Result<Vec<ServerSample>, SubjectError> {
+    read(path, ServerSample::of_bytes)
+}
+
+fn read<S>(path: &Path, of_bytes: fn(&[u8; SAMPLE_BYTES]) -> S) -> Result<Vec<S>, SubjectError> {
     let bytes = std::fs::read(path).map_err(SubjectError::io(format!("{}", path.display())))?;
     let (samples, rest) = bytes.as_chunks::<SAMPLE_BYTES>();
     if !rest.is_empty() {
         return Err(SubjectError::Wrong(format!("{} bytes of samples are no multiple of 64", bytes.len())));
     }
-    Ok(samples.iter().map(ServerSample::of_bytes).collect())
+    Ok(samples.iter().map(of_bytes).collect())
 }
 
 /// Names the file beside a client's samples that tells when rows were kept: eight bytes for each sample.

@@ -80,12 +80,7 @@ impl SubjectSetup {
 
     /// Connects to an address, encrypted where the cell wants it and without naming a protocol.
     pub async fn connect(&self, target: SocketAddr) -> Result<Stream, SubjectError> {
-        let stream = TcpStream::connect(target).await;
-        let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
-        stream.set_nodelay(true).map_err(SubjectError::io("setting up a connection"))?;
-        let Some(connector) = self.connector(b"")? else { return Ok(Box::new(stream)) };
-        let stream = connector.connect(server_name()?, stream).await;
-        Ok(Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?))
+        connect(target, self.connector(b"")?.as_ref()).await
     }
 
     /// Gets ready to encrypt as a server.
@@ -100,9 +95,17 @@ impl SubjectSetup {
     }
 }
 
-/// Returns the name that a client wants to see in the certificate.
-pub(crate) fn server_name() -> Result<ServerName<'static>, SubjectError> {
-    ServerName::try_from(TLS_NAME).map_err(tls)
+/// Connects to an address, encrypted where there is a connector.
+pub(crate) async fn connect(
+    target: SocketAddr,
+    connector: Option<&TlsConnector>,
+) -> Result<Stream, SubjectError> {
+    let stream = TcpStream::connect(target).await;
+    let stream = stream.map_err(SubjectError::io(format!("connecting to {target}")))?;
+    stream.set_nodelay(true).map_err(SubjectError::io("setting up a connection"))?;
+    let Some(connector) = connector else { return Ok(Box::new(stream)) };
+    let stream = connector.connect(ServerName::try_from(TLS_NAME).map_err(tls)?, stream).await;
+    Ok(Box::new(stream.map_err(SubjectError::io("agreeing on TLS"))?))
 }
 
 fn tls(error: impl std::error::Error) -> SubjectError {

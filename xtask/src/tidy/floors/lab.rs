@@ -55,7 +55,6 @@ pub(super) const LAB_RUNNER: Floors = Floors {
         &[
             "environment",
             "gate",
-            "greeting",
             "interruption",
             "journal",
             "power",

@@ -17,16 +17,8 @@ impl ForkAttempt<'_> {
     ) -> Result<ForkOutput, AttemptFailure> {
         let gateway = self.start(testbed, SubjectRole::Gateway, KnownHalves::default()).await?;
         note_versions(record, "gateway", &gateway.versions);
-        match self.with_server(testbed, &gateway.known, record, digests).await {
-            Ok(found) => {
-                gateway.host.stop().await?;
-                Ok(found)
-            }
-            Err(failure) => {
-                gateway.host.end().await;
-                Err(failure)
-            }
-        }
+        let found = self.with_server(testbed, &gateway.known, record, digests).await;
+        Ok(gateway.host.stop_after(found).await?.0)
     }
 
     pub(super) async fn with_server(
@@ -43,23 +35,15 @@ impl ForkAttempt<'_> {
         }
         record.start_ns.server = Some(server.ready_ns);
         note_versions(record, "server", &server.versions);
-        match self.with_client(testbed, &mut server, record, digests).await {
-            Ok(found) => {
-                let (report, status) = server.host.stop().await?;
-                let Report::Done { .. } = report else {
-                    return Err(
-                        SubjectError::Wrong(format!("the server said {} at the end", report.name())).into()
-                    );
-                };
-                if !status.success() {
-                    return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
-                }
-                Ok(found)
-            }
-            Err(failure) => {
-                server.host.end().await;
-                Err(failure)
-            }
+        let found = self.with_client(testbed, &mut server, record, digests).await;
+        let (found, report, status) = server.host.stop_after(found).await?;
+        let Report::Done { .. } = report else {
+            let sentence = format!("the server said {} at the end", report.name());
+            return Err(SubjectError::Wrong(sentence).into());
+        };
+        if !status.success() {
+            return Err(SubjectError::Wrong(format!("the server ended with {status}")).into());
         }
+        Ok(found)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{AttemptFailure, ForkAttempt};
 use crate::runner::testbed::Testbed;
-use crate::subject::SubjectError;
 use crate::subject::process::SubjectProcess;
 use crate::subject::protocol::{Report, SubjectOrder, SubjectRole};
 use std::collections::BTreeMap;
@@ -45,7 +44,7 @@ impl RunningHalf {
             }
             Ok(other) => {
                 self.host.end().await;
-                Err(SubjectError::Babble { line: other.name().into(), wanted: "ready" }.into())
+                Err(other.instead_of("ready").into())
             }
             Err(error) => {
                 self.host.end().await;

@@ -2,7 +2,7 @@
 //! read without its server, is marked as stale, and is not asked for again.
 
 use super::super::interruption::Interruption;
-use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, arm, note_versions};
+use super::{AttemptFailure, ForkAttempt, ForkOutput, RunningHalf, Testbed, note_versions};
 use crate::record::{ForkRecord, From as Origin, InterruptionOutcome, PhaseLatency, phase};
 use crate::subject::SubjectError;
 use crate::subject::clock::monotonic_ns;
@@ -86,7 +86,8 @@ impl ForkAttempt<'_> {
     }
 
     async fn arm_all(&self, host: &mut SubjectProcess, pages: u64) -> Result<(), SubjectError> {
-        arm(host, ExchangeSchedule::Closed { think_ns: 0 }, pages, self.path(SubjectRole::Client, "")).await
+        let closed = ExchangeSchedule::Closed { think_ns: 0 };
+        host.arm(closed, pages, &self.path(SubjectRole::Client, "")).await
     }
 
     /// Does what is to happen, and reads what the client has in the meantime; returns the client back if it lives.
@@ -130,7 +131,7 @@ impl ForkAttempt<'_> {
     ) -> Result<SubjectProcess, SubjectError> {
         let report = host.hear(&SubjectOrder::Go { t0_ns: 0 }, self.settings.patience).await?;
         let Report::Done { n, errors, digest } = report else {
-            return Err(SubjectError::Babble { line: report.name().into(), wanted: "done" });
+            return Err(report.instead_of("done"));
         };
         if errors > 0 {
             return Err(SubjectError::Exchange(format!("{errors} of {} pages failed", errand.pages)));
@@ -165,7 +166,7 @@ impl ForkAttempt<'_> {
                 let sentence = format!("{n} pages and {errors} failures where {lacking} pages were lacking");
                 Err(SubjectError::Wrong(sentence).into())
             }
-            other => Err(SubjectError::Babble { line: other.name().into(), wanted: "done" }.into()),
+            other => Err(other.instead_of("done").into()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a subject does what its definition says that it can: rows, encryption, a connection for each exchange.
 
-use super::{DialectCheck, EXCHANGES, Passed, SEED, babble, hello, levels};
+use super::{DialectCheck, EXCHANGES, Passed, SEED, levels};
 use crate::subject::certificate;
 use crate::subject::clock::monotonic_ns;
 use crate::subject::process::{SubjectProcess, absolute};
@@ -156,14 +156,14 @@ impl DialectCheck<'_> {
         factors: BTreeMap<String, String>,
         target: SocketAddr,
     ) -> Result<u64, SubjectError> {
-        hello(host).await?;
+        host.hello().await?;
         let mut prepare = self.prepare(SubjectRole::Client, Some(target))?;
         prepare.factors = factors;
         host.ask(&SubjectOrder::Prepare(prepare)).await?;
         self.arm(host, 1).await?;
         match host.ask(&SubjectOrder::Go { t0_ns: monotonic_ns() }).await? {
             Report::Done { n, .. } => Ok(n),
-            other => Err(babble(&other, "done")),
+            other => Err(other.instead_of("done")),
         }
     }
 
