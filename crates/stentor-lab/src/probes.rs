@@ -197,6 +197,18 @@ impl ProbeReply {
         Self::word(if so { ProbeWord::Yes } else { ProbeWord::No }, evidence)
     }
 
+    fn yes(evidence: impl Into<String>) -> Self {
+        Self::word(ProbeWord::Yes, evidence)
+    }
+
+    fn no(evidence: impl Into<String>) -> Self {
+        Self::word(ProbeWord::No, evidence)
+    }
+
+    fn not_probed(evidence: impl Into<String>) -> Self {
+        Self::word(ProbeWord::NotProbed, evidence)
+    }
+
     fn count(count: usize, unit: &'static str, evidence: impl Into<String>) -> Self {
         Self { answer: ProbeAnswer::Number(count as f64), unit, evidence: evidence.into() }
     }

@@ -93,9 +93,7 @@ impl Sensor {
             SensorReadings::Counter(_, counted) => {
                 EnergySeries::of_counter(self.origin, self.component, &counted)
             }
-            SensorReadings::Power(_, powers) => {
-                EnergySeries::of_power(self.origin, self.component, &powers)
-            }
+            SensorReadings::Power(_, powers) => EnergySeries::of_power(self.origin, self.component, &powers),
         }
     }
 }

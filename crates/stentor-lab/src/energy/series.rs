@@ -77,7 +77,8 @@ impl EnergySeries {
         if counted.windows(2).any(falls) {
             return Err(EnergyError::Senseless("a counter of energy that goes back".into()));
         }
-        let reading = |(at_ns, joule): &(i64, f64)| EnergyReading { at_ns: *at_ns, joule: *joule, watt: None };
+        let reading =
+            |(at_ns, joule): &(i64, f64)| EnergyReading { at_ns: *at_ns, joule: *joule, watt: None };
         Ok(Self::of(origin, component.into(), counted.iter().map(reading).collect()))
     }
 

@@ -39,8 +39,8 @@ pub(super) async fn specification(face: &mut TrialFace) -> Result<ProbeReply, Su
                     service.operations.len()
                 ),
             ),
-            WsdlReading::Partly(why) => ProbeReply::word(ProbeWord::Yes, why),
-            WsdlReading::Nothing(why) => ProbeReply::word(ProbeWord::No, why),
+            WsdlReading::Partly(why) => ProbeReply::yes(why),
+            WsdlReading::Nothing(why) => ProbeReply::no(why),
         }),
         PaperProtocol::XmlRpc => introspection(face).await,
         PaperProtocol::Rest => rest(face).await,
@@ -54,10 +54,7 @@ pub(super) async fn tools(face: &mut TrialFace) -> Result<ProbeReply, SubjectErr
         PaperProtocol::XmlRpc => signature_client(face).await,
         PaperProtocol::Rest => {
             let contract = rest(face).await?;
-            Ok(ProbeReply::word(
-                ProbeWord::No,
-                format!("nothing to make a client from: {}", contract.evidence),
-            ))
+            Ok(ProbeReply::no(format!("nothing to make a client from: {}", contract.evidence)))
         }
     }
 }
@@ -88,40 +85,31 @@ async fn rest(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
         let is_readable = parse(&answer.body, &DocumentLimits::default()).is_ok()
             || serde_json::from_slice::<serde_json::Value>(&answer.body).is_ok();
         if answer.status == 200 && is_readable {
-            return Ok(ProbeReply::word(
-                ProbeWord::Yes,
-                format!("GET {place} gives a document that a machine can read"),
-            ));
+            return Ok(ProbeReply::yes(format!("GET {place} gives a document that a machine can read")));
         }
         seen.push(format!("{place} {}", answer.status));
     }
-    Ok(ProbeReply::word(ProbeWord::No, format!("GET gives no description ({})", seen.join(", "))))
+    Ok(ProbeReply::no(format!("GET gives no description ({})", seen.join(", "))))
 }
 
 async fn introspection(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let names = match call(face, "system.listMethods", vec![]).await? {
         Ok(Value::List(names)) => names,
-        Ok(_) => return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods gives no list")),
+        Ok(_) => return Ok(ProbeReply::no("system.listMethods gives no list")),
         Err(why) => {
-            return Ok(ProbeReply::word(ProbeWord::No, format!("system.listMethods is refused: {why}")));
+            return Ok(ProbeReply::no(format!("system.listMethods is refused: {why}")));
         }
     };
     let Some(method) = names.iter().filter_map(Value::as_text).find(|name| name.ends_with(OP.word())) else {
-        return Ok(ProbeReply::word(ProbeWord::No, "system.listMethods does not name the operation"));
+        return Ok(ProbeReply::no("system.listMethods does not name the operation"));
     };
     let told = call(face, "system.methodSignature", vec![method.into()]).await?;
     Ok(match told {
-        Ok(signature) => ProbeReply::word(
-            ProbeWord::Yes,
-            format!(
-                "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not ask for it",
-                signature_text(&signature)
-            ),
-        ),
-        Err(why) => ProbeReply::word(
-            ProbeWord::No,
-            format!("{method} is listed, but its signature is refused: {why}"),
-        ),
+        Ok(signature) => ProbeReply::yes(format!(
+            "system.listMethods names {method}, system.methodSignature says {}: the face offers them, the format does not ask for it",
+            signature_text(&signature)
+        )),
+        Err(why) => ProbeReply::no(format!("{method} is listed, but its signature is refused: {why}")),
     })
 }
 
@@ -136,27 +124,23 @@ fn signature_text(signature: &Value) -> String {
 async fn signature_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let listed = introspection(face).await?;
     if listed.answer != super::ProbeAnswer::Word(ProbeWord::Yes) {
-        return Ok(ProbeReply::word(
-            ProbeWord::No,
-            format!("nothing to make a client from: {}", listed.evidence),
-        ));
+        return Ok(ProbeReply::no(format!("nothing to make a client from: {}", listed.evidence)));
     }
     let method = format!("lab.{}", OP.word());
     Ok(match call(face, &method, vec![Value::Record(Vec::new())]).await? {
-        Ok(_) => ProbeReply::word(ProbeWord::Yes, "a struct as the signature wants it is answered"),
-        Err(why) => ProbeReply::word(
-            ProbeWord::No,
-            format!("a signature says struct and not which fields; a struct without them: {why}"),
-        ),
+        Ok(_) => ProbeReply::yes("a struct as the signature wants it is answered"),
+        Err(why) => ProbeReply::no(format!(
+            "a signature says struct and not which fields; a struct without them: {why}"
+        )),
     })
 }
 
 async fn soap_client(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let (service, root) = match described(face).await? {
         WsdlReading::Whole(service, root) => (service, root),
-        WsdlReading::Partly(why) => return Ok(ProbeReply::word(ProbeWord::NotProbed, why)),
+        WsdlReading::Partly(why) => return Ok(ProbeReply::not_probed(why)),
         WsdlReading::Nothing(why) => {
-            return Ok(ProbeReply::word(ProbeWord::No, format!("nothing to make a client from: {why}")));
+            return Ok(ProbeReply::no(format!("nothing to make a client from: {why}")));
         }
     };
     let Some(request) = request_of(&service, &root) else {

@@ -8,10 +8,14 @@ use crate::subject::protocol::{Prepare, Report, SubjectOrder, SubjectRole};
 use crate::subject::reference::Op;
 use crate::subject::setup::SubjectSetup;
 use crate::subject::{Definition, SubjectError};
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, LOCATION};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use stentor_wire::Content;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Contents are made from this.
@@ -122,10 +126,12 @@ impl TrialFace {
     /// Asks for a path.
     pub(super) async fn get(&mut self, op: Op, path: &str) -> Result<FaceResponse, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
-        let answer = within(send(address, get(address, path), &[])).await?;
+        let answer = within(send(address, http::Request::get(path), &[])).await?;
         // As every client does, it is gone after once; whoever is named there, the one who sent us is asked.
         match answer.location.as_deref().and_then(path_of) {
-            Some(other) if answer.status / 100 == 3 => within(send(address, get(address, &other), &[])).await,
+            Some(other) if answer.status / 100 == 3 => {
+                within(send(address, http::Request::get(other), &[])).await
+            }
             _ => Ok(answer),
         }
     }
@@ -133,20 +139,13 @@ impl TrialFace {
     /// Sends a body to an operation as the dialect does.
     pub(super) async fn post(&mut self, op: Op, body: &[u8]) -> Result<FaceResponse, SubjectError> {
         let address = self.serve(op, BTreeMap::new()).await?;
-        let action = self.dialect.soap_action(op);
-        let action = action.map(|action| format!("SOAPAction: {action}\r\n")).unwrap_or_default();
-        let head = format!(
-            "POST /{} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: {}\r\n{action}Content-Length: {}\r\n\r\n",
-            op.word(),
-            self.dialect.content_type(op),
-            body.len()
-        );
-        within(send(address, head, body)).await
+        let request = http::Request::post(format!("/{}", op.word()));
+        let mut request = request.header(CONTENT_TYPE, self.dialect.content_type(op));
+        if let Some(action) = self.dialect.soap_action(op) {
+            request = request.header("SOAPAction", action);
+        }
+        within(send(address, request, body)).await
     }
-}
-
-fn get(address: SocketAddr, path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
 }
 
 /// Returns the path of a place that may be named with its host.
@@ -167,62 +166,30 @@ async fn within<T>(trial: impl Future<Output = Result<T, SubjectError>>) -> Resu
     tokio::time::timeout(PATIENCE, trial).await.map_err(|_| silent)?
 }
 
-async fn send(address: SocketAddr, head: String, body: &[u8]) -> Result<FaceResponse, SubjectError> {
-    let wrong = || SubjectError::io(format!("asking {address}"));
-    let mut stream = TcpStream::connect(address).await.map_err(wrong())?;
-    stream.write_all(&[head.as_bytes(), body].concat()).await.map_err(wrong())?;
-    let mut answer = Vec::new();
-    let mut part = [0; 16 << 10];
-    // Not everybody closes when asked to: the answer ends where it says so, and only else with the connection.
-    loop {
-        let count = stream.read(&mut part).await.map_err(|_| SubjectError::Unanswered)?;
-        answer.extend_from_slice(&part[..count]);
-        if let Some(whole) = response(&answer, count == 0) {
-            return Ok(whole);
-        }
-        if answer.is_empty() {
-            return Err(SubjectError::Unanswered);
-        }
-        if count == 0 || answer.len() > ANSWER_MAX_BYTES {
-            return Err(SubjectError::Exchange("an answer that is no HTTP".into()));
-        }
-    }
+async fn send(
+    address: SocketAddr,
+    request: http::request::Builder,
+    body: &[u8],
+) -> Result<FaceResponse, SubjectError> {
+    let request = request.header(HOST, address.to_string()).header(CONNECTION, "close");
+    let request = request.body(Full::new(Bytes::copy_from_slice(body)));
+    let request = request.map_err(|error| SubjectError::Exchange(error.to_string()))?;
+    let stream = TcpStream::connect(address).await.map_err(SubjectError::io(format!("asking {address}")))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(unanswered)?;
+    tokio::spawn(connection);
+    let (head, body) = sender.send_request(request).await.map_err(unanswered)?.into_parts();
+    let body = Limited::new(body, ANSWER_MAX_BYTES).collect().await.map_err(|_| no_answer())?;
+    let location = head.headers.get(LOCATION).and_then(|place| place.to_str().ok()).map(str::to_owned);
+    Ok(FaceResponse { status: head.status.as_u16(), location, body: body.to_bytes().to_vec() })
 }
 
-/// Reads an answer; `None` while it is not there as a whole.
-fn response(answer: &[u8], has_ended: bool) -> Option<FaceResponse> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let field = |wanted: &str| {
-        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
-    };
-    let body = &answer[end + 4..];
-    let body = if field("transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked")) {
-        joined(body)?
-    } else if let Some(length) = field("content-length") {
-        body.get(..length.parse().ok()?)?.to_vec()
-    } else {
-        has_ended.then(|| body.to_vec())?
-    };
-    Some(FaceResponse { status, location: field("location").map(str::to_owned), body })
+/// Tells who says something else from who says nothing.
+fn unanswered(error: hyper::Error) -> SubjectError {
+    if error.is_parse() { no_answer() } else { SubjectError::Unanswered }
 }
 
-/// Joins the chunks of a body.
-fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|two| two == b"\r\n")?;
-        let size = std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?.trim();
-        let size = usize::from_str_radix(size, 16).ok()?;
-        if size == 0 {
-            return Some(body);
-        }
-        let start = end + 2;
-        body.extend(rest.get(start..start.checked_add(size)?)?);
-        rest = rest.get(start + size + 2..)?;
-    }
+fn no_answer() -> SubjectError {
+    SubjectError::Exchange("an answer that is no HTTP".into())
 }
 
 #[cfg(test)]
@@ -230,27 +197,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_ends_where_it_says_so_and_only_else_with_the_connection() {
-        let body = |text: &str, has_ended| response(text.as_bytes(), has_ended).map(|one| one.body);
-        let said = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
-        assert_eq!(body(&format!("{said}ab"), false), Some(b"ab".to_vec()));
-        assert_eq!((body(&format!("{said}a"), true), body("HTTP/1.1 200", true)), (None, None));
-        let unsaid = "HTTP/1.1 200 OK\r\n\r\nab";
-        assert_eq!((body(unsaid, false), body(unsaid, true)), (None, Some(b"ab".to_vec())));
-    }
-
-    #[test]
     fn whoever_sends_us_elsewhere_is_asked_there() {
         let places = ["/axis2/", "http://10.0.0.1:80/axis2/x?wsdl", "nowhere"].map(path_of);
         assert_eq!(places, [Some("/axis2/".to_owned()), Some("/axis2/x?wsdl".to_owned()), None]);
-    }
-
-    #[test]
-    fn a_body_in_chunks_is_joined_and_half_a_chunk_is_no_answer() {
-        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n";
-        let body = |rest: &str| response(format!("{head}{rest}").as_bytes(), false).map(|one| one.body);
-        assert_eq!(body("4;x=y\r\n<a>b\r\n4\r\n</a>\r\n0\r\n\r\n"), Some(b"<a>b</a>".to_vec()));
-        assert_eq!(body("4\r\n<a>"), None);
-        assert_eq!(body("fffffffffffffffff\r\n<a>"), None);
     }
 }

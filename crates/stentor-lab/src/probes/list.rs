@@ -128,7 +128,7 @@ impl FeatureProbe {
         match self.how() {
             Some(How::Live(trial)) => trial(face, context).await,
             Some(How::Either(_, trial)) if !face.is_ours => trial(face).await,
-            Some(How::Bytes(_)) if !face.is_ours => Ok(ProbeReply::word(ProbeWord::NotProbed, OF_THE_FORMAT)),
+            Some(How::Bytes(_)) if !face.is_ours => Ok(ProbeReply::not_probed(OF_THE_FORMAT)),
             Some(How::Either(trial, _) | How::Bytes(trial)) => trial(protocol),
             Some(How::Read(read)) => Ok(read(protocol, context)),
             Some(How::Counted) => {
@@ -142,7 +142,7 @@ impl FeatureProbe {
     pub(super) async fn ask(&self, face: &mut TrialFace, context: &ProbeContext) -> ProbeResult {
         let reply = self.reply(face, context).await.unwrap_or_else(|error| match error {
             // Somebody else's subject may end itself over what is asked of it, and then does not do it.
-            SubjectError::Unanswered if !face.is_ours => ProbeReply::word(ProbeWord::No, error.to_string()),
+            SubjectError::Unanswered if !face.is_ours => ProbeReply::no(error.to_string()),
             _ => ProbeReply::word(ProbeWord::NotRun, error.to_string()),
         });
         ProbeResult {

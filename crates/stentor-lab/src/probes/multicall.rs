@@ -2,7 +2,7 @@
 
 use super::contract::call;
 use super::face::TrialFace;
-use super::{PaperProtocol, ProbeReply, ProbeWord};
+use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use stentor_wire::soap::{Envelope, SoapBody, Version};
@@ -32,7 +32,7 @@ async fn packed(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let answer = match call(face, &packed.method, packed.params).await? {
         Ok(answer) => answer,
         Err(why) => {
-            return Ok(ProbeReply::word(ProbeWord::No, format!("system.multicall is refused: {why}")));
+            return Ok(ProbeReply::no(format!("system.multicall is refused: {why}")));
         }
     };
     let outcomes = results_of_multicall(&answer)?;
@@ -59,10 +59,7 @@ async fn two_in_a_body(face: &mut TrialFace) -> Result<ProbeReply, SubjectError>
     let answers = match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
         SoapBody::Elements(elements) => elements.len(),
         SoapBody::Fault(fault) => {
-            return Ok(ProbeReply::word(
-                ProbeWord::No,
-                format!("two requests in one body: fault, {}", fault.reason),
-            ));
+            return Ok(ProbeReply::no(format!("two requests in one body: fault, {}", fault.reason)));
         }
     };
     Ok(ProbeReply::is(answers == TEXTS.len(), format!("two requests in one body get {answers} answers")))

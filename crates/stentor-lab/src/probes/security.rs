@@ -64,7 +64,7 @@ pub(super) fn size(protocol: PaperProtocol) -> Result<ProbeReply, SubjectError> 
 /// Makes an exchange over TLS with a certificate of its own.
 pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<ProbeReply, SubjectError> {
     if !face.encrypts {
-        return Ok(ProbeReply::word(ProbeWord::NotProbed, "its definition does not say that it encrypts"));
+        return Ok(ProbeReply::not_probed("its definition does not say that it encrypts"));
     }
     certificate::make(&context.directory).map_err(|error| SubjectError::Exchange(error.to_string()))?;
     let mut factors = BTreeMap::from([("tls".to_owned(), "on".to_owned())]);
@@ -75,7 +75,7 @@ pub(super) async fn tls(face: &mut TrialFace, context: &ProbeContext) -> Result<
             answer == content,
             "an exchange over TLS, with a certificate that the client checks",
         ),
-        Err(error) => ProbeReply::word(ProbeWord::No, format!("no exchange over TLS: {error}")),
+        Err(error) => ProbeReply::no(format!("no exchange over TLS: {error}")),
     })
 }
 
@@ -93,31 +93,22 @@ pub(super) async fn message_served(face: &mut TrialFace) -> Result<ProbeReply, S
     envelope.headers.push(HeaderBlock { element: Element::of(WSSE, "Security"), must_understand: true });
     let answer = face.post(Op::Echo, &soap::write(&envelope)?).await?;
     Ok(match soap::read(&answer.body, &DocumentLimits::default(), &[])?.body {
-        SoapBody::Fault(fault) if fault.code == SoapFaultCode::MustUnderstand => ProbeReply::word(
-            ProbeWord::No,
-            format!("the face does not speak it and says so: {}", fault.reason),
-        ),
-        SoapBody::Fault(fault) => {
-            ProbeReply::word(ProbeWord::No, format!("the face does not speak it: {}", fault.reason))
+        SoapBody::Fault(fault) if fault.code == SoapFaultCode::MustUnderstand => {
+            ProbeReply::no(format!("the face does not speak it and says so: {}", fault.reason))
         }
-        SoapBody::Elements(_) => {
-            ProbeReply::word(ProbeWord::Yes, "a header that must be understood is taken")
-        }
+        SoapBody::Fault(fault) => ProbeReply::no(format!("the face does not speak it: {}", fault.reason)),
+        SoapBody::Elements(_) => ProbeReply::yes("a header that must be understood is taken"),
     })
 }
 
 /// Returns what specifications have for securing a message apart from its transport.
 pub(super) fn message_specified(protocol: PaperProtocol) -> ProbeReply {
     match protocol {
-        PaperProtocol::Soap => ProbeReply::word(
-            ProbeWord::Yes,
-            "OASIS, Web Services Security: SOAP Message Security 1.0 (2004) and 1.1 (2006)",
-        ),
-        PaperProtocol::XmlRpc => {
-            ProbeReply::word(ProbeWord::No, "the XML-RPC specification (Winer, 1999) has nothing for it")
+        PaperProtocol::Soap => {
+            ProbeReply::yes("OASIS, Web Services Security: SOAP Message Security 1.0 (2004) and 1.1 (2006)")
         }
-        PaperProtocol::Rest => ProbeReply::word(
-            ProbeWord::Yes,
+        PaperProtocol::XmlRpc => ProbeReply::no("the XML-RPC specification (Winer, 1999) has nothing for it"),
+        PaperProtocol::Rest => ProbeReply::yes(
             "RFC 9421, HTTP Message Signatures (2024); when the paper was written there was no such standard",
         ),
     }
@@ -133,7 +124,7 @@ async fn harm(
     done: &str,
 ) -> Result<ProbeReply, SubjectError> {
     if !face.is_of_xml() && !definition.is_empty() {
-        return Ok(ProbeReply::word(ProbeWord::NotProbed, "the format has no entities"));
+        return Ok(ProbeReply::not_probed("the format has no entities"));
     }
     let content = Content::Payload(PLACE.into());
     let honest = face.dialect.write_request(Op::Echo, &content)?;

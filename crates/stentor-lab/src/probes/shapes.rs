@@ -3,7 +3,7 @@
 
 use super::contract::{WsdlReading, described, specification};
 use super::face::TrialFace;
-use super::{PaperProtocol, ProbeReply, ProbeWord};
+use super::{PaperProtocol, ProbeReply};
 use crate::subject::SubjectError;
 use crate::subject::reference::Op;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(super) async fn named_by(face: &mut TrialFace) -> Result<ProbeReply, Subject
     let request = face.dialect.write_request(Op::Array, &exchange.request)?;
     let body = face.post(Op::Array, &request).await?.body;
     if face.dialect.read_answer(Op::Array, &body)? != exchange.answer {
-        return Ok(ProbeReply::is(false, "the array did not come as it was made"));
+        return Ok(ProbeReply::no("the array did not come as it was made"));
     }
     let wrong = |error: serde_json::Error| SubjectError::Exchange(error.to_string());
     let names = if face.is_of_xml() {
@@ -100,9 +100,7 @@ pub(super) fn customized(protocol: PaperProtocol) -> Result<ProbeReply, SubjectE
             back.as_ref() == Some(&own),
             "an element of a vocabulary of one's own comes back as it was",
         ),
-        Err(error) => {
-            ProbeReply::is(false, format!("an element of a vocabulary of one's own is refused: {error}"))
-        }
+        Err(error) => ProbeReply::no(format!("an element of a vocabulary of one's own is refused: {error}")),
     })
 }
 
@@ -140,7 +138,7 @@ pub(super) async fn strict(face: &mut TrialFace) -> Result<ProbeReply, SubjectEr
     let refused = if is_refused { "is refused" } else { "is taken" };
     let evidence = format!("text where a number belongs {refused}; {says}");
     Ok(match outside {
-        None if is_refused => ProbeReply::word(ProbeWord::NotProbed, evidence),
+        None if is_refused => ProbeReply::not_probed(evidence),
         outside => ProbeReply::is(is_refused && outside == Some(true), evidence),
     })
 }

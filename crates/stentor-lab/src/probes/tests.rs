@@ -5,14 +5,15 @@ mod judged;
 mod live;
 mod still;
 
+use super::PaperProtocol::{Rest, Soap, XmlRpc};
+use super::ProbeAnswer::{Number, Word};
+use super::ProbeWord::{No, NotCounted, NotProbed, NotRun, Untestable, Yes};
 use super::*;
 use crate::subject::reference::Op;
 use crate::subject::server::{Behaviour, SubjectServer};
 use std::net::{Ipv4Addr, SocketAddr};
-
-fn run<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
-}
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Starts a server that speaks like one protocol.
 async fn server(speaks: PaperProtocol, op: Op, behaviour: Behaviour) -> SubjectServer {
@@ -25,17 +26,39 @@ fn taken_for(protocol: PaperProtocol, server: &SubjectServer) -> TrialFace {
     TrialFace::at(protocol, server.address).expect("a face")
 }
 
+/// Starts one that does so honestly.
+async fn honest(speaks: PaperProtocol, op: Op) -> SubjectServer {
+    server(speaks, op, Behaviour::Honest).await
+}
+
+/// Answers everybody with these bytes, or with none, and hangs up unless it stays.
+async fn parrot(answer: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listening");
+    let address = listener.local_addr().expect("an address");
+    let answer = answer.into();
+    tokio::spawn(async move {
+        let mut kept: Vec<TcpStream> = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = vec![0; 4 << 20];
+            let _ = stream.read(&mut asked).await;
+            let _ = stream.write_all(&answer).await;
+            kept.extend(stays.then_some(stream));
+        }
+    });
+    address
+}
+
 fn word(reply: &ProbeReply) -> ProbeWord {
     match reply.answer {
-        ProbeAnswer::Word(word) => word,
-        ProbeAnswer::Number(number) => panic!("{number} is no word"),
+        Word(word) => word,
+        Number(number) => panic!("{number} is no word"),
     }
 }
 
 fn number(reply: &ProbeReply) -> f64 {
     match reply.answer {
-        ProbeAnswer::Number(number) => number,
-        ProbeAnswer::Word(word) => panic!("{word:?} is no number"),
+        Number(number) => number,
+        Word(word) => panic!("{word:?} is no number"),
     }
 }
 

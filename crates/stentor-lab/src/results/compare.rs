@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{CONFIDENCE, MeasuredCell, Metric, Results};
-use crate::word::words;
 use crate::statistics::{Ratio, Samples, cliffs_delta, holm, ks_distance, mann_whitney, ratio};
+use crate::word::words;
 
 words! {
     /// What is said of a cell.

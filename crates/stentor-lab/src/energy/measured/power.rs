@@ -54,8 +54,7 @@ impl PowerDevice {
 
     pub(super) fn described(&self) -> (String, EnergyOrigin) {
         let (path, PowerFiles { power, volt, ampere, .. }) = (&self.path, self.files);
-        let file =
-            if path.join(power).exists() { (*power).to_owned() } else { format!("{volt} x {ampere}") };
+        let file = if path.join(power).exists() { (*power).to_owned() } else { format!("{volt} x {ampere}") };
         let folder = name_of(path);
         let (component, model, scale) = if self.is_battery {
             ("battery", format!("power_supply {folder}"), "the kernel")

@@ -1,7 +1,7 @@
 //! What comes of probes: a file, figures, verdicts, tables.
 
 use super::*;
-use crate::claims::ClaimVerdict;
+use crate::claims::ClaimVerdict::{self, DoesNotHold, Holds, NotTestable};
 use crate::claims::Dossier;
 use crate::results::tests::study;
 use crate::results::{Account, Remarks, Results, markdown, verdicts};
@@ -21,9 +21,8 @@ fn judged(id: &str, one: ProbeResult) -> ClaimVerdict {
 #[test]
 fn every_cell_of_both_tables_has_a_probe_beside_it() {
     let subjects = PaperProtocol::ALL.map(PaperProtocol::label);
-    let of = |probe: &FeatureProbe| {
-        subjects.map(|subject| told(&probe.id, &probe.feature, subject, ProbeAnswer::Word(ProbeWord::Yes)))
-    };
+    let of =
+        |probe: &FeatureProbe| subjects.map(|subject| told(&probe.id, &probe.feature, subject, Word(Yes)));
     let told: Vec<ProbeResult> = list().iter().flat_map(of).collect();
     let rows = rows(dossier().figures(), &told);
     assert_eq!(rows.len(), 36);
@@ -47,11 +46,7 @@ fn ids_of_probes_are_given_once_and_each_has_a_trial() {
 fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     assert_eq!(Probed::read(directory.path()).expect("nothing there"), None);
-    let answers = [
-        ProbeAnswer::Number(9.0),
-        ProbeAnswer::Word(ProbeWord::No),
-        ProbeAnswer::Word(ProbeWord::Untestable),
-    ];
+    let answers = [Number(9.0), Word(No), Word(Untestable)];
     let probed = Probed::of(answers.map(|answer| told("types", "Strict typing", "SOAP", answer)).to_vec());
     probed.write(directory.path()).expect("written");
     assert_eq!(Probed::read(directory.path()).expect("read"), Some(probed.clone()));
@@ -64,24 +59,21 @@ fn the_file_of_a_run_comes_back_and_a_foreign_one_is_refused() {
 
 #[test]
 fn claims_about_features_follow_what_the_probe_says() {
-    let structs = |word| told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(word));
-    assert_eq!(judged("C004-10", structs(ProbeWord::Yes)), ClaimVerdict::DoesNotHold);
-    assert_eq!(judged("C004-10", structs(ProbeWord::No)), ClaimVerdict::Holds);
-    assert_eq!(judged("C004-10", structs(ProbeWord::NotRun)), ClaimVerdict::NotTestable);
-    let contract = |word| told("contract", "Specification", "REST", ProbeAnswer::Word(word));
+    let structs = |word| told("structs", "Structs and arrays", "REST", Word(word));
+    assert_eq!(judged("C004-10", structs(Yes)), DoesNotHold);
+    assert_eq!(judged("C004-10", structs(No)), Holds);
+    assert_eq!(judged("C004-10", structs(NotRun)), NotTestable);
+    let contract = |word| told("contract", "Specification", "REST", Word(word));
     // Others may describe what our face does not.
-    assert_eq!(judged("C004-13", contract(ProbeWord::No)), ClaimVerdict::NotTestable);
-    assert_eq!(judged("C004-13", contract(ProbeWord::Yes)), ClaimVerdict::Holds);
-    assert_eq!(
-        judged("C004-12", told("tls", "Security", "REST", ProbeAnswer::Word(ProbeWord::Yes))),
-        ClaimVerdict::DoesNotHold
-    );
-    assert_eq!(judged("C004-14", structs(ProbeWord::Yes)), ClaimVerdict::NotTestable);
+    assert_eq!(judged("C004-13", contract(No)), NotTestable);
+    assert_eq!(judged("C004-13", contract(Yes)), Holds);
+    assert_eq!(judged("C004-12", told("tls", "Security", "REST", Word(Yes))), DoesNotHold);
+    assert_eq!(judged("C004-14", structs(Yes)), NotTestable);
 }
 
 #[test]
 fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
-    let count = |id, feature, subject, answer| told(id, feature, subject, ProbeAnswer::Number(answer));
+    let count = |id, feature, subject, answer| told(id, feature, subject, Number(answer));
     let upkeep = "Extensibility/Maintainability";
     let learning = "Short learning curve";
     let figures = Probed::of(vec![
@@ -95,32 +87,29 @@ fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
     for id in ["C004-9", "C004-14", "C004-15"] {
         let claim = judged.iter().find(|claim| claim.statement.id == id).expect(id);
         let ours = claim.ours.as_ref().expect("judged by ours");
-        assert_eq!(ours.verdict, ClaimVerdict::NotTestable, "{id}");
+        assert_eq!(ours.verdict, NotTestable, "{id}");
         assert!(ours.missing.as_ref().is_some_and(|why| !why.contains('[')), "{id}: {ours:?}");
     }
 }
 
 #[test]
 fn probes_stand_in_the_column_of_today_without_a_p_value() {
-    let structs = told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(ProbeWord::Yes));
+    let structs = told("structs", "Structs and arrays", "REST", Word(Yes));
     let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(Probed::of(vec![structs])));
     let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
     let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
     let probed = find("C004-10");
-    assert_eq!(
-        (probed.period.verdict, probed.modern.verdict),
-        (ClaimVerdict::NotTestable, ClaimVerdict::DoesNotHold)
-    );
-    assert_eq!((probed.best().verdict, probed.modern.p), (ClaimVerdict::DoesNotHold, None));
+    assert_eq!((probed.period.verdict, probed.modern.verdict), (NotTestable, DoesNotHold));
+    assert_eq!((probed.best().verdict, probed.modern.p), (DoesNotHold, None));
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
     // Nobody looked how REST is described.
-    assert_eq!(find("C004-13").best().verdict, ClaimVerdict::NotTestable);
+    assert_eq!(find("C004-13").best().verdict, NotTestable);
 }
 
 #[test]
 fn the_server_itself_has_rows_with_what_was_seen_and_decides_no_claim() {
-    let ours = told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(ProbeWord::Yes));
-    let seen = |answer| vec![told("structs", "Structs and arrays", "REST", ProbeAnswer::Word(answer))];
+    let ours = told("structs", "Structs and arrays", "REST", Word(Yes));
+    let seen = |answer| vec![told("structs", "Structs and arrays", "REST", Word(answer))];
     let account = |server| {
         let probed = Probed::of(vec![ours.clone()]).with_server(server);
         let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(probed));
@@ -130,11 +119,11 @@ fn the_server_itself_has_rows_with_what_was_seen_and_decides_no_claim() {
         let claims = &account.verdicts.as_ref().expect("claims").claims;
         claims.iter().find(|one| one.judged.statement.id == "C004-10").expect("there").modern.verdict
     };
-    let refused = account(seen(ProbeWord::No));
+    let refused = account(seen(No));
     assert_eq!(verdict(&refused), verdict(&account(Vec::new())));
     let row = "| Structs and arrays (Table 9) | REST, the server itself | NO | structs: **NO** (";
     assert!(markdown(&refused).contains(row), "{}", markdown(&refused));
-    for nothing in [Vec::new(), seen(ProbeWord::NotProbed)] {
+    for nothing in [Vec::new(), seen(NotProbed)] {
         assert!(!markdown(&account(nothing)).contains("REST, the server itself"), "nothing was seen");
     }
 }

@@ -10,13 +10,13 @@ fn of_each(probe: fn(PaperProtocol) -> Result<ProbeReply, SubjectError>) -> [Pro
 
 #[test]
 fn structs_have_names_where_they_are_elements() {
-    assert_eq!(of_each(shapes::named).each_ref().map(word), [ProbeWord::Yes, ProbeWord::No, ProbeWord::Yes]);
+    assert_eq!(of_each(shapes::named).each_ref().map(word), [Yes, No, Yes]);
 }
 
 #[test]
 fn a_vocabulary_of_ones_own_passes_where_elements_are_free() {
     let told = of_each(shapes::customized);
-    assert_eq!(told.each_ref().map(word), [ProbeWord::Yes, ProbeWord::No, ProbeWord::Yes]);
+    assert_eq!(told.each_ref().map(word), [Yes, No, Yes]);
     assert!(told[1].evidence.contains("refused"), "{told:?}");
 }
 
@@ -29,10 +29,7 @@ fn plain_xml_loses_types_and_the_others_keep_them() {
 
 #[test]
 fn a_document_says_its_operation_unless_the_address_does() {
-    assert_eq!(
-        of_each(transport::independent).each_ref().map(word),
-        [ProbeWord::Yes, ProbeWord::Yes, ProbeWord::No]
-    );
+    assert_eq!(of_each(transport::independent).each_ref().map(word), [Yes, Yes, No]);
 }
 
 #[test]
@@ -46,7 +43,7 @@ fn plain_xml_has_the_least_overhead_and_the_fewest_names() {
 
 #[test]
 fn every_face_refuses_a_document_that_is_too_large() {
-    assert_eq!(of_each(security::size).each_ref().map(word), [ProbeWord::Yes; 3]);
+    assert_eq!(of_each(security::size).each_ref().map(word), [Yes; 3]);
 }
 
 #[test]
@@ -55,9 +52,9 @@ fn statements_are_counted_by_topic_and_by_what_they_speak_for() {
                SOAP,id=2;topic=knowledge,polarity,for\nREST,id=3;topic=ease,polarity,against\n";
     let figures = Figures::parse(csv).expect("figures");
     let topics = ["ease", "knowledge"].map(str::to_owned);
-    let against = interviews::count(PaperProtocol::Soap, &figures, &topics[..1], "against");
+    let against = interviews::count(Soap, &figures, &topics[..1], "against");
     assert!(number(&against) == 1.0 && against.evidence.ends_with("ease: 1"), "{against:?}");
-    let both = interviews::count(PaperProtocol::Soap, &figures, &topics, "for");
+    let both = interviews::count(Soap, &figures, &topics, "for");
     assert!(number(&both) == 1.0 && both.evidence.starts_with("1 of 2"), "{both:?}");
 }
 
@@ -72,19 +69,19 @@ fn a_paragraph_counts_whole_when_it_is_there_for_one_operation() {
 fn lines_are_counted_where_the_sources_are_and_nowhere_else() {
     let nowhere = tempfile::tempdir().expect("a directory");
     for folder in [None, Some(nowhere.path())] {
-        assert_eq!(word(&sources::lines(PaperProtocol::Soap, folder)), ProbeWord::NotCounted);
-        assert_eq!(word(&sources::touched(PaperProtocol::Soap, folder)), ProbeWord::NotCounted);
+        assert_eq!(word(&sources::lines(Soap, folder)), NotCounted);
+        assert_eq!(word(&sources::touched(Soap, folder)), NotCounted);
     }
     let file = nowhere.path().join("java/cxf-2.7.4/src/main/java/stentor/lab/cxf/Rest.java");
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
     std::fs::write(&file, "void sort() {\n}\n").expect("written");
-    assert_eq!(number(&sources::lines(PaperProtocol::Rest, Some(nowhere.path()))), 2.0);
+    assert_eq!(number(&sources::lines(Rest, Some(nowhere.path()))), 2.0);
 }
 
 #[test]
 fn our_own_sources_are_where_the_count_looks_for_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects");
-    for protocol in [PaperProtocol::Soap, PaperProtocol::Rest] {
+    for protocol in [Soap, Rest] {
         assert!(sources::lines(protocol, Some(&folder)).unit == "lines", "{protocol:?}");
     }
 }
@@ -93,7 +90,7 @@ fn our_own_sources_are_where_the_count_looks_for_them() {
 fn a_handler_for_every_operation_has_no_lines_of_one_and_is_not_counted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/subjects");
     for count in [sources::lines, sources::touched] {
-        let told = count(PaperProtocol::XmlRpc, Some(&folder));
-        assert!(word(&told) == ProbeWord::NotCounted && told.evidence.contains("one handler"), "{told:?}");
+        let told = count(XmlRpc, Some(&folder));
+        assert!(word(&told) == NotCounted && told.evidence.contains("one handler"), "{told:?}");
     }
 }
