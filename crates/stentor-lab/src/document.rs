@@ -10,12 +10,25 @@ pub(crate) struct TextTable {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
+/// A heading, and what stands below it.
+pub(crate) type TextColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
 impl TextTable {
     pub(crate) fn new<const N: usize>(
         header: [&str; N],
         rows: impl IntoIterator<Item = [String; N]>,
     ) -> Self {
         Self { header: header.map(str::to_owned).to_vec(), rows: rows.into_iter().map(Vec::from).collect() }
+    }
+
+    /// Makes a row of each thing by what stands in each column.
+    pub(crate) fn of<'a, T: 'a>(
+        things: impl IntoIterator<Item = &'a T>,
+        columns: &[TextColumn<'_, T>],
+    ) -> Self {
+        let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let row = |one: &T| columns.iter().map(|(_, write)| write(one)).collect();
+        Self { header, rows: things.into_iter().map(row).collect() }
     }
 
     /// Writes it as HTML.

@@ -162,8 +162,7 @@ impl Results {
     /// Names a part of the study: the experiment, and the variant where there are several.
     pub(crate) fn part(&self, experiment: &str, variant: &str) -> String {
         let several = self.cells.iter().any(|cell| cell.variant != variant);
-        let parts = [experiment, if several { variant } else { "" }];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        joined(&[experiment, if several { variant } else { "" }], " · ")
     }
 
     /// Returns whether nothing of ours is timed, because the processor was emulated.
@@ -202,6 +201,11 @@ impl Results {
         factors.values_mut().for_each(|levels| levels.sort_by(|one, other| cell::by_size(one, other)));
         factors
     }
+}
+
+/// Joins the parts of a name that are there.
+fn joined(parts: &[&str], between: &str) -> String {
+    parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)
 }
 
 #[cfg(test)]

@@ -1,26 +1,14 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
 use super::figures::{self, ForkFigure};
-use super::interruptions::interval_text;
 use super::payload::Payloads;
-use super::ratios::place;
-use super::{CONFIDENCE, MeasuredCell, Metric, Results, layers};
+use super::tables::{ABOUT, about, estimate_text, metric_text, number_text, of_cells};
+use super::{CONFIDENCE, MeasuredCell, Results, layers};
 use crate::document::TextTable;
-use crate::plot::short;
 use crate::statistics::Samples;
 
-/// Bytes of a whole exchange, both ways, by layer.
+/// Bytes of a whole exchange, both ways, by layer; one row for each cell whose bytes are known.
 pub(super) fn bytes(results: &Results) -> TextTable {
-    let [opening, headers, framing, markup, payload] = layers::NAMES;
-    table(results, ["part", "cell", "subject", opening, headers, framing, markup, payload], layers::IDS)
-}
-
-/// One row for each cell that has any of the figures, after part, cell and subject.
-fn table<const COLUMNS: usize, const FIGURES: usize>(
-    results: &Results,
-    header: [&str; COLUMNS],
-    ids: [&str; FIGURES],
-) -> TextTable {
     let mut payloads = Payloads::of(results);
     let rows = results.cells.iter().filter_map(|cell| {
         let payload = payloads.bytes(cell);
@@ -29,38 +17,27 @@ fn table<const COLUMNS: usize, const FIGURES: usize>(
             let of = |fork: &Vec<ForkFigure>| Some(fork.iter().find(|one| one.id == **id)?.value);
             forks.iter().filter_map(of).collect::<Samples>().quantile(0.5)
         };
-        let found: Vec<Option<f64>> = ids.iter().map(middle).collect();
-        let told = found.iter().map(|one| one.map_or_else(|| "–".to_owned(), short));
+        let found = layers::IDS.each_ref().map(middle);
+        let told = found.iter().map(|one| number_text(*one));
         found.iter().any(Option::is_some).then(|| about(results, cell).into_iter().chain(told).collect())
     });
-    TextTable { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
-}
-
-fn about(results: &Results, cell: &MeasuredCell) -> [String; 3] {
-    [results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()]
+    let header = ABOUT.into_iter().chain(layers::NAMES).map(str::to_owned);
+    TextTable { header: header.collect(), rows: rows.collect() }
 }
 
 /// Processor time and memory of each side.
 pub(super) fn costs(results: &Results) -> TextTable {
     let metrics = ["client_cpu", "server_cpu", "client_memory", "server_memory"];
-    let rows = results.cells.iter().filter_map(|cell| {
-        let found = metrics.map(|id| Metric::find(id).and_then(|metric| cell.estimate(metric)));
-        let [part, place, subject] = about(results, cell);
-        let is_known = found.iter().any(Option::is_some);
-        let [client, server, client_memory, server_memory] = found.map(interval_text);
-        is_known.then_some([part, place, subject, client, server, client_memory, server_memory])
-    });
-    TextTable::new(
-        [
-            "part",
-            "cell",
-            "subject",
-            "client CPU ms [95 %]",
-            "server CPU ms [95 %]",
-            "client memory MiB [95 %]",
-            "server memory MiB [95 %]",
+    let is_known = |cell: &&MeasuredCell| metrics.iter().any(|id| cell.metric(id).is_some());
+    of_cells(
+        results,
+        results.cells.iter().filter(is_known),
+        &[
+            ("client CPU ms [95 %]", &|cell| metric_text(cell, "client_cpu")),
+            ("server CPU ms [95 %]", &|cell| metric_text(cell, "server_cpu")),
+            ("client memory MiB [95 %]", &|cell| metric_text(cell, "client_memory")),
+            ("server memory MiB [95 %]", &|cell| metric_text(cell, "server_memory")),
         ],
-        rows,
     )
 }
 
@@ -69,7 +46,7 @@ pub(super) fn energy(results: &Results) -> TextTable {
     let rows = results.cells.iter().flat_map(|cell| {
         let [part, place, subject] = about(results, cell);
         super::plots::joules(cell).into_iter().map(move |((component, kind, model), samples)| {
-            let energy = interval_text(samples.estimate(CONFIDENCE));
+            let energy = estimate_text(samples.estimate(CONFIDENCE));
             [part.clone(), place.clone(), subject.clone(), component, energy, kind, model]
         })
     });

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::Metric;
 use super::metric::whole;
+use super::{Metric, joined};
 use crate::record::ForkRecord;
 use crate::statistics::{Estimate, QuantileEstimate, Samples, merged, quantile};
 
@@ -149,8 +149,7 @@ impl MeasuredCell {
     #[must_use]
     pub fn place(&self) -> String {
         let levels: Vec<String> = self.levels.iter().map(|(name, level)| format!("{name} {level}")).collect();
-        let parts = [self.experiment.clone(), self.variant.clone(), levels.join(", ")];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        joined(&[&self.experiment, &self.variant, &levels.join(", ")], " · ")
     }
 
     /// Returns a metric of each fork that has it.
@@ -163,6 +162,11 @@ impl MeasuredCell {
     #[must_use]
     pub fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         self.samples(metric).estimate(super::CONFIDENCE)
+    }
+
+    /// Estimates the metric of this id; `None` where there is none.
+    pub(super) fn metric(&self, id: &str) -> Option<Estimate> {
+        self.estimate(Metric::find(id)?)
     }
 
     /// Returns the bytes of the larger body of an exchange, request or answer; `None` where none were counted.

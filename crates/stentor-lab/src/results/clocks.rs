@@ -1,6 +1,7 @@
 //! One-way delay by the clock that both halves read, and by clocks that each half set by queries, as in albertengo-2020.
 
 use super::metric::phase_ms;
+use super::tables::of_cells;
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::record::{ForkRecord, QueriedClocks, phase};
@@ -11,34 +12,24 @@ const MILLISECOND_NS: f64 = 1e6;
 /// Returns a row for each cell whose halves asked for the time; empty where none did.
 pub(super) fn clocks(results: &Results) -> TextTable {
     let asked = |cell: &&MeasuredCell| cell.forks.iter().any(|fork| queried(fork).is_some());
-    let row = |cell: &MeasuredCell| {
-        let mean = |of: &dyn Fn(&ForkRecord) -> Option<f64>| {
-            let samples: Samples = cell.forks.iter().filter_map(of).collect();
-            samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| format!("{:.2}", one.mean))
-        };
-        let by = |of: fn(QueriedClocks) -> f64| {
-            mean(&move |fork| Some(phase_ms(fork, phase::OWD)? + of(queried(fork)?) / MILLISECOND_NS))
-        };
-        [
-            results.part(&cell.experiment, &cell.variant),
-            super::ratios::place(results, cell),
-            cell.name.clone(),
-            mean(&|fork| phase_ms(fork, phase::OWD)),
-            by(|clocks| clocks.papers_mean_ns),
-            by(|clocks| clocks.shortest_ns),
-            mean(&|fork| Some(queried(fork)?.shortest_bound_ns / MILLISECOND_NS)),
-        ]
+    let mean = |cell: &MeasuredCell, of: &dyn Fn(&ForkRecord) -> Option<f64>| {
+        let samples: Samples = cell.forks.iter().filter_map(of).collect();
+        samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| format!("{:.2}", one.mean))
     };
-    let header = [
-        "part",
-        "cell",
-        "subject",
-        "OWD by one clock, ms",
-        "by the paper's mean of 100 queries, ms",
-        "by the shortest queries, ms",
-        "their bound, ms",
-    ];
-    TextTable::new(header, results.cells.iter().filter(asked).map(row))
+    let by = |cell: &MeasuredCell, of: fn(QueriedClocks) -> f64| {
+        mean(cell, &|fork| Some(phase_ms(fork, phase::OWD)? + of(queried(fork)?) / MILLISECOND_NS))
+    };
+    let bound = |fork: &ForkRecord| Some(queried(fork)?.shortest_bound_ns / MILLISECOND_NS);
+    of_cells(
+        results,
+        results.cells.iter().filter(asked),
+        &[
+            ("OWD by one clock, ms", &|cell| mean(cell, &|fork| phase_ms(fork, phase::OWD))),
+            ("by the paper's mean of 100 queries, ms", &|cell| by(cell, |clocks| clocks.papers_mean_ns)),
+            ("by the shortest queries, ms", &|cell| by(cell, |clocks| clocks.shortest_ns)),
+            ("their bound, ms", &|cell| mean(cell, &bound)),
+        ],
+    )
 }
 
 fn queried(record: &ForkRecord) -> Option<QueriedClocks> {

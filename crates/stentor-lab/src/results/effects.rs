@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::{by_size, size};
-use super::{CONFIDENCE, METRICS, MeasuredCell, Results, published};
+use super::{CONFIDENCE, METRICS, MeasuredCell, Results, joined, published};
 use crate::statistics::{Factorial, Samples, factorial};
 
 /// Factors of one design; a design of more has too many cells to be read.
@@ -43,9 +43,7 @@ pub fn designs(results: &Results) -> Vec<Design> {
         results.cells.iter().map(|cell| cell.stack.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     let designs = parts.into_iter().filter_map(|((experiment, variant, stack), cells)| {
         let told = if stacks > 1 { stack } else { "" };
-        let part = results.part(experiment, variant);
-        let name: Vec<&str> = [part.as_str(), told].into_iter().filter(|part| !part.is_empty()).collect();
-        design(results, name.join(" · "), &cells)
+        design(results, joined(&[&results.part(experiment, variant), told], " · "), &cells)
     });
     designs.collect()
 }

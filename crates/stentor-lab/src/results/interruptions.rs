@@ -1,6 +1,7 @@
 //! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
 
-use super::{MeasuredCell, Metric, Results};
+use super::tables::{estimate_text, mean_text, metric_text};
+use super::{MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;
 use crate::record::{ForkRecord, InterruptionOutcome};
@@ -13,20 +14,30 @@ const FACTOR: &str = "interruption";
 
 /// The table; empty where nothing was interrupted.
 pub(super) fn interruptions(results: &Results) -> TextTable {
-    let cells = results.cells.iter().filter(|cell| found(cell).next().is_some());
-    TextTable::new(
-        [
-            "subject",
-            "interruption",
-            "forks",
-            "whole, ms [95 %]",
-            "silence, ms [95 %]",
-            "pages in the meantime",
-            "rows without the server",
-            "to read them, ms",
-            "asked twice",
+    let unless_none = |cell: &MeasuredCell, text: String| {
+        if found(cell).all(|one| one.rows_offline == 0) { "–".to_owned() } else { text }
+    };
+    let stale = |cell: &MeasuredCell| if found(cell).all(|one| one.is_stale) { ", stale" } else { "" };
+    TextTable::of(
+        results.cells.iter().filter(|cell| found(cell).next().is_some()),
+        &[
+            ("subject", &|cell| cell.name.clone()),
+            ("interruption", &|cell| cell.levels.get(FACTOR).cloned().unwrap_or_default()),
+            ("forks", &|cell| cell.forks.len().to_string()),
+            ("whole, ms [95 %]", &|cell| metric_text(cell, "rtt_p50")),
+            ("silence, ms [95 %]", &|cell| {
+                unless_none(cell, estimate_text(estimate(cell, |one| one.silence_ns)))
+            }),
+            ("pages in the meantime", &|cell| {
+                let (kept, all) = (mean(cell, |one| one.pages_kept), mean(cell, |one| one.pages));
+                unless_none(cell, format!("{kept} of {all}"))
+            }),
+            ("rows without the server", &|cell| {
+                unless_none(cell, format!("{}{}", mean(cell, |one| one.rows_offline), stale(cell)))
+            }),
+            ("to read them, ms", &|cell| unless_none(cell, mean_text(estimate(cell, |one| one.offline_ns)))),
+            ("asked twice", &|cell| mean(cell, |one| one.pages_again)),
         ],
-        cells.map(row),
     )
 }
 
@@ -34,47 +45,16 @@ fn found(cell: &MeasuredCell) -> impl Iterator<Item = &InterruptionOutcome> {
     cell.forks.iter().filter_map(|fork| fork.interruption.as_ref())
 }
 
-fn row(cell: &MeasuredCell) -> [String; 9] {
-    let whole = Metric::find("rtt_p50").and_then(|metric| cell.estimate(metric));
-    let is_none = found(cell).all(|one| one.rows_offline == 0);
-    let unless_none = |text: String| if is_none { "–".to_owned() } else { text };
-    let mean = |of: fn(&InterruptionOutcome) -> u64| {
-        let (sum, count) = found(cell).fold((0, 0_u32), |(sum, count), one| (sum + of(one), count + 1));
-        sum as f64 / f64::from(count.max(1))
-    };
-    let stale = if found(cell).all(|one| one.is_stale) { ", stale" } else { "" };
-    [
-        cell.name.clone(),
-        cell.levels.get(FACTOR).cloned().unwrap_or_default(),
-        cell.forks.len().to_string(),
-        interval_text(whole),
-        unless_none(interval_text(estimate(cell, |one| one.silence_ns))),
-        unless_none(format!("{} of {}", short(mean(|one| one.pages_kept)), short(mean(|one| one.pages)))),
-        unless_none(format!("{}{stale}", short(mean(|one| one.rows_offline)))),
-        unless_none(interval_text(estimate(cell, |one| one.offline_ns).map(|one| Estimate {
-            low: None,
-            high: None,
-            ..one
-        }))),
-        short(mean(|one| one.pages_again)),
-    ]
+/// Writes the mean of a count over the interrupted forks.
+fn mean(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> String {
+    let (sum, count) = found(cell).fold((0, 0_u32), |(sum, count), one| (sum + of(one), count + 1));
+    short(sum as f64 / f64::from(count.max(1)))
 }
 
 fn estimate(cell: &MeasuredCell, of: fn(&InterruptionOutcome) -> u64) -> Option<Estimate> {
     let timed = |fork: &&ForkRecord| !fork.is_emulated();
     let of_fork = |fork: &ForkRecord| Some(of(fork.interruption.as_ref()?) as f64 / MS);
     cell.forks.iter().filter(timed).filter_map(of_fork).collect::<Samples>().estimate(super::CONFIDENCE)
-}
-
-/// Writes a mean with its interval.
-pub(super) fn interval_text(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { mean, low: Some(low), high: Some(high), .. }) => {
-            format!("{} [{}, {}]", short(mean), short(low), short(high))
-        }
-        Some(one) => short(one.mean),
-        None => "–".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use super::basis::{Basis, marked};
 use super::metric::{captured, median, phase_ms};
 use super::own_figure::make;
+use super::tables::{mean_text, of_cells};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::figures::Figure;
 use crate::document::TextTable;
-use crate::plot::short;
 use crate::record::{DirectionBytes, ForkRecord, phase};
 use crate::statistics::Samples;
 
@@ -193,36 +193,24 @@ pub(super) fn overhead(results: &Results) -> TextTable {
     let cells =
         results.cells.iter().filter(|cell| results.study == STUDY && cell.levels.contains_key("payload"));
     let cells = cells.filter(|cell| cell.forks.iter().any(|fork| captured(fork).is_some()));
-    let row = |cell: &MeasuredCell| {
-        let told = |of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count: ByteCounting| {
-            let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
-            samples.estimate(CONFIDENCE).map_or_else(|| "–".to_owned(), |one| short(one.mean))
-        };
-        let bytes = |count: ByteCounting, record: &ForkRecord| count.size(record).map(|size| size.all);
-        [
-            results.part(&cell.experiment, &cell.variant),
-            super::ratios::place(results, cell),
-            cell.name.clone(),
-            told(bytes, ByteCounting::Data),
-            told(bytes, ByteCounting::Full),
-            told(ByteCounting::overhead_bytes, ByteCounting::Data),
-            told(ByteCounting::overhead_bytes, ByteCounting::Full),
-            told(ByteCounting::overhead_percent, ByteCounting::Data),
-            told(ByteCounting::overhead_percent, ByteCounting::Full),
-        ]
+    let told = |cell: &MeasuredCell, of: fn(ByteCounting, &ForkRecord) -> Option<f64>, count| {
+        let samples: Samples = cell.forks.iter().filter_map(|fork| of(count, fork)).collect();
+        mean_text(samples.estimate(CONFIDENCE))
     };
-    let header = [
-        "part",
-        "cell",
-        "subject",
-        "NDU as the paper counts, B",
-        "full exchange, B",
-        "POH as the paper counts, B",
-        "full exchange, B",
-        "POH as the paper counts, %",
-        "full exchange, %",
-    ];
-    TextTable::new(header, cells.map(row))
+    let bytes = |count: ByteCounting, record: &ForkRecord| count.size(record).map(|size| size.all);
+    let (overhead, share) = (ByteCounting::overhead_bytes, ByteCounting::overhead_percent);
+    of_cells(
+        results,
+        cells,
+        &[
+            ("NDU as the paper counts, B", &|cell| told(cell, bytes, ByteCounting::Data)),
+            ("full exchange, B", &|cell| told(cell, bytes, ByteCounting::Full)),
+            ("POH as the paper counts, B", &|cell| told(cell, overhead, ByteCounting::Data)),
+            ("full exchange, B", &|cell| told(cell, overhead, ByteCounting::Full)),
+            ("POH as the paper counts, %", &|cell| told(cell, share, ByteCounting::Data)),
+            ("full exchange, %", &|cell| told(cell, share, ByteCounting::Full)),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::basis::{FOOTNOTE, MARK, streams};
 use super::metric::phase_ms;
-use super::ratios::place;
+use super::tables::{ABOUT, about};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;
@@ -28,13 +28,11 @@ pub(super) fn phases(results: &Results) -> TextTable {
         .into_iter()
         .filter(|(phase, _)| cells.iter().any(|cell| estimate(cell, phase).is_some()))
         .collect();
-    let mut header = vec!["part".to_owned(), "cell".to_owned(), "subject".to_owned()];
+    let mut header = ABOUT.map(str::to_owned).to_vec();
     header.extend(present.iter().map(|(_, name)| format!("{name}, ms")));
     let rows = cells.into_iter().map(|cell| {
-        let mut row =
-            vec![results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()];
-        row.extend(present.iter().map(|(phase, _)| phase_text(cell, phase)));
-        row
+        let told = present.iter().map(|(phase, _)| phase_text(cell, phase));
+        about(results, cell).into_iter().chain(told).collect()
     });
     TextTable { header, rows: rows.collect() }
 }

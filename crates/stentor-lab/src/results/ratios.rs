@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cell::size;
-use super::{CONFIDENCE, METRICS, MeasuredCell, Results, paper};
+use super::{CONFIDENCE, METRICS, MeasuredCell, Results, joined, paper};
 use crate::statistics::{Ratio, ratio};
 
 /// Ratios of one part of the study, all to the same subject.
@@ -47,9 +47,7 @@ pub fn ratios(results: &Results) -> Vec<RatioGroup<'_>> {
             (true, false) => "period software",
             (true, true) => "today's software",
         };
-        let part = results.part(experiment, variant);
-        let name = [part.as_str(), stack].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-        group(results, name.join(" · "), &cells)
+        group(results, joined(&[&results.part(experiment, variant), stack], " · "), &cells)
     });
     groups.collect()
 }

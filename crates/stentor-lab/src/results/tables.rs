@@ -6,9 +6,9 @@ use super::effects::designs;
 use super::metric::captured;
 use super::ratios::place;
 use super::verdicts::ClaimFindings;
-use super::{Account, MeasuredCell, Metric, Results, campaigns, grounds, paper};
+use super::{Account, MeasuredCell, Results, campaigns, grounds, joined, paper};
 use crate::claims::ClaimVerdict;
-use crate::document::TextTable;
+use crate::document::{TextColumn, TextTable};
 use crate::emulation::NOT_TIMED;
 use crate::plot::short;
 use crate::record::ForkRecord;
@@ -65,8 +65,40 @@ fn verdict_text(verdict: ClaimVerdict, lines: &[String]) -> String {
     format!("**{}**. {}", verdict.word(), lines.join("; "))
 }
 
+/// What every table of cells begins with.
+pub(super) const ABOUT: [&str; 3] = ["part", "cell", "subject"];
+
+pub(super) fn about(results: &Results, cell: &MeasuredCell) -> [String; 3] {
+    [results.part(&cell.experiment, &cell.variant), place(results, cell), cell.name.clone()]
+}
+
+/// Makes a table of cells: what each is, and these columns.
+pub(super) fn of_cells<'a>(
+    results: &Results,
+    cells: impl IntoIterator<Item = &'a MeasuredCell>,
+    columns: &[TextColumn<'_, MeasuredCell>],
+) -> TextTable {
+    let mut header = ABOUT.map(str::to_owned).to_vec();
+    header.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
+    let row = |cell| {
+        let told = columns.iter().map(|(_, write)| write(cell));
+        about(results, cell).into_iter().chain(told).collect()
+    };
+    TextTable { header, rows: cells.into_iter().map(row).collect() }
+}
+
+/// Writes a figure, or a dash without one.
+pub(super) fn number_text(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "–".to_owned(), short)
+}
+
+/// Writes the middle of an estimate.
+pub(super) fn mean_text(estimate: Option<Estimate>) -> String {
+    number_text(estimate.map(|one| one.mean))
+}
+
 /// Writes an estimate with its interval.
-fn estimate_text(estimate: Option<Estimate>) -> String {
+pub(super) fn estimate_text(estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "–".to_owned(), |one| figure(one.mean, one.low.zip(one.high)))
 }
 
@@ -78,13 +110,9 @@ fn figure(value: f64, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-fn of(cell: &MeasuredCell, metric: &str) -> String {
-    estimate_text(Metric::find(metric).and_then(|metric| cell.estimate(metric)))
-}
-
-fn middle(cell: &MeasuredCell, metric: &str) -> String {
-    let estimate = Metric::find(metric).and_then(|metric| cell.estimate(metric));
-    estimate.map_or_else(|| "–".to_owned(), |one| short(one.mean))
+/// Writes a metric of a cell with its interval.
+pub(super) fn metric_text(cell: &MeasuredCell, id: &str) -> String {
+    estimate_text(cell.metric(id))
 }
 
 /// Writes the time within which a share of all exchanges was over.
@@ -97,48 +125,31 @@ pub(super) fn cells(results: &Results) -> TextTable {
     if results.is_of_campaigns() {
         return TextTable::default();
     }
-    let rows = results.cells.iter().map(|cell| {
-        let forks = if cell.invalid > 0 {
-            format!("{} (and {} that do not count)", cell.forks.len(), cell.invalid)
-        } else {
-            cell.forks.len().to_string()
-        };
-        let time = if cell.is_untimed() { "not timed".to_owned() } else { of(cell, "rtt_p50") };
-        let time = cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"));
-        [
-            [cell.experiment.as_str(), cell.variant.as_str()]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(", "),
-            place(results, cell),
-            cell.name.clone(),
-            forks,
-            time,
-            quantile_text(cell, 0.95),
-            quantile_text(cell, 0.99),
-            middle(cell, "first_call"),
-            paper::published_ms(results, cell).map_or_else(|| "–".to_owned(), short),
-            middle(cell, "bytes_wire"),
-            middle(cell, "client_cpu"),
-            middle(cell, "server_cpu"),
-        ]
-    });
-    let header = [
-        "part",
-        "cell",
-        "subject",
-        "forks",
-        "median ms [95 %]",
-        "p95 ms [95 %]",
-        "p99 ms [95 %]",
-        "first call ms",
-        "published ms",
-        "bytes",
-        "client CPU ms",
-        "server CPU ms",
-    ];
-    TextTable::new(header, rows)
+    TextTable::of(
+        &results.cells,
+        &[
+            ("part", &|cell| joined(&[&cell.experiment, &cell.variant], ", ")),
+            ("cell", &|cell| place(results, cell)),
+            ("subject", &|cell| cell.name.clone()),
+            ("forks", &|cell| match cell.invalid {
+                0 => cell.forks.len().to_string(),
+                invalid => format!("{} (and {invalid} that do not count)", cell.forks.len()),
+            }),
+            ("median ms [95 %]", &median_text),
+            ("p95 ms [95 %]", &|cell| quantile_text(cell, 0.95)),
+            ("p99 ms [95 %]", &|cell| quantile_text(cell, 0.99)),
+            ("first call ms", &|cell| mean_text(cell.metric("first_call"))),
+            ("published ms", &|cell| number_text(paper::published_ms(results, cell))),
+            ("bytes", &|cell| mean_text(cell.metric("bytes_wire"))),
+            ("client CPU ms", &|cell| mean_text(cell.metric("client_cpu"))),
+            ("server CPU ms", &|cell| mean_text(cell.metric("server_cpu"))),
+        ],
+    )
+}
+
+fn median_text(cell: &MeasuredCell) -> String {
+    let time = if cell.is_untimed() { "not timed".to_owned() } else { metric_text(cell, "rtt_p50") };
+    cell.outcome().map_or_else(|| time.clone(), |outcome| format!("{time} {outcome}"))
 }
 
 /// Effects of each design: a heading and a table.
@@ -150,16 +161,14 @@ pub(super) fn effects(results: &Results) -> Vec<(String, TextTable)> {
             .iter()
             .map(|effect| {
                 let factor = |log: f64| format!("×{}", short((2.0 * log).exp()));
-                let interval = effect.low.zip(effect.high).map_or_else(
-                    || "–".to_owned(),
-                    |(low, high)| format!("{} to {}", factor(low), factor(high)),
-                );
+                let interval = effect.low.zip(effect.high);
+                let interval = interval.map(|(low, high)| format!("{} to {}", factor(low), factor(high)));
                 let sure = if effect.is_sure() { "" } else { " (may be none)" };
                 [
                     effect.name.clone(),
                     format!("{:.1} %", 100.0 * effect.share),
                     format!("{}{sure}", factor(effect.effect)),
-                    interval,
+                    interval.unwrap_or_else(|| "–".to_owned()),
                 ]
             })
             .collect();
@@ -185,19 +194,24 @@ fn share(text: &str) -> f64 {
 
 /// Forks that do not count.
 pub(super) fn uncounted(results: &Results) -> TextTable {
-    let rows = results.uncounted().map(|record| {
-        let levels: Vec<String> = record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect();
-        let reason =
-            if record.invalid_reason.is_empty() { "no reason is recorded" } else { &record.invalid_reason };
-        let subject = if record.campaign.is_some() { &record.experiment } else { &record.subject.label };
-        [
-            subject.clone(),
-            levels.join(", "),
-            format!("{}, attempt {}", record.fork, record.attempt),
-            reason.to_owned(),
-        ]
-    });
-    TextTable::new(["subject", "cell", "fork", "why it does not count"], rows)
+    let levels = |record: &ForkRecord| {
+        record.cell.iter().map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
+    };
+    TextTable::of(
+        results.uncounted(),
+        &[
+            ("subject", &|record| match record.campaign {
+                Some(_) => record.experiment.clone(),
+                None => record.subject.label.clone(),
+            }),
+            ("cell", &levels),
+            ("fork", &|record| format!("{}, attempt {}", record.fork, record.attempt)),
+            ("why it does not count", &|record| match record.invalid_reason.as_str() {
+                "" => "no reason is recorded".to_owned(),
+                reason => reason.to_owned(),
+            }),
+        ],
+    )
 }
 
 /// What was not tested here, and why.

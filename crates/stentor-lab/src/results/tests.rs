@@ -1,7 +1,7 @@
 //! Invented records with a known truth.
 
 use super::*;
-use crate::claims::ClaimVerdict;
+use crate::claims::ClaimVerdict::{DoesNotHold, Holds, NotTestable, Undecided};
 use crate::record::{
     Bytes, DirectionBytes, Environment, ExchangeCounts, ForkRecord, RecordedLink, SCHEMA, Sides, Subject,
     phase,
@@ -184,12 +184,9 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
     let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
     // REST is the fastest everywhere in what was invented.
     let fastest = find("C004-1");
-    assert_eq!(
-        (fastest.judged.published.verdict, fastest.period.verdict),
-        (ClaimVerdict::DoesNotHold, ClaimVerdict::Holds)
-    );
+    assert_eq!((fastest.judged.published.verdict, fastest.period.verdict), (DoesNotHold, Holds));
     assert!(fastest.period.p.is_some_and(|p| p <= 0.05));
-    assert_eq!(fastest.modern.verdict, ClaimVerdict::NotTestable);
+    assert_eq!(fastest.modern.verdict, NotTestable);
 }
 
 #[test]
@@ -197,7 +194,7 @@ fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
     // A quarter of each invented exchange is parsing, and the claim wants half.
     let verdicts = verdicts(&of(study(6, 3))).expect("judged").expect("a study with claims");
     let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
-    assert_eq!(parsing.period.verdict, ClaimVerdict::DoesNotHold, "{parsing:?}");
+    assert_eq!(parsing.period.verdict, DoesNotHold, "{parsing:?}");
     let mut records = study(6, 3);
     for record in &mut records {
         let whole = record.latency[phase::RTT].clone();
@@ -205,16 +202,14 @@ fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
     }
     let verdicts = super::verdicts(&of(records)).expect("judged").expect("a study with claims");
     let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
-    assert_eq!(parsing.period.verdict, ClaimVerdict::Holds, "{parsing:?}");
+    assert_eq!(parsing.period.verdict, Holds, "{parsing:?}");
 }
 
 #[test]
 fn a_single_fork_decides_nothing() {
     let verdicts = verdicts(&of(study(1, 3))).expect("judged").expect("a study with claims");
     let timed = verdicts.claims.iter().filter(|one| one.judged.statement.id == "C004-1");
-    assert!(
-        timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == ClaimVerdict::Undecided)
-    );
+    assert!(timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == Undecided));
 }
 
 #[test]
@@ -223,8 +218,8 @@ fn software_of_today_does_not_speak_for_the_paper() {
     records.iter_mut().for_each(|record| record.subject.stack = "rust".into());
     let verdicts = verdicts(&of(records)).expect("judged").expect("a study with claims");
     let fastest = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-1").expect("there");
-    assert!(!verdicts.period && fastest.period.verdict == ClaimVerdict::NotTestable);
-    assert_eq!(fastest.modern.verdict, ClaimVerdict::Holds);
+    assert!(!verdicts.period && fastest.period.verdict == NotTestable);
+    assert_eq!(fastest.modern.verdict, Holds);
 }
 
 #[test]

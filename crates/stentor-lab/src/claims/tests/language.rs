@@ -1,5 +1,6 @@
 //! The language of claims, its arithmetic, and the analysis of factorials.
 
+use super::ClaimVerdict::{DoesNotHold, Holds, NotTestable, Undecided};
 use super::*;
 use proptest::prelude::*;
 
@@ -33,54 +34,39 @@ fn judge(claim: &str) -> ClaimVerdict {
 
 #[test]
 fn a_claim_about_all_cells_fails_with_one_of_them() {
-    assert_eq!(
-        judge("for all size in 1: time_taken[subject=A] < time_taken[subject=B]"),
-        ClaimVerdict::Holds
-    );
-    assert_eq!(
-        judge("for all size in 1: time_taken[subject=A] > time_taken[subject=B]"),
-        ClaimVerdict::DoesNotHold
-    );
-    assert_eq!(judge("for all subject in A|B: time_taken[size=1] < 15"), ClaimVerdict::DoesNotHold);
-    assert_eq!(
-        judge("for all subject in A|B, $limit in 21|22: time_taken[size=1] < $limit"),
-        ClaimVerdict::Holds
-    );
+    assert_eq!(judge("for all size in 1: time_taken[subject=A] < time_taken[subject=B]"), Holds);
+    assert_eq!(judge("for all size in 1: time_taken[subject=A] > time_taken[subject=B]"), DoesNotHold);
+    assert_eq!(judge("for all subject in A|B: time_taken[size=1] < 15"), DoesNotHold);
+    assert_eq!(judge("for all subject in A|B, $limit in 21|22: time_taken[size=1] < $limit"), Holds);
 }
 
 #[test]
 fn overlapping_intervals_leave_an_order_undecided() {
-    assert_eq!(
-        judge("time_taken[subject=A, size=2] < time_taken[subject=B, size=2]"),
-        ClaimVerdict::Undecided
-    );
-    assert_eq!(judge("time_taken[subject=A, size=2] > 29"), ClaimVerdict::Holds);
-    assert_eq!(judge("time_taken[subject=A, size=2] <= 29"), ClaimVerdict::DoesNotHold);
+    assert_eq!(judge("time_taken[subject=A, size=2] < time_taken[subject=B, size=2]"), Undecided);
+    assert_eq!(judge("time_taken[subject=A, size=2] > 29"), Holds);
+    assert_eq!(judge("time_taken[subject=A, size=2] <= 29"), DoesNotHold);
 }
 
 #[test]
 fn a_chain_is_as_strong_as_its_weakest_link() {
-    assert_eq!(judge("1 < 2 < 3"), ClaimVerdict::Holds);
-    assert_eq!(judge("1 < 3 < 2"), ClaimVerdict::DoesNotHold);
-    assert_eq!(
-        judge("1 < 2 and 2 >= 2 and 1 + 2 * 3 == 7 and (1 + 2) * 3 == 9 and 3 != 4"),
-        ClaimVerdict::Holds
-    );
+    assert_eq!(judge("1 < 2 < 3"), Holds);
+    assert_eq!(judge("1 < 3 < 2"), DoesNotHold);
+    assert_eq!(judge("1 < 2 and 2 >= 2 and 1 + 2 * 3 == 7 and (1 + 2) * 3 == 9 and 3 != 4"), Holds);
 }
 
 #[test]
 fn numbers_closer_than_a_tie_are_undecided() {
-    assert_eq!(judge_with("100 < 104", true, 0.05), Ok(ClaimVerdict::Undecided));
-    assert_eq!(judge_with("100 < 106", true, 0.05), Ok(ClaimVerdict::Holds));
-    assert_eq!(judge_with("106 < 100", true, 0.05), Ok(ClaimVerdict::DoesNotHold));
+    assert_eq!(judge_with("100 < 104", true, 0.05), Ok(Undecided));
+    assert_eq!(judge_with("100 < 106", true, 0.05), Ok(Holds));
+    assert_eq!(judge_with("106 < 100", true, 0.05), Ok(DoesNotHold));
 }
 
 #[test]
 fn a_picture_makes_a_claim_untestable_and_a_figure_that_is_nowhere_makes_it_wrong() {
-    assert_eq!(judge("battery[subject=B] > 1"), ClaimVerdict::NotTestable);
+    assert_eq!(judge("battery[subject=B] > 1"), NotTestable);
     let nowhere = judge_with("baterry[subject=B] > 1", true, 0.0);
     assert_eq!(nowhere, Err(JudgeError::NoMatch("baterry[subject=B]".into())));
-    assert_eq!(judge_with("baterry[subject=B] > 1", false, 0.0), Ok(ClaimVerdict::NotTestable));
+    assert_eq!(judge_with("baterry[subject=B] > 1", false, 0.0), Ok(NotTestable));
     let several = judge_with("time_taken[subject=A] > 1", true, 0.0);
     assert_eq!(several, Err(JudgeError::Ambiguous("time taken[subject=A]".into())));
 }
@@ -88,29 +74,23 @@ fn a_picture_makes_a_claim_untestable_and_a_figure_that_is_nowhere_makes_it_wron
 #[test]
 fn derived_rows_are_no_evidence_unless_they_are_asked_for() {
     assert!(judge_with("guess[subject=A] == 1", true, 0.0).is_err());
-    assert_eq!(judge("guess[subject=A, kind=derived] == 1"), ClaimVerdict::Holds);
+    assert_eq!(judge("guess[subject=A, kind=derived] == 1"), Holds);
 }
 
 #[test]
 fn words_and_durations_are_read_as_what_they_are() {
-    assert_eq!(judge("ends[subject=A] == 'Out of Memory'"), ClaimVerdict::Holds);
-    assert_eq!(judge("duration[subject=A] == 3770"), ClaimVerdict::Holds);
+    assert_eq!(judge("ends[subject=A] == 'Out of Memory'"), Holds);
+    assert_eq!(judge("duration[subject=A] == 3770"), Holds);
     assert!(judge_with("ends[subject=A] < 3", true, 0.0).is_err());
     assert!(judge_with("$size < 3", true, 0.0).is_err());
 }
 
 #[test]
 fn figures_are_summed_up_in_any_number() {
-    assert_eq!(
-        judge("mean(time_taken[size=1]) == 15 and sum(time_taken[size=1], 5) == 35"),
-        ClaimVerdict::Holds
-    );
-    assert_eq!(
-        judge("min(time_taken[]) == 10 and max(time_taken[size=1|2, subject=A], 12) >= 30"),
-        ClaimVerdict::Holds
-    );
-    assert_eq!(judge("count(time_taken[size]) == 4 and count(ends[size]) == 0"), ClaimVerdict::Holds);
-    assert_eq!(judge("abs(1 - 3) == 2"), ClaimVerdict::Holds);
+    assert_eq!(judge("mean(time_taken[size=1]) == 15 and sum(time_taken[size=1], 5) == 35"), Holds);
+    assert_eq!(judge("min(time_taken[]) == 10 and max(time_taken[size=1|2, subject=A], 12) >= 30"), Holds);
+    assert_eq!(judge("count(time_taken[size]) == 4 and count(ends[size]) == 0"), Holds);
+    assert_eq!(judge("abs(1 - 3) == 2"), Holds);
 }
 
 #[test]
@@ -170,9 +150,9 @@ fn figures_that_count_something_else_are_not_compared_and_say_what_they_count() 
         let found = bench.judge(&[claim]).expect("judged");
         (found.verdict, found.missing.unwrap_or_default())
     };
-    assert_eq!(judged("memory[subject=A] < memory[subject=C]").0, ClaimVerdict::Holds);
+    assert_eq!(judged("memory[subject=A] < memory[subject=C]").0, Holds);
     let (verdict, why) = judged("2 * memory[subject=A] < min(memory[subject=B|C])");
-    assert_eq!(verdict, ClaimVerdict::NotTestable);
+    assert_eq!(verdict, NotTestable);
     assert!(why.ends_with("cannot be compared: memory of another; memory of one"), "{why}");
-    assert_eq!(judged("memory[subject=D] > 1"), (ClaimVerdict::NotTestable, "it streams".to_owned()));
+    assert_eq!(judged("memory[subject=D] > 1"), (NotTestable, "it streams".to_owned()));
 }

@@ -1,7 +1,10 @@
 //! Radios: the numbers that follow from the coefficients by hand, and what must hold for any trace.
 
 use super::super::coefficients::{Bound, RADIOS, RadioModel};
-use super::super::radio::{RadioState, RadioTimeline, simulate, simulate_between};
+use super::super::radio::RadioState::{
+    self, Active, Awake, Dch, Fach, High, Idle, LongDrx, Promotion, ShortDrx, Tail,
+};
+use super::super::radio::{RadioTimeline, simulate, simulate_between};
 use super::super::trace::{Direction, PacketTrace, TracePacket};
 use super::super::{EnergyKind, EnergySource};
 use super::{MS, all_joules, assert_near, down, exchanges, up};
@@ -39,7 +42,7 @@ fn busy_exchange(round_trip_ms: i64) -> Vec<TracePacket> {
     packets
 }
 
-const WIFI_BUSY: [RadioState; 2] = [RadioState::Awake, RadioState::High];
+const WIFI_BUSY: [RadioState; 2] = [Awake, High];
 
 #[test]
 fn wifi_of_the_galaxy_s2_is_awake_for_the_round_trip_and_220_ms() {
@@ -67,7 +70,7 @@ fn wifi_of_the_galaxy_s2_sleeps_in_a_long_wait_when_nothing_keeps_it_awake() {
 fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
     let means = [100, 177, 531, 697].map(|round_trip_ms| {
         let packets = [up(0, 400), down(round_trip_ms, 400)];
-        let (mean, idle) = settled("lte", &packets, &[RadioState::Idle, RadioState::Promotion]);
+        let (mean, idle) = settled("lte", &packets, &[Idle, Promotion]);
         assert_near(idle, 0.0, 0.0);
         mean
     });
@@ -79,20 +82,14 @@ fn lte_never_leaves_its_tail_at_one_exchange_each_half_second() {
 #[test]
 fn wifi_has_its_higher_power_in_windows_with_many_bytes() {
     let timeline = timeline("wifi-s2", &PacketTrace::new((0..10).map(|packet| down(packet, 1500)).collect()));
-    assert_eq!(states(&timeline), [(RadioState::High, 50), (RadioState::Awake, 179)]);
+    assert_eq!(states(&timeline), [(High, 50), (Awake, 179)]);
     assert_near(all_joules(&timeline), 0.05 * 0.45 + 0.179 * 0.25, 1e-9);
 }
 
 #[test]
 fn lte_goes_through_promotion_reception_and_a_tail() {
     let timeline = timeline("lte", &PacketTrace::new(vec![up(0, 1_000_000), down(80, 1_000_000)]));
-    let expected = [
-        (RadioState::Promotion, 260),
-        (RadioState::Active, 80),
-        (RadioState::Tail, 100),
-        (RadioState::ShortDrx, 20),
-        (RadioState::LongDrx, 10_000),
-    ];
+    let expected = [(Promotion, 260), (Active, 80), (Tail, 100), (ShortDrx, 20), (LongDrx, 10_000)];
     assert_eq!(states(&timeline), expected);
     // 8 Mbit each way at 438.39 and 51.97 mJ, promotion, reception and tail at 1.2 W, and DRX by its pings.
     let bytes = 8.0 * (0.43839 + 0.05197);
@@ -107,7 +104,7 @@ fn lte_goes_through_promotion_reception_and_a_tail() {
 fn lte_is_idle_between_distant_packets_and_pages() {
     let trace = PacketTrace::new(vec![up(0, 0), up(60_000, 0)]);
     let timeline = simulate_between(&model("lte"), Bound::Value, &trace, 0, 60_000 * MS).expect("a timeline");
-    let idle = timeline.shares().into_iter().find(|share| share.state == RadioState::Idle).expect("idle");
+    let idle = timeline.shares().into_iter().find(|share| share.state == Idle).expect("idle");
     assert_near(idle.seconds, 60.0 - 10.12 - 0.26, 1e-9);
     assert_near(idle.joule / idle.seconds, 0.043 / 1.28 * 0.594, 1e-9);
 }
@@ -115,12 +112,7 @@ fn lte_is_idle_between_distant_packets_and_pages() {
 #[test]
 fn plain_wifi_is_active_until_a_tail_ends() {
     let trace = PacketTrace::new(vec![up(0, 100), down(100, 100), up(1_000, 100)]);
-    let expected = [
-        (RadioState::Active, 100),
-        (RadioState::Tail, 250),
-        (RadioState::Idle, 650),
-        (RadioState::Tail, 250),
-    ];
+    let expected = [(Active, 100), (Tail, 250), (Idle, 650), (Tail, 250)];
     let timeline = timeline("wifi", &trace);
     assert_eq!(states(&timeline), expected);
     assert_near(all_joules(&timeline), 0.6 * 0.403 + 0.65 * 0.02, 1e-9);
@@ -129,21 +121,11 @@ fn plain_wifi_is_active_until_a_tail_ends() {
 #[test]
 fn three_g_promotes_after_a_packet_of_the_device_and_before_one_to_it() {
     let sent = timeline("3g", &PacketTrace::new(vec![up(0, 100)]));
-    let expected = [
-        (RadioState::Idle, 2_000),
-        (RadioState::Promotion, 2_000),
-        (RadioState::Dch, 4_000),
-        (RadioState::Fach, 10_000),
-    ];
+    let expected = [(Idle, 2_000), (Promotion, 2_000), (Dch, 4_000), (Fach, 10_000)];
     assert_eq!(states(&sent), expected);
     assert_near(all_joules(&sent), 2.0 * 0.51 + 4.0 * 1.02 + 10.0 * 0.40, 1e-9);
     let received = timeline("3g", &PacketTrace::new(vec![down(0, 100)]));
-    let expected = [
-        (RadioState::Promotion, 2_000),
-        (RadioState::Dch, 4_000),
-        (RadioState::Fach, 10_000),
-        (RadioState::Idle, 2_000),
-    ];
+    let expected = [(Promotion, 2_000), (Dch, 4_000), (Fach, 10_000), (Idle, 2_000)];
     assert_eq!(states(&received), expected);
 }
 
@@ -153,7 +135,7 @@ fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_
     let small = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 100)]));
     let large = timeline("3g", &PacketTrace::new(vec![up(0, 1000), up(4_000, 400)]));
     let dch = |timeline: &RadioTimeline| {
-        timeline.shares().iter().find(|share| share.state == RadioState::Dch).expect("dch").seconds
+        timeline.shares().iter().find(|share| share.state == Dch).expect("dch").seconds
     };
     assert_near(dch(&small), 4.0, 1e-9);
     assert_near(dch(&large), 6.0, 1e-9);
@@ -167,17 +149,11 @@ fn three_g_lets_small_packets_pass_on_the_shared_channel_and_does_not_reset_its_
 #[test]
 fn three_g_of_energybox_takes_the_shared_channel_for_little() {
     let little = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 200)]));
-    assert_eq!(states(&little)[0], (RadioState::Fach, 5_600));
+    assert_eq!(states(&little)[0], (Fach, 5_600));
     let more = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 200), up(50, 200), up(60, 200)]));
-    assert_eq!(
-        states(&more)[..3],
-        [(RadioState::Fach, 60), (RadioState::Dch, 4_100), (RadioState::Fach, 5_600)]
-    );
+    assert_eq!(states(&more)[..3], [(Fach, 60), (Dch, 4_100), (Fach, 5_600)]);
     let much = timeline("3g-energybox", &PacketTrace::new(vec![up(0, 1400)]));
-    assert_eq!(
-        states(&much)[..3],
-        [(RadioState::Promotion, 1_700), (RadioState::Dch, 2_400), (RadioState::Fach, 5_600)]
-    );
+    assert_eq!(states(&much)[..3], [(Promotion, 1_700), (Dch, 2_400), (Fach, 5_600)]);
     assert_near(all_joules(&much), 2.4 * 0.6 + 5.6 * 0.45, 1e-9);
 }
 

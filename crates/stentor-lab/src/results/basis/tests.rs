@@ -1,7 +1,7 @@
 use super::super::tests::record;
 use super::super::{Account, Remarks, Results, figures_csv, markdown, page, sheet, verdicts};
 use super::*;
-use crate::claims::ClaimVerdict;
+use crate::claims::ClaimVerdict::{self, NotTestable};
 use crate::statistics::invented::Invented;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ const SERVICE_MOST: &str = "C003-7";
 fn phases_that_stand_alone_are_compared() {
     let results = study(&[]);
     for id in [DESERIALIZES, SERVER_IN_ALL, CLIENT_IN_ALL, SERVICE_MOST] {
-        assert_ne!(found(&results, id).0, ClaimVerdict::NotTestable, "{id}");
+        assert_ne!(found(&results, id).0, NotTestable, "{id}");
     }
 }
 
@@ -55,14 +55,10 @@ fn phases_that_stand_alone_are_compared() {
 fn a_claim_about_a_phase_that_one_subject_streams_is_not_testable_and_says_who_streams() {
     let results = study(&[("CXF", &[phase::SERVER_DESER, phase::SERVICE])]);
     let (verdict, why) = found(&results, DESERIALIZES);
-    assert_eq!(verdict, ClaimVerdict::NotTestable);
+    assert_eq!(verdict, NotTestable);
     let wanted = "the phases cannot be told apart because the subject streams: server_deser of CXF/php";
     assert_eq!(why, wanted);
-    assert_eq!(
-        found(&results, SERVICE_MOST).0,
-        ClaimVerdict::NotTestable,
-        "the share is of what holds the way"
-    );
+    assert_eq!(found(&results, SERVICE_MOST).0, NotTestable, "the share is of what holds the way");
 }
 
 #[test]
@@ -70,11 +66,11 @@ fn sums_are_compared_where_they_hold_the_same() {
     let phases: &[&str] = &[phase::SERVER_DESER, phase::SERVICE];
     let (one, both) = (study(&[("CXF", phases)]), study(&[("CXF", phases), ("Axis2", phases)]));
     let (verdict, why) = found(&one, SERVER_IN_ALL);
-    assert_eq!(verdict, ClaimVerdict::NotTestable);
+    assert_eq!(verdict, NotTestable);
     assert!(why.contains("time of a server alone; time of a server with what it receives"), "{why}");
-    assert_ne!(found(&both, SERVER_IN_ALL).0, ClaimVerdict::NotTestable);
+    assert_ne!(found(&both, SERVER_IN_ALL).0, NotTestable);
     let client = study(&[("CXF", &[phase::CLIENT_SER, phase::REQUEST, phase::NET])]);
-    assert_ne!(found(&client, CLIENT_IN_ALL).0, ClaimVerdict::NotTestable, "the round trip holds all of it");
+    assert_ne!(found(&client, CLIENT_IN_ALL).0, NotTestable, "the round trip holds all of it");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The tables of a study of campaigns.
 
 use super::{CellSummary, JudgedClaim};
-use crate::document::TextTable;
+use crate::document::{TextColumn, TextTable};
 
-/// A heading, and what stands below it for a cell.
-type SummaryColumn = (&'static str, fn(&CellSummary) -> String);
+/// A column of cells.
+type SummaryColumn = TextColumn<'static, CellSummary>;
 
 /// Writes a number, or a dash without one.
 fn number(value: Option<f64>, digits: usize) -> String {
@@ -22,18 +22,16 @@ fn yes(so: bool) -> String {
 }
 
 fn table(cells: &[&CellSummary], columns: &[SummaryColumn]) -> TextTable {
-    let header = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let row = |one: &&CellSummary| columns.iter().map(|(_, write)| write(one)).collect();
-    TextTable { header, rows: cells.iter().map(row).collect() }
+    TextTable::of(cells.iter().copied(), columns)
 }
 
-const ID: SummaryColumn = ("test", |one| one.id.clone());
-const MIX: SummaryColumn = ("mix", |one| one.mix.clone());
-const CONSUMERS: SummaryColumn = ("in flight each", consumers);
-const RUNS: SummaryColumn = ("runs", runs);
-const RATE: SummaryColumn = ("pushes/s", rate);
-const HELD: SummaryColumn = ("held, ms", |one| number(one.held_ms, 1));
-const LIMIT: SummaryColumn = ("what holds the rate", |one| {
+const ID: SummaryColumn = ("test", &|one| one.id.clone());
+const MIX: SummaryColumn = ("mix", &|one| one.mix.clone());
+const CONSUMERS: SummaryColumn = ("in flight each", &consumers);
+const RUNS: SummaryColumn = ("runs", &runs);
+const RATE: SummaryColumn = ("pushes/s", &rate);
+const HELD: SummaryColumn = ("held, ms", &|one| number(one.held_ms, 1));
+const LIMIT: SummaryColumn = ("what holds the rate", &|one| {
     one.limited_by.map_or_else(|| "–".to_owned(), |limit| limit.word().to_owned())
 });
 
@@ -64,17 +62,17 @@ pub fn overview(cells: &[CellSummary]) -> ([&'static str; 10], Vec<[String; 10]>
     let columns: [SummaryColumn; 10] = [
         ID,
         MIX,
-        ("in flight", consumers),
-        ("pools", |one| yes(one.pooled)),
-        ("runs", |one| one.runs.to_string()),
-        ("pushes/s", |one| {
+        ("in flight", &consumers),
+        ("pools", &|one| yes(one.pooled)),
+        ("runs", &|one| one.runs.to_string()),
+        ("pushes/s", &|one| {
             let told = one.rate.map(|rate| interval(rate.median, rate.low, rate.high));
             told.unwrap_or_else(|| "does not count".to_owned())
         }),
-        ("published", |one| number(one.published_pushes_per_second, 0)),
-        ("ratio", |one| number(one.ratio, 2)),
-        ("bound", |one| number(one.bound_pushes_per_second, 0)),
-        ("lost", |one| one.campaign.lost.to_string()),
+        ("published", &|one| number(one.published_pushes_per_second, 0)),
+        ("ratio", &|one| number(one.ratio, 2)),
+        ("bound", &|one| number(one.bound_pushes_per_second, 0)),
+        ("lost", &|one| one.campaign.lost.to_string()),
     ];
     let row = |one: &CellSummary| columns.map(|(_, write)| write(one));
     (columns.map(|(name, _)| name), cells.iter().map(row).collect())
@@ -88,14 +86,14 @@ pub(super) fn rates(cells: &[&CellSummary]) -> TextTable {
             ID,
             MIX,
             CONSUMERS,
-            ("pools", |one| yes(one.pooled)),
+            ("pools", &|one| yes(one.pooled)),
             RUNS,
-            ("pushes", |one| one.campaign.pushes.to_string()),
-            ("seconds", |one| format!("{:.2}", one.campaign.wall_seconds)),
+            ("pushes", &|one| one.campaign.pushes.to_string()),
+            ("seconds", &|one| format!("{:.2}", one.campaign.wall_seconds)),
             RATE,
-            ("middle half", |one| number(one.campaign.middle_pushes_per_second, 1)),
-            ("published", |one| number(one.published_pushes_per_second, 0)),
-            ("ratio", |one| number(one.ratio, 2)),
+            ("middle half", &|one| number(one.campaign.middle_pushes_per_second, 1)),
+            ("published", &|one| number(one.published_pushes_per_second, 0)),
+            ("ratio", &|one| number(one.ratio, 2)),
         ],
     )
 }
@@ -106,13 +104,13 @@ pub(super) fn little(cells: &[&CellSummary]) -> TextTable {
         cells,
         &[
             ID,
-            ("places", |one| one.places.map_or_else(|| "–".to_owned(), |places| places.to_string())),
-            ("taken on average", |one| number(one.campaign.inflight_mean, 1)),
-            ("bound, pushes/s", |one| number(one.bound_pushes_per_second, 0)),
-            ("measured", |one| format!("{:.1}", one.campaign.pushes_per_second)),
-            ("share of bound", |one| number(one.share_of_bound, 2)),
+            ("places", &|one| one.places.map_or_else(|| "–".to_owned(), |places| places.to_string())),
+            ("taken on average", &|one| number(one.campaign.inflight_mean, 1)),
+            ("bound, pushes/s", &|one| number(one.bound_pushes_per_second, 0)),
+            ("measured", &|one| format!("{:.1}", one.campaign.pushes_per_second)),
+            ("share of bound", &|one| number(one.share_of_bound, 2)),
             HELD,
-            ("held in the paper, ms", |one| number(one.published_held_ms, 1)),
+            ("held in the paper, ms", &|one| number(one.published_held_ms, 1)),
             LIMIT,
         ],
     )
@@ -124,19 +122,19 @@ pub(super) fn proof(cells: &[&CellSummary]) -> TextTable {
         cells,
         &[
             ID,
-            ("lost", |one| one.campaign.lost.to_string()),
-            ("stuck", |one| one.campaign.stuck.to_string()),
-            ("duplicates", |one| one.campaign.duplicates.to_string()),
-            ("attempts", |one| one.campaign.attempts.to_string()),
-            ("accepted", |one| one.campaign.accepted.to_string()),
-            ("refused", |one| one.campaign.rejected.to_string()),
-            ("books balance", |one| if one.campaign.ledger_balanced { "yes" } else { "NO" }.to_owned()),
-            ("known devices", |one| {
+            ("lost", &|one| one.campaign.lost.to_string()),
+            ("stuck", &|one| one.campaign.stuck.to_string()),
+            ("duplicates", &|one| one.campaign.duplicates.to_string()),
+            ("attempts", &|one| one.campaign.attempts.to_string()),
+            ("accepted", &|one| one.campaign.accepted.to_string()),
+            ("refused", &|one| one.campaign.rejected.to_string()),
+            ("books balance", &|one| if one.campaign.ledger_balanced { "yes" } else { "NO" }.to_owned()),
+            ("known devices", &|one| {
                 let [reached, listened] = one.campaign.known_devices_reached;
                 format!("{reached} of {listened}")
             }),
-            ("saves", |one| format!("{}, {} refused", one.campaign.saves, one.campaign.saves_failed)),
-            ("saves p50, p99 ms", |one| {
+            ("saves", &|one| format!("{}, {} refused", one.campaign.saves, one.campaign.saves_failed)),
+            ("saves p50, p99 ms", &|one| {
                 format!("{}, {}", number(one.campaign.saves_p50_ms, 1), number(one.campaign.saves_p99_ms, 1))
             }),
         ],
@@ -149,37 +147,37 @@ pub(super) fn costs(cells: &[&CellSummary]) -> TextTable {
         cells,
         &[
             ID,
-            ("p50 s", |one| number(one.campaign.p50_seconds, 2)),
-            ("p95 s", |one| number(one.campaign.p95_seconds, 2)),
-            ("p99 s", |one| number(one.campaign.p99_seconds, 2)),
-            ("most in flight", |one| one.campaign.inflight_max.to_string()),
-            ("connections", |one| one.campaign.connections_max.to_string()),
-            ("opened", |one| one.campaign.connections_opened.to_string()),
-            ("server CPU s", |one| format!("{:.2}", one.campaign.server_cpu_seconds)),
-            ("CPU µs per push", |one| {
+            ("p50 s", &|one| number(one.campaign.p50_seconds, 2)),
+            ("p95 s", &|one| number(one.campaign.p95_seconds, 2)),
+            ("p99 s", &|one| number(one.campaign.p99_seconds, 2)),
+            ("most in flight", &|one| one.campaign.inflight_max.to_string()),
+            ("connections", &|one| one.campaign.connections_max.to_string()),
+            ("opened", &|one| one.campaign.connections_opened.to_string()),
+            ("server CPU s", &|one| format!("{:.2}", one.campaign.server_cpu_seconds)),
+            ("CPU µs per push", &|one| {
                 let pushes = Some(one.campaign.pushes).filter(|pushes| *pushes > 0);
                 number(pushes.map(|pushes| 1e6 * one.campaign.server_cpu_seconds / pushes as f64), 0)
             }),
-            ("server MiB", |one| (one.campaign.server_peak_rss_bytes >> 20).to_string()),
-            ("emulators CPU s", |one| format!("{:.2}", one.campaign.emulators_cpu_seconds)),
-            ("late p95 ms", |one| number(one.campaign.lateness_p95_ms, 1)),
+            ("server MiB", &|one| (one.campaign.server_peak_rss_bytes >> 20).to_string()),
+            ("emulators CPU s", &|one| format!("{:.2}", one.campaign.emulators_cpu_seconds)),
+            ("late p95 ms", &|one| number(one.campaign.lateness_p95_ms, 1)),
         ],
     )
 }
 
 /// One question beyond the paper.
 pub(super) fn group(cells: &[&CellSummary]) -> TextTable {
-    let taken: SummaryColumn = ("taken of places", |one| {
+    let taken: SummaryColumn = ("taken of places", &|one| {
         let of = one.places.map_or_else(String::new, |places| format!(" of {places}"));
         number(one.campaign.inflight_mean, 0) + &of
     });
-    let fairness: SummaryColumn = ("fairness: to the end, midway", |one| {
+    let fairness: SummaryColumn = ("fairness: to the end, midway", &|one| {
         format!("{}, {}", number(one.campaign.fairness, 3), number(one.campaign.fairness_midway, 3))
     });
     // Where places are fixed it is they that are asked about, and apps are what stands for queues.
     let is_shared = cells.iter().any(|one| one.campaign.fairness.is_some() && one.places.is_none());
-    let levels: SummaryColumn = ("levels", |one| one.levels.clone());
-    let bound: SummaryColumn = ("bound", |one| number(one.bound_pushes_per_second, 0));
+    let levels: SummaryColumn = ("levels", &|one| one.levels.clone());
+    let bound: SummaryColumn = ("bound", &|one| number(one.bound_pushes_per_second, 0));
     let last = if is_shared { fairness } else { LIMIT };
     table(cells, &[("run", ID.1), MIX, CONSUMERS, levels, RUNS, RATE, bound, taken, HELD, last])
 }

@@ -1,4 +1,5 @@
 use super::super::{Remarks, markdown, page};
+use super::ClaimVerdict::{DoesNotHold, Holds, NotTestable};
 use super::*;
 use crate::record::{CampaignRecord, FINISHED, NOT_MADE, SCHEMA};
 use serde_json::json;
@@ -118,18 +119,14 @@ fn claims_are_judged_by_rates_and_those_of_tests_that_were_not_run_are_not_testa
     let of = |answers: &[JudgedClaim], id: &str| {
         answers.iter().find(|one| one.id == id).map(|one| (one.published, one.ours)).expect("there")
     };
-    assert_eq!(of(&few, "pools"), (ClaimVerdict::Holds, ClaimVerdict::NotTestable));
+    assert_eq!(of(&few, "pools"), (Holds, NotTestable));
     let pairs = [("T9", 500.0), ("T1", 400.0), ("T10", 500.0), ("T2", 400.0), ("T11", 900.0), ("T3", 1200.0)];
     let mut records: Vec<ForkRecord> = pairs.into_iter().flat_map(|(id, rate)| three(id, rate)).collect();
     records.extend(three("slow-producer-20", 150.0).chain(three("slow-producer-100", 160.0)));
     let answers = account(records).answers().expect("judged");
-    assert_eq!(
-        of(&answers, "pools"),
-        (ClaimVerdict::Holds, ClaimVerdict::DoesNotHold),
-        "both platforms are the other way"
-    );
-    assert_eq!(of(&answers, "first-rate"), (ClaimVerdict::DoesNotHold, ClaimVerdict::NotTestable));
-    assert_eq!(of(&answers, "consumers-do-not-raise"), (ClaimVerdict::NotTestable, ClaimVerdict::Holds));
+    assert_eq!(of(&answers, "pools"), (Holds, DoesNotHold), "both platforms are the other way");
+    assert_eq!(of(&answers, "first-rate"), (DoesNotHold, NotTestable));
+    assert_eq!(of(&answers, "consumers-do-not-raise"), (NotTestable, Holds));
 }
 
 #[test]
