@@ -15,129 +15,106 @@ fn factors(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect()
 }
 
-fn loopback() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+/// Serves an operation in a dialect.
+async fn served(dialect: SubjectDialect, op: Op) -> SubjectServer {
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    SubjectServer::start(dialect, op, bind, Behaviour::Honest).await.expect("listening")
+}
+
+fn named(dialect: &str) -> SubjectDialect {
+    SubjectDialect::named(dialect).expect("known")
 }
 
 fn run<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-#[test]
-fn every_dialect_carries_every_operation() {
-    run(async {
-        for dialect in DIALECTS {
-            for op in Op::ALL {
-                let server = SubjectServer::start(dialect, op, loopback(), Behaviour::Honest)
-                    .await
-                    .expect("listening");
-                let mut client =
-                    SubjectClient::connect(dialect, op, server.address).await.expect("connected");
-                for (seq, kind) in ["Int", "String", "Object"].into_iter().enumerate() {
-                    let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
-                    let (sample, answer) =
-                        client.exchange(seq as u64, 7, &exchange.request).await.expect("answered");
-                    assert_eq!(answer, exchange.answer, "{} {}", dialect.name(), op.word());
-                    assert!(sample.is_in_order() && sample.bytes > 0 && sample.t_intended == 7, "{sample:?}");
-                }
-                let seen: Vec<_> = server.take_samples().iter().map(|one| (one.seq, one.status)).collect();
-                assert_eq!(seen, [(0, 0), (1, 0), (2, 0)]);
+#[tokio::test]
+async fn every_dialect_carries_every_operation() {
+    for dialect in DIALECTS {
+        for op in Op::ALL {
+            let server = served(dialect, op).await;
+            let mut client = SubjectClient::connect(dialect, op, server.address).await.expect("connected");
+            for (seq, kind) in ["Int", "String", "Object"].into_iter().enumerate() {
+                let exchange = op.exchange(&factors(&[("type", kind)]), seq as u64).expect("sense");
+                let (sample, answer) =
+                    client.exchange(seq as u64, 7, &exchange.request).await.expect("answered");
+                assert_eq!(answer, exchange.answer, "{} {}", dialect.name(), op.word());
+                assert!(sample.is_in_order() && sample.bytes > 0 && sample.t_intended == 7, "{sample:?}");
             }
+            let seen: Vec<_> = server.take_samples().iter().map(|one| (one.seq, one.status)).collect();
+            assert_eq!(seen, [(0, 0), (1, 0), (2, 0)]);
         }
-    });
+    }
 }
 
-#[test]
-fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
-    run(async {
-        for dialect in DIALECTS {
-            let server = SubjectServer::start(dialect, Op::Sort, loopback(), Behaviour::Honest)
-                .await
-                .expect("listening");
-            let mut client =
-                SubjectClient::connect(dialect, Op::Sort, server.address).await.expect("connected");
-            let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
-            // SOAP and XML-RPC have words for a refusal; of the others it is told by its status.
-            let has_faults = matches!(dialect.format, ValueFormat::Soap(_) | ValueFormat::XmlRpc);
-            let is_refused = match nonsense {
-                Err(SubjectError::Fault(_)) => has_faults,
-                Err(SubjectError::Exchange(_)) => !has_faults,
-                _ => false,
-            };
-            assert!(is_refused, "{}: {nonsense:?}", dialect.name());
-            let (_, sorted) = client.exchange(1, 0, &Content::Numbers(vec![2, 1])).await.expect("answered");
-            assert_eq!(sorted, Content::Numbers(vec![1, 2]));
-            let statuses: Vec<_> = server.take_samples().iter().map(|one| one.status).collect();
-            assert_eq!(statuses, [1, 0]);
-        }
-    });
+#[tokio::test]
+async fn a_request_that_makes_no_sense_fails_and_the_next_is_answered() {
+    for dialect in DIALECTS {
+        let server = served(dialect, Op::Sort).await;
+        let mut client = SubjectClient::connect(dialect, Op::Sort, server.address).await.expect("connected");
+        let nonsense = client.exchange(0, 0, &Content::Payload("x".into())).await;
+        // SOAP and XML-RPC have words for a refusal; of the others it is told by its status.
+        let has_faults = matches!(dialect.format, ValueFormat::Soap(_) | ValueFormat::XmlRpc);
+        let is_refused = match nonsense {
+            Err(SubjectError::Fault(_)) => has_faults,
+            Err(SubjectError::Exchange(_)) => !has_faults,
+            _ => false,
+        };
+        assert!(is_refused, "{}: {nonsense:?}", dialect.name());
+        let (_, sorted) = client.exchange(1, 0, &Content::Numbers(vec![2, 1])).await.expect("answered");
+        assert_eq!(sorted, Content::Numbers(vec![1, 2]));
+        let statuses: Vec<_> = server.take_samples().iter().map(|one| one.status).collect();
+        assert_eq!(statuses, [1, 0]);
+    }
 }
 
-#[test]
-fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
+#[tokio::test]
+async fn an_xml_rpc_server_names_its_methods_and_a_foreign_call_fails_as_before() {
     use stentor_wire::{DocumentLimits, Value, xmlrpc};
-    run(async {
-        let dialect = SubjectDialect::named("xmlrpc").expect("known");
-        let server =
-            SubjectServer::start(dialect, Op::Sort, loopback(), Behaviour::Honest).await.expect("listening");
-        for (method, expected) in [("system.listMethods", Some("lab.sort")), ("system.nothing", None)] {
-            let call = xmlrpc::Call { method: method.into(), params: vec![] };
-            let body = xmlrpc::write_call(&call).expect("written");
-            let answer = posted(&server, &body).await;
-            let outcome = xmlrpc::read_response(&answer, &DocumentLimits::default()).expect("an answer");
-            let first = match outcome.as_ref().ok() {
-                Some(Value::List(names)) => names.first().and_then(Value::as_text),
-                _ => None,
-            };
-            assert_eq!(first, expected, "{method}");
-        }
-    });
+    let dialect = named("xmlrpc");
+    let server = served(dialect, Op::Sort).await;
+    for (method, expected) in [("system.listMethods", Some("lab.sort")), ("system.nothing", None)] {
+        let call = xmlrpc::Call { method: method.into(), params: vec![] };
+        let body = xmlrpc::write_call(&call).expect("written");
+        let (_, answer) = asked(&server, "POST /", &body).await;
+        let outcome = xmlrpc::read_response(&answer, &DocumentLimits::default()).expect("an answer");
+        let first = match outcome.as_ref().ok() {
+            Some(Value::List(names)) => names.first().and_then(Value::as_text),
+            _ => None,
+        };
+        assert_eq!(first, expected, "{method}");
+    }
 }
 
-/// Sends a body and gives that of the answer.
-async fn posted(server: &SubjectServer, body: &[u8]) -> Vec<u8> {
+/// Asks by plain HTTP and gives the status and the body.
+async fn asked(server: &SubjectServer, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
     let head = format!(
-        "POST / HTTP/1.1\r\nHost: lab\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "{line} HTTP/1.1\r\nHost: lab.test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(&[head.as_bytes(), body].concat()).await.expect("sent");
     let mut all = Vec::new();
     stream.read_to_end(&mut all).await.expect("answered");
     let end = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-    all.split_off(end + 4)
-}
-
-/// Asks with GET and gives the status and the body.
-async fn got(server: &SubjectServer) -> (u16, Vec<u8>) {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
-    let request = "GET /echo?wsdl HTTP/1.1\r\nHost: lab.test\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.expect("sent");
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).await.expect("received");
-    let head = all.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
     let status = String::from_utf8_lossy(&all[9..12]).parse().expect("a status");
-    (status, all[head + 4..].to_vec())
+    (status, all.split_off(end + 4))
 }
 
-#[test]
-fn a_soap_server_describes_itself_and_others_do_not() {
-    run(async {
-        let soap = SubjectDialect::named("soap").expect("known");
-        let server =
-            SubjectServer::start(soap, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
-        let (status, body) = got(&server).await;
-        let service =
-            stentor_wire::wsdl::read(&body, &stentor_wire::DocumentLimits::default()).expect("a description");
-        assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
-        assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
-        let json = SubjectDialect::named("rest+json").expect("known");
-        let server =
-            SubjectServer::start(json, Op::Echo, loopback(), Behaviour::Honest).await.expect("listening");
-        assert_eq!(got(&server).await, (405, Vec::new()));
-    });
+#[tokio::test]
+async fn a_soap_server_describes_itself_and_others_do_not() {
+    let soap = named("soap");
+    let server = served(soap, Op::Echo).await;
+    let (status, body) = asked(&server, "GET /echo?wsdl", &[]).await;
+    let service =
+        stentor_wire::wsdl::read(&body, &stentor_wire::DocumentLimits::default()).expect("a description");
+    assert_eq!((status, service.address.as_str()), (200, "http://lab.test/echo"));
+    assert_eq!(service.operations[0].action, "urn:stentor:lab#echo");
+    let json = named("rest+json");
+    let server = served(json, Op::Echo).await;
+    assert_eq!(asked(&server, "GET /echo?wsdl", &[]).await, (405, Vec::new()));
 }
 
 #[test]
@@ -266,7 +243,7 @@ fn a_definition_names_its_dialect_first() {
 /// Lets a subject hear lines and returns what it says.
 fn heard(lines: &str) -> (Result<(), SubjectError>, Vec<Report>) {
     let mut said = Vec::new();
-    let json = SubjectDialect::named("rest+json").expect("known");
+    let json = named("rest+json");
     let ended = run(speak(json, Behaviour::Honest, lines.as_bytes(), &mut said));
     let text = String::from_utf8(said).expect("UTF-8");
     (ended, text.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
