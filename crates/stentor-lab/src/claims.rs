@@ -101,7 +101,7 @@ struct Expectation {
 }
 
 /// A sentence of a paper.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
     /// Its id.
@@ -275,22 +275,7 @@ impl Statement {
     /// Makes one of ours, of which no paper says anything.
     fn of(expected: &Expectation) -> Self {
         let Expectation { id, kind, text, checks, .. } = expected.clone();
-        Self {
-            id,
-            kind,
-            text,
-            checks,
-            name: String::new(),
-            source: String::new(),
-            quote: String::new(),
-            measured: Vec::new(),
-            basis: String::new(),
-            tie_percent: 0.0,
-            about_paper: false,
-            why: "the paper did not run it".to_owned(),
-            recorded: ClaimVerdict::NotTestable,
-            note: String::new(),
-        }
+        Self { id, kind, text, checks, why: "the paper did not run it".to_owned(), ..Self::default() }
     }
 
     /// Returns whether probes decide it, and no run.

@@ -39,7 +39,7 @@ use testbed::Testbed;
 pub const ATTEMPTS_MAX: u32 = 3;
 
 /// How a study is run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The study's id.
     pub study: String,

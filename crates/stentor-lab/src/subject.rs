@@ -155,7 +155,7 @@ impl From<stentor_wire::WireError> for SubjectError {
 }
 
 /// A subject as its file in `subjects.d` describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
     /// Dialect, software and runtime, with slashes between: `rest+xml/cxf-2.7.4/jdk17`.
@@ -254,12 +254,9 @@ impl Definition {
             id: format!("{service}/{BUILT_IN}"),
             ops: vec![reference::Op::Echo],
             roles: vec![Gateway, Server, Client],
-            needs: Vec::new(),
-            build: Vec::new(),
-            artefact: None,
             run,
-            directory: None,
             can: vec![TLS.to_owned()],
+            ..Self::default()
         }
     }
 
@@ -273,12 +270,9 @@ impl Definition {
             id: format!("{}/{BUILT_IN}", dialect.name()),
             ops: reference::Op::ALL.to_vec(),
             roles: vec![protocol::SubjectRole::Server, protocol::SubjectRole::Client],
-            needs: Vec::new(),
-            build: Vec::new(),
-            artefact: None,
             run,
-            directory: None,
             can: can.into_iter().map(str::to_owned).collect(),
+            ..Self::default()
         }
     }
 }

@@ -28,42 +28,22 @@ pub struct LinkPreset {
 
 /// The links that can be asked for, the fastest first.
 pub const LINKS: [LinkPreset; 5] = [
-    LinkPreset {
-        name: "lan",
-        round_trip_ms: 0.5,
-        megabits_per_second: 100.0,
-        has_tail: false,
-        source: "100 Mbit/s, 0.5 ms",
-    },
-    LinkPreset {
-        name: "wifi",
-        round_trip_ms: 2.0,
-        megabits_per_second: 15.0,
-        has_tail: false,
-        source: "Firefox's profile: 15 Mbit/s up, 2 ms",
-    },
-    LinkPreset {
-        name: "4g",
-        round_trip_ms: 70.0,
-        megabits_per_second: 12.0,
-        has_tail: true,
-        source: "WebPageTest's LTE: 12 Mbit/s, 70 ms",
-    },
-    LinkPreset {
-        name: "3g",
-        round_trip_ms: 300.0,
-        megabits_per_second: 0.768,
-        has_tail: true,
-        source: "WebPageTest's 3G: 768 kbit/s up, 300 ms",
-    },
-    LinkPreset {
-        name: "2g",
-        round_trip_ms: 800.0,
-        megabits_per_second: 0.256,
-        has_tail: true,
-        source: "WebPageTest's 2G: 256 kbit/s up, 800 ms",
-    },
+    link("lan", 0.5, 100.0, false, "100 Mbit/s, 0.5 ms"),
+    link("wifi", 2.0, 15.0, false, "Firefox's profile: 15 Mbit/s up, 2 ms"),
+    link("4g", 70.0, 12.0, true, "WebPageTest's LTE: 12 Mbit/s, 70 ms"),
+    link("3g", 300.0, 0.768, true, "WebPageTest's 3G: 768 kbit/s up, 300 ms"),
+    link("2g", 800.0, 0.256, true, "WebPageTest's 2G: 256 kbit/s up, 800 ms"),
 ];
+
+const fn link(
+    name: &'static str,
+    round_trip_ms: f64,
+    megabits_per_second: f64,
+    has_tail: bool,
+    source: &'static str,
+) -> LinkPreset {
+    LinkPreset { name, round_trip_ms, megabits_per_second, has_tail, source }
+}
 
 impl LinkPreset {
     /// Finds a link by its name.

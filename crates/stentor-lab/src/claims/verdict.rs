@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What figures say of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimVerdict {
     /// It is as claimed.
@@ -13,6 +13,7 @@ pub enum ClaimVerdict {
     /// Some of it is too close to call, none is the other way round.
     Undecided,
     /// A figure is missing, or cannot say.
+    #[default]
     NotTestable,
 }
 

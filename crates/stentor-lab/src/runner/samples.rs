@@ -19,6 +19,7 @@ const BLURRED_BY_SERVER: [(u16, &[&str]); 2] = [
 ];
 
 /// Samples of the measured exchanges of one fork.
+#[derive(Default)]
 pub(super) struct ForkSamples<'a> {
     /// The client's, in the order of their numbers.
     pub(super) client: &'a [ClientSample],
@@ -26,7 +27,7 @@ pub(super) struct ForkSamples<'a> {
     pub(super) server: &'a [ServerSample],
     /// When rows were kept, for each of the client's samples; empty where none were.
     pub(super) inserted: &'a [i64],
-    /// Exchanges that make one whole synchronisation.
+    /// Exchanges that make one whole synchronisation; of fewer than two no whole is told.
     pub(super) pages: usize,
     /// Whether the clock of an exchange stops when its answer begins, as in albertengo-2020's published code.
     pub(super) stops_at_headers: bool,
@@ -166,18 +167,15 @@ impl ForkSamples<'_> {
 
 /// Sums the bodies of both directions.
 pub(super) fn bodies(kept: &ForkSamples<'_>) -> Bytes {
-    let sum = |sizes: &mut dyn Iterator<Item = u32>| sizes.map(u64::from).sum();
+    let way = |sizes: &mut dyn Iterator<Item = u32>| DirectionBytes {
+        app: sizes.map(u64::from).sum(),
+        ..DirectionBytes::default()
+    };
     Bytes {
         source: "body".into(),
         exchanges: kept.client.len() as u64,
-        up: DirectionBytes {
-            app: sum(&mut kept.server.iter().map(|one| one.bytes)),
-            ..DirectionBytes::default()
-        },
-        down: DirectionBytes {
-            app: sum(&mut kept.client.iter().map(|one| one.bytes)),
-            ..DirectionBytes::default()
-        },
+        up: way(&mut kept.server.iter().map(|one| one.bytes)),
+        down: way(&mut kept.client.iter().map(|one| one.bytes)),
         handshake: DirectionBytes::default(),
     }
 }
@@ -206,15 +204,7 @@ mod tests {
             })
             .collect();
         let mut record = ForkRecord::default();
-        ForkSamples {
-            client: &client,
-            server: &[],
-            inserted: &[],
-            pages: 1,
-            stops_at_headers,
-            are_numbered: false,
-        }
-        .sum_up(&mut record);
+        ForkSamples { client: &client, stops_at_headers, ..ForkSamples::default() }.sum_up(&mut record);
         record
     }
 
@@ -223,11 +213,8 @@ mod tests {
         let client = |flags, status| ClientSample { flags, status, ..ClientSample::default() };
         let server = |flags| ServerSample { flags, ..ServerSample::default() };
         let named = |client: &[ClientSample], server: &[ServerSample]| {
-            let (stops_at_headers, are_numbered) = (false, false);
-            let kept =
-                ForkSamples { client, server, inserted: &[], pages: 1, stops_at_headers, are_numbered };
             let mut record = ForkRecord::default();
-            kept.sum_up(&mut record);
+            ForkSamples { client, server, ..ForkSamples::default() }.sum_up(&mut record);
             record.overlaps.expect("looked at").into_iter().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(named(&[client(0, 0)], &[server(0)]), "");

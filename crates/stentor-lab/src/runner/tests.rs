@@ -168,12 +168,8 @@ fn results_are_not_mixed_with_those_of_other_settings() {
         out: directory.path().to_owned(),
         resume,
         seed,
-        gate: ValidityLimits::default(),
-        patience: Duration::from_secs(1),
-        models: power::Models::default(),
-        queries_clocks: false,
-        commit: "abc".into(),
         plan: serde_json::json!({ "seed": seed }),
+        ..Settings::default()
     };
     let (mut journal, kept) = Journal::open(&settings(1, false), RECORDS).expect("new");
     assert!(kept.is_empty());
@@ -188,15 +184,7 @@ fn results_are_not_mixed_with_those_of_other_settings() {
 /// Returns a record of a client's exchanges alone.
 fn summed(client: &[crate::subject::sample::ClientSample]) -> ForkRecord {
     let mut record = sound();
-    samples::ForkSamples {
-        client,
-        server: &[],
-        inserted: &[],
-        pages: 1,
-        stops_at_headers: false,
-        are_numbered: false,
-    }
-    .sum_up(&mut record);
+    samples::ForkSamples { client, ..Default::default() }.sum_up(&mut record);
     record
 }
 

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use stentor_lab::plan::{Cell, PlanChoice, SampleChoice, StudyPlan};
 use stentor_lab::record::{self, ForkRecord};
 use stentor_lab::runner::gate::ValidityLimits;
-use stentor_lab::runner::power::Models;
 use stentor_lab::runner::testbed::{CaptureResult, HalfUsage, Loopback, Testbed};
 use stentor_lab::runner::{self, Settings, roster};
 use stentor_lab::subject::clock::monotonic_ns;
@@ -392,14 +391,11 @@ async fn halves_start_and_warm_up_with_a_whole_processor_and_are_measured_with_t
     let settings = Settings {
         study: "nunes-2014".into(),
         out: directory.path().to_owned(),
-        resume: false,
         seed: 1,
         gate,
         patience: Duration::from_secs(60),
-        models: Models::default(),
-        queries_clocks: false,
         commit: "abc".into(),
-        plan: json!({}),
+        ..Settings::default()
     };
     let mut testbed = Noting::default();
     let summary = runner::run(&cells, Vec::new(), &mut testbed, &settings, &mut |_| ()).await.unwrap();

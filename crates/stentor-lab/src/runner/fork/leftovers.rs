@@ -27,25 +27,7 @@ impl ForkAttempt<'_> {
 mod tests {
     use super::*;
     use crate::plan::{PlanChoice, StudyPlan};
-    use crate::runner::gate::ValidityLimits;
-    use crate::runner::{RAW, Settings, power, roster};
-    use std::path::Path;
-    use std::time::Duration;
-
-    fn settings(out: &Path) -> Settings {
-        Settings {
-            study: "cai-2009".into(),
-            out: out.to_owned(),
-            resume: false,
-            seed: 1,
-            gate: ValidityLimits::default(),
-            patience: Duration::from_secs(1),
-            models: power::Models::default(),
-            queries_clocks: false,
-            commit: String::new(),
-            plan: serde_json::Value::Null,
-        }
-    }
+    use crate::runner::{RAW, Settings, roster};
 
     #[test]
     fn samples_go_with_the_times_where_the_processor_is_emulated_and_stay_where_it_is_not() {
@@ -53,7 +35,7 @@ mod tests {
         let plan = StudyPlan::shipped("cai-2009").expect("readable").expect("there");
         let cells =
             plan.expand(&PlanChoice::default(), &roster::ours(&["stentor".to_owned()])).expect("sense").cells;
-        let settings = settings(directory.path());
+        let settings = Settings { study: "cai-2009".into(), ..Settings::default() };
         let trial =
             ForkAttempt { cell: &cells[0], fork: 1, attempt: 1, settings: &settings, raw: directory.path() };
         std::fs::create_dir(directory.path().join(RAW)).expect("made");

@@ -16,8 +16,6 @@ use std::time::Duration;
 use stentor_lab::plan::{CampaignCell, Campaigns, StudyPlan};
 use stentor_lab::record::{self, CAMPAIGNS, CampaignRecord, FINISHED, ForkRecord, NOT_MADE};
 use stentor_lab::results::Account;
-use stentor_lab::runner::gate::ValidityLimits;
-use stentor_lab::runner::power::Models;
 use stentor_lab::runner::{Adapter, AttemptResult, RunError, RunEvent, Scheduled, Settings, run_with};
 
 /// A cell, how often it is run, and about how long that takes.
@@ -222,12 +220,10 @@ impl RunArgs {
             out: PathBuf::clone(&self.out),
             resume: self.resume,
             seed: self.seed,
-            gate: ValidityLimits::default(),
             patience: Duration::from_secs(self.give_up_after_seconds),
-            models: Models::default(),
-            queries_clocks: false,
             commit: COMMIT.to_owned(),
             plan: kept,
+            ..Settings::default()
         }
     }
 }
