@@ -1,7 +1,5 @@
 //! A drawing as it grows.
 
-use std::fmt::Write as _;
-
 use super::{BACKGROUND, INK};
 use crate::document::escape;
 
@@ -45,6 +43,11 @@ impl SeriesStyle {
         let Self { shape, dash, .. } = LOOKS[(place + place / LOOKS.len()) % LOOKS.len()];
         Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
     }
+
+    /// Gives each name the look of its place.
+    pub(crate) fn each<'a>(names: &[&'a str]) -> Vec<(&'a str, Self)> {
+        names.iter().enumerate().map(|(place, name)| (*name, Self::of(place))).collect()
+    }
 }
 
 /// A drawing.
@@ -55,51 +58,47 @@ pub(crate) struct Canvas {
     body: String,
 }
 
-// Writing to a string cannot fail: results of `write!` are dropped throughout.
 impl Canvas {
     pub(crate) fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
     }
 
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64) {
-        let _ = writeln!(
-            self.body,
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\" stroke-width=\"{width}\"/>",
-            from.0, from.1, to.0, to.1
-        );
+    fn add(&mut self, element: &str) {
+        self.body.push_str(element);
+        self.body.push('\n');
     }
 
-    pub(crate) fn rectangle(&mut self, at: (f64, f64), size: (f64, f64), fill: &str, stroke: &str) {
-        let _ = writeln!(
-            self.body,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{fill}\" stroke=\"{stroke}\"/>",
-            at.0,
-            at.1,
-            size.0.max(0.0),
-            size.1.max(0.0)
-        );
+    pub(crate) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), color: &str, width: f64) {
+        self.add(&format!(
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{color}\" stroke-width=\"{width}\"/>"
+        ));
+    }
+
+    pub(crate) fn rectangle(&mut self, (x, y): (f64, f64), size: (f64, f64), fill: &str, stroke: &str) {
+        let (width, height) = (size.0.max(0.0), size.1.max(0.0));
+        self.add(&format!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\" stroke=\"{stroke}\"/>"
+        ));
     }
 
     /// Draws a line through points, in a series' colour and pattern.
     pub(crate) fn polyline(&mut self, points: &[(f64, f64)], look: SeriesStyle) {
         let dash =
             if look.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", look.dash) };
-        let _ = writeln!(
-            self.body,
+        self.add(&format!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{dash}/>",
             joined(points),
             look.color
-        );
+        ));
     }
 
     /// Fills an area in a series' colour, thinly.
     pub(crate) fn area(&mut self, points: &[(f64, f64)], look: SeriesStyle) {
-        let _ = writeln!(
-            self.body,
+        self.add(&format!(
             "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.16\" stroke=\"none\"/>",
             joined(points),
             look.color
-        );
+        ));
     }
 
     /// Draws a series' mark.
@@ -120,7 +119,7 @@ impl Canvas {
             MarkerShape::Plus => stroke(format!("M{x:.1} {:.1}v9m-4.5 -4.5h9", y - 4.5)),
             MarkerShape::Bar => path(format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0)),
         };
-        let _ = writeln!(self.body, "{text}");
+        self.add(&text);
     }
 
     /// Draws an interval as a line with ends.
@@ -129,16 +128,10 @@ impl Canvas {
         let ends = |(x, y): (f64, f64)| {
             if is_flat { format!("M{x:.1} {:.1}v8", y - 4.0) } else { format!("M{:.1} {y:.1}h8", x - 4.0) }
         };
-        let _ = writeln!(
-            self.body,
-            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}{}{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.4\"/>",
-            from.0,
-            from.1,
-            to.0,
-            to.1,
-            ends(from),
-            ends(to)
-        );
+        let ((x1, y1), (x2, y2), ends) = (from, to, ends(from) + &ends(to));
+        self.add(&format!(
+            "<path d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}{ends}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.4\"/>"
+        ));
     }
 
     pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: &str, color: &str, words: &str) {
@@ -150,11 +143,10 @@ impl Canvas {
     }
 
     fn words(&mut self, (x, y): (f64, f64), anchor: &str, color: &str, more: &str, words: &str) {
-        let _ = writeln!(
-            self.body,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\"{more}>{}</text>",
-            escape(words)
-        );
+        let words = escape(words);
+        self.add(&format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\"{more}>{words}</text>"
+        ));
     }
 
     /// Writes names of series side by side, on new lines where there is no more room; returns the height that it took.
@@ -175,12 +167,10 @@ impl Canvas {
     /// Writes on the picture what kind of figures these are.
     pub(crate) fn stamp(&mut self, (right, y): (f64, f64), words: &str) {
         let width = width_of(words) + 16.0;
-        let _ = writeln!(
-            self.body,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"10\" fill=\"none\" stroke=\"{INK}\"/>",
-            right - width,
-            y - 14.0
-        );
+        let (left, top) = (right - width, y - 14.0);
+        self.add(&format!(
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"10\" fill=\"none\" stroke=\"{INK}\"/>"
+        ));
         self.text((right - 8.0, y), "end", INK, words);
     }
 

@@ -8,7 +8,7 @@ mod energy;
 mod forest;
 
 use super::Results;
-use crate::plot::WIDTH;
+use crate::plot::{WIDTH, width_of};
 use std::collections::BTreeMap;
 
 pub(super) use energy::joules;
@@ -52,6 +52,18 @@ fn parts(results: &Results) -> BTreeMap<(&str, &str), Vec<&super::MeasuredCell>>
         parts.entry((&cell.experiment, &cell.variant)).or_default().push(cell);
     }
     parts
+}
+
+/// Returns the room at the left that the longest place and subject take together, at most so much.
+fn margin<P: AsRef<str>>(rows: impl IntoIterator<Item = (P, P)>, most: f64) -> f64 {
+    let widths =
+        rows.into_iter().map(|(place, subject)| width_of(place.as_ref()) + width_of(subject.as_ref()));
+    widths.map(|width| width + 34.0).fold(160.0, f64::max).min(most)
+}
+
+/// Says how many cells a drawing has no room for.
+fn left_out(cells: usize) -> String {
+    if cells > 0 { format!(" {cells} more cells are in the CSV file.") } else { String::new() }
 }
 
 /// Makes a name for links of text.

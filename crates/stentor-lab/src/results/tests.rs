@@ -128,6 +128,12 @@ fn of(records: Vec<ForkRecord>) -> Results {
     Results::of(records).expect("one study")
 }
 
+/// Judges all claims and returns what came of one.
+pub(crate) fn finding(results: &Results, id: &str) -> ClaimFindings {
+    let verdicts = verdicts(results).expect("judged").expect("a study with claims");
+    verdicts.claims.into_iter().find(|one| one.judged.statement.id == id).expect(id)
+}
+
 #[test]
 fn records_of_a_cell_come_together_and_invalid_ones_stay_outside() {
     let mut records = study(3, 1);
@@ -192,24 +198,20 @@ fn claims_are_judged_by_records_and_corrected_for_their_number() {
 #[test]
 fn parsing_is_judged_by_what_clients_take_from_bytes_to_values() {
     // A quarter of each invented exchange is parsing, and the claim wants half.
-    let verdicts = verdicts(&of(study(6, 3))).expect("judged").expect("a study with claims");
-    let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
+    let parsing = finding(&of(study(6, 3)), "C004-7");
     assert_eq!(parsing.period.verdict, DoesNotHold, "{parsing:?}");
     let mut records = study(6, 3);
     for record in &mut records {
         let whole = record.latency[phase::RTT].clone();
         record.latency.insert(phase::CLIENT_DESER.to_owned(), whole);
     }
-    let verdicts = super::verdicts(&of(records)).expect("judged").expect("a study with claims");
-    let parsing = verdicts.claims.iter().find(|one| one.judged.statement.id == "C004-7").expect("there");
+    let parsing = finding(&of(records), "C004-7");
     assert_eq!(parsing.period.verdict, Holds, "{parsing:?}");
 }
 
 #[test]
 fn a_single_fork_decides_nothing() {
-    let verdicts = verdicts(&of(study(1, 3))).expect("judged").expect("a study with claims");
-    let timed = verdicts.claims.iter().filter(|one| one.judged.statement.id == "C004-1");
-    assert!(timed.clone().count() == 1 && timed.clone().all(|one| one.period.verdict == Undecided));
+    assert_eq!(finding(&of(study(1, 3)), "C004-1").period.verdict, Undecided);
 }
 
 #[test]

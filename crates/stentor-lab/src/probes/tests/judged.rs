@@ -3,8 +3,8 @@
 use super::*;
 use crate::claims::ClaimVerdict::{self, DoesNotHold, Holds, NotTestable};
 use crate::claims::Dossier;
-use crate::results::tests::study;
-use crate::results::{Account, Remarks, Results, markdown, verdicts};
+use crate::results::tests::{finding, study};
+use crate::results::{Account, Remarks, Results, markdown};
 
 fn dossier() -> Dossier {
     Dossier::open(STUDY).expect("readable").expect("on the shelf")
@@ -96,14 +96,12 @@ fn neither_a_proxy_nor_a_count_of_statements_decides_a_claim() {
 fn probes_stand_in_the_column_of_today_without_a_p_value() {
     let structs = told("structs", "Structs and arrays", "REST", Word(Yes));
     let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(Probed::of(vec![structs])));
-    let verdicts = verdicts(&results).expect("judged").expect("a study with claims");
-    let find = |id: &str| verdicts.claims.iter().find(|one| one.judged.statement.id == id).expect(id);
-    let probed = find("C004-10");
+    let probed = finding(&results, "C004-10");
     assert_eq!((probed.period.verdict, probed.modern.verdict), (NotTestable, DoesNotHold));
     assert_eq!((probed.best().verdict, probed.modern.p), (DoesNotHold, None));
     assert!(probed.modern.why.contains("probe"), "{:?}", probed.modern);
     // Nobody looked how REST is described.
-    assert_eq!(find("C004-13").best().verdict, NotTestable);
+    assert_eq!(finding(&results, "C004-13").best().verdict, NotTestable);
 }
 
 #[test]
@@ -115,10 +113,7 @@ fn the_server_itself_has_rows_with_what_was_seen_and_decides_no_claim() {
         let results = Results::of(study(3, 3)).expect("one study").with_probed(Some(probed));
         Account::of(results, Remarks::default()).expect("an account")
     };
-    let verdict = |account: &Account| {
-        let claims = &account.verdicts.as_ref().expect("claims").claims;
-        claims.iter().find(|one| one.judged.statement.id == "C004-10").expect("there").modern.verdict
-    };
+    let verdict = |account: &Account| finding(&account.results, "C004-10").modern.verdict;
     let refused = account(seen(No));
     assert_eq!(verdict(&refused), verdict(&account(Vec::new())));
     let row = "| Structs and arrays (Table 9) | REST, the server itself | NO | structs: **NO** (";

@@ -1,5 +1,5 @@
-use super::super::tests::record;
-use super::super::{Account, Remarks, Results, figures_csv, markdown, page, sheet, verdicts};
+use super::super::tests::{finding, record};
+use super::super::{Account, Remarks, Results, figures_csv, markdown, page, sheet};
 use super::*;
 use crate::claims::ClaimVerdict::{self, NotTestable};
 use crate::statistics::invented::Invented;
@@ -33,8 +33,7 @@ fn study(overlaps: &[(&str, &[&str])]) -> Results {
 }
 
 fn found(results: &Results, id: &str) -> (ClaimVerdict, String) {
-    let verdicts = verdicts(results).expect("claims").expect("a dossier");
-    let one = verdicts.claims.into_iter().find(|one| one.judged.statement.id == id).expect("a claim");
+    let one = finding(results, id);
     (one.period.verdict, one.period.why)
 }
 

@@ -116,11 +116,7 @@ fn lines(tests: &[CellSummary], rate: RateOfCell) -> [Vec<RatePoint>; 3] {
 
 /// Draws the rate over the number of consumers with pools, as published and as measured: the paper's only figure.
 pub(super) fn consumers(tests: &[CellSummary]) -> Plot {
-    let looks: Vec<(&str, SeriesStyle)> = ["GCM", "APNs", "both"]
-        .into_iter()
-        .enumerate()
-        .map(|(at, name)| (name, SeriesStyle::of(at)))
-        .collect();
+    let looks = SeriesStyle::each(&["GCM", "APNs", "both"]);
     let published = lines(tests, |one| Some((one.published_pushes_per_second?, None)));
     let ours = lines(tests, |one| one.rate.map(|rate| (rate.median, rate.low.zip(rate.high))));
     let mut canvas = Canvas::new(WIDTH, PANEL_TOP + HEIGHT + 44.0);

@@ -1,5 +1,5 @@
-use super::super::tests::record;
-use super::super::{figures_csv, verdicts};
+use super::super::figures_csv;
+use super::super::tests::{finding, record};
 use super::*;
 use crate::claims::ClaimVerdict;
 use crate::record::Bytes;
@@ -53,9 +53,7 @@ fn records(is_of_today: bool, ms: impl Fn(&str) -> f64) -> Vec<ForkRecord> {
 }
 
 fn verdict(results: &Results, id: &str) -> ClaimVerdict {
-    let verdicts = verdicts(results).expect("claims").expect("a dossier");
-    let one = verdicts.claims.into_iter().find(|one| one.judged.statement.id == id);
-    one.expect("there").period.verdict
+    finding(results, id).period.verdict
 }
 
 fn value(results: &Results, metric: &str, level: &str) -> Option<f64> {

@@ -5,7 +5,7 @@ use super::super::layers;
 use super::super::metric::{pages, phase_ms};
 use super::super::payload::Payloads;
 use super::super::ratios::place;
-use super::{Plot, Results, WIDTH};
+use super::{Plot, Results, WIDTH, left_out, margin};
 use crate::plot::{Axis, BACKGROUND, Canvas, FAINT, INK, short, width_of};
 use crate::record::{ForkRecord, phase};
 use crate::results::MeasuredCell;
@@ -115,11 +115,7 @@ fn stacked(
         return None;
     }
     let shown = &bars[..bars.len().min(ROWS_MAX)];
-    let left = shown
-        .iter()
-        .map(|bar| width_of(&bar.place) + width_of(&bar.subject) + 34.0)
-        .fold(160.0, f64::max)
-        .min(460.0);
+    let left = margin(shown.iter().map(|bar| (&bar.place, &bar.subject)), 460.0);
     let has = |part: usize| shown.iter().any(|bar| bar.parts[part] > 0.0);
     let present: Vec<usize> = (0..names.len()).filter(|part| has(*part)).collect();
     let height = 62.0 + ROW * shown.len() as f64 + 40.0;
@@ -139,8 +135,7 @@ fn stacked(
         canvas.text((left - 10.0, y + BAR - 1.0), "end", FAINT, &bar.subject);
         draw_bar(&mut canvas, &axis, bar, y);
     }
-    let more = bars.len().saturating_sub(ROWS_MAX);
-    let more = if more > 0 { format!(" {more} more cells are in the CSV file.") } else { String::new() };
+    let more = left_out(bars.len() - shown.len());
     let told = shown.iter().map(|bar| {
         let parts = present
             .iter()

@@ -55,8 +55,7 @@ fn part(results: &Results, name: &str, factor: &str, cells: &[&MeasuredCell]) ->
     let mut rows: BTreeMap<String, Vec<&MeasuredCell>> = BTreeMap::new();
     cells.iter().for_each(|cell| rows.entry(rest(cell)).or_default().push(cell));
     let names = subjects(cells);
-    let looks: Vec<(&str, SeriesStyle)> =
-        names.iter().enumerate().map(|(place, name)| (*name, SeriesStyle::of(place))).collect();
+    let looks = SeriesStyle::each(&names);
     let count = rows.len().min(ROWS_MAX);
     let is_published = cells.iter().any(|cell| paper::published_ms(results, cell).is_some());
     let mut canvas = Canvas::new(WIDTH, 64.0 + (HEIGHT + 60.0) * count as f64);

@@ -2,8 +2,8 @@
 
 use super::super::Metric;
 use super::super::ratios::place;
-use super::{Plot, Results, WIDTH};
-use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, width_of};
+use super::{Plot, Results, WIDTH, left_out, margin};
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle};
 use crate::results::MeasuredCell;
 
 const ROW: f64 = 20.0;
@@ -29,11 +29,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
         return Vec::new();
     }
     let cells = &all[..all.len().min(ROWS_MAX)];
-    let left = cells
-        .iter()
-        .map(|cell| width_of(&place(results, cell)) + width_of(&cell.name) + 34.0)
-        .fold(160.0, f64::max)
-        .min(440.0);
+    let left = margin(cells.iter().map(|cell| (place(results, cell), cell.name.clone())), 440.0);
     let width = (WIDTH - left - 40.0) / 2.0;
     let height = TOP + ROW * cells.len() as f64 + 34.0;
     let mut canvas = Canvas::new(WIDTH, height);
@@ -43,8 +39,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
         let from = left + number as f64 * (width + 30.0);
         column(&mut canvas, (from, from + width), title, *pair, cells, height - 24.0);
     }
-    let more = all.len() - cells.len();
-    let more = if more > 0 { format!(" {more} more cells are in the CSV file.") } else { String::new() };
+    let more = left_out(all.len() - cells.len());
     let words = format!(
         "Geometric means over forks with 95 % intervals. Processor time is seconds of work, not a percentage: a slow service with a \
          low load may still cost more. Memory is the most that the process held at once.{more}"

@@ -47,8 +47,7 @@ fn part(results: &Results, name: &str, cells: &[&MeasuredCell]) -> Option<Plot> 
     }
     let left_out = panels.len().saturating_sub(PANELS_MAX);
     panels.truncate(PANELS_MAX);
-    let looks: Vec<(&str, SeriesStyle)> =
-        names.iter().enumerate().map(|(place, name)| (*name, SeriesStyle::of(place))).collect();
+    let looks = SeriesStyle::each(&names);
     let rows = panels.len().div_ceil(3);
     let mut canvas = Canvas::new(WIDTH, 70.0 + (HEIGHT + 64.0) * rows as f64);
     let top = canvas.legend(16.0, &looks) + 36.0;

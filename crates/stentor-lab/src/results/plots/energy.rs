@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::metric::wholes;
 use super::super::ratios::place;
-use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, short, width_of};
+use super::{Plot, Results, WIDTH, margin, slug};
+use crate::plot::{Axis, Canvas, FAINT, INK, SeriesStyle, short};
 use crate::results::MeasuredCell;
 use crate::statistics::{Estimate, Samples};
 
@@ -58,11 +58,7 @@ fn picture(
     rows: &[(&MeasuredCell, Estimate)],
 ) -> Plot {
     let shown = &rows[..rows.len().min(ROWS_MAX)];
-    let left = shown
-        .iter()
-        .map(|(cell, _)| width_of(&place(results, cell)) + width_of(&cell.name) + 34.0)
-        .fold(160.0, f64::max)
-        .min(460.0);
+    let left = margin(shown.iter().map(|(cell, _)| (place(results, cell), cell.name.clone())), 460.0);
     let height = TOP + ROW * shown.len() as f64 + 44.0;
     let mut canvas = Canvas::new(WIDTH, height);
     canvas.heading((8.0, 22.0), &format!("{component}, millijoules of each exchange"));

@@ -1,8 +1,8 @@
 //! Ratios with their intervals, beside the paper's.
 
 use super::super::ratios::{RatioGroup, SubjectRatio, ratios};
-use super::{Plot, Results, WIDTH, slug};
-use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short, width_of};
+use super::{Plot, Results, WIDTH, margin, slug};
+use crate::plot::{Axis, Canvas, FAINT, INK, PAPER, SeriesStyle, short};
 
 const ROW: f64 = 19.0;
 /// Room above a place's rows.
@@ -19,11 +19,7 @@ pub(super) fn draw(results: &Results) -> Vec<Plot> {
 fn forest(group: &RatioGroup<'_>) -> Option<Plot> {
     let rows: Vec<&SubjectRatio> = group.rows.iter().take(ROWS_MAX).collect();
     let places = rows.chunk_by(|one, other| one.place == other.place).count();
-    let left = rows
-        .iter()
-        .map(|row| width_of(&row.place) + width_of(&row.subject) + 34.0)
-        .fold(160.0, f64::max)
-        .min(460.0);
+    let left = margin(rows.iter().map(|row| (&row.place, &row.subject)), 460.0);
     let values = rows.iter().flat_map(|row| {
         let ours = row.ours.map(|ours| [Some(ours.ratio), ours.low, ours.high]).unwrap_or_default();
         [ours[0], ours[1], ours[2], row.published, Some(1.0)].into_iter().flatten()

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::super::evidence::chosen;
 use super::super::paper;
-use super::super::tests::record;
+use super::super::tests::{finding, record};
 use super::super::verdicts;
 use super::*;
 use crate::claims::ClaimVerdict;
@@ -48,9 +48,7 @@ fn shipped(study: &str) -> Results {
 #[test]
 fn who_runs_out_of_memory_and_who_does_not_is_judged_at_the_papers_heap() {
     let verdict = |at_16: &str, elsewhere: &str| {
-        let verdicts = verdicts(&study(at_16, elsewhere)).expect("judged").expect("a study with claims");
-        let memory = verdicts.claims.into_iter().find(|one| one.judged.statement.id == "C001-4");
-        memory.expect("there").period.judgment.expect("judged").verdict
+        finding(&study(at_16, elsewhere), "C001-4").period.judgment.expect("judged").verdict
     };
     assert_eq!(verdict("Out of Memory", "finished"), ClaimVerdict::Holds);
     assert_eq!(verdict("finished", "Out of Memory"), ClaimVerdict::DoesNotHold);
