@@ -122,7 +122,7 @@ impl Discharge<'_> {
         let mut traffic =
             RepeatedTraffic::new(self.trace, self.captured_every_ns, self.period_ns, self.jitter_ns, seed)?;
         let mut radio = radio::machine(self.model, bound, 0)?;
-        let mut drain = Drain::new(self.cell.clone(), self.base_w);
+        let mut drain = Drain::new(self.cell.clone(), self.base_w, seed, bound);
         let (mut packets, mut told) = (Vec::new(), 0);
         while !drain.is_empty() {
             packets.clear();
@@ -141,7 +141,7 @@ impl Discharge<'_> {
                 progress(taken);
             }
         }
-        Ok(drain.finish(seed, bound, traffic.exchanges()))
+        Ok(drain.finish(traffic.exchanges()))
     }
 }
 
@@ -153,15 +153,14 @@ struct Drain {
     /// Joules of bytes that are not yet taken.
     owed: f64,
     next_log_ns: i64,
-    radio_joule: f64,
-    base_joule: f64,
-    log: Vec<LogLine>,
+    run: DischargeRun,
 }
 
 impl Drain {
-    fn new(cell: BatteryCell, base_w: f64) -> Self {
-        let (now_ns, owed, next_log_ns) = (0, 0.0, 0);
-        Self { cell, base_w, now_ns, owed, next_log_ns, radio_joule: 0.0, base_joule: 0.0, log: Vec::new() }
+    fn new(cell: BatteryCell, base_w: f64, seed: u64, bound: Bound) -> Self {
+        let (hours, exchanges, radio_joule, base_joule, log) = (0.0, 0, 0.0, 0.0, Vec::new());
+        let run = DischargeRun { seed, bound, hours, exchanges, radio_joule, base_joule, log };
+        Self { cell, base_w, now_ns: 0, owed: 0.0, next_log_ns: 0, run }
     }
 
     const fn is_empty(&self) -> bool {
@@ -182,29 +181,20 @@ impl Drain {
         let lasts = seconds(to_ns - self.now_ns);
         let radio = radio_w * lasts + std::mem::take(&mut self.owed);
         let base = self.base_w * lasts;
-        self.radio_joule += radio;
-        self.base_joule += base;
+        self.run.radio_joule += radio;
+        self.run.base_joule += base;
         self.cell.take((radio + base) / lasts, lasts);
         self.now_ns = to_ns;
     }
 
     fn line(&mut self, at_ns: i64) {
         let (percent, volt) = (self.cell.percent(), Some(self.cell.volt()));
-        self.log.push(LogLine { seconds: seconds(at_ns), percent, volt, celsius: Some(CELSIUS) });
+        self.run.log.push(LogLine { seconds: seconds(at_ns), percent, volt, celsius: Some(CELSIUS) });
     }
 
-    fn finish(mut self, seed: u64, bound: Bound, exchanges: u64) -> DischargeRun {
+    fn finish(mut self, exchanges: u64) -> DischargeRun {
         self.line(self.now_ns);
-        let Self { radio_joule, base_joule, log, .. } = self;
-        DischargeRun {
-            seed,
-            bound,
-            hours: seconds(self.now_ns) / HOUR_S,
-            exchanges,
-            radio_joule,
-            base_joule,
-            log,
-        }
+        DischargeRun { hours: self.hours(), exchanges, ..self.run }
     }
 }
 

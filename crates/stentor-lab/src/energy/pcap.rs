@@ -47,7 +47,7 @@ impl CaptureContents {
                 capture.is_cut = true;
                 break;
             };
-            let number = |place: usize| form.order.u32(&header[place * 4..]);
+            let number = |place: usize| (form.number)(four(&header[place * 4..]));
             let (seconds, fraction, kept, whole) = (number(0), number(1), number(2) as usize, number(3));
             if kept > KEPT_MAX_BYTES {
                 let at = file.len() - rest.len();
@@ -89,34 +89,12 @@ impl CaptureContents {
     }
 }
 
-/// The order of the bytes of numbers in the file's own headers.
-#[derive(Clone, Copy)]
-enum ByteOrder {
-    Little,
-    Big,
-}
-
-impl ByteOrder {
-    /// Reads a number; the caller has made sure of its bytes, and what is missing is zero.
-    fn u32(self, bytes: &[u8]) -> u32 {
-        let four = bytes.first_chunk().copied().unwrap_or_default();
-        match self {
-            Self::Little => u32::from_le_bytes(four),
-            Self::Big => u32::from_be_bytes(four),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum LinkLayer {
-    Raw,
-    Ethernet,
-}
-
 struct PcapFormat {
-    order: ByteOrder,
+    /// Reads a number of the file's own headers in the order of its bytes.
+    number: fn([u8; 4]) -> u32,
     fraction_ns: i64,
-    link: LinkLayer,
+    /// Returns where in a frame the IP packet begins; `None` for another protocol.
+    header: fn(&[u8]) -> Option<usize>,
 }
 
 impl PcapFormat {
@@ -125,32 +103,29 @@ impl PcapFormat {
         let Some((header, rest)) = file.split_at_checked(FILE_HEADER_BYTES) else {
             return wrong(format!("{} bytes are no pcap file", file.len()));
         };
-        let (order, fraction_ns) = match header.first_chunk() {
-            Some([0xd4, 0xc3, 0xb2, 0xa1]) => (ByteOrder::Little, 1_000),
-            Some([0xa1, 0xb2, 0xc3, 0xd4]) => (ByteOrder::Big, 1_000),
-            Some([0x4d, 0x3c, 0xb2, 0xa1]) => (ByteOrder::Little, 1),
-            Some([0xa1, 0xb2, 0x3c, 0x4d]) => (ByteOrder::Big, 1),
+        let (number, fraction_ns): (fn([u8; 4]) -> u32, i64) = match header.first_chunk() {
+            Some([0xd4, 0xc3, 0xb2, 0xa1]) => (u32::from_le_bytes, 1_000),
+            Some([0xa1, 0xb2, 0xc3, 0xd4]) => (u32::from_be_bytes, 1_000),
+            Some([0x4d, 0x3c, 0xb2, 0xa1]) => (u32::from_le_bytes, 1),
+            Some([0xa1, 0xb2, 0x3c, 0x4d]) => (u32::from_be_bytes, 1),
             Some([0x0a, 0x0d, 0x0d, 0x0a]) => {
                 return wrong("this is pcapng: turn it into pcap with `editcap -F nsecpcap IN OUT`".into());
             }
             _ => return wrong("this is no pcap file: it does not begin with pcap's number".into()),
         };
         // The upper bits say whether frames end with a check sequence.
-        let link = match order.u32(&header[20..]) & 0xffff {
-            12 | 101 => LinkLayer::Raw,
-            1 => LinkLayer::Ethernet,
+        let header: fn(&[u8]) -> Option<usize> = match number(four(&header[20..])) & 0xffff {
+            12 | 101 => |_| Some(0),
+            1 => ethernet_header,
             other => {
                 return wrong(format!("link type {other}: raw IP (101) and Ethernet (1) are understood"));
             }
         };
-        Ok((Self { order, fraction_ns, link }, rest))
+        Ok((Self { number, fraction_ns, header }, rest))
     }
 
     fn packet(&self, frame: &[u8], whole: u32, at_ns: i64) -> Option<CapturedPacket> {
-        let header = match self.link {
-            LinkLayer::Raw => 0,
-            LinkLayer::Ethernet => ethernet_header(frame)?,
-        };
+        let header = (self.header)(frame)?;
         let ip = frame.get(header..)?;
         let on_wire = whole.checked_sub(u32::try_from(header).ok()?)?;
         let (source, destination, told) = addresses(ip)?;
@@ -160,7 +135,11 @@ impl PcapFormat {
     }
 }
 
-/// Returns where the IP packet begins.
+/// Returns the first bytes of a number; the caller has made sure of them, and what is missing is zero.
+fn four(bytes: &[u8]) -> [u8; 4] {
+    bytes.first_chunk().copied().unwrap_or_default()
+}
+
 fn ethernet_header(frame: &[u8]) -> Option<usize> {
     let kind = |at: usize| Some([*frame.get(at)?, *frame.get(at + 1)?]);
     let (kind, bytes) = match kind(ETHERNET_HEADER_BYTES - 2)? {
