@@ -6,8 +6,8 @@
 use super::SubjectError;
 use rusqlite::{Connection, params, params_from_iter};
 use std::path::Path;
+use stentor_wire::Point;
 use stentor_wire::content::{POINT_FIELD_NAMES, POINT_FIELDS};
-use stentor_wire::{Content, Point};
 
 /// Points of interest as rows.
 pub struct PointStore {
@@ -23,14 +23,6 @@ pub struct Offline {
     pub pages: u64,
     /// True when a synchronisation has begun and is not complete: some of this may be old, and some is missing.
     pub is_stale: bool,
-}
-
-impl Offline {
-    /// Returns the points as the content of an answer.
-    #[must_use]
-    pub fn content(self) -> Content {
-        Content::Points(self.points)
-    }
 }
 
 impl PointStore {
