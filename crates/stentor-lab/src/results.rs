@@ -8,6 +8,7 @@ mod breakdown;
 mod campaigns;
 mod cell;
 mod clocks;
+mod columns;
 mod compare;
 mod effects;
 mod evidence;

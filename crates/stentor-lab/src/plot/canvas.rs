@@ -44,7 +44,7 @@ impl SeriesStyle {
         Self { color: LOOKS[place % LOOKS.len()].color, shape, dash }
     }
 
-    /// Gives each name the look of its place.
+    /// Returns each name with the look of its place.
     pub(crate) fn each<'a>(names: &[&'a str]) -> Vec<(&'a str, Self)> {
         names.iter().enumerate().map(|(place, name)| (*name, Self::of(place))).collect()
     }

@@ -183,7 +183,7 @@ async fn send(
     Ok(FaceResponse { status: head.status.as_u16(), location, body: body.to_bytes().to_vec() })
 }
 
-/// Tells who says something else from who says nothing.
+/// Returns what is wrong: something else was said, or nothing.
 fn unanswered(error: hyper::Error) -> SubjectError {
     if error.is_parse() { no_answer() } else { SubjectError::Unanswered }
 }

@@ -1,8 +1,8 @@
 //! Drawings as tables, for where nothing can be drawn: layers of bytes, costs and energy by cell.
 
+use super::columns::{ABOUT, about, estimate_text, metric_text, number_text, of_cells};
 use super::figures::{self, ForkFigure};
 use super::payload::Payloads;
-use super::tables::{ABOUT, about, estimate_text, metric_text, number_text, of_cells};
 use super::{CONFIDENCE, MeasuredCell, Results, layers};
 use crate::document::TextTable;
 use crate::statistics::Samples;

@@ -1,7 +1,7 @@
 //! One-way delay by the clock that both halves read, and by clocks that each half set by queries, as in albertengo-2020.
 
+use super::columns::of_cells;
 use super::metric::phase_ms;
-use super::tables::of_cells;
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::record::{ForkRecord, QueriedClocks, phase};

@@ -1,6 +1,6 @@
 //! What interruptions did to synchronisations: what could be read in the meantime, what was asked twice, what it cost.
 
-use super::tables::{estimate_text, mean_text, metric_text};
+use super::columns::{estimate_text, mean_text, metric_text};
 use super::{MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;

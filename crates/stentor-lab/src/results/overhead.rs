@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::basis::{Basis, marked};
+use super::columns::{mean_text, of_cells};
 use super::metric::{captured, median, phase_ms};
 use super::own_figure::make;
-use super::tables::{mean_text, of_cells};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::claims::figures::Figure;
 use crate::document::TextTable;

@@ -1,8 +1,8 @@
 //! Where the time of an exchange goes: the phases of both halves, those marked that cannot be told from another.
 
 use super::basis::{FOOTNOTE, MARK, streams};
+use super::columns::{ABOUT, about};
 use super::metric::phase_ms;
-use super::tables::{ABOUT, about};
 use super::{CONFIDENCE, MeasuredCell, Results};
 use crate::document::TextTable;
 use crate::plot::short;

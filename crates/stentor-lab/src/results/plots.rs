@@ -61,7 +61,7 @@ fn margin<P: AsRef<str>>(rows: impl IntoIterator<Item = (P, P)>, most: f64) -> f
     widths.map(|width| width + 34.0).fold(160.0, f64::max).min(most)
 }
 
-/// Says how many cells a drawing has no room for.
+/// Returns the sentence on cells that a drawing has no room for.
 fn left_out(cells: usize) -> String {
     if cells > 0 { format!(" {cells} more cells are in the CSV file.") } else { String::new() }
 }
