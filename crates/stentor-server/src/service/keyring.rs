@@ -1,5 +1,6 @@
 //! Keys known to this process, so that a request costs no look-up in the store.
 
+mod look_ups;
 mod marks;
 
 use std::collections::{HashMap, HashSet};
@@ -9,14 +10,12 @@ use stentor_core::account::IssuedAccount;
 use stentor_core::app::ApiKey;
 use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::Store;
-use tokio::sync::Semaphore;
 
 use super::{ErrorCode, Identity, Problem, ServiceResult};
 use crate::keys::{KeyHash, Pepper, TokenGrant, looks_like_key, same_hash};
+use look_ups::LookUps;
 use marks::Marks;
 
-/// Most look-ups of keys in the store at once: whoever tries keys must not hold up those that are known.
-const LOOK_UPS_MAX_COUNT: usize = 64;
 /// Most keys and apps kept in memory; when full, all are looked up anew.
 const REMEMBERED_MAX_COUNT: usize = 65_536;
 
@@ -26,7 +25,8 @@ pub struct Keyring {
     pepper: Pepper,
     root: KeyHash,
     known: RwLock<Known>,
-    look_ups: Semaphore,
+    keys: LookUps<KeyHash, Identity>,
+    accounts: LookUps<KeyId, Option<IssuedAccount>>,
     /// Of every key that may be in the store: what has no mark is unknown without a look-up.
     marks: Marks,
 }
@@ -45,8 +45,8 @@ impl Keyring {
     #[must_use]
     pub fn new(pepper: Pepper, root_secret: &str) -> Self {
         let root = pepper.hash(root_secret);
-        let look_ups = Semaphore::new(LOOK_UPS_MAX_COUNT);
-        Self { pepper, root, known: RwLock::default(), look_ups, marks: Marks::default() }
+        let (known, keys, accounts, marks) = Default::default();
+        Self { pepper, root, known, keys, accounts, marks }
     }
 
     /// Reads which keys there are, so that one that does not exist costs no look-up.
@@ -139,9 +139,8 @@ impl Keyring {
 
     /// Finds an account in the store.
     pub(super) async fn account(&self, store: &dyn Store, id: KeyId) -> ServiceResult<Option<IssuedAccount>> {
-        // Nobody waits here: who uses keys that are known needs no place, and guesses must not queue before others.
-        let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
-        Ok(store.account(id).await?)
+        let removals = self.read().removals;
+        self.accounts.once((id, removals), async { store.account(id).await.map_err(Problem::from) }).await
     }
 
     /// Finds out what an account may do, in memory first.
@@ -169,7 +168,10 @@ impl Keyring {
     }
 
     async fn look_up(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
-        let _place = self.look_ups.try_acquire().map_err(|_| too_many_look_ups())?;
+        self.keys.once((hash, removals), self.find(store, hash, removals)).await
+    }
+
+    async fn find(&self, store: &dyn Store, hash: KeyHash, removals: u64) -> ServiceResult<Identity> {
         // The index holds hashes; they are compared once more in constant time.
         let found = store.key_by_hash(&hash).await?.filter(|key| same_hash(&key.hash, &hash));
         if found.is_none() {
@@ -216,10 +218,6 @@ impl Known {
 
 fn identity_of(key: &ApiKey) -> Option<Identity> {
     key.app.map(|app| Identity::Key { id: key.id, app, scopes: key.scopes })
-}
-
-fn too_many_look_ups() -> Problem {
-    Problem::new(ErrorCode::Unavailable, "too many keys are looked up at once that were not used lately")
 }
 
 fn unknown_key() -> Problem {

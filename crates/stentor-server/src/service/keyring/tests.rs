@@ -1,3 +1,7 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use secrecy::ExposeSecret;
 use stentor_core::app::{App, Scope, Scopes};
 use stentor_core::name::Label;
@@ -71,4 +75,50 @@ async fn before_the_keys_were_read_none_is_refused_unseen() {
     let secret = new_secret();
     keep(&store, &keyring, 10, secret.expose_secret()).await;
     assert!(keyring.identify(&store, secret.expose_secret()).await.is_ok());
+}
+
+#[tokio::test]
+async fn of_many_that_ask_the_same_at_once_one_looks_and_none_is_refused() {
+    let (look_ups, looks) = (LookUps::<u64, u64>::default(), AtomicUsize::new(0));
+    let look = |question| {
+        look_ups.once((question, 0), async {
+            looks.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Ok(7)
+        })
+    };
+    let same = join_all((0..200).map(|_| look(1))).await;
+    assert!(same.iter().all(|found| *found.as_ref().expect("found") == 7));
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 1);
+    // More than run at once wait for each other; of more than may wait some are refused.
+    let several = join_all((0..1_000).map(look)).await;
+    assert!(several.iter().all(Result::is_ok));
+    let too_many = join_all((0..2_000).map(look)).await;
+    assert_eq!(too_many.iter().filter(|found| found.is_err()).count(), 2_000 - 1_024);
+    assert!(look(1).await.is_ok(), "who was refused leaves nothing");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_removal_is_no_answer_to_who_asks_after_it() {
+    let look_ups = LookUps::<u64, u64>::default();
+    let (told, is_told) = tokio::sync::oneshot::channel();
+    let before = look_ups.once((1, 0), async { Ok(is_told.await.expect("told")) });
+    let after = async {
+        let found = look_ups.once((1, 1), async { Ok(8) }).await;
+        told.send(7).expect("it waits");
+        found
+    };
+    let (before, after) = tokio::join!(before, after);
+    assert_eq!((before.expect("found"), after.expect("found")), (7, 8));
+}
+
+#[tokio::test]
+async fn where_the_one_that_looks_goes_away_another_that_waits_looks() {
+    let look_ups = LookUps::<u64, u64>::default();
+    let mut first = Box::pin(look_ups.once((1, 0), std::future::pending()));
+    assert!((&mut first).now_or_never().is_none());
+    let mut second = Box::pin(look_ups.once((1, 0), async { Ok(9) }));
+    assert!((&mut second).now_or_never().is_none(), "the first one looks");
+    drop(first);
+    assert_eq!(second.await.expect("found"), 9);
 }
