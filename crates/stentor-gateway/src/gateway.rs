@@ -207,7 +207,7 @@ impl Gateway {
     /// unconfirmed.
     #[must_use]
     pub fn open(&self, identity: DeviceIdentity, protocol: DeviceProtocol, window: usize) -> DeviceSession {
-        self.open_session(SessionState::new(identity, protocol, window, None))
+        self.open_session(SessionState::new(identity, protocol, window, (self.clock().now(), None)))
     }
 
     /// Opens a session that wakes its connection through `wake`, which several sessions of one connection may share.
@@ -219,7 +219,7 @@ impl Gateway {
         window: usize,
         wake: Arc<Notify>,
     ) -> DeviceSession {
-        self.open_session(SessionState::new(identity, protocol, window, Some(wake)))
+        self.open_session(SessionState::new(identity, protocol, window, (self.clock().now(), Some(wake))))
     }
 
     fn open_session(&self, state: SessionState) -> DeviceSession {

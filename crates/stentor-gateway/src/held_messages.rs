@@ -35,6 +35,11 @@ impl HeldMessages {
         self.count.store(held.len(), Ordering::SeqCst);
     }
 
+    /// Lists what is held back.
+    pub(crate) fn all(&self) -> Vec<(AppId, MessageId)> {
+        self.lock().iter().map(|(message, app)| (*app, *message)).collect()
+    }
+
     /// Returns whether a message is held back.
     pub(crate) fn has(&self, app: AppId, message: MessageId) -> bool {
         // Asked with a session's lock held: whoever holds a message back counts it before taking that lock.

@@ -30,6 +30,7 @@ mod registration;
 mod registry;
 mod sender_receipts;
 mod session;
+mod session_checks;
 mod session_state;
 mod silence;
 mod stats;

@@ -49,6 +49,11 @@ impl SessionRegistry {
         self.read().values().cloned().collect()
     }
 
+    /// Returns whether no device is connected.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
     /// Lists the sessions of an app.
     pub(crate) fn of_app(&self, app: AppId) -> Vec<Arc<SessionState>> {
         self.read().values().filter(|session| session.identity().app == app).cloned().collect()

@@ -87,6 +87,7 @@ pub(crate) struct SessionState {
     protocol: DeviceProtocol,
     window: u32,
     silence: Silence,
+    opened_at: Timestamp,
     /// What several sessions of one connection wake.
     shared_wake: Option<Arc<Notify>>,
     state: Mutex<SessionInner>,
@@ -97,12 +98,12 @@ impl SessionState {
         identity: DeviceIdentity,
         protocol: DeviceProtocol,
         window: usize,
-        shared_wake: Option<Arc<Notify>>,
+        (opened_at, shared_wake): (Timestamp, Option<Arc<Notify>>),
     ) -> Self {
         let state = SessionInner { under_way: None, look_up: LookUp::Needed, closed: None, waker: None };
         let window = u32::try_from(window.max(1)).unwrap_or(u32::MAX);
         let (silence, state) = (Silence::default(), Mutex::new(state));
-        Self { identity, protocol, window, silence, shared_wake, state }
+        Self { identity, protocol, window, silence, opened_at, shared_wake, state }
     }
 
     pub(crate) const fn identity(&self) -> DeviceIdentity {
@@ -115,6 +116,18 @@ impl SessionState {
 
     pub(crate) const fn window(&self) -> usize {
         self.window as usize
+    }
+
+    /// Returns when it was opened, by the server's clock.
+    pub(crate) const fn opened_at(&self) -> Timestamp {
+        self.opened_at
+    }
+
+    /// Lists the messages that the device is to be given next.
+    pub(crate) fn next_messages(&self) -> Vec<MessageId> {
+        let state = self.lock();
+        let queue = state.under_way.iter().flat_map(|under_way| &under_way.queue);
+        queue.map(|delivery| delivery.message.id).collect()
     }
 
     pub(crate) const fn silence(&self) -> &Silence {

@@ -76,15 +76,17 @@ impl UpstreamBroker {
         }
     }
 
+    /// Wakes whoever speaks for any app: it is not known of which something waits.
+    pub fn arrived_everywhere(&self) {
+        self.lock().values().for_each(|broker| broker.wake.notify_waiters());
+    }
+
     /// Wakes by what the gateway tells of arrivals, until the gateway is gone.
     pub async fn follow(self: Arc<Self>, mut arrivals: Receiver<AppId>) {
         loop {
             match arrivals.recv().await {
                 Ok(app) => self.arrived(app),
-                Err(RecvError::Lagged(_)) => {
-                    // It is not known which apps were missed.
-                    self.lock().values().for_each(|broker| broker.wake.notify_waiters())
-                }
+                Err(RecvError::Lagged(_)) => self.arrived_everywhere(),
                 Err(RecvError::Closed) => return,
             }
         }

@@ -1,7 +1,7 @@
 //! The system's clock, the only reader of time in the server, and the clock of the store, by which several servers go.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::time::Timestamp;
@@ -32,14 +32,15 @@ impl Clock for SystemClock {
 /// far as what it hears proves it wrong: an answer that took long says little.
 #[derive(Debug)]
 pub struct ServerClock {
-    began: Instant,
+    /// The machine's uptime at the beginning.
+    began: Duration,
     /// What the clock it follows showed at the beginning, in milliseconds; [`NONE`] while it follows none.
     beginning_ms: AtomicI64,
 }
 
 impl Default for ServerClock {
     fn default() -> Self {
-        Self { began: Instant::now(), beginning_ms: AtomicI64::new(NONE) }
+        Self { began: uptime(), beginning_ms: AtomicI64::new(NONE) }
     }
 }
 
@@ -47,12 +48,12 @@ impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
         match self.beginning_ms.load(Ordering::Relaxed) {
             NONE => SystemClock.now(),
-            beginning => Timestamp::from_millis(beginning + millis(self.began.elapsed())),
+            beginning => Timestamp::from_millis(beginning + millis(self.passed())),
         }
     }
 
     fn follow(&self, shown: Timestamp, span: Duration) {
-        let (passed, now) = (millis(self.began.elapsed()), self.now());
+        let (passed, now) = (millis(self.passed()), self.now());
         let right = now.as_millis().clamp(shown.as_millis(), shown.as_millis().saturating_add(millis(span)));
         let by = right - now.as_millis();
         if by.abs() >= LOGGED_MS {
@@ -65,12 +66,35 @@ impl Clock for ServerClock {
     }
 }
 
+impl ServerClock {
+    /// Returns how much time has passed since the beginning.
+    fn passed(&self) -> Duration {
+        uptime().saturating_sub(self.began)
+    }
+}
+
+/// Returns how long the machine has been running, with the time for which it was suspended: others did not sleep meanwhile.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn uptime() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// Returns how long the process has been running, as far as the system counts that.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn uptime() -> Duration {
+    static BEGAN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    BEGAN.elapsed()
+}
+
 fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     const HOUR_MS: i64 = 3_600_000;
@@ -89,6 +113,19 @@ mod tests {
         clock.follow(Timestamp::from_millis(shown), Duration::ZERO);
         let shows = clock.now().as_millis();
         assert!((shown..=shown + millis(asked.elapsed()) + 1).contains(&shows), "{shows} after {shown}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_uptime_counts_as_the_machine_does_with_what_it_slept() {
+        let told = || {
+            let told = std::fs::read_to_string("/proc/uptime").expect("a machine");
+            let seconds: f64 = told.split(' ').next().expect("a number").parse().expect("a number");
+            Duration::from_secs_f64(seconds)
+        };
+        // The file tells hundredths.
+        let (before, shown, after) = (told(), uptime(), told() + Duration::from_millis(10));
+        assert!((before..=after).contains(&shown), "{shown:?} is not between {before:?} and {after:?}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! This server among those that use the same store: it shows that it lives, judges who does not, and hears what the others did.
 
+mod missed_changes;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
@@ -12,19 +15,24 @@ use stentor_core::time::Timestamp;
 use stentor_gateway::Gateway;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::PipelineHandle;
+use crate::clock::uptime;
 use crate::config::NodeConfig;
 use crate::node::Dependencies;
 use crate::pipeline::NodeStanding;
 use crate::service::{PipelinePort, Service};
+use missed_changes::MissedChanges;
 
 /// Time between two looks for what the others did, however much they tell.
 const BREATH: Duration = Duration::from_millis(50);
 /// Without a look for so many of its intervals, what is remembered of keys is not believed.
 const UNHEARD_MAX_INTERVALS: u32 = 3;
+/// Settled chunks that are read at once.
+const SETTLED_MAX_COUNT: usize = 64;
 /// Signs of life within the time for which the others wait for one.
 const BEATS_PER_PATIENCE: u32 = 5;
 
@@ -48,7 +56,7 @@ impl NodeIdentity {
         joining: JoiningNode,
         config: NodeConfig,
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
-        let (asked, patience, look_interval) = (Instant::now(), config.silence_max(), config.look_interval());
+        let (asked, patience, look_interval) = (uptime(), config.silence_max(), config.look_interval());
         let membership = store.join(joining, clock.now()).await?;
         let Membership { instance, id_place, last_event, shown } = membership;
         follow(clock, shown, asked);
@@ -73,6 +81,7 @@ pub(super) struct NodeTie {
     pipeline: Arc<PipelineHandle>,
     service: Arc<Service>,
     gateway: Gateway,
+    missed: MissedChanges,
     /// The last event that was heard of; `None` where nobody else can be.
     last_event: Option<u64>,
 }
@@ -86,7 +95,8 @@ impl NodeTie {
     ) -> Self {
         let Dependencies { store, clock, ids, gateway, .. } = dependencies;
         let (store, clock, ids, gateway) = (store.clone(), clock.clone(), ids.clone(), gateway.clone());
-        Self { identity, store, clock, ids, pipeline, service, gateway, last_event }
+        let missed = MissedChanges::default();
+        Self { identity, store, clock, ids, pipeline, service, gateway, missed, last_event }
     }
 
     /// Holds the tie for as long as the task is not aborted.
@@ -98,7 +108,8 @@ impl NodeTie {
 
     async fn hold(&self) {
         let Some(last_event) = self.last_event else { return std::future::pending().await };
-        tokio::join!(self.beat(), self.listen(last_event), self.pass_arrivals(), self.pass_events());
+        let hearing = async { tokio::join!(self.listen(last_event), self.make_up()) };
+        tokio::join!(self.beat(), hearing, self.pass_arrivals(), self.pass_events());
     }
 
     /// Announces that it leaves, so that nobody waits for it.
@@ -115,10 +126,10 @@ impl NodeTie {
         let NodeIdentity { standing, patience, .. } = &self.identity;
         let interval = *patience / BEATS_PER_PATIENCE;
         // Who was away itself, or has just come, judges nobody: after a pause of the database all seem silent.
-        let (mut judges_from, mut heard) = (Instant::now() + *patience, Instant::now());
+        let (mut judges_from, mut heard) = (uptime() + *patience, uptime());
         loop {
-            let asked = Instant::now();
-            if asked.duration_since(heard) > *patience / 2 {
+            let asked = uptime();
+            if asked.saturating_sub(heard) > *patience / 2 {
                 judges_from = asked + *patience;
             }
             let judges = (asked >= judges_from).then_some(*patience);
@@ -143,14 +154,16 @@ impl NodeTie {
             instance = standing.instance(),
             "this server gave no sign of life for too long: the others have taken over what it was sending"
         );
-        let asked = Instant::now();
+        let asked = uptime();
         match self.store.join(*joining, self.clock.now()).await {
             Ok(membership) => {
                 follow(&*self.clock, membership.shown, asked);
                 self.ids.go_on(membership.instance, membership.id_place);
                 standing.renew(membership.instance);
                 standing.note_alive(asked, *patience, false);
-                self.refresh().await;
+                // Nobody told it anything while it was not among them.
+                self.service.forget_keys();
+                self.missed.note_all();
             }
             Err(error) => tracing::warn!(%error, "this server could not join the others again"),
         }
@@ -159,18 +172,26 @@ impl NodeTie {
     async fn listen(&self, mut last_event: u64) {
         let (mut last_chunk, mut heard) = (None, Instant::now());
         let look_interval = self.identity.look_interval;
+        let unheard_max = look_interval * UNHEARD_MAX_INTERVALS;
+        let forget = || self.service.forget_keys();
         loop {
-            match self.store.events_after(last_event).await {
+            let (asked, mut has_more) = (Instant::now(), false);
+            // Not given up: the next look would wait behind it.
+            match lapsing(self.store.events_after(last_event), heard + unheard_max, look_interval, forget)
+                .await
+            {
                 Ok(found) => {
-                    heard = Instant::now();
-                    last_event = found.last_event;
-                    self.take(&found, last_chunk).await;
+                    (heard, last_event, has_more) = (asked, found.last_event, found.has_more);
+                    lapsing(self.take(&found, last_chunk), heard + unheard_max, look_interval, forget).await;
                     last_chunk = Some(found.last_chunk);
                 }
                 Err(error) => tracing::warn!(%error, "what other servers did cannot be read"),
             }
-            if heard.elapsed() > look_interval * UNHEARD_MAX_INTERVALS {
-                self.service.forget_keys();
+            if heard.elapsed() > unheard_max {
+                forget();
+            }
+            if has_more {
+                continue;
             }
             tokio::select! {
                 () = self.store.changed() => tokio::time::sleep(BREATH.min(look_interval)).await,
@@ -181,11 +202,23 @@ impl NodeTie {
 
     async fn take(&self, found: &NodeEvents, known: Option<ChunkId>) {
         if found.is_gapped {
-            self.refresh().await;
+            tracing::warn!(
+                "some of what other servers did is forgotten already: all of it is looked at anew"
+            );
+            self.service.forget_keys();
+            self.missed.note_all();
         }
+        if found.events.iter().any(is_of_keys) {
+            self.learn().await;
+        }
+        let mut settled = Vec::new();
         for event in &found.events {
-            self.hear(event).await;
+            match event {
+                NodeEvent::Settled(chunk) => settled.push(*chunk),
+                event => self.hear(event).await,
+            }
         }
+        self.bring(&settled).await;
         // The first look finds what is there already: that is the janitor's.
         if let Some(known) = known.filter(|known| found.last_chunk > *known) {
             self.pipeline.look_for_chunks(known).await;
@@ -195,14 +228,11 @@ impl NodeTie {
 
     async fn hear(&self, event: &NodeEvent) {
         match event {
-            NodeEvent::Keys => self.learn().await,
-            NodeEvent::Credential(app, provider) => {
-                self.learn().await;
-                self.pipeline.changed(*app, *provider);
-            }
+            // These were heard of together.
+            NodeEvent::Keys | NodeEvent::Settled(_) => {}
+            NodeEvent::Credential(app, provider) => self.pipeline.changed(*app, *provider),
             NodeEvent::Webhooks => self.service.webhooks_changed().notify_one(),
             NodeEvent::Queued => self.pipeline.look_for_all_chunks(),
-            NodeEvent::Settled(chunk) => self.bring(*chunk).await,
             NodeEvent::Acted(app, message) => self.hold_or_release(*app, *message).await,
             NodeEvent::CutOff(_, Some(device)) => self.gateway.cut_off(*device),
             NodeEvent::CutOff(app, None) => self.gateway.cut_off_app(*app),
@@ -221,46 +251,102 @@ impl NodeTie {
         }
     }
 
-    /// Looks at everything anew that another node may have changed.
+    /// Brings what other nodes settled to devices that are connected here.
+    async fn bring(&self, chunks: &[ChunkId]) {
+        for some in chunks.chunks(SETTLED_MAX_COUNT) {
+            // Who connects after this looks into the ledger, where all of it is.
+            if !self.gateway.has_sessions() {
+                return;
+            }
+            match self.store.settled_chunks(some).await {
+                Ok(settled) => settled.into_iter().for_each(|chunk| self.gateway.settled(chunk)),
+                Err(error) => {
+                    tracing::warn!(%error, "what another server settled cannot be read");
+                    self.gateway.look_again();
+                }
+            }
+        }
+    }
+
+    /// Holds a message back whose campaign is paused, and lets another one go.
+    async fn hold_or_release(&self, app: AppId, message: MessageId) {
+        match self.is_paused(app, message).await {
+            Some(true) => self.gateway.hold(app, message),
+            Some(false) => {
+                self.gateway.release(app, message);
+                self.pipeline.look_for_all_chunks();
+            }
+            None => self.missed.note_acted(app, message),
+        }
+    }
+
+    /// Returns whether a message's campaign is paused; `None` where it cannot be read now.
+    async fn is_paused(&self, app: AppId, message: MessageId) -> Option<bool> {
+        match self.store.ledger(app, message.into()).await {
+            Ok(ledger) => Some(ledger.campaign.state == CampaignState::Paused),
+            Err(StoreError::NotFound(_)) => Some(false),
+            Err(error) => {
+                tracing::warn!(%error, %message, "what became of a campaign cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Makes up for what was missed or could not be read, until nothing of that is left.
+    async fn make_up(&self) {
+        loop {
+            let missed = self.missed.next().await;
+            for (app, message) in missed.acted {
+                self.hold_or_release(app, message).await;
+            }
+            if missed.all {
+                self.refresh().await;
+            }
+            // What could not be read is noted again by now, and not tried at once.
+            tokio::time::sleep(self.identity.look_interval).await;
+        }
+    }
+
+    /// Looks at everything anew that other nodes may have changed.
     async fn refresh(&self) {
         self.learn().await;
         self.pipeline.reload().await;
         self.pipeline.look_for_all_chunks();
         self.service.webhooks_changed().notify_one();
+        self.service.upstream_broker().arrived_everywhere();
+        for (app, message) in self.gateway.held() {
+            self.hold_or_release(app, message).await;
+        }
+        for (app, message) in self.gateway.next_messages() {
+            match self.is_paused(app, message).await {
+                Some(true) => self.gateway.hold(app, message),
+                Some(false) => {}
+                None => self.missed.note_acted(app, message),
+            }
+        }
+        if let Err(error) = self.gateway.check_sessions().await {
+            tracing::warn!(%error, "whether connected devices may still be so cannot be read");
+            self.missed.note_all();
+        }
         self.gateway.look_again();
-    }
-
-    /// Brings what another node settled to devices that are connected here.
-    async fn bring(&self, chunk: ChunkId) {
-        match self.store.settled_chunk(chunk).await {
-            Ok(Some(settled)) => self.gateway.settled(settled),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%error, "what another server settled cannot be read");
-                self.gateway.look_again();
-            }
-        }
-    }
-
-    async fn hold_or_release(&self, app: AppId, message: MessageId) {
-        match self.store.ledger(app, message.into()).await {
-            Ok(ledger) if ledger.campaign.state == CampaignState::Paused => self.gateway.hold(app, message),
-            Ok(_) | Err(StoreError::NotFound(_)) => {
-                self.gateway.release(app, message);
-                self.pipeline.look_for_all_chunks();
-            }
-            Err(error) => tracing::warn!(%error, %message, "what became of a campaign cannot be read"),
-        }
     }
 
     /// Notifies the others of apps whose devices sent something.
     async fn pass_arrivals(&self) {
         let mut arrivals: Receiver<AppId> = self.gateway.upstream_arrivals();
         loop {
+            // Each app once, however many messages came while the one before was told.
+            let mut apps = BTreeSet::new();
             match arrivals.recv().await {
-                Ok(app) => self.publish_event(NodeEvent::Upstream(app)).await,
+                Ok(app) => apps.extend([app]),
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
+            }
+            while let Ok(app) = arrivals.try_recv() {
+                apps.insert(app);
+            }
+            for app in apps {
+                self.publish_event(NodeEvent::Upstream(app)).await;
             }
         }
     }
@@ -279,9 +365,37 @@ impl NodeTie {
     }
 }
 
+/// Returns whether what is remembered of keys and credentials is not right any more.
+const fn is_of_keys(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Keys | NodeEvent::Credential(..))
+}
+
 /// Goes by what the store's clock showed since it was asked.
-fn follow(clock: &dyn Clock, shown: Option<Timestamp>, asked: Instant) {
+fn follow(clock: &dyn Clock, shown: Option<Timestamp>, asked: Duration) {
     if let Some(shown) = shown {
-        clock.follow(shown, asked.elapsed());
+        clock.follow(shown, uptime().saturating_sub(asked));
     }
 }
+
+/// Does something that may take long, during which what is remembered lapses: at an instant, and then again and again.
+async fn lapsing<T>(
+    work: impl Future<Output = T>,
+    mut at: Instant,
+    interval: Duration,
+    lapse: impl Fn(),
+) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep_until(at) => {
+                lapse();
+                at = Instant::now() + interval;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

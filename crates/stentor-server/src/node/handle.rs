@@ -45,7 +45,6 @@ pub struct PipelineHandle {
     watch: Arc<Supervisor>,
     backlog: Arc<Backlog>,
     gateway: Gateway,
-    event_sender: mpsc::Sender<NodeEvent>,
     events: AsyncMutex<mpsc::Receiver<NodeEvent>>,
     /// The last to go: the pipeline's tasks run on them.
     _threads: Threads,
@@ -70,7 +69,7 @@ impl PipelineHandle {
             standing: dependencies.standing.clone(),
             roles: config.roles.clone(),
             shares_queue: matches!(config.queue.engine, QueueEngine::Postgres | QueueEngine::Nats),
-            event_sender: Some(event_sender.clone()),
+            event_sender: Some(event_sender),
             levels: Some(config.data_dir.join(LEVELS_FILE)),
             settled_feed: Some(Arc::new(dependencies.gateway.clone())),
         };
@@ -91,7 +90,6 @@ impl PipelineHandle {
             watch,
             backlog,
             gateway: dependencies.gateway.clone(),
-            event_sender,
             events: AsyncMutex::new(events),
             _threads: threads,
         })
@@ -232,8 +230,6 @@ impl PipelinePort for PipelineHandle {
             Some(device) => self.gateway.cut_off(device),
             None => self.gateway.cut_off_app(app),
         }
-        // A session that no other node hears of ends when its device is looked up.
-        let _ = self.event_sender.try_send(NodeEvent::CutOff(app, device));
     }
 
     fn changed(&self, app: AppId, provider: ProviderKind) {

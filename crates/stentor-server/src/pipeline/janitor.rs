@@ -41,6 +41,11 @@ pub(crate) async fn run(shared: Arc<PipelineContext>) {
         every(&shared, duty("pruning", config.prune_interval_ms), prune),
         every(&shared, duty("pruning what devices sent", config.prune_interval_ms), prune_upstream),
         every(&shared, duty("pruning the audit trail", config.prune_interval_ms), prune_audit),
+        every(
+            &shared,
+            duty("forgetting what servers told each other", config.sweep_interval_ms),
+            prune_events
+        ),
         every(&shared, duty("forgetting apps", config.prune_interval_ms), forget_apps),
         watch_depths(&shared),
         make_up_for_losses(&shared),
@@ -179,6 +184,12 @@ async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
 async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
     let before = hours_ago(shared, shared.config.audit_retention_hours);
     while shared.store.prune_audit(before, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    Ok(())
+}
+
+/// Forgets what the servers that use the store have told each other and all of them heard.
+async fn prune_events(shared: &PipelineContext) -> Result<(), DutyError> {
+    while shared.store.prune_events(PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
 }
 

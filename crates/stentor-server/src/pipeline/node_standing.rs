@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::uptime;
 
 /// How a node stands among those that share its store.
 #[derive(Debug)]
 pub struct NodeStanding {
-    began: Instant,
     instance: AtomicU64,
-    /// Until when the others take it for alive, in milliseconds since it began; without end where there are none.
+    /// Until which uptime of this machine the others take it for alive, in milliseconds; without end where there are none.
     sure_until_ms: AtomicU64,
     is_first: AtomicBool,
     is_shared: bool,
@@ -31,7 +32,6 @@ impl NodeStanding {
 
     fn until(instance: u64, sure_until_ms: u64, is_shared: bool) -> Arc<Self> {
         Arc::new(Self {
-            began: Instant::now(),
             instance: AtomicU64::new(instance),
             sure_until_ms: AtomicU64::new(sure_until_ms),
             is_first: AtomicBool::new(!is_shared),
@@ -48,7 +48,8 @@ impl NodeStanding {
     /// Returns whether what it leases and sends is its own to settle.
     #[must_use]
     pub fn may_act(&self) -> bool {
-        self.now_ms() < self.sure_until_ms.load(Ordering::Acquire)
+        let now_ms = u64::try_from(uptime().as_millis()).unwrap_or(u64::MAX);
+        now_ms < self.sure_until_ms.load(Ordering::Acquire)
     }
 
     /// Returns whether there may be others.
@@ -63,9 +64,9 @@ impl NodeStanding {
         self.is_first.load(Ordering::Acquire)
     }
 
-    /// Notes a sign of life that was given after `asked`: the others wait for the next one as long as `patience`.
-    pub(crate) fn note_alive(&self, asked: Instant, patience: Duration, is_first: bool) {
-        let until = asked.saturating_duration_since(self.began) + patience;
+    /// Notes a sign of life that was given after the uptime `asked`: the others wait for the next one as long as `patience`.
+    pub(crate) fn note_alive(&self, asked: Duration, patience: Duration, is_first: bool) {
+        let until = asked + patience;
         self.is_first.store(is_first, Ordering::Release);
         // Last, and released: whoever finds that it may act knows already whether it is the first.
         self.sure_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
@@ -79,10 +80,6 @@ impl NodeStanding {
         // life.
         self.instance.store(instance, Ordering::Release);
     }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
 }
 
 #[cfg(test)]
@@ -94,11 +91,11 @@ mod tests {
         assert!(NodeStanding::alone(1).may_act());
         let among = NodeStanding::among(1);
         assert!(!among.may_act() && !among.is_first());
-        among.note_alive(Instant::now(), Duration::from_secs(3_600), true);
+        among.note_alive(uptime(), Duration::from_secs(3_600), true);
         assert!(among.may_act() && among.is_first());
-        among.note_alive(among.began, Duration::ZERO, true);
+        among.note_alive(uptime(), Duration::ZERO, true);
         assert!(!among.may_act(), "the others wait no longer");
-        among.note_alive(Instant::now(), Duration::from_secs(3_600), true);
+        among.note_alive(uptime(), Duration::from_secs(3_600), true);
         among.renew(2);
         assert!(!among.may_act() && !among.is_first());
         assert_eq!(among.instance(), 2);

@@ -9,12 +9,13 @@ use std::time::Duration;
 use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{NodeEvent, StoreError};
 
 use super::address::PostgresAddress;
 use super::copy_rows::CopyRows;
 use super::damage_log::DamageLog;
 use super::fault::{Done, PostgresError, is_collision, is_loss, nul, unavailable};
+use super::last_writes::LastWrites;
 use super::value::PostgresValue as Value;
 
 /// How a connection stands to the transaction that it is in.
@@ -36,6 +37,8 @@ pub(super) struct PostgresConnection {
     standing: Cell<ConnectionStanding>,
     /// Statements without values that go along with the next one.
     deferred: RefCell<String>,
+    /// What is written when all jobs of the transaction are done.
+    last_writes: RefCell<LastWrites>,
     /// The number of the transaction, once it was told.
     transaction: RefCell<Option<String>>,
     /// The life of the server in which it was opened, once somebody wanted to know.
@@ -54,6 +57,7 @@ impl PostgresConnection {
             changes: Cell::new(0),
             standing: Cell::new(ConnectionStanding::Fine),
             deferred: RefCell::default(),
+            last_writes: RefCell::default(),
             transaction: RefCell::default(),
             life: OnceCell::new(),
             damage,
@@ -121,7 +125,33 @@ impl PostgresConnection {
     pub(super) fn begin(&self, sql: &str) {
         // The number of the former transaction must not pass for this one's when its beginning fails.
         self.transaction.take();
+        self.last_writes.take();
         self.defer(sql);
+    }
+
+    /// Lets other nodes hear of something at the end of the transaction.
+    pub(super) fn tell(&self, origin: u64, event: NodeEvent) {
+        self.last_writes.borrow_mut().events.push((origin, event));
+    }
+
+    /// Writes something of no meaning at the end of the transaction.
+    pub(super) fn probe(&self) {
+        self.last_writes.borrow_mut().probes = true;
+    }
+
+    /// Returns how much other nodes are to hear so far.
+    pub(super) fn told_count(&self) -> usize {
+        self.last_writes.borrow().events.len()
+    }
+
+    /// Takes back what was told since there was so much: what it told of was taken back.
+    pub(super) fn take_back(&self, told_count: usize) {
+        self.last_writes.borrow_mut().events.truncate(told_count);
+    }
+
+    /// Takes what is to be written at the end of the transaction.
+    pub(super) fn last_writes(&self) -> LastWrites {
+        self.last_writes.take()
     }
 
     /// Returns the number of the transaction, which its beginning asked for as `transaction`.

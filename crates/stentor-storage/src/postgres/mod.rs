@@ -13,6 +13,7 @@ mod engine;
 mod fault;
 mod incarnation;
 mod inspection;
+mod last_writes;
 mod listener;
 mod migrations;
 mod portion;

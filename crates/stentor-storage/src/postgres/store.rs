@@ -80,6 +80,7 @@ use crate::seal::{SealKeyId, SealKeys};
 use crate::vault::Vault;
 use acceptance::AcceptanceList;
 use message_rows::MessageMemory;
+pub(super) use node_events::write_last;
 use nodes::OwnInstance;
 pub(super) use transfer::is_unfinished;
 pub(crate) use transfer::{PostgresSide, migrate};
@@ -212,7 +213,11 @@ impl PostgresStore {
 
     /// Writes something of no meaning.
     async fn prove_writing(&self) -> Result<(), StoreError> {
-        self.write_rows(sequences::probe).await
+        let probe = |connection: &Connection| {
+            connection.probe();
+            Ok(())
+        };
+        self.write_rows(probe).await
     }
 
     /// Reads a few rows in one snapshot, for whom a caller, a device or a single message waits.

@@ -3,7 +3,7 @@
 //! A commit costs a flush of the server's disk and some turns over the network whatever it holds, so many small jobs share
 //! one. Each job is a savepoint of its own: one that fails takes nothing of the others with it. Jobs that a caller or a single
 //! device waits for go first, and their commit waits for no others; but every other commit begins with one of those that move
-//! audiences.
+//! audiences. What all transactions write, whatever their jobs, comes after the last job.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection, closed};
 use super::fault::{Done, damaged, unavailable};
 use super::settings::PostgresSettings;
+use super::store::write_last;
 use super::transactor::{LockScope, Transactor};
 use crate::commit_queue::{CommitPriority, CommitQueue};
 
@@ -153,14 +154,14 @@ impl Committer {
                     continue;
                 }
                 if at == *max_jobs || begun.elapsed() >= *max_span {
-                    return Ok(());
+                    return write_last(connection);
                 }
                 let hurried = queue.try_take(CommitPriority::First);
                 hurries |= hurried.is_some();
                 let patient = || if hurries { None } else { queue.try_take(CommitPriority::Usual) };
                 match hurried.or_else(patient) {
                     Some(next) => group.push(next),
-                    None => return Ok(()),
+                    None => return write_last(connection),
                 }
             }
         })
@@ -170,12 +171,14 @@ impl Committer {
 /// Works on one job, and takes back what it wrote when it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
     // Sent along with the job's first statement: a turn over the network for each would cost more than the job.
+    let told_count = connection.told_count();
     connection.defer("SAVEPOINT job");
     let keep = job.work(connection);
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }
     if !keep {
+        connection.take_back(told_count);
         return connection.batch("ROLLBACK TO job; RELEASE job");
     }
     connection.defer("RELEASE job");

@@ -6,10 +6,12 @@ use stentor_core::app::Credential;
 use stentor_core::campaign::Tally;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::AppId;
+use stentor_core::device::{DeviceKeys, PushToken};
+use stentor_core::id::{AppId, ChunkId, DeviceId};
 use stentor_core::ports::store::{
     AppStore, AuditStore, Change, DeviceStore, Expansion, JoiningNode, LeaseReply, Membership, NodeEvent,
-    NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply, StoreError,
+    NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply,
+    StoreError, UpstreamStore,
 };
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
@@ -125,7 +127,7 @@ async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
 }
 
 #[tokio::test]
-async fn what_a_dead_node_leases_after_its_death_is_released() {
+async fn a_dead_node_leases_nothing_until_it_joins_again() {
     let Some(Pair { database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
@@ -133,9 +135,13 @@ async fn what_a_dead_node_leases_after_its_death_is_released() {
     let (first, second) = (join(&one, 1).await, join(&other, 2).await);
     silence(&database, &first);
     other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
-    one.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
-    assert_eq!(other.beat(second.instance, PATIENCE, at(3)).await.expect("noted").released.len(), 1);
+    let asked = [tickets[0].chunk];
+    let refused = one.lease(&asked, lease_of(first.instance, at(1))).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("join them again")));
     assert_eq!(scene.tally(message).await, Tally { queued: 3, ..Tally::default() });
+    let again = join(&one, 1).await;
+    let leased = one.lease(&asked, lease_of(again.instance, at(4))).await.expect("asked");
+    assert!(matches!(leased[..], [LeaseReply::Leased(_)]), "it is among them again");
 }
 
 #[tokio::test]
@@ -198,8 +204,12 @@ async fn what_one_changes_the_other_hears_in_order() {
     one.change(Change::DeleteApp(scene.app, Precondition::none()), None).await.expect("removed");
     one.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
     let found = other.events_after(second.last_event).await.expect("read");
-    let expected =
-        [NodeEvent::Credential(scene.app, provider), NodeEvent::Keys, NodeEvent::CutOff(scene.app, None)];
+    let expected = [
+        NodeEvent::Credential(scene.app, provider),
+        NodeEvent::Keys,
+        NodeEvent::CutOff(scene.app, None),
+        NodeEvent::CutOff(scene.app, None),
+    ];
     assert_eq!((found.events, found.is_gapped), (expected.to_vec(), false));
     assert!(other.events_after(found.last_event).await.expect("read").events.is_empty());
     assert!(other.apps().await.expect("listed").is_empty());
@@ -239,6 +249,171 @@ async fn what_one_settles_for_the_gateway_another_can_bring_to_its_devices() {
     one.settle(vec![accept_all(&leased, at(2))]).await.expect("settled");
     let found = other.events_after(second.last_event).await.expect("read");
     assert_eq!(found.events, [NodeEvent::Settled(leased.id)]);
-    let settled = other.settled_chunk(leased.id).await.expect("read").expect("there");
-    assert_eq!((settled.message.id, settled.devices), (message, vec![device]));
+    let settled = other.settled_chunks(&[leased.id, ChunkId::from_raw(99)]).await.expect("read");
+    let [settled] = &settled[..] else { panic!("{settled:?}") };
+    assert_eq!((settled.chunk, settled.message.id), (leased.id, message));
+    assert_eq!(settled.devices, [device]);
+}
+
+#[tokio::test]
+async fn what_a_lone_server_settles_is_told_to_nobody() {
+    let Some(Pair { database, one, .. }) = Pair::new() else { return };
+    let scene = Scene::new(&one).await;
+    let given = registration(ProviderKind::Gateway, "own");
+    let device = one.register(scene.app, &[given], at(0)).await.expect("registered")[0].device;
+    let first = join(&one, 1).await;
+    let (_, tickets) = scene.send(Draft::to(Target::Device(device))).await;
+    let mut leased = one.lease(&[tickets[0].chunk], lease_of(first.instance, at(1))).await.expect("leased");
+    let Some(LeaseReply::Leased(leased)) = leased.pop() else { panic!("nothing was leased") };
+    one.settle(vec![accept_all(&leased, at(2))]).await.expect("settled");
+    one.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
+    assert_eq!(database.count("node_events"), 0);
+}
+
+/// Lets it seem that so many events were told.
+fn tell_many(database: &TestDatabase, count: u64, app: AppId) {
+    database.command(&format!(
+        "INSERT INTO node_events (no, origin, kind, app) SELECT value + step, 1, 8, {app} FROM sequences,
+            generate_series(1, {count}) step WHERE name = 'event';
+        UPDATE sequences SET value = value + {count} WHERE name = 'event'",
+        app = app.raw()
+    ));
+}
+
+#[tokio::test]
+async fn who_is_behind_hears_everything_page_by_page_and_whether_some_is_forgotten() {
+    let Some(Pair { database, one, other }) = Pair::new() else { return };
+    let scene = Scene::new(&one).await;
+    let (_first, second) = (join(&one, 1).await, join(&other, 2).await);
+    tell_many(&database, 2_500, scene.app);
+    one.publish_event(NodeEvent::Keys).await.expect("told");
+    let (mut last, mut heard, mut pages) = (second.last_event, Vec::new(), 0);
+    loop {
+        let found = other.events_after(last).await.expect("read");
+        assert!(!found.is_gapped);
+        (last, pages) = (found.last_event, pages + 1);
+        heard.extend(found.events);
+        if !found.has_more {
+            break;
+        }
+    }
+    assert_eq!((heard.len(), heard.last(), pages), (2_501, Some(&NodeEvent::Keys), 3));
+    tell_many(&database, 20_000, scene.app);
+    assert!(!other.events_after(last).await.expect("read").is_gapped, "all of it is there");
+    let mut gone = 0;
+    while let forgotten @ 1.. = one.prune_events(1_000).await.expect("pruned") {
+        assert!(forgotten <= 1_000, "each time a bounded part");
+        gone += forgotten;
+    }
+    assert_eq!((gone, database.count("node_events")), (2_500 + 1 + 20_000 - 16_384, 16_384));
+    let found = other.events_after(last).await.expect("read");
+    assert!(found.is_gapped && found.has_more, "some of it is forgotten");
+    assert!(!other.events_after(found.last_event).await.expect("read").is_gapped, "it goes on after that");
+    // A database that was put back to an earlier state.
+    assert!(other.events_after(last + 1_000_000).await.expect("read").is_gapped);
+}
+
+#[tokio::test]
+async fn levels_of_quotas_go_some_time_after_their_credentials() {
+    let Some(Pair { database, one, .. }) = Pair::new() else { return };
+    let scene = Scene::new(&one).await;
+    let (app, now) = (scene.app.raw(), "(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
+    let credential = Credential {
+        app: scene.app,
+        provider: ProviderKind::Fcm,
+        secret: "{}".to_owned(),
+        updated_at: at(1),
+    };
+    one.change(Change::PutCredential(credential), None).await.expect("put");
+    let (fcm, apns, null) = (ProviderKind::Fcm.code(), ProviderKind::Apns.code(), ProviderKind::Null.code());
+    database.command(&format!(
+        "INSERT INTO quota_levels VALUES ({app}, {fcm}, 0, 0, 0, 0), ({app}, {apns}, 0, 0, 0, 0), ({app}, {null}, {now}, 0, 0, 0)"
+    ));
+    assert_eq!(one.prune_events(100).await, Ok(1));
+    assert_eq!(database.count(&format!("quota_levels WHERE provider IN ({fcm}, {null})")), 2);
+    assert_eq!(one.prune_events(100).await, Ok(0));
+}
+
+#[tokio::test]
+async fn whose_token_or_keys_are_others_or_who_is_gone_is_cut_off_everywhere() {
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
+    let scene = Scene::new(&one).await;
+    let (_first, second) = (join(&one, 1).await, join(&other, 2).await);
+    let register = async |token: &str| {
+        let given = registration(ProviderKind::Gateway, token);
+        one.register(scene.app, &[given], at(0)).await.expect("registered")[0].device
+    };
+    let devices: [DeviceId; 3] = [register("a").await, register("b").await, register("c").await];
+    let other_token = PushToken::new("other").expect("a token");
+    one.offer_token(scene.app, devices[0], &other_token, at(1)).await.expect("offered");
+    assert!(
+        other.events_after(second.last_event).await.expect("read").events.is_empty(),
+        "an offer changes nothing"
+    );
+    one.take_offered_token(scene.app, &other_token, at(2)).await.expect("taken").expect("an offer");
+    let keys = DeviceKeys { p256dh: "key".to_owned(), auth: "auth".to_owned() };
+    one.put_device_keys(scene.app, devices[1], Some(&keys)).await.expect("kept");
+    one.put_device_keys(scene.app, DeviceId::from_raw(99), None).await.expect_err("there is none");
+    one.remove_device(scene.app, devices[2]).await.expect("removed");
+    let events = other.events_after(second.last_event).await.expect("read").events;
+    assert_eq!(events, devices.map(|device| NodeEvent::CutOff(scene.app, Some(device))));
+}
+
+/// Waits until so many sessions of a database wait for a lock.
+async fn locked(database: &TestDatabase, count: i64) {
+    let waiting = async {
+        let sessions = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while database.count(sessions) < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(MINUTE, waiting).await.expect("nobody waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    // Whoever waits in a circle waits for longer than this test.
+    database.command("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 600000', current_database()); END $$");
+    // All jobs that come belong to one transaction, however long it takes.
+    let settings = PostgresSettings { group_commit_max_ms: 600_000, ..PostgresSettings::default() };
+    let open = || PostgresStore::open(&database.address(), &settings).expect("opened");
+    let (one, other) = (open(), open());
+    let scene = Scene::new(&one).await;
+    let (first, second) = (join(&one, 1).await, join(&other, 2).await);
+    let quota = Quota { per_minute: 6_000, ramp: Duration::ZERO, urgent_share_percent: 20 };
+    let (app, provider, class) = (scene.app, ProviderKind::Fcm, TrafficClass::Bulk);
+    let claim = QuotaClaim { app, provider, quota, class, least: 1, most: 1 };
+    one.draw(vec![claim]).await.expect("drawn");
+    let signs = database.hold("SELECT 1 FROM nodes FOR UPDATE");
+    let told = || NodeEvent::CutOff(scene.app, None);
+    let both = async {
+        tokio::join!(
+            async {
+                tokio::join!(
+                    one.draw(vec![claim]),
+                    one.beat(first.instance, None, at(1)),
+                    one.publish_event(told())
+                )
+            },
+            async {
+                tokio::join!(
+                    other.publish_event(told()),
+                    other.beat(second.instance, None, at(1)),
+                    other.draw(vec![claim])
+                )
+            },
+        )
+    };
+    let freed = async {
+        locked(&database, 2).await;
+        drop(signs);
+    };
+    let done = tokio::time::timeout(MINUTE, async { tokio::join!(both, freed) });
+    let (((drawn, beat, published), (also_published, also_beat, also_drawn)), ()) =
+        done.await.expect("they wait for each other");
+    assert!(drawn.is_ok() && beat.is_ok() && published.is_ok());
+    assert!(also_published.is_ok() && also_beat.is_ok() && also_drawn.is_ok());
+    assert_eq!(database.count("node_events"), 2);
 }

@@ -213,18 +213,54 @@ impl TestDatabase {
 
     /// Counts the connections to it that are encrypted.
     pub(crate) fn count_encrypted(&self) -> i64 {
-        let sql =
-            "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND datname = $1";
-        let count = |client: &mut Client| client.query_one(sql, &[&self.name]).expect("counted").get(0);
+        let whose = format!("datname = '{}'", self.name);
+        self.count(&format!("pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND {whose}"))
+    }
+
+    /// Counts rows of something.
+    pub(crate) fn count(&self, of: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {of}");
+        let count = |client: &mut Client| client.query_one(&sql, &[]).expect("counted").get(0);
         std::thread::scope(|scope| {
-            let counted = scope.spawn(|| count(&mut self.server.connect("postgres").expect("connected")));
+            let counted = scope.spawn(|| count(&mut self.server.connect(&self.name).expect("connected")));
             counted.join().expect("no panic")
         })
+    }
+
+    /// Does a statement in a transaction that lasts until the value is dropped.
+    pub(crate) fn hold(&self, sql: &str) -> HeldTransaction {
+        let (server, name, sql) = (self.server, self.name.clone(), format!("BEGIN; {sql}"));
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (end, is_over) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let mut client = server.connect(&name).expect("connected");
+            client.batch_execute(&sql).expect("done");
+            begun.send(()).expect("it is waited for");
+            // Ends with the value.
+            let _ = is_over.recv();
+        });
+        has_begun.recv().expect("begun");
+        HeldTransaction { end: Some(end), thread: Some(thread) }
     }
 
     /// Returns where it is.
     pub(crate) fn address(&self) -> PostgresAddress {
         self.server.address(&self.name)
+    }
+}
+
+/// A transaction that is taken back when this is dropped.
+pub(crate) struct HeldTransaction {
+    end: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for HeldTransaction {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Heartbeat {
 /// What one node did that others must know of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
-    /// Apps, keys or accounts were made or removed.
+    /// Apps, keys or accounts were removed.
     Keys,
     /// A credential was put or removed.
     Credential(AppId, ProviderKind),
@@ -63,7 +63,7 @@ pub enum NodeEvent {
     Settled(ChunkId),
     /// A campaign was paused, resumed or canceled.
     Acted(AppId, MessageId),
-    /// A device of the gateway was removed or has another token; all of the app's when `None`.
+    /// A device of the gateway was removed, or has another token or other keys; all of the app's when `None`.
     CutOff(AppId, Option<DeviceId>),
     /// A device sent something to its app.
     Upstream(AppId),
@@ -78,7 +78,9 @@ pub struct NodeEvents {
     pub last_event: u64,
     /// What others did, in order.
     pub events: Vec<NodeEvent>,
-    /// Whether some are forgotten already: everything may be different.
+    /// Whether they did more, which the next look gives.
+    pub has_more: bool,
+    /// Whether some before these are forgotten already: everything may be different.
     pub is_gapped: bool,
     /// The last chunk that was made.
     pub last_chunk: ChunkId,
@@ -137,6 +139,7 @@ pub trait NodeStore: AppStore {
         Ok(NodeEvents {
             last_event: after,
             events: Vec::new(),
+            has_more: false,
             is_gapped: false,
             last_chunk,
             has_producers: false,
@@ -154,15 +157,22 @@ pub trait NodeStore: AppStore {
         Ok(claims.iter().map(|claim| claim.most).collect())
     }
 
-    /// Reads what devices of the gateway may be waiting for in a chunk that another node settled; `None` when it is gone.
-    async fn settled_chunk(&self, chunk: ChunkId) -> Result<Option<SettledChunk>, StoreError> {
-        let _nobody_else = chunk;
-        Ok(None)
+    /// Reads what devices of the gateway may be waiting for in chunks that other nodes settled, those that are still there.
+    async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
+        let _nobody_else = chunks;
+        Ok(Vec::new())
     }
 
     /// Lets the other nodes hear of something.
     async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
         let _nobody_else = event;
         Ok(())
+    }
+
+    /// Forgets the oldest of what nodes told each other, as far as it is too much, and what is left of quotas whose credentials are gone;
+    /// returns how many rows went, at most `limit`.
+    async fn prune_events(&self, limit: usize) -> Result<u64, StoreError> {
+        let _nobody_else = limit;
+        Ok(0)
     }
 }

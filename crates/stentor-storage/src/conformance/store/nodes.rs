@@ -50,3 +50,12 @@ pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
     assert!(found.last_event >= own.last_event);
     store.leave(own.instance, at(2)).await.expect("left");
 }
+
+pub async fn what_nodes_told_each_other_lately_is_kept(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let own = store.join(joining(1), at(1)).await.expect("joined");
+    store.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");
+    assert_eq!(store.prune_events(100).await, Ok(0));
+    let found = store.events_after(own.last_event).await.expect("read");
+    assert!(!found.is_gapped && !found.has_more);
+}

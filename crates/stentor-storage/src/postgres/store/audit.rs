@@ -36,7 +36,7 @@ impl AuditStore for PostgresStore {
             Change::Act(_, _, action, now) => Some((*action, *now)),
             _ => None,
         };
-        let (event, own) = (node_events::of_change(&change), self.inner.own.get());
+        let (events, own) = (node_events::of_change(&change), self.inner.own.get());
         let changed = self.write(move |connection| {
             // Before the change, which may take the key away that asked for it.
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
@@ -46,8 +46,8 @@ impl AuditStore for PostgresStore {
             if let Some(entry) = entry.as_ref().filter(|_| is_made) {
                 insert(connection, entry, name.flatten().as_ref())?;
             }
-            if let Some((event, own)) = event.as_ref().zip(own) {
-                node_events::publish(connection, own, std::slice::from_ref(event))?;
+            if let Some(own) = own {
+                node_events::publish(connection, own, events.clone());
             }
             Ok(changed)
         });

@@ -8,14 +8,16 @@ use stentor_core::device::{
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{DeviceFilter, DeviceStore, Page, Precondition, Registered, StoreError};
+use stentor_core::ports::store::{
+    DeviceFilter, DeviceStore, NodeEvent, Page, Precondition, Registered, StoreError,
+};
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, Fleet, device_of};
 use super::register::RegistrationList;
 use super::sequences::{DEVICE_BITS, DEVICE_MAX};
 use super::tags::{change_tags, join_tags, split_tags};
-use super::{PostgresStore, owners, register, removal, tokens};
+use super::{PostgresStore, node_events, owners, register, removal, tokens};
 use crate::device_keys;
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, conflict, damaged, missing};
@@ -105,10 +107,14 @@ impl DeviceStore for PostgresStore {
         now: Timestamp,
         precondition: &Precondition<Device>,
     ) -> Result<Device, StoreError> {
-        let (patch, precondition) = (patch.clone(), precondition.clone());
+        let (patch, precondition, own) = (patch.clone(), precondition.clone(), self.inner.own.get());
         self.write_registry(move |connection| {
             precondition.check(|| show(connection, app, id).map(Some))?;
-            update(connection, app, id, &patch, now)
+            let device = update(connection, app, id, &patch, now)?;
+            if patch.token.is_some() {
+                cut_off(connection, own, (app, id), device.registration.provider);
+            }
+            Ok(device)
         })
         .await
     }
@@ -119,8 +125,14 @@ impl DeviceStore for PostgresStore {
         id: DeviceId,
         keys: Option<&DeviceKeys>,
     ) -> Result<(), StoreError> {
-        let name = keys.map(device_keys::name_of);
-        self.write_registry(move |connection| put_keys(connection, (app, id), name.as_deref())).await
+        let (name, own) = (keys.map(device_keys::name_of), self.inner.own.get());
+        self.write_registry(move |connection| {
+            put_keys(connection, (app, id), name.as_deref())?;
+            // A session that does not know of them would go on in clear.
+            cut_off(connection, own, (app, id), ProviderKind::Gateway);
+            Ok(())
+        })
+        .await
     }
 
     async fn remove_device_if(
@@ -129,13 +141,27 @@ impl DeviceStore for PostgresStore {
         id: DeviceId,
         precondition: &Precondition<Device>,
     ) -> Result<(), StoreError> {
-        let precondition = precondition.clone();
+        let (precondition, own) = (precondition.clone(), self.inner.own.get());
         self.write_registry(move |connection| {
             precondition.check(|| show(connection, app, id).map(Some))?;
             let (fleet, key) = app_providers::require(connection, app, id)?;
-            removal::device(connection, fleet, key)
+            removal::device(connection, fleet, key)?;
+            cut_off(connection, own, (app, id), fleet.provider);
+            Ok(())
         })
         .await
+    }
+}
+
+/// Lets the other nodes end the session of a device of the gateway, which may be connected to any of them.
+pub(super) fn cut_off(
+    connection: &Connection,
+    own: Option<u64>,
+    (app, device): (AppId, DeviceId),
+    provider: ProviderKind,
+) {
+    if let Some(own) = own.filter(|_| provider == ProviderKind::Gateway) {
+        node_events::publish(connection, own, [NodeEvent::CutOff(app, Some(device))]);
     }
 }
 

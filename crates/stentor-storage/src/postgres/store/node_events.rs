@@ -9,11 +9,12 @@ use stentor_core::time::Timestamp;
 
 use super::sequences;
 use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{all, limit, run};
+use crate::postgres::last_writes::LastWrites;
+use crate::postgres::query::{all, exists, limit, one, run};
 use crate::postgres::row::{int, maybe_time, number};
 
-/// Events that are kept; who is further behind looks at everything anew.
-const KEPT_MAX_COUNT: u64 = 16_384;
+/// Events that are kept at least; who is further behind may have to look at everything anew.
+const KEPT_MIN_COUNT: u64 = 16_384;
 /// Most events of one look.
 const LOOK_MAX_COUNT: usize = 1_024;
 
@@ -80,21 +81,40 @@ pub(super) fn wake(connection: &Connection, origin: u64) {
 }
 
 /// Lets the other nodes hear of events, once this transaction is committed.
-///
-/// The last thing in a transaction: who tells something after that waits until it ends.
-pub(super) fn publish(connection: &Connection, origin: u64, events: &[NodeEvent]) -> Done<()> {
-    if events.is_empty() {
-        return Ok(());
+pub(super) fn publish(connection: &Connection, origin: u64, events: impl IntoIterator<Item = NodeEvent>) {
+    events.into_iter().for_each(|event| connection.tell(origin, event));
+}
+
+/// Writes what a transaction writes last, when its jobs are done: the row that numbers events is held until it ends.
+pub(in crate::postgres) fn write_last(connection: &Connection) -> Done<()> {
+    let LastWrites { events, probes } = connection.last_writes();
+    if probes {
+        sequences::probe(connection)?;
     }
-    let first = sequences::take(connection, "event", events.len() as u64)? + 1 - events.len() as u64;
-    let rows: Vec<_> = (first..).zip(events.iter().map(EventRow::of)).collect();
+    match events.last() {
+        Some((origin, _)) => write(connection, *origin, &events),
+        None => Ok(()),
+    }
+}
+
+/// Writes events in order, of which a node told the last one.
+fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> Done<()> {
+    let count = events.len() as u64;
+    let last = match events.iter().all(|(_, event)| is_for_those_there(event)) {
+        true => next_if_others(connection, teller, count)?,
+        false => Some(sequences::take(connection, "event", count)?),
+    };
+    let Some(last) = last else { return Ok(()) };
+    let rows: Vec<_> =
+        (last + 1 - count..).zip(events.iter().map(|(_, event)| EventRow::of(event))).collect();
     let sql = "INSERT INTO node_events (no, origin, kind, app, subject, until, detail, reason)
-        SELECT no, $2, kind, app, subject, until, detail, reason
-        FROM unnest($1::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[], $8::smallint[])
-            given (no, kind, app, subject, until, detail, reason)";
+        SELECT no, origin, kind, app, subject, until, detail, reason
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[],
+            $8::smallint[])
+            given (no, origin, kind, app, subject, until, detail, reason)";
     let values = params![
         Value::ints(&rows, |(no, _)| int(*no)),
-        int(origin),
+        Value::ints(events, |(origin, _)| int(*origin)),
         Value::ints(&rows, |(_, row)| row.kind.into()),
         Value::maybe_ints(&rows, |(_, row)| row.app.map(|app| int(app.raw()))),
         Value::maybe_ints(&rows, |(_, row)| row.subject.map(int)),
@@ -103,45 +123,73 @@ pub(super) fn publish(connection: &Connection, origin: u64, events: &[NodeEvent]
         Value::maybe_ints(&rows, |(_, row)| row.reason.map(i64::from)),
     ];
     run(connection, sql, values)?;
-    wake(connection, origin);
+    wake(connection, teller);
     Ok(())
 }
 
-/// Lists what others told after an event, and whether some of it is forgotten.
-pub(super) fn after(
-    connection: &Connection,
-    own: u64,
-    after: u64,
-    last: u64,
-) -> Done<(Vec<NodeEvent>, bool)> {
-    let sql = "SELECT kind, app, subject, until, detail, reason FROM node_events
+/// Returns whether only nodes that are there need to hear of something: who joins, also after others took it for dead, looks for that
+/// itself. Of these there is one with each chunk.
+const fn is_for_those_there(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Queued | NodeEvent::Settled(_) | NodeEvent::Upstream(_))
+}
+
+/// Returns the last of so many next numbers of events, unless there is no other node.
+fn next_if_others(connection: &Connection, own: u64, count: u64) -> Done<Option<u64>> {
+    let sql = "UPDATE sequences SET value = value + $1
+        WHERE name = 'event' AND EXISTS (SELECT 1 FROM nodes WHERE instance <> $2) RETURNING value";
+    one(connection, sql, [int(count), int(own)], |row| number(row, 0))
+}
+
+/// Events that were told after one.
+pub(super) struct ToldEvents {
+    /// Those of others, in order.
+    pub(super) events: Vec<NodeEvent>,
+    /// Up to which the events are these.
+    pub(super) last: u64,
+    /// Whether some are forgotten.
+    pub(super) is_gapped: bool,
+}
+
+/// Lists what others told after an event, up to a later one or as much as one look takes.
+pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) -> Done<ToldEvents> {
+    // Numbers have no holes: where the next one is missing it was forgotten.
+    let is_gapped =
+        last < after || !exists(connection, "SELECT 1 FROM node_events WHERE no = $1", [int(after) + 1])?;
+    let sql = "SELECT kind, app, subject, until, detail, reason, no FROM node_events
         WHERE no > $1 AND no <= $2 AND origin <> $3 ORDER BY no LIMIT $4";
     let values = params![int(after), int(last), int(own), limit(LOOK_MAX_COUNT)];
-    let events = all(connection, sql, values, read)?;
-    let is_gapped = events.len() == LOOK_MAX_COUNT || last.saturating_sub(after) > KEPT_MAX_COUNT;
-    Ok((events.into_iter().flatten().collect(), is_gapped))
+    let told = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
+    let last = told.last().filter(|_| told.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
+    Ok(ToldEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }
 
-/// Forgets events that all nodes have read, or that are too many.
-pub(super) fn forget(connection: &Connection) -> Done<()> {
-    let sql = "DELETE FROM node_events WHERE no <= (SELECT value FROM sequences WHERE name = 'event') - $1";
-    run(connection, sql, [int(KEPT_MAX_COUNT)]).map(drop)
+/// Returns whether there are more events than are kept.
+pub(super) fn are_many(connection: &Connection) -> Done<bool> {
+    let sql = "SELECT 1 FROM node_events WHERE no <= (SELECT value FROM sequences WHERE name = 'event') - $1 LIMIT 1";
+    exists(connection, sql, [int(KEPT_MIN_COUNT)])
 }
 
-/// Returns what other nodes must know of a change.
-pub(super) fn of_change(change: &Change) -> Option<NodeEvent> {
+/// Forgets the oldest events that are too many; returns how many, at most `count`. What another node is just forgetting is left to it.
+pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
+    let sql = "DELETE FROM node_events WHERE no = ANY(ARRAY(SELECT no FROM node_events
+        WHERE no <= (SELECT value FROM sequences WHERE name = 'event') - $1 ORDER BY no LIMIT $2 FOR UPDATE SKIP LOCKED))";
+    run(connection, sql, [int(KEPT_MIN_COUNT), limit(count)])
+}
+
+/// Returns what other nodes must know of a change: not of what is new, since none of them believes that something is not there.
+pub(super) fn of_change(change: &Change) -> Vec<NodeEvent> {
     match change {
-        Change::CreateApp(..) | Change::DeleteApp(..) => Some(NodeEvent::Keys),
-        Change::CreateKey(..) | Change::DeleteKey(..) => Some(NodeEvent::Keys),
-        Change::CreateAccount(..) | Change::DeleteAccount(..) => Some(NodeEvent::Keys),
+        Change::CreateApp(..) | Change::CreateKey(..) | Change::CreateAccount(..) => Vec::new(),
+        Change::DeleteApp(app, ..) => vec![NodeEvent::Keys, NodeEvent::CutOff(*app, None)],
+        Change::DeleteKey(..) | Change::DeleteAccount(..) => vec![NodeEvent::Keys],
         Change::PutCredential(credential, ..) => {
-            Some(NodeEvent::Credential(credential.app, credential.provider))
+            vec![NodeEvent::Credential(credential.app, credential.provider)]
         }
-        Change::DeleteCredential(app, provider, ..) => Some(NodeEvent::Credential(*app, *provider)),
-        Change::PutUpstreamWebhook(..) | Change::DeleteUpstreamWebhook(..) => Some(NodeEvent::Webhooks),
-        Change::Act(app, campaign, ..) => Some(NodeEvent::Acted(*app, (*campaign).into())),
-        Change::CreateSchedule(..) | Change::SetSchedule(..) => None,
-        Change::DeleteSchedule(..) | Change::DeleteBrokenSchedule(..) => None,
+        Change::DeleteCredential(app, provider, ..) => vec![NodeEvent::Credential(*app, *provider)],
+        Change::PutUpstreamWebhook(..) | Change::DeleteUpstreamWebhook(..) => vec![NodeEvent::Webhooks],
+        Change::Act(app, campaign, ..) => vec![NodeEvent::Acted(*app, (*campaign).into())],
+        Change::CreateSchedule(..) | Change::SetSchedule(..) => Vec::new(),
+        Change::DeleteSchedule(..) | Change::DeleteBrokenSchedule(..) => Vec::new(),
     }
 }
 
@@ -163,6 +211,6 @@ fn read(row: &Row<'_>) -> Done<Option<NodeEvent>> {
 /// Returns the last event that was told.
 pub(super) fn last(connection: &Connection) -> Done<u64> {
     let sql = "SELECT value FROM sequences WHERE name = 'event'";
-    let value = crate::postgres::query::one(connection, sql, (), |row| number(row, 0))?;
+    let value = one(connection, sql, (), |row| number(row, 0))?;
     value.ok_or_else(|| damaged("a sequence is missing"))
 }

@@ -17,15 +17,19 @@ use stentor_core::time::Timestamp;
 
 use super::codes::LEASED;
 use super::message_rows::MessageMemory;
+use super::node_events::ToldEvents;
 use super::rows::LedgerConnection;
 use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
-use crate::postgres::fault::{Done, conflict, damaged};
+use crate::postgres::damage::readable;
+use crate::postgres::fault::{Done, conflict, damaged, unavailable};
 use crate::postgres::migrations;
 use crate::postgres::query::{all, exists, one, run};
 use crate::postgres::row::{int, number, time};
 
 /// Numbers end in one of so many places.
 const PLACES_COUNT: u64 = 256;
+/// Events, and levels of quotas, that one transaction forgets, whatever is asked for: callers' messages wait for it.
+const PRUNED_MAX_COUNT: usize = 1_024;
 
 /// The instance that this process is among the nodes.
 #[derive(Debug, Default)]
@@ -117,15 +121,39 @@ impl NodeStore for PostgresStore {
         self.write_rows(move |connection| quotas::draw(connection, &claims)).await
     }
 
-    async fn settled_chunk(&self, chunk: ChunkId) -> Result<Option<SettledChunk>, StoreError> {
+    async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
         let known = Arc::clone(&self.inner.messages);
-        self.read(move |connection| settled(connection, &known, chunk)).await
+        let chunks: Vec<i64> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
+        self.read(move |connection| settled(connection, &known, &chunks)).await
     }
 
     async fn publish_event(&self, event: NodeEvent) -> Result<(), StoreError> {
+        if matches!(event, NodeEvent::Upstream(_)) && self.inner.own.among_others().is_none() {
+            // There is one with each message of a device; who has just come looks for these itself.
+            return Ok(());
+        }
         let own = self.inner.own.get().unwrap_or_default();
-        self.write_rows(move |connection| node_events::publish(connection, own, std::slice::from_ref(&event)))
-            .await
+        self.write_rows(move |connection| {
+            node_events::publish(connection, own, [event.clone()]);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn prune_events(&self, count: usize) -> Result<u64, StoreError> {
+        // Read before it is written: mostly there is nothing.
+        let is_much = |connection: &Connection| {
+            Ok(node_events::are_many(connection)? || quotas::are_unused(connection)?)
+        };
+        if !self.look_up(is_much).await? {
+            return Ok(0);
+        }
+        let count = count.min(PRUNED_MAX_COUNT);
+        self.write_rows(move |connection| {
+            let events = node_events::forget(connection, count)?;
+            Ok((events + quotas::forget(connection, count - events)?) as u64)
+        })
+        .await
     }
 }
 
@@ -165,6 +193,16 @@ fn free_place(connection: &Connection) -> Done<u8> {
     Err(conflict("256 servers use this database already"))
 }
 
+/// Refuses what an instance wants to do that others took for dead, or that has left.
+pub(super) fn require(connection: &Connection, instance: u64) -> Done<()> {
+    match exists(connection, "SELECT 1 FROM nodes WHERE instance = $1", [int(instance)])? {
+        true => Ok(()),
+        false => {
+            Err(unavailable("this server is not among those that use the database: it must join them again"))
+        }
+    }
+}
+
 /// Returns whether there are others beside what the sign of life came to.
 fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, bool)> {
     let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
@@ -197,7 +235,6 @@ fn bury(connection: &Connection, own: u64, patience: Duration, now: Timestamp) -
     for instance in all(connection, sql, [millis(patience), int(own)], |row| number(row, 0))? {
         tracing::warn!(instance, "a node gave no sign of life: what it had leased is released");
     }
-    node_events::forget(connection)?;
     release_orphans(connection, own, now)
 }
 
@@ -213,7 +250,7 @@ fn release_orphans(connection: &Connection, own: u64, now: Timestamp) -> Done<Ve
         deliveries = recovery.deliveries,
         "released what nodes had left unsettled that are gone"
     );
-    node_events::publish(connection, own, &[NodeEvent::Queued])?;
+    node_events::publish(connection, own, [NodeEvent::Queued]);
     Ok(tickets)
 }
 
@@ -241,26 +278,36 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
         (SELECT value FROM sequences WHERE name = 'chunk'), EXISTS (SELECT 1 FROM producers)";
     let read = one(connection, sql, (), |row| Ok((number(row, 0)?, number(row, 1)?, row.get::<bool>(2)?)))?;
     let (last_event, last_chunk, has_producers) = read.ok_or_else(|| damaged("a sequence is missing"))?;
-    let (events, is_gapped) = match last_event > after {
-        true => node_events::after(connection, own, after, last_event)?,
-        false => (Vec::new(), false),
+    let told = match last_event == after {
+        true => ToldEvents { events: Vec::new(), last: last_event, is_gapped: false },
+        false => node_events::after(connection, own, after, last_event)?,
     };
-    let last_chunk = ChunkId::from_raw(last_chunk);
-    Ok(NodeEvents { last_event, events, is_gapped, last_chunk, has_producers })
+    let ToldEvents { events, last, is_gapped } = told;
+    let (last_chunk, has_more) = (ChunkId::from_raw(last_chunk), last < last_event);
+    Ok(NodeEvents { last_event: last, events, has_more, is_gapped, last_chunk, has_producers })
 }
 
-fn settled(connection: &Connection, known: &MessageMemory, id: ChunkId) -> Done<Option<SettledChunk>> {
-    let sql =
-        "SELECT message, count, devices, records FROM chunks WHERE id = $1 AND receipts_until IS NOT NULL";
+/// Reads settled chunks whose devices may still wait, those that can be read.
+fn settled(connection: &Connection, known: &MessageMemory, ids: &[i64]) -> Done<Vec<SettledChunk>> {
+    let sql = "SELECT id, message, count, devices, records FROM chunks
+        WHERE id = ANY($1) AND receipts_until IS NOT NULL ORDER BY id";
     let read = |row: &Row<'_>| {
-        let records = receipt_rows::decode(row, 3, usize::from(row.get::<u16>(1)?))?;
-        let devices = chunks::decode(row, 2)?.into_iter().zip(records);
+        let records = receipt_rows::decode(row, 4, usize::from(row.get::<u16>(2)?))?;
+        let devices = chunks::decode(row, 3)?.into_iter().zip(records);
         let waiting = devices.filter(|(_, record)| record.awaits_receipt()).map(|(device, _)| device);
-        Ok((MessageId::from_raw(number(row, 0)?), waiting.collect()))
+        Ok((ChunkId::from_raw(number(row, 0)?), MessageId::from_raw(number(row, 1)?), waiting.collect()))
     };
-    let Some((message, devices)) = one(connection, sql, [int(id.raw())], read)? else { return Ok(None) };
-    let message = known.get(connection, message)?;
-    Ok(message.map(|message| SettledChunk { chunk: id, message, devices, is_certain: true }))
+    let mut chunks = Vec::new();
+    let found = readable(connection, "chunks", (sql, params![ids.to_vec()]), ids.len(), read)?.0;
+    for (chunk, message, devices) in found {
+        match known.get(connection, message) {
+            Ok(None) => {}
+            Ok(Some(message)) => chunks.push(SettledChunk { chunk, message, devices, is_certain: true }),
+            Err(fault) if fault.is_damage() => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(chunks)
 }
 
 fn millis(span: Duration) -> i64 {

@@ -139,7 +139,10 @@ impl PendingWrites {
             books::add_ends(connection, &ends)?;
         }
         some(&ended, |ended| campaigns::write_ends(connection, ended))?;
-        own.map_or(Ok(()), |own| node_events::publish(connection, own, &events))
+        if let Some(own) = own {
+            node_events::publish(connection, own, events);
+        }
+        Ok(())
     }
 }
 

@@ -7,8 +7,14 @@ use stentor_core::time::Timestamp;
 
 use super::nodes;
 use crate::postgres::fault::{Done, damaged};
-use crate::postgres::query::{one, run};
+use crate::postgres::query::{exists, limit, one, run};
 use crate::postgres::row::{int, number, time};
+
+/// How long nobody has drawn from what is forgotten: a credential that is put again soon does not begin with a full bucket.
+const UNUSED_MIN_MS: i64 = 3_600_000;
+/// Holds for levels of credentials that are gone.
+const UNUSED: &str = "at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
+    AND NOT EXISTS (SELECT 1 FROM credentials c WHERE c.app = l.app AND c.provider = l.provider)";
 
 /// Takes tokens for each claim, in order of the rows, so that no two nodes wait for each other.
 pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u64>> {
@@ -20,6 +26,21 @@ pub(super) fn draw(connection: &Connection, claims: &[QuotaClaim]) -> Done<Vec<u
         counts[at] = draw_one(connection, &claims[at], now)?;
     }
     Ok(counts)
+}
+
+/// Returns whether there are levels that nobody has drawn from for long, since their credentials are gone.
+pub(super) fn are_unused(connection: &Connection) -> Done<bool> {
+    let sql = format!("SELECT 1 FROM quota_levels l WHERE {UNUSED} LIMIT 1");
+    exists(connection, &sql, [UNUSED_MIN_MS])
+}
+
+/// Forgets them; returns how many, at most `count`.
+pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
+    let sql = format!(
+        "DELETE FROM quota_levels WHERE (app, provider) IN (SELECT app, provider FROM quota_levels l
+        WHERE {UNUSED} ORDER BY app, provider LIMIT $2 FOR UPDATE SKIP LOCKED)"
+    );
+    run(connection, &sql, [UNUSED_MIN_MS, limit(count)])
 }
 
 fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done<u64> {

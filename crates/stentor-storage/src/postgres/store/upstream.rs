@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::postgres::engine::{Connection, Row, params};
 use async_trait::async_trait;
-use stentor_core::device::PushToken;
+use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
 use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
-use super::{PostgresStore, app_providers, offered_tokens, sequences, webhooks};
+use super::{PostgresStore, app_providers, devices, offered_tokens, sequences, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
 use crate::postgres::query::{all, exists, limit, one, run};
@@ -179,8 +179,16 @@ impl UpstreamStore for PostgresStore {
         token: &PushToken,
         now: Timestamp,
     ) -> Result<Option<DeviceId>, StoreError> {
-        let token = token.clone();
-        self.write_registry(move |connection| offered_tokens::take(connection, app, &token, now)).await
+        let (token, own) = (token.clone(), self.inner.own.get());
+        self.write_registry(move |connection| {
+            let taken = offered_tokens::take(connection, app, &token, now)?;
+            if let Some(device) = taken {
+                // Whoever came in with the former token anywhere is out.
+                devices::cut_off(connection, own, (app, device), ProviderKind::Gateway);
+            }
+            Ok(taken)
+        })
+        .await
     }
 
     async fn replaced_tokens(

@@ -1,0 +1,61 @@
+//! What other servers changed and this one has not heard of, or could not read.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stentor_core::id::{AppId, MessageId};
+use tokio::sync::Notify;
+
+/// Campaigns of which it is known one by one that they are to be read; of more, everything is looked at anew.
+const ACTED_MAX_COUNT: usize = 16_384;
+
+/// What is to be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// Everything may be different.
+    pub(super) all: bool,
+    /// Campaigns that were paused, resumed or canceled.
+    pub(super) acted: BTreeSet<(AppId, MessageId)>,
+}
+
+/// What is noted to be read.
+#[derive(Debug, Default)]
+pub(super) struct MissedChanges {
+    missed: Mutex<Missed>,
+    noted: Notify,
+}
+
+impl MissedChanges {
+    /// Notes that everything may be different.
+    pub(super) fn note_all(&self) {
+        self.lock().all = true;
+        self.noted.notify_one();
+    }
+
+    /// Notes that a campaign was paused, resumed or canceled.
+    pub(super) fn note_acted(&self, app: AppId, message: MessageId) {
+        let mut missed = self.lock();
+        if missed.acted.len() < ACTED_MAX_COUNT {
+            missed.acted.insert((app, message));
+        } else {
+            missed.all = true;
+        }
+        drop(missed);
+        self.noted.notify_one();
+    }
+
+    /// Waits until something is noted, and takes it.
+    pub(super) async fn next(&self) -> Missed {
+        loop {
+            self.noted.notified().await;
+            let missed = std::mem::take(&mut *self.lock());
+            if missed != Missed::default() {
+                return missed;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Missed> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
