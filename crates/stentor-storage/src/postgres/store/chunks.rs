@@ -142,6 +142,15 @@ pub(super) fn find_all(connection: &Connection, ids: &[ChunkId]) -> Done<Vec<Kep
     Ok(found.into_iter().flatten().collect())
 }
 
+/// Finds those of some chunks that are there and can be read, for an instance; none when that is not among the nodes.
+pub(super) fn find_all_for(connection: &Connection, ids: &[ChunkId], instance: u64) -> Done<Vec<KeptChunk>> {
+    // Asked along with the chunks: a statement of its own would cost more than the answer.
+    let sql =
+        format!("{SELECT} WHERE c.id = ANY($1) AND EXISTS (SELECT 1 FROM nodes WHERE nodes.instance = $2)");
+    let found = all(connection, &sql, params![raw(ids), int(instance)], |row| Ok(read(row).ok()))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
 /// Finds chunks, each with what is wrong with it where something is: those that cannot be read together are read alone.
 fn find_each(connection: &Connection, ids: &[ChunkId]) -> Vec<(ChunkId, Done<Option<KeptChunk>>)> {
     let found = find_all(connection, ids).unwrap_or_default();

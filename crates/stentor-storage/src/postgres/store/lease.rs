@@ -13,14 +13,14 @@ use super::prefetched_rows::PrefetchedRows;
 use super::rows::LedgerConnection;
 use crate::postgres::fault::Done;
 
-/// Leases chunks.
+/// Leases chunks; refuses one of the nodes that is not among them any more.
 pub(super) fn lease(
     connection: &Connection,
-    known: &MessageMemory,
+    (known, own): (&MessageMemory, Option<u64>),
     ids: &[ChunkId],
     terms: LeaseTerms,
 ) -> Done<Vec<LeaseReply>> {
-    let read = PrefetchedRows::of_chunks(connection, ids)?.with_contents(connection, known)?;
+    let read = PrefetchedRows::to_lease(connection, ids, own)?.with_contents(connection, known)?;
     LedgerConnection::knowing(connection, known).having_read(read).batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect::<Done<_>>()?;

@@ -81,7 +81,8 @@ impl PipelineStore for PostgresStore {
 
     async fn lease(&self, chunks: &[ChunkId], terms: LeaseTerms) -> Result<Vec<LeaseReply>, StoreError> {
         let (chunks, known) = (chunks.to_vec(), Arc::clone(&self.inner.messages));
-        let work = move |connection: &Connection| lease::lease(connection, &known, &chunks, terms);
+        let own = self.inner.own.get();
+        let work = move |connection: &Connection| lease::lease(connection, (&known, own), &chunks, terms);
         if terms.class == TrafficClass::Urgent {
             self.write_first(work).await
         } else {

@@ -13,7 +13,7 @@ use stentor_core::message::Message;
 
 use super::chunks::{self, KeptChunk};
 use super::message_rows::{self, MessageMemory};
-use super::{books, campaigns, receipt_rows, tokens};
+use super::{books, campaigns, nodes, receipt_rows, tokens};
 use crate::postgres::engine::Connection;
 use crate::postgres::fault::Done;
 
@@ -37,7 +37,20 @@ pub(super) struct PrefetchedRows {
 impl PrefetchedRows {
     /// Reads chunks and the sums of their campaigns.
     pub(super) fn of_chunks(connection: &Connection, ids: &[ChunkId]) -> Done<Self> {
-        let found = chunks::find_all(connection, ids)?;
+        Self::with_sums(connection, chunks::find_all(connection, ids)?)
+    }
+
+    /// Reads the same for whoever leases them; refuses an instance that is not among the nodes.
+    pub(super) fn to_lease(connection: &Connection, ids: &[ChunkId], own: Option<u64>) -> Done<Self> {
+        let Some(instance) = own else { return Self::of_chunks(connection, ids) };
+        let found = chunks::find_all_for(connection, ids, instance)?;
+        if found.is_empty() {
+            nodes::require(connection, instance)?;
+        }
+        Self::with_sums(connection, found)
+    }
+
+    fn with_sums(connection: &Connection, found: Vec<KeptChunk>) -> Done<Self> {
         let chunks: BTreeMap<_, _> = found.into_iter().map(|chunk| (chunk.id, chunk)).collect();
         let campaigns: BTreeSet<CampaignId> = chunks.values().map(|chunk| chunk.campaign).collect();
         let campaigns: Vec<_> = campaigns.into_iter().collect();
