@@ -1,4 +1,5 @@
-//! Whoever speaks for an app is handed what its devices send: at least once, and each message to one of them at a time.
+//! Whoever speaks for an app is handed what its devices send: at least once, and each message to one of them at a time, also where they are
+//! connected to several servers.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use stentor_core::ports::store::{Page, Store, StoreError, UpstreamChange};
 use stentor_core::upstream::UpstreamMessage;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, futures::OwnedNotified};
+use tokio::sync::{Mutex as AsyncMutex, Notify, futures::OwnedNotified};
 use tokio::time::sleep;
 
 use crate::limits::{UPSTREAM_LOOK_INTERVAL, UPSTREAM_LOOK_MAX_PAGES, UPSTREAM_LOOK_PAGE_MAX_COUNT};
@@ -19,6 +20,10 @@ use crate::limits::{UPSTREAM_LOOK_INTERVAL, UPSTREAM_LOOK_MAX_PAGES, UPSTREAM_LO
 struct AppConsumers {
     /// What was handed over and is not settled.
     held: HashSet<UpstreamId>,
+    /// What was given back, while other processes do not know it.
+    given_back: BTreeSet<UpstreamId>,
+    /// Held by who claims messages in the store, and by who lets go of them there.
+    claims: Arc<AsyncMutex<()>>,
     wake: Arc<Notify>,
     consumers: usize,
 }
@@ -29,13 +34,15 @@ pub struct UpstreamBroker {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     apps: Mutex<HashMap<AppId, AppConsumers>>,
+    /// Something was given back.
+    given_back: Notify,
 }
 
 impl UpstreamBroker {
     /// Opens a broker over the store that keeps the messages.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { store, clock, apps: Mutex::default() })
+        Arc::new(Self { store, clock, apps: Mutex::default(), given_back: Notify::new() })
     }
 
     /// Begins to hand an app's messages to somebody, at most `window` that are not settled.
@@ -54,11 +61,11 @@ impl UpstreamBroker {
         let mut apps = self.lock();
         let broker = apps.entry(app).or_default();
         broker.consumers += 1;
-        let wake = Arc::clone(&broker.wake);
+        let (wake, claims) = (Arc::clone(&broker.wake), Arc::clone(&broker.claims));
         drop(apps);
-        let (held, ready) = (BTreeSet::new(), VecDeque::new());
+        let (held, found, ready) = (BTreeSet::new(), Vec::new(), VecDeque::new());
         let (broker, window) = (Arc::clone(self), window.max(1));
-        UpstreamConsumer { broker, app, window, takes_receipts, wake, held, ready }
+        UpstreamConsumer { broker, app, window, takes_receipts, wake, claims, held, found, ready }
     }
 
     /// Notes that messages were taken over by whoever speaks for the app.
@@ -81,8 +88,15 @@ impl UpstreamBroker {
         self.lock().values().for_each(|broker| broker.wake.notify_waiters());
     }
 
-    /// Wakes by what the gateway tells of arrivals, until the gateway is gone.
-    pub async fn follow(self: Arc<Self>, mut arrivals: Receiver<AppId>) {
+    /// Wakes by what the gateway tells of arrivals, and tells other processes what was given back, until the gateway is gone.
+    pub async fn follow(self: Arc<Self>, arrivals: Receiver<AppId>) {
+        tokio::select! {
+            () = self.hear(arrivals) => {}
+            () = self.give_all_back() => {}
+        }
+    }
+
+    async fn hear(&self, mut arrivals: Receiver<AppId>) {
         loop {
             match arrivals.recv().await {
                 Ok(app) => self.arrived(app),
@@ -92,8 +106,56 @@ impl UpstreamBroker {
         }
     }
 
+    /// Lets other processes have what was given back.
+    async fn give_all_back(&self) {
+        loop {
+            self.given_back.notified().await;
+            let apps: Vec<AppId> = self.lock().keys().copied().collect();
+            for app in apps {
+                if let Err(error) = self.let_go(app).await {
+                    tracing::warn!(%error, %app, "what waits for an app again cannot be left to other servers");
+                    self.given_back.notify_one();
+                    sleep(UPSTREAM_LOOK_INTERVAL).await;
+                }
+            }
+        }
+    }
+
+    async fn let_go(&self, app: AppId) -> Result<(), StoreError> {
+        let Some(claims) = self.lock().get(&app).map(|broker| Arc::clone(&broker.claims)) else {
+            return Ok(());
+        };
+        // Whoever holds one of these again by now has not claimed it yet, or it is left out.
+        let _nobody_claims = claims.lock().await;
+        let ids: Vec<UpstreamId> = match self.lock().get_mut(&app) {
+            Some(AppConsumers { held, given_back, .. }) => {
+                given_back.retain(|id| !held.contains(id));
+                given_back.iter().copied().collect()
+            }
+            None => Vec::new(),
+        };
+        if !ids.is_empty() {
+            self.store.let_go_of_upstream(app, &ids).await?;
+        }
+        let mut apps = self.lock();
+        if let Some(broker) = apps.get_mut(&app) {
+            broker.given_back.retain(|id| !ids.contains(id));
+            if broker.is_idle() {
+                apps.remove(&app);
+            }
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<AppId, AppConsumers>> {
         self.apps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AppConsumers {
+    /// Returns whether nothing of the app is to be known any more.
+    fn is_idle(&self) -> bool {
+        self.consumers == 0 && self.given_back.is_empty()
     }
 }
 
@@ -104,7 +166,10 @@ pub struct UpstreamConsumer {
     window: usize,
     takes_receipts: bool,
     wake: Arc<Notify>,
+    claims: Arc<AsyncMutex<()>>,
     held: BTreeSet<UpstreamId>,
+    /// Nobody else's in this process, and not claimed in the store yet.
+    found: Vec<UpstreamMessage>,
     /// Claimed, and not returned by [`Self::next`] yet.
     ready: VecDeque<UpstreamMessage>,
 }
@@ -142,15 +207,32 @@ impl UpstreamConsumer {
 
     /// Returns the messages that can be handed over now.
     pub async fn try_next(&mut self) -> Result<Vec<UpstreamMessage>, StoreError> {
-        // What was claimed by a call that was dropped is handed over first, and counts as one attempt.
+        // What was found or claimed by a call that was dropped comes first.
         if self.ready.is_empty() {
-            self.look().await?;
-            let ids: Vec<_> = self.ready.iter().map(|message| message.id).collect();
-            if !ids.is_empty() {
-                self.broker.store.note_upstream_attempt(self.app, &ids).await?;
+            if self.found.is_empty() {
+                self.look().await?;
             }
+            self.claim().await?;
         }
         Ok(self.ready.drain(..).collect())
+    }
+
+    /// Claims what was found; what another process was faster to claim is left to it.
+    async fn claim(&mut self) -> Result<(), StoreError> {
+        let ids: Vec<_> = self.found.iter().map(|message| message.id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let claimed = {
+            let _nobody_lets_go = self.claims.lock().await;
+            self.broker.store.claim_upstream(self.app, &ids).await?
+        };
+        let claimed: HashSet<_> = claimed.into_iter().collect();
+        let is_own = |message: &UpstreamMessage| claimed.contains(&message.id);
+        let (own, others): (Vec<_>, Vec<_>) = self.found.drain(..).partition(is_own);
+        self.ready.extend(own);
+        self.forget(&others.iter().map(|message| message.id).collect::<Vec<_>>());
+        Ok(())
     }
 
     /// Notes that messages were taken over; only what it was handed counts. Returns how many waited.
@@ -159,9 +241,9 @@ impl UpstreamConsumer {
         if own.is_empty() {
             return Ok(0);
         }
-        // Given back after the ledger knows: another consumer would be handed it once more.
+        // Forgotten after the ledger knows: another consumer would be handed it once more.
         let settled = self.broker.settle(self.app, &own).await?;
-        self.give_back(&own);
+        self.forget(&own);
         Ok(settled.changed)
     }
 
@@ -173,12 +255,22 @@ impl UpstreamConsumer {
     /// Puts a message on the list of dead letters.
     pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
         self.broker.store.bury_upstream(self.app, id, reason).await?;
-        self.give_back(&[id]);
+        self.forget(&[id]);
         Ok(())
     }
 
     /// Lets go of messages without settling them: they wait for whoever is next.
     pub fn give_back(&mut self, ids: &[UpstreamId]) {
+        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.contains(id)).collect();
+        self.forget(&own);
+        if let Some(broker) = self.broker.lock().get_mut(&self.app) {
+            broker.given_back.extend(own);
+        }
+        self.broker.given_back.notify_one();
+    }
+
+    /// Holds messages no more that wait no more, or are another process's.
+    fn forget(&mut self, ids: &[UpstreamId]) {
         let mut apps = self.broker.lock();
         for id in ids.iter().filter(|id| self.held.remove(id)) {
             if let Some(broker) = apps.get_mut(&self.app) {
@@ -187,7 +279,7 @@ impl UpstreamConsumer {
         }
     }
 
-    /// Claims what waits and nobody holds, as far as the window has room, and lets go of what waits no more.
+    /// Finds what waits and nobody holds, as far as the window has room, and lets go of what waits no more.
     async fn look(&mut self) -> Result<(), StoreError> {
         let (mut after, mut waiting, mut is_all) = (0, Vec::new(), false);
         for _ in 0..UPSTREAM_LOOK_MAX_PAGES {
@@ -208,7 +300,7 @@ impl UpstreamConsumer {
             // Under one lock for all consumers of the app: a message is inserted, and so held, by one of them.
             if self.held.len() < self.window && broker.held.insert(message.id) {
                 self.held.insert(message.id);
-                self.ready.push_back(message);
+                self.found.push(message);
             }
         }
         Ok(())
@@ -216,10 +308,7 @@ impl UpstreamConsumer {
 
     async fn waiting(&self, page: Page) -> Result<Vec<UpstreamMessage>, StoreError> {
         let (store, now) = (&self.broker.store, self.broker.clock.now());
-        match self.takes_receipts {
-            true => store.waiting_upstream_and_receipts(self.app, page, now).await,
-            false => store.waiting_upstream(self.app, page, now).await,
-        }
+        store.free_upstream(self.app, page, self.takes_receipts, now).await
     }
 
     fn has_enough(&self, waiting: &[UpstreamMessage]) -> bool {
@@ -235,7 +324,7 @@ impl UpstreamConsumer {
         let was_seen = |id: &UpstreamId| looked_to.is_none_or(|last| id.raw() <= last);
         let gone: Vec<_> =
             self.held.iter().copied().filter(|id| was_seen(id) && !waits.contains(id)).collect();
-        self.give_back(&gone);
+        self.forget(&gone);
     }
 }
 
@@ -244,12 +333,14 @@ impl Drop for UpstreamConsumer {
         let mut apps = self.broker.lock();
         let Some(broker) = apps.get_mut(&self.app) else { return };
         broker.held.retain(|id| !self.held.contains(id));
+        broker.given_back.append(&mut self.held);
         broker.consumers -= 1;
-        if broker.consumers == 0 {
+        if broker.is_idle() {
             apps.remove(&self.app);
         } else {
             // What this one held is free for the others.
             broker.wake.notify_waiters();
+            self.broker.given_back.notify_one();
         }
     }
 }

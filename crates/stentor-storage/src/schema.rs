@@ -68,6 +68,13 @@ pub(crate) const UNDO_MIXED_VERSIONS: SchemaUndo = SchemaUndo {
     sql: "ALTER TABLE schema_version DROP COLUMN usable_by; ALTER TABLE nodes DROP COLUMN schema_version",
 };
 
+/// Undoes the step by which a message of a device is with one server at a time.
+pub(crate) const UNDO_CLAIMS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql: "ALTER TABLE upstream DROP COLUMN claimed_by",
+};
+
 /// Returns what undoes the step to a version, of those that can be undone. Refuses (Conflict) one that stays, and one by whose undoing
 /// something would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(

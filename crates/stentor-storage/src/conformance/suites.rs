@@ -256,6 +256,7 @@ macro_rules! store_suite {
                     what_a_device_sends_waits_until_it_is_taken_over
                     the_same_message_of_a_device_is_kept_once_even_after_it_was_taken_over
                     of_one_device_only_so_many_wait
+                    what_is_claimed_counts_as_tried_and_stays_its_own
                     a_dead_letter_waits_no_more_and_can_be_revived
                     what_has_expired_is_forgotten
                     a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_message

@@ -4,7 +4,8 @@ use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
 use super::query::{exists, one};
 use crate::schema::{
-    SchemaUndo, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS,
+    undo_of,
 };
 
 /// The oldest server that is tested (its own number, major version first).
@@ -32,14 +33,21 @@ const STEPS: &[SchemaStep] = &[
     step(4, include_str!("migrations/0004_store_device_traces.sql")),
     step(5, include_str!("migrations/0005_store_nodes.sql")),
     step(5, include_str!("migrations/0006_store_mixed_versions.sql")),
+    step(5, include_str!("migrations/0007_store_upstream_claims.sql")),
 ];
 
 /// The first version that says by whom it may be used.
 const SAYS_WHO_VERSION: usize = 6;
 
 /// What undoes them, by the version that each leads to; the others stay.
-const UNDO: &[(usize, SchemaUndo)] =
-    &[(2, UNDO_WEBHOOKS), (3, UNDO_RECEIPTS), (4, UNDO_TRACES), (5, UNDO_NODES), (6, UNDO_MIXED_VERSIONS)];
+const UNDO: &[(usize, SchemaUndo)] = &[
+    (2, UNDO_WEBHOOKS),
+    (3, UNDO_RECEIPTS),
+    (4, UNDO_TRACES),
+    (5, UNDO_NODES),
+    (6, UNDO_MIXED_VERSIONS),
+    (7, UNDO_CLAIMS),
+];
 
 /// Returns the newest version.
 pub(super) const fn newest() -> usize {

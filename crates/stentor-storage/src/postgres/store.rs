@@ -56,6 +56,7 @@ mod transfer;
 mod turns;
 mod unlisted;
 mod upstream;
+mod upstream_claims;
 mod users;
 mod webhooks;
 

@@ -218,6 +218,7 @@ const MADE: &[(&str, &str, &str)] = &[
     ("devices", "token_hash", "made from the token"),
     ("replies", "status", "a status of HTTP that is not used any more"),
     ("producers", "instance", "which server expands it"),
+    ("upstream", "claimed_by", "which server hands it over"),
 ];
 
 /// Refuses a schema with something that nobody says how to copy: it would be lost.

@@ -7,14 +7,15 @@ use stentor_core::campaign::Tally;
 use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::device::{DeviceKeys, PushToken};
-use stentor_core::id::{AppId, ChunkId, DeviceId};
+use stentor_core::id::{AppId, ChunkId, DeviceId, UpstreamId};
 use stentor_core::ports::store::{
     AppStore, AuditStore, Change, DeviceStore, Expansion, JoiningNode, LeaseReply, Membership, NodeEvent,
-    NodeStore, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply,
+    NodeStore, Page, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply,
     StoreError, UpstreamStore,
 };
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
+use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, lease_of, registration};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
 
@@ -416,4 +417,43 @@ async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other(
     assert!(drawn.is_ok() && beat.is_ok() && published.is_ok());
     assert!(also_published.is_ok() && also_beat.is_ok() && also_drawn.is_ok());
     assert_eq!(database.count("node_events"), 2);
+}
+
+#[tokio::test]
+async fn a_message_of_a_device_is_with_one_node_until_that_lets_go_of_it_or_is_dead() {
+    let Some(Pair { database, one, other }) = Pair::new() else { return };
+    let app = Scene::new(&one).await.app;
+    let (first, second) = (join(&one, 1).await, join(&other, 2).await);
+    let message = |id: u64| UpstreamMessage {
+        id: UpstreamId::from_raw(id),
+        app,
+        device: DeviceId::from_raw(1),
+        kind: UpstreamKind::Message,
+        key: id.to_string(),
+        body: "{}".to_owned(),
+        created_at: at(0),
+        expires_at: at(100),
+        attempts: 0,
+    };
+    one.keep_upstream(vec![message(1), message(2)]).await.expect("kept");
+    let [a, b] = [1, 2].map(UpstreamId::from_raw);
+    let page = Page { after: 0, limit: 10 };
+    let free = async |store: &PostgresStore| {
+        let free = store.free_upstream(app, page, false, at(1)).await.expect("listed");
+        free.iter().map(|message| message.id).collect::<Vec<_>>()
+    };
+    assert_eq!(one.claim_upstream(app, &[a, b]).await, Ok(vec![a, b]));
+    assert_eq!((free(&one).await, free(&other).await), (vec![a, b], vec![]));
+    assert_eq!(other.claim_upstream(app, &[a, b]).await, Ok(vec![]), "both are the first one's");
+    assert_eq!(one.waiting_upstream(app, page, at(1)).await.expect("listed")[1].attempts, 1);
+    one.let_go_of_upstream(app, &[b]).await.expect("let go");
+    let found = other.events_after(second.last_event).await.expect("read");
+    assert_eq!(found.events, [NodeEvent::Upstream(app)]);
+    assert_eq!(other.claim_upstream(app, &[a, b]).await, Ok(vec![b]));
+    other.let_go_of_upstream(app, &[a]).await.expect("it is not its own");
+    assert_eq!(free(&other).await, [b]);
+    silence(&database, &first);
+    other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
+    assert_eq!(one.claim_upstream(app, &[a]).await, Ok(vec![]), "who is taken for dead claims nothing");
+    assert_eq!(other.claim_upstream(app, &[a]).await, Ok(vec![a]));
 }

@@ -65,6 +65,33 @@ pub trait UpstreamStore: Send + Sync {
     /// Counts one more attempt to hand these over.
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError>;
 
+    /// Lists messages that wait and that no other process holds, in order, after the page's cursor; receipts among them where asked for.
+    async fn free_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        with_receipts: bool,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        match with_receipts {
+            true => self.waiting_upstream_and_receipts(app, page, now).await,
+            false => self.waiting_upstream(app, page, now).await,
+        }
+    }
+
+    /// Claims messages for this process, until it lets go of them or is gone, and counts one more attempt to hand them over. Returns
+    /// those that it holds now; the others wait no more, or another process holds them.
+    async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
+        self.note_upstream_attempt(app, ids).await?;
+        Ok(ids.to_vec())
+    }
+
+    /// Lets go of messages that this process has claimed: they are for whoever is next.
+    async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
+        let _nobody_else = (app, ids);
+        Ok(())
+    }
+
     /// Notes that messages were taken over by whoever speaks for the app. One that was taken over before is unchanged; one that is
     /// not there or is a dead letter is unknown.
     async fn settle_upstream(

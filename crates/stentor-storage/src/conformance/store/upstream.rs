@@ -71,6 +71,19 @@ pub async fn of_one_device_only_so_many_wait(store: &dyn Store) {
     assert_eq!(store.keep_upstream(vec![message(app, 1, many + 2, "x")]).await, Ok(vec![true]));
 }
 
+pub async fn what_is_claimed_counts_as_tried_and_stays_its_own(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let one = message(app, 1, 5, "a");
+    store.keep_upstream(vec![one.clone()]).await.expect("kept");
+    for attempts in 1..=2 {
+        assert_eq!(store.claim_upstream(app, &[one.id]).await, Ok(vec![one.id]));
+        let free = store.free_upstream(app, first(10), false, at(1)).await.expect("listed");
+        assert_eq!(free, [UpstreamMessage { attempts, ..one.clone() }]);
+    }
+    store.let_go_of_upstream(app, &[one.id]).await.expect("let go");
+    assert_eq!(store.free_upstream(app, first(10), true, at(1)).await.expect("listed").len(), 1);
+}
+
 pub async fn a_dead_letter_waits_no_more_and_can_be_revived(store: &dyn Store) {
     let app = Scene::new(store).await.app;
     let one = message(app, 1, 5, "a");

@@ -11,15 +11,17 @@ use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamChange, Upst
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
-use super::{PostgresStore, app_providers, devices, offered_tokens, sequences, webhooks};
+use super::{PostgresStore, app_providers, devices, offered_tokens, sequences, upstream_claims, webhooks};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::Done;
 use crate::postgres::query::{all, exists, limit, one, run};
 use crate::postgres::row::{code, int, number, text, time};
 
-const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
+pub(super) const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
 /// Rows that wait to be taken over; the partial indexes have the same words.
-const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
+pub(super) const WAITS: &str = "settled_at IS NULL AND dead_reason IS NULL";
+/// Holds for what devices send themselves.
+const OF_MESSAGES: &str = "kind = 0";
 
 #[async_trait]
 impl UpstreamStore for PostgresStore {
@@ -35,7 +37,7 @@ impl UpstreamStore for PostgresStore {
         page: Page,
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError> {
-        self.read(move |connection| waiting(connection, app, page, (now, "kind = 0"))).await
+        self.read(move |connection| waiting(connection, app, page, (now, OF_MESSAGES))).await
     }
 
     async fn waiting_upstream_and_receipts(
@@ -45,6 +47,33 @@ impl UpstreamStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Vec<UpstreamMessage>, StoreError> {
         self.read(move |connection| waiting(connection, app, page, (now, "TRUE"))).await
+    }
+
+    async fn free_upstream(
+        &self,
+        app: AppId,
+        page: Page,
+        with_receipts: bool,
+        now: Timestamp,
+    ) -> Result<Vec<UpstreamMessage>, StoreError> {
+        let own = self.inner.own.get();
+        let kinds = if with_receipts { "TRUE" } else { OF_MESSAGES };
+        self.read(move |connection| upstream_claims::free(connection, (app, page, now), kinds, own)).await
+    }
+
+    async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
+        let Some(own) = self.inner.own.get() else {
+            self.note_upstream_attempt(app, ids).await?;
+            return Ok(ids.to_vec());
+        };
+        let ids = ids.to_vec();
+        self.write_registry(move |connection| upstream_claims::claim(connection, app, &ids, own)).await
+    }
+
+    async fn let_go_of_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
+        let Some(own) = self.inner.own.get() else { return Ok(()) };
+        let ids = ids.to_vec();
+        self.write_registry(move |connection| upstream_claims::let_go(connection, app, &ids, own)).await
     }
 
     async fn note_upstream_attempt(&self, app: AppId, ids: &[UpstreamId]) -> Result<(), StoreError> {
@@ -105,7 +134,7 @@ impl UpstreamStore for PostgresStore {
         expires_at: Timestamp,
     ) -> Result<UpstreamChange, StoreError> {
         let ids = ids.to_vec();
-        let sql = "UPDATE upstream SET dead_reason = NULL, expires_at = $3
+        let sql = "UPDATE upstream SET dead_reason = NULL, claimed_by = NULL, expires_at = $3
             WHERE dead_reason IS NOT NULL AND app = $1 AND id = ANY($2::bigint[]) RETURNING id";
         self.write_registry(move |connection| change_all(connection, app, &ids, (sql, expires_at), WAITS))
             .await
@@ -299,7 +328,8 @@ fn change_all(
     Ok(change)
 }
 
-fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
+/// Reads a message.
+pub(super) fn read(row: &Row<'_>) -> Done<UpstreamMessage> {
     Ok(UpstreamMessage {
         id: UpstreamId::from_raw(number(row, 0)?),
         app: AppId::from_raw(number(row, 1)?),
