@@ -69,11 +69,15 @@ impl FloodedServer {
         let (ended, asked) = std::thread::scope(|scope| {
             let others = scope.spawn(|| {
                 let mut asked = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    let began = Instant::now();
+                // Once at least, however soon the flood is over.
+                loop {
+                    let (began, is_last) = (Instant::now(), is_over.load(Ordering::Relaxed));
                     assert!(self.is_served(), "meanwhile");
                     assert!(began.elapsed() < TIMED_OUT_MAX, "others wait: {:?}", began.elapsed());
                     asked += 1;
+                    if is_last {
+                        break;
+                    }
                 }
                 asked
             });
@@ -83,7 +87,8 @@ impl FloodedServer {
             (ended, others.join().unwrap())
         });
         assert!(asked > 0 && self.is_served(), "afterwards");
-        let grown = self.shop.server.process.peak_bytes() - before;
+        // The kernel counts it by the processor, and not always upwards.
+        let grown = self.shop.server.process.peak_bytes().saturating_sub(before);
         assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes");
         ended
     }
