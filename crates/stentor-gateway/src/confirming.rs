@@ -10,34 +10,16 @@ use crate::identity::DeviceIdentity;
 use crate::sender_receipts::{self, SenderReceipt};
 use crate::session_state::SessionState;
 
-/// Which messages a device confirms.
-#[derive(Debug, Clone, Copy)]
-pub enum Confirmed<'a> {
-    /// The messages with these ids.
-    These(&'a [MessageId]),
-    /// Each up to this one, in order of acceptance.
-    UpTo(MessageId),
-}
-
-impl Confirmed<'_> {
-    fn has(&self, message: MessageId) -> bool {
-        match self {
-            Self::These(messages) => messages.contains(&message),
-            Self::UpTo(last) => message <= *last,
-        }
-    }
-}
-
 impl Gateway {
-    /// Notes what a device confirms, whether it is connected or not; it is on disk when this returns. Returns how many deliveries
-    /// awaited that.
+    /// Notes that a device confirms exactly these messages, whether it is connected or not; it is on disk when this returns. Returns
+    /// how many deliveries awaited that.
     pub async fn confirm(
         &self,
         identity: DeviceIdentity,
-        confirmed: Confirmed<'_>,
+        messages: &[MessageId],
     ) -> Result<usize, StoreError> {
         let session = self.state().registry.get(identity.device);
-        let count = self.state().confirm(identity, session.as_ref(), confirmed).await?;
+        let count = self.state().confirm(identity, session.as_ref(), messages).await?;
         self.flush().await;
         Ok(count)
     }
@@ -49,9 +31,9 @@ impl GatewayState {
         &self,
         identity: DeviceIdentity,
         session: Option<&Arc<SessionState>>,
-        confirmed: Confirmed<'_>,
+        messages: &[MessageId],
     ) -> Result<usize, StoreError> {
-        let given = session.map(|session| session.confirm_where(|message| confirmed.has(message)));
+        let given = session.map(|session| session.confirm_where(|message| messages.contains(&message)));
         let mut ended = given.unwrap_or_default();
         // Unwritten receipts of others would be found waiting once more.
         self.receipts.written().await;
@@ -60,7 +42,7 @@ impl GatewayState {
         // What the session confirms now is in no file yet, and would be found once more.
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);
         let named: Vec<_> =
-            pending.iter().filter(|one| confirmed.has(one.message) && is_new(one.chunk)).collect();
+            pending.iter().filter(|one| messages.contains(&one.message) && is_new(one.chunk)).collect();
         let ids: Vec<MessageId> = named.iter().map(|one| one.message).collect();
         for (one, message) in named.into_iter().zip(self.messages(app, &ids).await?) {
             ended.receipts.push(Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });

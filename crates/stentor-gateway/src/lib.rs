@@ -17,6 +17,7 @@ pub mod client;
 mod collapse;
 mod confirming;
 mod delivery;
+mod delivery_cursor;
 mod device_keys;
 mod gateway;
 mod held_messages;
@@ -38,8 +39,8 @@ mod upstream;
 mod upstream_broker;
 pub mod web_push;
 
-pub use confirming::Confirmed;
 pub use delivery::PendingMessage;
+pub use delivery_cursor::{DeliveryCursor, DeliveryCursorError};
 pub use device_keys::{SealedBy, SealedMessage};
 pub use gateway::{Gateway, GatewayParts, LoginError};
 pub use identity::{DeviceCredentials, DeviceIdentity, GatewayKey};

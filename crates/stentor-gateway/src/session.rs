@@ -9,7 +9,6 @@ use stentor_core::id::MessageId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{ReceiptKind, StoreError};
 
-use crate::confirming::Confirmed;
 use crate::delivery::PendingMessage;
 use crate::gateway::GatewayState;
 use crate::held_messages::HeldMessages;
@@ -132,13 +131,18 @@ impl DeviceSession {
 
     /// Notes what the device says that it got through an earlier connection: what still waits of it is confirmed.
     pub async fn confirm_earlier(&self, messages: &[MessageId]) -> Result<(), StoreError> {
-        let confirmed = Confirmed::These(messages);
-        self.gateway.confirm(self.identity(), Some(&self.state), confirmed).await.map(drop)
+        self.gateway.confirm(self.identity(), Some(&self.state), messages).await.map(drop)
     }
 
     /// Returns how many deliveries were given and not confirmed.
     #[must_use]
     pub fn unconfirmed(&self) -> usize {
+        self.state.unconfirmed().len()
+    }
+
+    /// Returns the messages that were given and not confirmed, in the order in which they were.
+    #[must_use]
+    pub fn unconfirmed_messages(&self) -> Vec<MessageId> {
         self.state.unconfirmed()
     }
 }

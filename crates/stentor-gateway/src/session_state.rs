@@ -258,9 +258,11 @@ impl SessionState {
         }
     }
 
-    /// Returns how many deliveries it was given and has not confirmed.
-    pub(crate) fn unconfirmed(&self) -> usize {
-        self.lock().flight().iter().filter(|flight| !flight.is_confirmed).count()
+    /// Returns what it was given and has not confirmed.
+    pub(crate) fn unconfirmed(&self) -> Vec<MessageId> {
+        let state = self.lock();
+        let waiting = state.flight().iter().filter(|flight| !flight.is_confirmed);
+        waiting.map(|flight| flight.message).collect()
     }
 
     /// Ends it; the first reason counts.

@@ -17,7 +17,7 @@ use stentor_core::id::MessageId;
 use stentor_gateway::limits::WINDOW_MAX_COUNT;
 use stentor_gateway::web_push::PushKeys;
 use stentor_gateway::{
-    Confirmed, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, PendingMessage, SessionEvent,
+    DeliveryCursor, DeviceIdentity, DeviceProtocol, DeviceSession, Gateway, PendingMessage, SessionEvent,
 };
 
 use super::GatewayApi;
@@ -45,9 +45,9 @@ pub(super) struct EventsQuery {
     /// `written` to have each message count as delivered once it is written; `receipts`, the usual, to wait for the device's word.
     #[serde(default)]
     confirm: Confirming,
-    /// Confirms what came up to this message.
+    /// Confirms what the event of this id, and those before it, gave.
     #[serde(default)]
-    after: Option<MessageId>,
+    after: Option<DeliveryCursor>,
 }
 
 /// When a message counts as delivered.
@@ -59,7 +59,7 @@ enum Confirming {
     Written,
 }
 
-/// `GET /gateway/v1/events`: each message is one event whose id is the message's.
+/// `GET /gateway/v1/events`: each message is one event, whose id names all that the stream has given and that is not confirmed.
 pub(super) async fn events(
     State(own): State<GatewayApi>,
     LoggedIn(identity): LoggedIn,
@@ -69,7 +69,7 @@ pub(super) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     // What a browser repeats of itself when it connects again.
     let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
-    confirm_up_to(&own.gateway, identity, query.after.or(last)).await?;
+    confirm_given(&own.gateway, identity, query.after.or(last)).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
     // Read once the session is open: who changes the keys ends the sessions that are open.
     let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
@@ -80,6 +80,7 @@ pub(super) async fn events(
         confirming: query.confirm,
         ready: Vec::new(),
         written: Vec::new(),
+        given: Vec::new(),
         _at_work: connection.map(|Extension(connection)| connection.begin()),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
@@ -99,6 +100,8 @@ struct DeviceEvents {
     ready: Vec<Event>,
     /// Written, when the next is asked for.
     written: Vec<MessageId>,
+    /// What its events have given so far, as far as it is not confirmed.
+    given: Vec<MessageId>,
     /// A connection whose stream has nothing to tell is not idle.
     _at_work: Option<AtWork>,
 }
@@ -126,13 +129,18 @@ impl DeviceEvents {
             }
             SessionEvent::Messages(messages) => {
                 let now = self.gateway.clock().now();
-                for one in messages.iter().rev() {
+                let unconfirmed = self.session.unconfirmed_messages();
+                self.given.retain(|given| unconfirmed.contains(given));
+                for one in messages {
                     // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
                     let Ok(view) = message_json(&one.message, now, self.keys.as_ref()) else { continue };
-                    let id = one.message.id;
-                    self.ready.push(Event::default().event("message").id(id.to_string()).data(view));
-                    self.written.push(id);
+                    self.given.push(one.message.id);
+                    self.written.push(one.message.id);
+                    let cursor = DeliveryCursor::new(&self.given).map(|cursor| cursor.to_string());
+                    let event = Event::default().event("message").id(cursor.unwrap_or_default()).data(view);
+                    self.ready.push(event);
                 }
+                self.ready.reverse();
             }
         }
     }
@@ -142,9 +150,9 @@ impl DeviceEvents {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PollQuery {
-    /// Confirms what came up to this message.
+    /// Confirms what the reply with this cursor gave.
     #[serde(default)]
-    after: Option<MessageId>,
+    after: Option<DeliveryCursor>,
     #[serde(default)]
     wait_seconds: Option<u64>,
     #[serde(default)]
@@ -157,7 +165,7 @@ pub(super) struct PollView {
     messages: Vec<Box<RawValue>>,
     /// To be given as `after` by the next poll.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<MessageId>,
+    cursor: Option<DeliveryCursor>,
     /// How many messages were deleted because too many waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<usize>,
@@ -171,7 +179,7 @@ pub(super) async fn poll(
 ) -> Result<Json<PollView>, Refusal> {
     let wait = Duration::from_secs(query.wait_seconds.unwrap_or(WAIT_USUAL_SECONDS).min(WAIT_MAX_SECONDS));
     let max = query.max.unwrap_or(WINDOW_MAX_COUNT).clamp(1, WINDOW_MAX_COUNT);
-    confirm_up_to(&own.gateway, identity, query.after).await?;
+    confirm_given(&own.gateway, identity, query.after).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, max);
     let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
     let event = match tokio::time::timeout(wait, session.next()).await {
@@ -194,23 +202,23 @@ fn poll_view(event: &SessionEvent, gateway: &Gateway, keys: Option<&PushKeys>) -
         SessionEvent::Messages(messages) => {
             let now = gateway.clock().now();
             let view = |one: &PendingMessage| {
-                RawValue::from_string(message_json(&one.message, now, keys).ok()?).ok()
+                let view = RawValue::from_string(message_json(&one.message, now, keys).ok()?).ok()?;
+                Some((view, one.message.id))
             };
-            let views = messages.iter().map(view).collect::<Option<Vec<_>>>();
-            // The cursor confirms all up to it: with one that could not be sealed none of them is given.
-            let cursor = messages.iter().map(|one| one.message.id).max().filter(|_| views.is_some());
-            PollView { messages: views.unwrap_or_default(), cursor, deleted: None }
+            // What cannot be sealed is not given, and so not confirmed: it comes with the next poll.
+            let (messages, given): (Vec<_>, Vec<_>) = messages.iter().filter_map(view).unzip();
+            PollView { messages, cursor: DeliveryCursor::new(&given), deleted: None }
         }
     }
 }
 
-async fn confirm_up_to(
+async fn confirm_given(
     gateway: &Gateway,
     identity: DeviceIdentity,
-    last: Option<MessageId>,
+    given: Option<DeliveryCursor>,
 ) -> ServiceResult<()> {
-    let Some(last) = last else { return Ok(()) };
-    gateway.confirm(identity, Confirmed::UpTo(last)).await.map(drop).map_err(Problem::from)
+    let Some(given) = given else { return Ok(()) };
+    gateway.confirm(identity, given.messages()).await.map(drop).map_err(Problem::from)
 }
 
 /// What a device has got.
@@ -238,7 +246,6 @@ pub(super) async fn confirm(
         let problem = Problem::field("messages", format!("at most {CONFIRMED_MAX_COUNT}"));
         return Err(problem.into());
     }
-    let confirmed =
-        own.gateway.confirm(identity, Confirmed::These(&messages)).await.map_err(Problem::from)?;
+    let confirmed = own.gateway.confirm(identity, &messages).await.map_err(Problem::from)?;
     Ok(Json(ReceiptView { confirmed }))
 }

@@ -1,5 +1,6 @@
 //! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
 
+mod cursor;
 mod faults;
 mod sealed;
 
@@ -42,8 +43,7 @@ impl Device {
     }
 
     async fn events(&self, server: &Server, query: &str) -> Events {
-        let response = self.ask(server, Method::GET, &format!("/gateway/v1/events{query}")).send().await;
-        Events { response: response.expect("a stream"), text: String::new() }
+        Events::of(self.ask(server, Method::GET, &format!("/gateway/v1/events{query}"))).await
     }
 }
 
@@ -51,23 +51,29 @@ impl Device {
 struct Events {
     response: Response,
     text: String,
+    /// The id of the last one.
+    last_id: String,
 }
 
 impl Events {
-    /// Waits for the next event; returns its id and what it says.
+    async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("a stream");
+        Self { response, text: String::new(), last_id: String::new() }
+    }
+
+    /// Waits for the next message; returns its id and what it says.
     async fn next(&mut self) -> (String, Value) {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let field =
                     |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-                let found = field("id:")
+                let found: Option<(String, Value)> = field("id:")
                     .zip(field("data:"))
                     .map(|(id, data)| (id.to_owned(), serde_json::from_str(data).expect("JSON")));
                 self.text = rest.to_owned();
-                match found {
-                    Some(found) => return found,
-                    None => continue,
-                }
+                let Some((id, data)) = found else { continue };
+                self.last_id = id;
+                return (data["id"].as_str().expect("an id").to_owned(), data);
             }
             let more = tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await;
             let more = more.expect("an event in time").expect("read").expect("not at its end");

@@ -58,6 +58,7 @@ pub(super) const GATEWAY: Floors = Floors {
         &["collapse", "identity", "limits", "stats"],
         &[
             "accepted_messages",
+            "delivery_cursor",
             "held_messages",
             "pending_reads",
             "sender_receipts",
