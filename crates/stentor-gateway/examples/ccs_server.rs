@@ -59,6 +59,10 @@ impl CcsAppSession for Echo {
         self.device.app
     }
 
+    async fn still_allowed(&self) -> Result<(), CcsLoginError> {
+        Ok(())
+    }
+
     async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal> {
         if fields.get("to").and_then(Value::as_str) == Some("nobody") {
             return Err(CcsRefusal::new("DEVICE_UNREGISTERED", "nobody has this token"));
@@ -92,7 +96,7 @@ async fn main() -> std::io::Result<()> {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                tokio::spawn(serve(server.clone(), accepted?.0, stopping.clone()));
+                tokio::spawn(serve(server.clone(), accepted?.0, stopping.clone(), CancellationToken::new()));
             }
             _ = input.read_u8() => return Ok(()),
         }

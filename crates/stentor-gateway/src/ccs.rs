@@ -55,6 +55,9 @@ pub trait CcsAppSession: Send + Sync + 'static {
     /// Returns its app.
     fn app(&self) -> AppId;
 
+    /// Returns whether it could log in now: its key may have been removed since it did.
+    async fn still_allowed(&self) -> Result<(), CcsLoginError>;
+
     /// Accepts a message, given as the fields of its JSON; it is on disk when this returns well.
     async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal>;
 }
@@ -76,9 +79,13 @@ impl CcsServer {
 }
 
 /// Serves one connection, which is encrypted from the first byte by whoever listens, until it ends. Once `stopping` is cancelled the
-/// app server is told, and has some seconds.
-pub async fn serve<S>(server: CcsServer, connection: S, stopping: CancellationToken)
-where
+/// app server is told, and has some seconds. `admitted` is cancelled when the app server has logged in.
+pub async fn serve<S>(
+    server: CcsServer,
+    connection: S,
+    stopping: CancellationToken,
+    admitted: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut stream = XmppStream::new(connection);
@@ -87,7 +94,10 @@ where
         () = stopping.cancelled() => Ok(Err(CcsEnd::Refused("system-shutdown"))),
     };
     match login.unwrap_or(Err(CcsEnd::Refused("connection-timeout"))) {
-        Ok(login) => CcsConnection::new(stream, server, login).run(stopping).await,
+        Ok(login) => {
+            admitted.cancel();
+            CcsConnection::new(stream, server, login).run(stopping).await;
+        }
         Err(end) => stream.close(&end).await,
     }
 }

@@ -21,7 +21,7 @@ use super::login::{CcsEra, CcsLogin};
 use super::payload::{self, CcsPayload, CcsRefusal, PAYLOAD_NAMESPACE, RECEIPT_PREFIX};
 use super::reader::XmppEvent;
 use super::stream::{CcsEnd, XmppStream};
-use super::{CcsAppSession, CcsServer};
+use super::{CcsAppSession, CcsLoginError, CcsServer};
 use crate::limits::{
     CCS_DRAIN, CCS_IDLE, CCS_SENDS_MAX_COUNT, UPSTREAM_LOOK_INTERVAL, UPSTREAM_WINDOW_MAX_COUNT,
 };
@@ -128,6 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
         if self.was_pinged {
             return Err(CcsEnd::Refused("connection-timeout"));
         }
+        ask_key(self.session.as_ref()).await?;
         self.was_pinged = true;
         self.stream.write(PING).await
     }
@@ -155,6 +156,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn ask(&mut self, stanza: &CcsElement) -> Result<(), CcsEnd> {
+        // A client that goes on asking is never asked by us.
+        ask_key(self.session.as_ref()).await?;
         let (kind, answer) = iq::answer(stanza, &self.user);
         if let Some(answer) = answer {
             // The answer goes first: what is handed over comes to an address that the client knows.
@@ -214,6 +217,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
     }
 
     async fn hand_over(&mut self, messages: Vec<UpstreamMessage>) -> Result<(), CcsEnd> {
+        // Not known is not enough here: what is not handed over waits for the next connection.
+        match self.session.still_allowed().await {
+            Ok(()) => {}
+            Err(CcsLoginError::Refused) => return Err(CcsEnd::Refused("not-authorized")),
+            Err(CcsLoginError::Unavailable) => return Err(CcsEnd::Refused("internal-server-error")),
+        }
         for message in messages {
             let found = self.server.gateway.store().device(message.app, message.device).await;
             // A device that is gone has no token any more, and what it said counts all the same.
@@ -260,6 +269,14 @@ fn pump(
         }
     });
     (arrivals, AbortOnDropHandle::new(task))
+}
+
+/// Ends a client whose key is no key any more. Where that cannot be told now it goes on.
+async fn ask_key(session: &dyn CcsAppSession) -> Result<(), CcsEnd> {
+    match session.still_allowed().await {
+        Err(CcsLoginError::Refused) => Err(CcsEnd::Refused("not-authorized")),
+        Ok(()) | Err(CcsLoginError::Unavailable) => Ok(()),
+    }
 }
 
 /// Before the newer generation a token of another sender was no registration at all.

@@ -102,7 +102,16 @@ pub(super) fn draining() -> Value {
 /// Hands over what a device sent; `token` is the device's own.
 pub(super) fn upstream(message: &UpstreamMessage, token: &str) -> Value {
     let data: Value = serde_json::from_str(&message.body).unwrap_or_default();
-    json!({"category": message.app, "data": data, "message_id": message.key, "from": token})
+    let payload = json!({"category": message.app, "data": data, "message_id": message.key, "from": token});
+    marked(payload, message)
+}
+
+/// Marks what was handed over before, in a field that the protocol does not have and clients pass over.
+fn marked(mut payload: Value, message: &UpstreamMessage) -> Value {
+    if message.attempts > 0 {
+        payload["again"] = true.into();
+    }
+    payload
 }
 
 /// Returns the id under which a receipt for a message of the app server is sent.
@@ -113,13 +122,14 @@ pub(super) fn receipt_id(original_id: &str) -> String {
 /// Returns the stanza by which a device has confirmed a message; `token` is the device's own.
 pub(super) fn receipt(receipt: &UpstreamMessage, token: &str, domain: &str) -> Value {
     let original_id = original_id(receipt);
-    json!({
+    let payload = json!({
         "category": receipt.app, "from": domain, "message_id": receipt_id(&original_id), "message_type": "receipt",
         "data": {
             "message_status": "MESSAGE_SENT_TO_DEVICE", "original_message_id": original_id,
             "device_registration_id": token,
         },
-    })
+    });
+    marked(payload, receipt)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ const HEAD: &str = "<stream:stream to='any words at all' xmlns='jabber:client' \
 struct Accepting {
     app: AppId,
     sent: Arc<Mutex<Vec<Map<String, Value>>>>,
+    /// What is said of the key once its holder has logged in.
+    key: Arc<Mutex<Result<(), CcsLoginError>>>,
 }
 
 #[async_trait]
@@ -35,7 +37,7 @@ impl CcsPort for Accepting {
         if app != self.app || key.expose_secret() != KEY {
             return Err(CcsLoginError::Refused);
         }
-        Ok(Arc::new(Self { app, sent: Arc::clone(&self.sent) }))
+        Ok(Arc::new(Self { app, sent: Arc::clone(&self.sent), key: Arc::clone(&self.key) }))
     }
 }
 
@@ -43,6 +45,10 @@ impl CcsPort for Accepting {
 impl CcsAppSession for Accepting {
     fn app(&self) -> AppId {
         self.app
+    }
+
+    async fn still_allowed(&self) -> Result<(), CcsLoginError> {
+        *self.key.lock().expect("no panic")
     }
 
     async fn send(&self, fields: Map<String, Value>) -> Result<(), CcsRefusal> {
@@ -117,6 +123,7 @@ struct Stage {
     room: Room,
     server: CcsServer,
     sent: Arc<Mutex<Vec<Map<String, Value>>>>,
+    key: Arc<Mutex<Result<(), CcsLoginError>>>,
     stopping: CancellationToken,
 }
 
@@ -124,14 +131,16 @@ impl Stage {
     async fn new() -> Self {
         let room = Room::new().await;
         let sent = Arc::<Mutex<Vec<_>>>::default();
-        let port = Arc::new(Accepting { app: room.app, sent: Arc::clone(&sent) });
+        let key = Arc::new(Mutex::new(Ok(())));
+        let port = Arc::new(Accepting { app: room.app, sent: Arc::clone(&sent), key: Arc::clone(&key) });
         let server = CcsServer::new(room.gateway.clone(), broker(&room), port);
-        Self { room, server, sent, stopping: CancellationToken::new() }
+        Self { room, server, sent, key, stopping: CancellationToken::new() }
     }
 
     fn connect(&self) -> AppServer {
         let (ours, theirs) = tokio::io::duplex(1_024);
-        tokio::spawn(serve(self.server.clone(), theirs, self.stopping.clone()));
+        let (stopping, admitted) = (self.stopping.clone(), CancellationToken::new());
+        tokio::spawn(serve(self.server.clone(), theirs, stopping, admitted));
         AppServer { connection: ours, said: String::new() }
     }
 
@@ -173,11 +182,12 @@ async fn what_a_device_sends_comes_again_on_the_next_connection_until_it_is_ackn
     let (phone, credentials) = stage.room.device().await;
     let token = credentials.token.expose();
     keep(&stage.room, phone, "up-1").await;
-    for _ in 0..2 {
+    for again in [Value::Null, json!(true)] {
         let mut server = stage.connect();
         server.log_in(&stage.number()).await;
         let heard = server.hear().await;
         assert_eq!((&heard["message_id"], &heard["from"]), (&json!("up-1"), &json!(token)));
+        assert_eq!(heard["again"], again, "a repeat says that it is one");
     }
     let mut server = stage.connect();
     server.log_in(&stage.room.app.to_string()).await;
@@ -241,6 +251,41 @@ async fn a_server_that_stops_says_so_and_takes_no_more() {
 }
 
 #[tokio::test]
+async fn a_client_whose_key_is_removed_is_handed_nothing_more() {
+    for (answer, condition) in
+        [(CcsLoginError::Refused, "not-authorized"), (CcsLoginError::Unavailable, "internal-server-error")]
+    {
+        let stage = Stage::new().await;
+        let (phone, _) = stage.room.device().await;
+        let mut server = stage.connect();
+        server.log_in(&stage.number()).await;
+        *stage.key.lock().expect("no panic") = Err(answer);
+        keep(&stage.room, phone, "up-1").await;
+        let before = server.until(&format!("<stream:error><{condition} ")).await;
+        assert!(!before.contains("up-1"), "{before}");
+        *stage.key.lock().expect("no panic") = Ok(());
+        let mut server = stage.connect();
+        server.log_in(&stage.number()).await;
+        assert_eq!(server.hear().await["message_id"], "up-1", "it waits for whoever may have it");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_pings_is_let_go_once_its_key_is_removed_and_not_before_that_is_certain() {
+    let stage = Stage::new().await;
+    let mut server = stage.connect();
+    server.log_in(&stage.number()).await;
+    let ping = "<iq type='get' id='p'><ping xmlns='urn:xmpp:ping'/></iq>";
+    *stage.key.lock().expect("no panic") = Err(CcsLoginError::Unavailable);
+    server.say(ping).await;
+    server.until("<iq type='result' id='p'></iq>").await;
+    *stage.key.lock().expect("no panic") = Err(CcsLoginError::Refused);
+    server.say(ping).await;
+    let before = server.until("<stream:error><not-authorized ").await;
+    assert!(!before.contains("result"), "{before}");
+}
+
+#[tokio::test]
 async fn what_clients_ask_beside_is_answered() {
     let stage = Stage::new().await;
     let mut server = stage.connect();
@@ -276,7 +321,7 @@ async fn a_receipt_comes_again_on_the_next_connection_until_it_is_acknowledged()
     let stage = Stage::new().await;
     let (phone, credentials) = stage.room.device().await;
     confirmed(&stage, phone, "m-1").await;
-    let expected = json!({
+    let mut expected = json!({
         "category": stage.room.app, "from": "gcm.googleapis.com", "message_id": "dr2:m-1", "message_type": "receipt",
         "data": {
             "message_status": "MESSAGE_SENT_TO_DEVICE", "original_message_id": "m-1",
@@ -287,6 +332,7 @@ async fn a_receipt_comes_again_on_the_next_connection_until_it_is_acknowledged()
         let mut server = stage.connect();
         server.log_in(&stage.number()).await;
         assert_eq!(server.hear().await, expected);
+        expected["again"] = json!(true);
     }
     let mut server = stage.connect();
     server.log_in(&stage.number()).await;

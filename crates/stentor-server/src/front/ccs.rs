@@ -11,7 +11,7 @@ use stentor_gateway::ccs::{CcsAppSession, CcsLoginError, CcsPort, CcsRefusal};
 use super::gcm_http;
 use super::sending::Sender;
 use crate::contract::table::SendMessage;
-use crate::contract::{Caller, ErrorCode, ServiceResult};
+use crate::contract::{Caller, ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 
 /// Fields that are the protocol's, not the message's.
@@ -47,9 +47,7 @@ impl CcsPort for OpenAppServers {
             Ok(_) => {
                 Ok(Arc::new(AppServerSession { servers: Self::new(self.api.clone()), app, key: key.clone() }))
             }
-            // Trouble of the server is told apart: a client that is refused has no reason to come back.
-            Err(problem) if super::sending::is_of_server(problem.code) => Err(CcsLoginError::Unavailable),
-            Err(_) => Err(CcsLoginError::Refused),
+            Err(problem) => Err(login_error(&problem)),
         }
     }
 }
@@ -58,7 +56,7 @@ impl CcsPort for OpenAppServers {
 struct AppServerSession {
     servers: OpenAppServers,
     app: AppId,
-    /// Asked anew for each message, so that a key that is removed sends no more.
+    /// Asked anew for each message and before anything is handed over: a key that is removed opens nothing any more.
     key: SecretString,
 }
 
@@ -68,12 +66,16 @@ impl CcsAppSession for AppServerSession {
         self.app
     }
 
+    async fn still_allowed(&self) -> Result<(), CcsLoginError> {
+        let caller = self.servers.caller(self.app, self.key.expose_secret()).await;
+        caller.map(drop).map_err(|problem| login_error(&problem))
+    }
+
     async fn send(&self, mut fields: Map<String, Value>) -> Result<(), CcsRefusal> {
         let receipt = wanted_receipt(&fields)?;
         // One stanza has one recipient in `to`; a list of them is the HTTP API's alone.
         fields.retain(|name, _| !OF_THE_PROTOCOL.contains(&name.as_str()));
-        let refused =
-            |problem: &crate::contract::Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
+        let refused = |problem: &Problem| CcsRefusal::new(code(problem.code), problem.detail.clone());
         let caller = self.servers.caller(self.app, self.key.expose_secret()).await;
         let caller = caller.map_err(|problem| refused(&problem))?;
         let sender = Sender { api: &self.servers.api, caller, repeat: None, receipt: receipt.as_deref() };
@@ -82,6 +84,16 @@ impl CcsAppSession for AppServerSession {
             Ok(Some(error)) => Err(CcsRefusal::new(word(error), error)),
             Err(problem) => Err(refused(&problem)),
         }
+    }
+}
+
+/// Returns why a key does not open its app now.
+fn login_error(problem: &Problem) -> CcsLoginError {
+    // Trouble of the server is told apart: a client that is refused has no reason to come back.
+    if super::sending::is_of_server(problem.code) {
+        CcsLoginError::Unavailable
+    } else {
+        CcsLoginError::Refused
     }
 }
 

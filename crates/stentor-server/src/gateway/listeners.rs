@@ -148,11 +148,7 @@ impl DeviceConnections {
             PortProtocol::Mqtt => {
                 Box::pin(mqtt::serve(gateway, stream, stopping, admitted, MqttLimits::default()))
             }
-            PortProtocol::Ccs => {
-                // An app server is one of few, and has its place from the beginning.
-                admitted.cancel();
-                Box::pin(ccs::serve(app_servers, stream, stopping))
-            }
+            PortProtocol::Ccs => Box::pin(ccs::serve(app_servers, stream, stopping, admitted)),
         }
     }
 }

@@ -27,6 +27,21 @@ async fn only_a_key_of_the_app_that_may_send_opens_it() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_removed_opens_nothing_any_more() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let body = json!({"name": "an app server", "scopes": ["send"]});
+    let path = format!("/v1/apps/{}/keys", tenant.id);
+    let key = server.root(Method::POST, &path).json(&body).read().await;
+    let app = tenant.id.parse().expect("an id");
+    let session = server.app_servers.log_in(app, &key.text("secret").into()).await.expect("a session");
+    assert_eq!(session.still_allowed().await, Ok(()));
+    let removed = server.root(Method::DELETE, &format!("{path}/{}", key.text("id"))).read().await;
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert_eq!(session.still_allowed().await, Err(CcsLoginError::Refused));
+}
+
+#[tokio::test]
 async fn what_is_accepted_is_a_message_and_what_is_not_has_the_code_of_the_protocol() {
     let server = server().await;
     let tenant = server.sender().await;

@@ -29,7 +29,11 @@ async fn mqtt_server(change: impl FnOnce(&mut stentor_server::config::Config)) -
 }
 
 async fn connect(server: &Server) -> TcpStream {
-    let address = std::fs::read_to_string(server.folder.path().join("mqtt.addr")).expect("told");
+    connect_to(server, "mqtt.addr").await
+}
+
+async fn connect_to(server: &Server, file: &str) -> TcpStream {
+    let address = std::fs::read_to_string(server.folder.path().join(file)).expect("told");
     TcpStream::connect(address.trim()).await.expect("connected")
 }
 
@@ -145,6 +149,24 @@ async fn whoever_connects_and_says_nothing_keeps_no_device_out() {
     let (one, two) = (to(&server, &tenant, &inside).await, to(&server, &tenant, &outside).await);
     assert_eq!(before.message().await.map(|(_, id)| id), Some(one), "it did not lose its place");
     assert_eq!(after.message().await.map(|(_, id)| id), Some(two));
+}
+
+#[tokio::test]
+async fn whoever_connects_as_an_app_server_and_does_not_log_in_keeps_no_device_out() {
+    let server = mqtt_server(|config| {
+        config.gateway.connections_max_count = 20;
+        config.gateway.ccs_listen = Some("127.0.0.1:0".parse().expect("an address"));
+    })
+    .await;
+    let tenant = server.tenant().await;
+    let device = Device::join(&server, &tenant, json!({})).await;
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(connect_to(&server, "ccs.addr").await);
+    }
+    let mut client = MqttDevice::log_in(&server, &device, 60).await;
+    let message = to(&server, &tenant, &device).await;
+    assert_eq!(client.message().await.map(|(_, id)| id), Some(message));
 }
 
 #[tokio::test]
