@@ -1,5 +1,6 @@
 //! One connection: frames in, frames out, and what waits for the agent's devices.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,11 +89,17 @@ struct AutopushConnection<'a, S> {
     agent: String,
     channels: Vec<OpenChannel>,
     wake: Arc<Notify>,
+    admitted: CancellationToken,
 }
 
-/// Serves one connection until it ends; what was not confirmed waits in the ledger.
-pub async fn serve<S, E>(serving: AutopushServing, socket: S, stopping: CancellationToken)
-where
+/// Serves one connection until it ends; what was not confirmed waits in the ledger. `admitted` is cancelled when the agent has a
+/// channel: `hello` proves nothing, and anybody may say it.
+pub async fn serve<S, E>(
+    serving: AutopushServing,
+    socket: S,
+    stopping: CancellationToken,
+    admitted: CancellationToken,
+) where
     S: Stream<Item = Result<AutopushFrame, E>> + Sink<AutopushFrame> + Unpin + Send,
 {
     let mut connection = AutopushConnection {
@@ -102,6 +109,7 @@ where
         agent: String::new(),
         channels: Vec::new(),
         wake: Arc::new(Notify::new()),
+        admitted,
     };
     if let Err(Some(close)) = connection.run(&stopping).await {
         // Sessions end first: nothing more is given to them while the frame is written.
@@ -120,9 +128,11 @@ where
     async fn run(&mut self, stopping: &CancellationToken) -> Result<(), AutopushEnd> {
         let timeouts = self.serving.timeouts;
         let (mut alarm, mut awaits_pong) = (pin!(sleep_until(Instant::now() + timeouts.hello)), false);
+        let mut lonely_since = None;
         loop {
             // A wake-up says only that there may be something: each turn looks at all channels.
             self.deliver().await?;
+            lonely_since = self.channels.is_empty().then(|| lonely_since.unwrap_or_else(Instant::now));
             let wake = Arc::clone(&self.wake);
             tokio::select! {
                 frame = self.socket.next() => {
@@ -142,6 +152,9 @@ where
                     self.write(AutopushFrame::Ping).await?;
                     awaits_pong = true;
                     alarm.as_mut().reset(Instant::now() + timeouts.pong);
+                }
+                () = at(lonely_since.map(|since| since + timeouts.subscription)) => {
+                    return Err(Some(AutopushClose::Normal));
                 }
                 () = stopping.cancelled() => return Err(Some(AutopushClose::GoingAway)),
             }
@@ -205,6 +218,7 @@ where
         let protocol = DeviceProtocol::Autopush;
         let session = self.serving.gateway.open_woken_by(identity, protocol, WINDOW_COUNT, wake);
         self.channels.push(OpenChannel { channel, session });
+        self.admitted.cancel();
     }
 
     /// Makes a subscription; returns its URL. One that was made with the same key already is the same still.
@@ -289,6 +303,14 @@ where
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(None),
         }
+    }
+}
+
+/// Waits until an instant, for ever where there is none.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => pending().await,
     }
 }
 

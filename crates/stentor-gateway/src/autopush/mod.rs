@@ -37,16 +37,19 @@ pub struct AutopushTimeouts {
     pub pong: Duration,
     /// For a frame to be written.
     pub write: Duration,
+    /// For a subscription: whoever has none waits for nothing.
+    pub subscription: Duration,
 }
 
 impl Default for AutopushTimeouts {
-    /// As autopush has them.
+    /// As autopush has them, and one of our own: there an agent without a subscription may stay.
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(5),
             ping_interval: Duration::from_secs(300),
             pong: Duration::from_secs(4),
             write: Duration::from_secs(10),
+            subscription: Duration::from_secs(60),
         }
     }
 }

@@ -55,6 +55,7 @@ struct Tab {
     to_server: UnboundedSender<AutopushFrame>,
     from_server: UnboundedReceiver<AutopushFrame>,
     stopping: CancellationToken,
+    admitted: CancellationToken,
 }
 
 impl Tab {
@@ -69,8 +70,10 @@ impl Tab {
             timeouts,
         };
         let stopping = CancellationToken::new();
-        tokio::spawn(serve(serving, ServerEnd(in_server, out_server), stopping.clone()));
-        Self { to_server, from_server, stopping }
+        let admitted = CancellationToken::new();
+        let socket = ServerEnd(in_server, out_server);
+        tokio::spawn(serve(serving, socket, stopping.clone(), admitted.clone()));
+        Self { to_server, from_server, stopping, admitted }
     }
 
     fn say(&self, message: Value) {
@@ -167,4 +170,32 @@ async fn whoever_says_nothing_or_is_gone_is_closed_and_a_stop_is_told() {
     stopped.greet(None).await;
     stopped.stopping.cancel();
     assert_eq!(stopped.frame().await, AutopushFrame::Close(1_001));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_admitted_with_its_first_channel_and_without_one_it_is_closed_however_it_pongs() {
+    let room = open_room().await;
+    let subscription = Duration::from_secs(5);
+    let timeouts = AutopushTimeouts {
+        ping_interval: Duration::from_secs(1),
+        subscription,
+        ..AutopushTimeouts::default()
+    };
+    let mut lonely = Tab::open(&room, timeouts);
+    lonely.greet(None).await;
+    let mut frame = lonely.frame().await;
+    while frame == AutopushFrame::Ping {
+        let _closed_at_the_same_moment = lonely.to_server.send(AutopushFrame::Pong);
+        frame = lonely.frame().await;
+    }
+    assert_eq!((frame, lonely.admitted.is_cancelled()), (AutopushFrame::Close(1_000), false));
+    let mut subscribed = Tab::open(&room, AutopushTimeouts { subscription, ..AutopushTimeouts::default() });
+    subscribed.greet(None).await;
+    subscribed.subscribe(&room).await;
+    assert!(subscribed.admitted.is_cancelled());
+    let longer = tokio::time::timeout(3 * subscription, subscribed.from_server.recv()).await;
+    assert!(longer.is_err(), "it waits for messages: {longer:?}");
+    subscribed.say(json!({"messageType": "unregister", "channelID": "c"}));
+    assert_eq!(subscribed.hear().await["status"], 200);
+    assert_eq!(subscribed.frame().await, AutopushFrame::Close(1_000), "now it waits for nothing");
 }

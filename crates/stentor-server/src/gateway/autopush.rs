@@ -1,6 +1,6 @@
 //! The WebSocket of devices: `/gateway/v1/autopush/{app}`, or without an app for those whose key names it.
 
-use std::future::ready;
+use std::future::{pending, ready};
 
 use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -14,6 +14,7 @@ use stentor_gateway::autopush::{
     AutopushFrame, AutopushServing, AutopushTimeouts, FRAME_MAX_BYTES, SUBPROTOCOL, serve,
 };
 use stentor_gateway::web_push::PushRefusal;
+use tokio_util::sync::CancellationToken;
 
 use super::push_routes::{PushRoutes, refused};
 use super::web_push::PUSH_PATH;
@@ -71,12 +72,21 @@ async fn connect(routes: &PushRoutes, app: Option<AppId>, request: Request) -> R
         .on_upgrade(move |socket| run(serving, socket, connection))
 }
 
-/// Serves a connection, which has its place among those that are open until it ends.
+/// Serves a connection. It has its place to its end once its agent has a channel; before that it gives it to whoever needs it.
 async fn run(serving: AutopushServing, socket: WebSocket, connection: RequestConnection) {
-    let _place = connection.begin();
     let frames =
         socket.map(|read| read.map(frame_of)).with(|frame| ready(Ok::<_, axum::Error>(message_of(frame))));
-    serve(serving, Box::pin(frames), connection.stop_token()).await;
+    let admitted = CancellationToken::new();
+    let keeping = async {
+        admitted.cancelled().await;
+        let _place = connection.begin();
+        pending().await
+    };
+    tokio::select! {
+        () = serve(serving, Box::pin(frames), connection.stop_token(), admitted.clone()) => {}
+        () = connection.replaced() => {}
+        () = keeping => {}
+    }
 }
 
 fn frame_of(message: Message) -> AutopushFrame {

@@ -36,6 +36,11 @@ impl RequestConnection {
         self.place.begin()
     }
 
+    /// Waits until the connection must make room for another, as one that is at nothing may have to.
+    pub(crate) async fn replaced(&self) {
+        self.place.replaced().await;
+    }
+
     /// Waits until the server is told to end.
     pub(crate) async fn stopping(&self) {
         self.stopping.cancelled().await;

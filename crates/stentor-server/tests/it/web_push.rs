@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Reading, Server, Tenant, server};
+use crate::harness::{Reading, Server, Tenant, server, server_with};
 
 const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
@@ -222,6 +222,28 @@ async fn a_subscription_ends_with_the_wish_of_its_device_and_its_agent_is_forgot
     drop(browser);
     let mut browser = Browser::connect(&server, &app).await;
     assert_ne!(browser.greet(Some(&agent)).await, agent, "its subscriptions are gone, and it is told so");
+}
+
+#[tokio::test]
+async fn agents_without_a_channel_make_room_and_those_with_one_keep_their_places() {
+    let server = server_with(|config| config.api.connections_max_count = 4).await;
+    let app = open_app(&server).await.id;
+    let mut subscribed = Browser::connect(&server, &app).await;
+    subscribed.greet(None).await;
+    subscribed.subscribe(None).await;
+    let mut lonely = Vec::new();
+    for number in 0..8 {
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let asked = client.get(format!("{}/healthz", server.url)).send();
+        let answer = tokio::time::timeout(Duration::from_secs(20), asked).await;
+        let answer = answer.unwrap_or_else(|_| panic!("no room beside {number} agents"));
+        assert_eq!(answer.expect("an answer").status(), 200);
+        let mut browser = Browser::connect(&server, &app).await;
+        browser.greet(None).await;
+        lonely.push(browser);
+    }
+    subscribed.say(json!({})).await;
+    assert_eq!(subscribed.hear().await, json!({}));
 }
 
 #[tokio::test]
