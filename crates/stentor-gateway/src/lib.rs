@@ -48,6 +48,6 @@ pub use registration::DeviceDetails;
 pub use sender_receipts::SENDER_RECEIPT_FIELD;
 pub use session::{DeviceSession, SessionEvent};
 pub use session_state::Closed;
-pub use stats::{DeviceProtocol, GatewayCounts, GatewayStats};
+pub use stats::{AutopushFailure, DeviceProtocol, GatewayCounts, GatewayStats};
 pub use upstream::{UpstreamDraft, UpstreamError};
 pub use upstream_broker::{UpstreamBroker, UpstreamConsumer};

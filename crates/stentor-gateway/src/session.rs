@@ -122,8 +122,8 @@ impl DeviceSession {
         self.gateway.receipts.write(Some(&self.state), ended);
     }
 
-    /// Notes that messages which the device was to be given cannot reach it, for a reason other than [`Reason::None`]: they wait no
-    /// more, and stay accepted.
+    /// Notes that messages cannot reach the device, or that it has dropped them, for a reason other than [`Reason::None`]: they wait
+    /// no more, and stay accepted.
     pub fn give_up(&self, messages: &[MessageId], reason: Reason) {
         let ended = self.state.end_where(|message| messages.contains(&message), ReceiptKind::Dropped(reason));
         self.gateway.receipts.write(Some(&self.state), ended);

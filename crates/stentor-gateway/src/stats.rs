@@ -32,6 +32,45 @@ impl DeviceProtocol {
     }
 }
 
+/// How a browser failed with a message after it had confirmed it, as it tells by autopush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutopushFailure {
+    /// The page's handler threw something (301).
+    Exception,
+    /// The page's handler gave a promise that was rejected (302).
+    Rejection,
+    /// The browser itself failed (303).
+    Internal,
+    /// It says something else, or nothing.
+    Other,
+}
+
+impl AutopushFailure {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Exception, Self::Rejection, Self::Internal, Self::Other];
+
+    /// Reads a code.
+    pub(crate) const fn of(code: Option<u64>) -> Self {
+        match code {
+            Some(301) => Self::Exception,
+            Some(302) => Self::Rejection,
+            Some(303) => Self::Internal,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns its code, for metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exception => "301",
+            Self::Rejection => "302",
+            Self::Internal => "303",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// Counters of the gateway, since the process began.
 #[derive(Debug, Default)]
 pub struct GatewayCounts {
@@ -43,6 +82,7 @@ pub struct GatewayCounts {
     refused_logins: AtomicU64,
     dropped: AtomicU64,
     upstream: AtomicU64,
+    autopush_failures: [AtomicU64; 4],
 }
 
 /// A picture of the counters.
@@ -64,6 +104,8 @@ pub struct GatewayStats {
     pub dropped: u64,
     /// Messages of devices that were kept.
     pub upstream: u64,
+    /// Deliveries that a page failed with after its browser had confirmed them, by autopush's code.
+    pub autopush_failures: Vec<(&'static str, u64)>,
 }
 
 impl GatewayCounts {
@@ -99,6 +141,10 @@ impl GatewayCounts {
         self.upstream.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_autopush_failure(&self, failure: AutopushFailure) {
+        self.autopush_failures[failure as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Makes a picture of them.
     #[must_use]
     pub fn stats(&self) -> GatewayStats {
@@ -115,6 +161,10 @@ impl GatewayCounts {
             refused_logins: load(&self.refused_logins),
             dropped: load(&self.dropped),
             upstream: load(&self.upstream),
+            autopush_failures: AutopushFailure::ALL
+                .iter()
+                .map(|failure| (failure.as_str(), load(&self.autopush_failures[*failure as usize])))
+                .collect(),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, MessageId};
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::StoreError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::apps::OpenApps;
 use super::handshake::{self, AgentChannel};
 use super::session::{AutopushClose, AutopushState, AutopushStep};
-use super::{AutopushTimeouts, WINDOW_COUNT, frames};
+use super::{AutopushResult, AutopushTimeouts, WINDOW_COUNT, frames};
 use crate::gateway::Gateway;
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::Closed;
@@ -79,6 +80,17 @@ impl AutopushServing {
 struct OpenChannel {
     channel: AgentChannel,
     session: DeviceSession,
+}
+
+impl OpenChannel {
+    /// Notes what the device did with a message. One that it dropped is not delivered, and comes no more.
+    fn end(&self, message: MessageId, result: AutopushResult) {
+        match result {
+            AutopushResult::Delivered => self.session.confirm(&[message]),
+            AutopushResult::NotDecrypted => self.session.give_up(&[message], Reason::InvalidPayload),
+            AutopushResult::NotDelivered => self.session.give_up(&[message], Reason::Unavailable),
+        }
+    }
 }
 
 /// A connection while it is served.
@@ -190,9 +202,13 @@ where
                 let status = if self.unregister(&channel).await.is_ok() { 200 } else { 503 };
                 self.write(AutopushFrame::Text(frames::unregistered(&channel, status))).await
             }
-            AutopushStep::Confirm(channel, messages) => {
+            AutopushStep::End { channel, message, result } => {
                 let of_channel = self.channels.iter().filter(|open| open.channel.name == channel);
-                of_channel.for_each(|open| open.session.confirm(&messages));
+                of_channel.for_each(|open| open.end(message, result));
+                Ok(())
+            }
+            AutopushStep::Count(failure) => {
+                self.serving.gateway.counts().note_autopush_failure(failure);
                 Ok(())
             }
             AutopushStep::Close(close) => Err(Some(close)),

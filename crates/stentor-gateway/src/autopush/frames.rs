@@ -7,6 +7,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::message::Message;
 
 use super::{FRAME_MAX_BYTES, UPDATES_MAX_COUNT};
+use crate::stats::AutopushFailure;
 
 /// Longest name of an agent that is looked up (Firefox takes 1 to 128 characters).
 const AGENT_MAX_BYTES: usize = 128;
@@ -20,8 +21,29 @@ pub struct AutopushUpdate {
     pub channel: String,
     /// The message's id.
     pub version: String,
-    /// 100 delivered, 101 not decrypted, 102 not delivered.
-    pub code: u64,
+    /// What became of it.
+    pub result: AutopushResult,
+}
+
+/// What a device did with a delivery, as Firefox codes it; autopush-rs, too, takes any other code for delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutopushResult {
+    /// It has handed it on (100).
+    Delivered,
+    /// It could not decrypt it, and has dropped it (101).
+    NotDecrypted,
+    /// It could not hand it on, and has dropped it (102).
+    NotDelivered,
+}
+
+impl AutopushResult {
+    const fn of(code: u64) -> Self {
+        match code {
+            101 => Self::NotDecrypted,
+            102 => Self::NotDelivered,
+            _ => Self::Delivered,
+        }
+    }
 }
 
 /// What a device asks for.
@@ -41,7 +63,7 @@ pub enum AutopushRequest {
     /// What became of deliveries.
     Ack(Vec<AutopushUpdate>),
     /// A delivery whose handler failed later; it counts as delivered all the same.
-    Nack,
+    Nack(AutopushFailure),
     /// News of the browser's maker, of which we have none.
     Announcements,
     /// Whether we are there.
@@ -85,7 +107,7 @@ impl AutopushRequest {
             }
             "unregister" => Ok(Self::Unregister(channel(&fields)?)),
             "ack" => updates(&fields).map(Self::Ack),
-            "nack" => Ok(Self::Nack),
+            "nack" => Ok(Self::Nack(AutopushFailure::of(fields.get("code").and_then(Value::as_u64)))),
             "broadcast_subscribe" => Ok(Self::Announcements),
             "ping" => Ok(Self::Ping),
             _ => Err(FrameError::UnknownType),
@@ -123,8 +145,8 @@ fn updates(fields: &Map<String, Value>) -> Result<Vec<AutopushUpdate>, FrameErro
     let one = |update: &Value| {
         let update = update.as_object()?;
         let version = update.get("version")?.as_str()?.to_owned();
-        let code = update.get("code").and_then(Value::as_u64).unwrap_or(100);
-        Some(AutopushUpdate { channel: channel(update).ok()?, version, code })
+        let result = AutopushResult::of(update.get("code").and_then(Value::as_u64).unwrap_or(100));
+        Some(AutopushUpdate { channel: channel(update).ok()?, version, result })
     };
     listed.iter().map(|update| one(update).ok_or(wrong)).collect()
 }
@@ -208,13 +230,19 @@ mod tests {
         let ack = format!(
             r#"{{"messageType":"ack","updates":[{{"channelID":"{channel}","version":"v","code":101}},{{"channelID":"{channel}","version":"w"}}]}}"#
         );
-        let update = |version: &str, code| AutopushUpdate {
+        let update = |version: &str, result| AutopushUpdate {
             channel: channel.clone(),
             version: version.to_owned(),
-            code,
+            result,
         };
-        assert_eq!(read(&ack), AutopushRequest::Ack(vec![update("v", 101), update("w", 100)]));
-        assert_eq!(read(r#"{"messageType":"nack","version":"v","code":301}"#), AutopushRequest::Nack);
+        let updates = vec![update("v", AutopushResult::NotDecrypted), update("w", AutopushResult::Delivered)];
+        assert_eq!(read(&ack), AutopushRequest::Ack(updates));
+        for (code, failure) in
+            [(r#","code":301"#, "301"), (r#","code":303"#, "303"), (r#","code":"x""#, "other"), ("", "other")]
+        {
+            let text = format!(r#"{{"messageType":"nack","version":"v"{code}}}"#);
+            assert!(matches!(read(&text), AutopushRequest::Nack(told) if told.as_str() == failure), "{text}");
+        }
         assert_eq!(
             read(r#"{"messageType":"broadcast_subscribe","broadcasts":{}}"#),
             AutopushRequest::Announcements

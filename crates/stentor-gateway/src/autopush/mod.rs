@@ -10,7 +10,7 @@ mod session;
 
 pub use apps::OpenApps;
 pub use connection::{AutopushFrame, AutopushServing, serve};
-pub use frames::{AutopushRequest, AutopushUpdate, FrameError};
+pub use frames::{AutopushRequest, AutopushResult, AutopushUpdate, FrameError};
 pub use session::{AutopushClose, AutopushState, AutopushStep};
 
 use std::time::Duration;

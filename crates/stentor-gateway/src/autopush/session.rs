@@ -6,7 +6,8 @@ use stentor_core::id::MessageId;
 use stentor_core::time::Timestamp;
 
 use super::REGISTRATIONS_MAX_COUNT;
-use super::frames::{self, AutopushRequest, FrameError};
+use super::frames::{self, AutopushRequest, AutopushResult, AutopushUpdate, FrameError};
+use crate::stats::AutopushFailure;
 use crate::web_push::VapidKey;
 
 /// Shortest time between two pings of a device (autopush ends connections that ask sooner).
@@ -60,8 +61,17 @@ pub enum AutopushStep {
     },
     /// Ends a subscription.
     Unregister(String),
-    /// Notes that a device is done with messages of a channel.
-    Confirm(String, Vec<MessageId>),
+    /// Notes what a device did with a message of a channel. It does not want it again, whatever that was.
+    End {
+        /// The channel.
+        channel: String,
+        /// The message.
+        message: MessageId,
+        /// What it did.
+        result: AutopushResult,
+    },
+    /// Counts a delivery whose handler failed after it was confirmed.
+    Count(AutopushFailure),
     /// Ends the connection.
     Close(AutopushClose),
 }
@@ -105,9 +115,10 @@ impl AutopushState {
         match request {
             AutopushRequest::Register { channel, key } => vec![self.register(channel, key)],
             AutopushRequest::Unregister(channel) => vec![AutopushStep::Unregister(channel)],
-            AutopushRequest::Ack(updates) => updates.into_iter().filter_map(confirmed).collect(),
+            AutopushRequest::Ack(updates) => updates.into_iter().filter_map(ended).collect(),
             AutopushRequest::Ping => vec![self.ping(now)],
-            AutopushRequest::Nack | AutopushRequest::Announcements | AutopushRequest::Hello(_) => Vec::new(),
+            AutopushRequest::Nack(failure) => vec![AutopushStep::Count(failure)],
+            AutopushRequest::Announcements | AutopushRequest::Hello(_) => Vec::new(),
         }
     }
 
@@ -136,10 +147,9 @@ impl AutopushState {
     }
 }
 
-/// Whatever the device did with it (100 delivered, 101 not decrypted, 102 not delivered), it has the message and does not want it
-/// again. A version that is none of ours is passed over.
-fn confirmed(update: frames::AutopushUpdate) -> Option<AutopushStep> {
-    Some(AutopushStep::Confirm(update.channel, vec![update.version.parse().ok()?]))
+/// A version that is none of ours is passed over.
+fn ended(AutopushUpdate { channel, version, result }: AutopushUpdate) -> Option<AutopushStep> {
+    Some(AutopushStep::End { channel, message: version.parse().ok()?, result })
 }
 
 #[cfg(test)]
@@ -176,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_confirms_and_foreign_versions_do_not() {
+    fn every_code_ends_a_delivery_and_foreign_versions_do_not() {
         let id = MessageId::from_raw(77);
         let update = |code: u64| format!(r#"{{"channelID":"c","version":"{id}","code":{code}}}"#);
         let text = format!(
@@ -185,8 +195,11 @@ mod tests {
             update(101),
             update(102)
         );
-        let confirm = AutopushStep::Confirm("c".to_owned(), vec![id]);
-        assert_eq!(greeted().take(&text, at(0)), [confirm.clone(), confirm.clone(), confirm]);
+        let results = [AutopushResult::Delivered, AutopushResult::NotDecrypted, AutopushResult::NotDelivered];
+        let end = |result| AutopushStep::End { channel: "c".to_owned(), message: id, result };
+        assert_eq!(greeted().take(&text, at(0)), results.map(end));
+        let failed = greeted().take(r#"{"messageType":"nack","version":"v","code":302}"#, at(0));
+        assert_eq!(failed, [AutopushStep::Count(AutopushFailure::Rejection)]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures_util::{Sink, Stream};
 use serde_json::{Value, json};
 use stentor_core::app::Credential;
+use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Change;
 use stentor_gateway::autopush::{AutopushFrame, AutopushServing, AutopushTimeouts, OpenApps, serve};
 use stentor_gateway::web_push::{PushCapability, PushRate, PushRates};
@@ -97,6 +99,15 @@ impl Tab {
         self.hear().await["uaid"].as_str().expect("a name").to_owned()
     }
 
+    /// Acknowledges a notification with a code, and waits until that is noted.
+    async fn acknowledge(&mut self, room: &Room, notification: &Value, code: u64) {
+        let update = json!({"channelID": "c", "version": notification["version"], "code": code});
+        self.say(json!({"messageType": "ack", "updates": [update]}));
+        self.say(json!({"messageType": "unregister", "channelID": "other"}));
+        assert_eq!(self.hear().await["status"], 200, "what came before is done");
+        room.gateway.flush().await;
+    }
+
     /// Subscribes; returns whose messages come.
     async fn subscribe(&mut self, room: &Room) -> DeviceIdentity {
         self.say(json!({"messageType": "register", "channelID": "c"}));
@@ -130,12 +141,44 @@ async fn what_is_settled_comes_at_once_and_its_acknowledgement_is_a_receipt() {
     let heard = tab.hear().await;
     assert_eq!((&heard["version"], &heard["channelID"]), (&json!(message.to_string()), &json!("c")));
     assert_eq!(heard["headers"], json!({"encoding": "json"}), "nobody has sealed it");
-    let update = json!({"channelID": "c", "version": heard["version"], "code": 102});
-    tab.say(json!({"messageType": "ack", "updates": [update]}));
-    tab.say(json!({"messageType": "unregister", "channelID": "other"}));
-    assert_eq!(tab.hear().await["status"], 200, "what came before is done");
-    room.gateway.flush().await;
+    tab.acknowledge(&room, &heard, 100).await;
     assert_eq!(room.delivered(message).await, 1);
+}
+
+#[tokio::test]
+async fn what_the_device_has_dropped_is_not_delivered_and_does_not_come_again() {
+    let room = open_room().await;
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    let agent = tab.greet(None).await;
+    let identity = tab.subscribe(&room).await;
+    for (code, reason) in [(101, Reason::InvalidPayload), (102, Reason::Unavailable)] {
+        let message = room.send(to(&[identity.device])).await;
+        let heard = tab.hear().await;
+        tab.acknowledge(&room, &heard, code).await;
+        tab.acknowledge(&room, &heard, 100).await;
+        assert_eq!(room.delivered(message).await, 0, "{code}");
+        let attempts = room.store.delivery(room.app, message, identity.device).await.expect("a delivery");
+        let record = attempts.last().expect("an attempt").record;
+        assert_eq!((record.state(), record.reason()), (DeliveryState::Accepted, reason), "{code}");
+    }
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    assert_eq!(tab.greet(Some(&agent)).await, agent);
+    let message = room.send(to(&[identity.device])).await;
+    assert_eq!(tab.hear().await["version"], json!(message.to_string()), "nothing comes before it");
+}
+
+#[tokio::test]
+async fn what_a_page_fails_with_later_is_counted_by_its_code() {
+    let room = open_room().await;
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    tab.greet(None).await;
+    for code in [301, 303, 303, 7] {
+        tab.say(json!({"messageType": "nack", "version": "v", "code": code}));
+    }
+    tab.say(json!({}));
+    assert_eq!(tab.hear().await, json!({}));
+    let counted = room.gateway.stats().autopush_failures;
+    assert_eq!(counted, [("301", 1), ("302", 0), ("303", 2), ("other", 1)]);
 }
 
 #[tokio::test]

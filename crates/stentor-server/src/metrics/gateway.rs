@@ -24,5 +24,12 @@ pub(super) fn encode(stats: &GatewayStats, to: &mut DescriptorEncoder<'_>) -> Wr
     for (name, help, count) in counts {
         counters(to, name, help, [(Labels::new(), count)])?;
     }
-    Ok(())
+    let failures = stats.autopush_failures.iter();
+    let failures = failures.map(|(code, count)| (vec![("code", (*code).to_owned())], *count));
+    counters(
+        to,
+        "gateway_autopush_nacks",
+        "Messages that a page failed with after its browser had them",
+        failures,
+    )
 }

@@ -162,24 +162,26 @@ async fn settled_notification(server: &Server, app: &str, agent: &str, browser: 
 }
 
 #[tokio::test]
-async fn a_receipt_says_when_the_browser_has_the_message() {
+async fn a_receipt_says_when_the_browser_has_the_message_and_when_it_has_dropped_it() {
     let server = server().await;
     let app = open_app(&server).await.id;
     let mut browser = Browser::connect(&server, &app).await;
     let agent = browser.greet(None).await;
     let url = browser.subscribe(None).await;
-    let pushed = push(&server, &url).header("Prefer", "respond-async").send().await.expect("an answer");
-    assert_eq!(pushed.status(), 202);
-    let link = header(&pushed, "link");
-    let (receipt, relation) = link.split_once("; ").expect("a link");
-    assert_eq!(relation, "rel=\"urn:ietf:params:push:receipt\"");
-    let receipt = receipt.trim_matches(['<', '>']);
-    let asked = server.client.get(receipt).send().await.expect("an answer");
-    assert_eq!(asked.status(), 202, "it waits");
-    let heard = settled_notification(&server, &app, &agent, &mut browser).await;
-    browser.confirm(&heard, 101).await;
-    let told = server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
-    assert_eq!(told.status(), 204);
+    for (code, status) in [(100, 204), (101, 410), (102, 410)] {
+        let pushed = push(&server, &url).header("Prefer", "respond-async").send().await.expect("an answer");
+        assert_eq!(pushed.status(), 202);
+        let link = header(&pushed, "link");
+        let (receipt, relation) = link.split_once("; ").expect("a link");
+        assert_eq!(relation, "rel=\"urn:ietf:params:push:receipt\"");
+        let receipt = receipt.trim_matches(['<', '>']);
+        let asked = server.client.get(receipt).send().await.expect("an answer");
+        assert_eq!(asked.status(), 202, "it waits");
+        let heard = settled_notification(&server, &app, &agent, &mut browser).await;
+        browser.confirm(&heard, code).await;
+        let told = server.client.get(receipt).header("Prefer", "wait=15").send().await.expect("an answer");
+        assert_eq!(told.status(), status, "{code}");
+    }
 }
 
 #[tokio::test]
