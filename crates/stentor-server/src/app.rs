@@ -19,9 +19,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::arrival_limiter::ArrivalRate;
 use crate::clock::ServerClock;
-use crate::config::{ApiConfig, Config};
+use crate::config::{ApiConfig, Config, GatewayConfig};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
@@ -62,7 +61,7 @@ pub struct BuiltServer {
     api: Api,
     gateway: Gateway,
     devices: GatewayListeners,
-    check_ins: ArrivalRate,
+    gateway_config: GatewayConfig,
     pipeline: Arc<PipelineHandle>,
     reloads: Reloads,
     upstream: UpstreamWorkers,
@@ -110,7 +109,6 @@ impl BuiltServer {
         let joining = joining_node(&config)?;
         let joined = NodeIdentity::join(store.as_ref(), clock.as_ref(), joining, config.node).await;
         let (identity, ids, last_event) = joined.map_err(of_store)?;
-        let check_ins = config.gateway.check_ins();
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
         let gateway = Gateway::start(own);
@@ -127,7 +125,7 @@ impl BuiltServer {
             open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
         );
         let (address, socket_address) = write_addresses(&listener, socket.as_ref(), &config)?;
-        let drain_timeout = config.shutdown.drain_timeout();
+        let (drain_timeout, gateway_config) = (config.shutdown.drain_timeout(), config.gateway.clone());
         let parts_of = config.api.clone();
         let reloads = Reloads {
             service: service.clone(),
@@ -156,7 +154,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
-            check_ins,
+            gateway_config,
             pipeline,
             reloads,
             upstream,
@@ -224,7 +222,7 @@ impl BuiltServer {
             api,
             gateway,
             devices,
-            check_ins,
+            gateway_config,
             pipeline,
             reloads,
             upstream,
@@ -246,7 +244,7 @@ impl BuiltServer {
             stop.clone(),
             serve(
                 (listener, socket, devices),
-                (api, gateway.clone(), check_ins, is_encrypted),
+                (api, gateway.clone(), gateway_config, is_encrypted),
                 roles,
                 stop.clone(),
             ),
@@ -306,7 +304,7 @@ fn key_files(cause: std::io::Error) -> AppError {
 /// Serves all faces until `stop`.
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway, check_ins, is_encrypted): (Api, Gateway, ArrivalRate, bool),
+    (api, gateway, config, is_encrypted): (Api, Gateway, GatewayConfig, bool),
     roles: NodeRoles,
     stop: CancellationToken,
 ) {
@@ -317,7 +315,7 @@ async fn serve(
         false => api.bare_router(),
     };
     if roles.has(NodeRole::Gateway) {
-        router = router.merge(gateway::router(&api, &gateway, check_ins, is_encrypted));
+        router = router.merge(gateway::router(&api, &gateway, &config, is_encrypted));
     }
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {

@@ -2,6 +2,7 @@
 
 mod engines;
 mod explain;
+mod gateway;
 mod layers;
 mod outbound;
 mod secrets;
@@ -25,13 +26,13 @@ use stentor_storage::nats::NatsAddress;
 use stentor_storage::postgres::PostgresAddress;
 
 pub use explain::{Explained, explain};
+pub use gateway::GatewayConfig;
 pub use outbound::OutboundConfig;
 pub(crate) use secrets::SEAL_KEY_FILE;
 pub use secrets::SecretsConfig;
 pub use sender::SenderConfig;
 pub use upstream::UpstreamConfig;
 
-use crate::arrival_limiter::ArrivalRate;
 use crate::pipeline::NodeRoles;
 use crate::pipeline::config::PipelineConfig;
 
@@ -108,33 +109,6 @@ impl NodeConfig {
     pub const fn look_interval(&self) -> Duration {
         Duration::from_millis(self.look_interval_ms)
     }
-}
-
-/// Settings of the gateway's own ports.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GatewayConfig {
-    /// Address of MCS; empty for none.
-    #[serde(deserialize_with = "address_or_none")]
-    pub mcs_listen: Option<SocketAddr>,
-    /// Address of MQTT; empty for none.
-    #[serde(deserialize_with = "address_or_none")]
-    pub mqtt_listen: Option<SocketAddr>,
-    /// Address of CCS, for app servers; empty for none.
-    #[serde(deserialize_with = "address_or_none")]
-    pub ccs_listen: Option<SocketAddr>,
-    /// Connections of devices held at once.
-    pub connections_max_count: usize,
-    /// Of these, from one address.
-    pub connections_per_address_max_count: usize,
-    /// Devices of one app that register by themselves at once.
-    pub registrations_burst_max_count: u32,
-    /// And a second after that.
-    pub registrations_per_second_max_count: u32,
-    /// Check-ins of one address at once.
-    pub check_ins_per_address_burst_max_count: u32,
-    /// And a second after that.
-    pub check_ins_per_address_per_second_max_count: u32,
 }
 
 /// Settings of the REST face.
@@ -369,6 +343,7 @@ impl Config {
 
     fn checked(self) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
+        problems.extend(self.gateway.problems());
         problems.extend(self.secrets.problems());
         problems.extend(self.store.problems());
         problems.extend(self.queue.problems(self.store.engine));
@@ -382,24 +357,6 @@ impl Config {
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));
         if problems.is_empty() { Ok(self) } else { Err(ConfigError { problems }) }
-    }
-}
-
-impl GatewayConfig {
-    /// Returns how fast devices of one app may register themselves.
-    pub(crate) const fn joins(&self) -> ArrivalRate {
-        ArrivalRate {
-            burst_max_count: self.registrations_burst_max_count,
-            per_second_max_count: self.registrations_per_second_max_count,
-        }
-    }
-
-    /// Returns how fast one address may check in: that takes no key.
-    pub(crate) const fn check_ins(&self) -> ArrivalRate {
-        ArrivalRate {
-            burst_max_count: self.check_ins_per_address_burst_max_count,
-            per_second_max_count: self.check_ins_per_address_per_second_max_count,
-        }
     }
 }
 

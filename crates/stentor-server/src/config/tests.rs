@@ -163,3 +163,25 @@ fn an_address_of_an_unknown_engine_is_refused_without_what_is_secret_in_it() {
         assert!(error.contains(section) && !error.contains("secret"), "{text}: {error}");
     }
 }
+
+#[test]
+fn an_address_for_others_is_one_that_a_path_may_be_put_behind() {
+    let load = |url: &str| load_with(None, variables(&[("STENTOR__GATEWAY__PUBLIC_URL", url)]));
+    assert_eq!(load("").expect("readable").gateway.public_url(), None);
+    for url in ["https://push.example.org", "http://10.0.0.1:8686/", "https://[2001:db8::1]/push"] {
+        assert_eq!(load(url).expect("readable").gateway.public_url(), Some(url));
+    }
+    let long = format!("https://{}", "a".repeat(300));
+    for url in [
+        "push.example.org",
+        "wss://push.example.org",
+        "https://",
+        "https://a@b",
+        "https://a/?b",
+        "https://a/#b",
+        &long,
+    ] {
+        let error = load(url).expect_err(url).to_string();
+        assert!(error.contains("gateway.public_url"), "{url}: {error}");
+    }
+}

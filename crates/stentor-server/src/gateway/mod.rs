@@ -24,7 +24,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post, put};
 use stentor_gateway::Gateway;
 
-use crate::arrival_limiter::ArrivalRate;
+use crate::config::GatewayConfig;
 use crate::face::Api;
 use crate::face::http::middleware;
 use crate::face::http::refusal::WriteRefusal;
@@ -45,12 +45,14 @@ impl FromRef<GatewayApi> for Api {
     }
 }
 
-/// Builds all routes of the gateway; `check_ins` is how fast one address may check in, `is_encrypted` says whether the server itself speaks TLS.
-pub(crate) fn router(api: &Api, gateway: &Gateway, check_ins: ArrivalRate, is_encrypted: bool) -> Router {
+/// Builds all routes of the gateway; `is_encrypted` says whether the server itself speaks TLS.
+pub(crate) fn router(api: &Api, gateway: &Gateway, config: &GatewayConfig, is_encrypted: bool) -> Router {
     let state = GatewayApi { api: api.clone(), gateway: gateway.clone() };
-    let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url: None, is_encrypted };
+    let public_url = config.public_url().map(str::to_owned);
+    let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url, is_encrypted };
     let registrar = Arc::new(KeyRegistrar::new(api.clone(), gateway));
-    device_routes(api, state).merge(push_router(push)).merge(mcs::router(api, gateway, registrar, check_ins))
+    let programs = mcs::router(api, gateway, registrar, config.check_ins());
+    device_routes(api, state).merge(push_router(push)).merge(programs)
 }
 
 /// Builds the routes of Web Push and of autopush's WebSocket.

@@ -227,6 +227,33 @@ async fn a_subscription_ends_with_the_wish_of_its_device_and_its_agent_is_forgot
 }
 
 #[tokio::test]
+async fn behind_a_proxy_addresses_are_those_that_the_operator_names() {
+    let server =
+        server_with(|config| config.gateway.public_url = "https://push.example.org/".to_owned()).await;
+    let app = open_app(&server).await.id;
+    let mut browser = Browser::connect(&server, &app).await;
+    browser.greet(None).await;
+    let sender = Sender::new();
+    let url = browser.subscribe(Some(&sender.key())).await;
+    let path = url.strip_prefix("https://push.example.org/gateway/v1/push/").expect("the proxy's address");
+    let inside = format!("{}/gateway/v1/push/{path}", server.url);
+    for (audience, status) in [("https://push.example.org", 202), (server.url.as_str(), 401)] {
+        let token = sender.header(audience, 3_600);
+        let request = push(&server, &inside).header("Authorization", token).header("Prefer", "respond-async");
+        let pushed = request.send().await.expect("an answer");
+        assert_eq!(pushed.status(), status, "{audience}");
+        if status == 202 {
+            assert!(
+                header(&pushed, "location").starts_with("https://push.example.org/gateway/v1/push/messages/")
+            );
+            assert!(
+                header(&pushed, "link").starts_with("<https://push.example.org/gateway/v1/push/receipts/")
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn agents_without_a_channel_make_room_and_those_with_one_keep_their_places() {
     let server = server_with(|config| config.api.connections_max_count = 4).await;
     let app = open_app(&server).await.id;

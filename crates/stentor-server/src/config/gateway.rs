@@ -1,0 +1,85 @@
+//! Settings of the gateway.
+
+use std::net::SocketAddr;
+
+use axum::http::Uri;
+use serde::Deserialize;
+
+use super::address_or_none;
+use crate::arrival_limiter::ArrivalRate;
+
+/// Longest address: with it the URL of a subscription keeps below 1,000 bytes.
+const PUBLIC_URL_MAX_BYTES: usize = 300;
+
+/// Settings of the gateway.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// Address of MCS; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub mcs_listen: Option<SocketAddr>,
+    /// Address of MQTT; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub mqtt_listen: Option<SocketAddr>,
+    /// Address of CCS, for app servers; empty for none.
+    #[serde(deserialize_with = "address_or_none")]
+    pub ccs_listen: Option<SocketAddr>,
+    /// The server's address as devices and senders see it; empty for what a request names as its host.
+    pub public_url: String,
+    /// Connections of devices held at once.
+    pub connections_max_count: usize,
+    /// Of these, from one address.
+    pub connections_per_address_max_count: usize,
+    /// Devices of one app that register by themselves at once.
+    pub registrations_burst_max_count: u32,
+    /// And a second after that.
+    pub registrations_per_second_max_count: u32,
+    /// Check-ins of one address at once.
+    pub check_ins_per_address_burst_max_count: u32,
+    /// And a second after that.
+    pub check_ins_per_address_per_second_max_count: u32,
+}
+
+impl GatewayConfig {
+    /// Returns the server's address as devices and senders see it, when one is set.
+    pub(crate) fn public_url(&self) -> Option<&str> {
+        (!self.public_url.is_empty()).then_some(self.public_url.as_str())
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        let wrong = self.public_url().filter(|url| !is_base(url));
+        let problem =
+            |_| "gateway.public_url: must be an address such as https://push.example.org".to_owned();
+        wrong.map(problem).into_iter().collect()
+    }
+
+    /// Returns how fast devices of one app may register themselves.
+    pub(crate) const fn joins(&self) -> ArrivalRate {
+        ArrivalRate {
+            burst_max_count: self.registrations_burst_max_count,
+            per_second_max_count: self.registrations_per_second_max_count,
+        }
+    }
+
+    /// Returns how fast one address may check in: that takes no key.
+    pub(crate) const fn check_ins(&self) -> ArrivalRate {
+        ArrivalRate {
+            burst_max_count: self.check_ins_per_address_burst_max_count,
+            per_second_max_count: self.check_ins_per_address_per_second_max_count,
+        }
+    }
+}
+
+/// Returns whether a path may be put behind a text, and whether it says at which server.
+fn is_base(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+    let has_host = uri
+        .authority()
+        .is_some_and(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    has_scheme
+        && has_host
+        && uri.query().is_none()
+        && !text.contains('#')
+        && text.len() <= PUBLIC_URL_MAX_BYTES
+}
