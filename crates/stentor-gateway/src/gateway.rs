@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::accepted_messages::AcceptedMessages;
 use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
+use crate::device_turns::DeviceTurns;
 use crate::held_messages::HeldMessages;
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
@@ -69,6 +70,8 @@ pub(crate) struct GatewayState {
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
     mcs_agents: McsAgentRegistry,
+    /// For the records of sessions of MQTT.
+    pub(crate) session_records: DeviceTurns,
 }
 
 /// Connections to devices of our own; clones share it.
@@ -120,6 +123,7 @@ impl Gateway {
             ids,
             arrivals,
             mcs_agents,
+            session_records: DeviceTurns::new(),
         };
         Self { state: Arc::new(state), tasks }
     }

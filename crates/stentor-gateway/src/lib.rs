@@ -19,6 +19,7 @@ mod confirming;
 mod delivery;
 mod delivery_cursor;
 mod device_keys;
+mod device_turns;
 mod gateway;
 mod held_messages;
 mod identity;

@@ -40,8 +40,9 @@ impl MqttFault {
 pub(super) enum MqttEnd {
     /// The other side is gone, or takes nothing any more.
     Gone,
-    /// The device has said so; `with_will` when it wants its will to be sent, `forgets` when its session ends with it.
-    Left { with_will: bool, forgets: bool },
+    /// The device has said so; `with_will` when it wants its will to be sent, and how long its session is to go on where
+    /// that has changed.
+    Left { with_will: bool, session_expiry_seconds: Option<u32> },
     /// The device did something that it may not do.
     Fault(MqttFault),
     /// The session ended from our side.
@@ -69,6 +70,14 @@ impl MqttEnd {
             Self::Closed(Closed::Stopping) => {
                 Some(MqttFault::new(DisconnectReasonCode::ServerShuttingDown, "the server stops"))
             }
+        }
+    }
+
+    /// Returns how long the session is to go on, where the device has said that anew at the end.
+    pub(super) const fn session_expiry(self) -> Option<u32> {
+        match self {
+            Self::Left { session_expiry_seconds, .. } => session_expiry_seconds,
+            Self::Gone | Self::Fault(_) | Self::Closed(_) => None,
         }
     }
 

@@ -12,7 +12,7 @@ use super::fault::{MqttEnd, MqttFault};
 use super::limits::{CLIENT_ID_MAX_BYTES, MqttLimits};
 use super::link::MqttLink;
 use super::request::{MqttConnect, MqttRequest, MqttVersion, MqttWill};
-use super::session_record;
+use super::session_record::{self, MqttSessionStart, SEPARATOR};
 use super::upstream::draft_of;
 use super::writer::MqttAdmission;
 use crate::gateway::{Gateway, LoginError};
@@ -27,8 +27,10 @@ type ConnectRefusal = (ConnectReasonCode, &'static str);
 /// A device that is let in.
 pub(super) struct MqttLogin {
     pub(super) identity: DeviceIdentity,
-    /// The name under which its session goes on after this connection, where it does.
-    pub(super) kept_as: Option<Box<str>>,
+    /// The record of its session, where that goes on after this connection.
+    pub(super) record: Option<Box<str>>,
+    /// How long it does.
+    pub(super) session_expiry_seconds: u32,
     pub(super) is_resumed: bool,
     /// Apart: few have one.
     pub(super) will: Option<Box<MqttWill>>,
@@ -111,19 +113,21 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     let identity = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
     let client_id = assigned.clone().unwrap_or_else(|| connect.client_id.clone());
-    let begun = session_record::begin(gateway, identity, &client_id, connect.is_clean, connect.is_kept).await;
-    let is_resumed = begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
+    let (is_clean, session_expiry_seconds) = (connect.is_clean, connect.session_expiry_seconds);
+    let begun = session_record::begin(gateway, identity, &client_id, is_clean, session_expiry_seconds).await;
+    let MqttSessionStart { is_resumed, record } =
+        begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
     let (told, silence_max) = keep_alive(&connect, limits);
     link.writer.admit(&MqttAdmission {
         is_resumed,
-        is_kept: connect.is_kept,
         assigned: assigned.as_deref(),
         keep_alive_seconds: told,
         packet_max_bytes: limits.packet_max_bytes,
     });
     Ok(MqttLogin {
         identity,
-        kept_as: connect.is_kept.then(|| client_id.into()),
+        record,
+        session_expiry_seconds,
         is_resumed,
         will: connect.will.map(Box::new),
         window: connect.receive_max_count.min(limits.window_max_count),
@@ -139,8 +143,10 @@ fn check(connect: &MqttConnect) -> Result<(), ConnectRefusal> {
         return Err((ConnectReasonCode::BadAuthenticationMethod, text));
     }
     // A session without a name could not be found again (3.1.3-8 of MQTT 3.1.1).
-    let is_nameless = connect.client_id.is_empty() && connect.version == MqttVersion::V3 && connect.is_kept;
-    if is_nameless || connect.client_id.len() > CLIENT_ID_MAX_BYTES {
+    let is_nameless = connect.client_id.is_empty() && connect.version == MqttVersion::V3 && connect.is_kept();
+    // 1.5.3 of 3.1.1, 1.5.4 of MQTT 5: a name should have no control characters.
+    let is_readable = !connect.client_id.contains(SEPARATOR);
+    if is_nameless || !is_readable || connect.client_id.len() > CLIENT_ID_MAX_BYTES {
         return Err((ConnectReasonCode::ClientIdentifierNotValid, "a client id has 1 to 256 bytes"));
     }
     // 3.2.2.3.4 of MQTT 5; 3.1.1 has no maximum that could be told.

@@ -28,8 +28,8 @@ pub(super) enum MqttRequest {
     Unsubscribe { packet_id: u16, filters: Vec<String> },
     /// Asks whether we are there.
     Ping,
-    /// The last one.
-    Disconnect { with_will: bool, forgets: bool },
+    /// The last one; MQTT 5 may say anew how long the session is to go on.
+    Disconnect { with_will: bool, session_expiry_seconds: Option<u32> },
 }
 
 /// How a device introduces itself.
@@ -39,8 +39,8 @@ pub(super) struct MqttConnect {
     pub(super) client_id: String,
     /// Whether it wants a new session.
     pub(super) is_clean: bool,
-    /// Whether its session outlives the connection.
-    pub(super) is_kept: bool,
+    /// How long its session is to go on after the connection.
+    pub(super) session_expiry_seconds: u32,
     pub(super) keep_alive_seconds: u16,
     pub(super) token: Option<String>,
     pub(super) secret: Option<SecretString>,
@@ -73,6 +73,13 @@ pub(super) struct MqttPublish {
     pub(super) expiry_seconds: Option<u32>,
     /// The device's own name for it.
     pub(super) key: Option<String>,
+}
+
+impl MqttConnect {
+    /// Returns whether its session outlives the connection.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.session_expiry_seconds > 0
+    }
 }
 
 impl MqttPublish {

@@ -23,7 +23,7 @@ use super::upstream::draft_of;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
 use crate::session::{DeviceSession, SessionEvent};
-use crate::session_state::SessionStep;
+use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
 use crate::web_push::PushKeys;
 
@@ -38,8 +38,8 @@ enum MqttEvent {
 /// What is left of a session when its connection is over.
 #[derive(Default)]
 struct MqttSessionEnd {
-    /// The name under which it goes on, where it does.
-    kept_as: Option<Box<str>>,
+    /// Its record, where it goes on.
+    record: Option<Box<str>>,
     /// What is sent in the device's name, and after how long.
     will: Option<Box<(MqttWill, Duration)>>,
 }
@@ -69,18 +69,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         limits: &MqttLimits,
         login: MqttLogin,
     ) -> Box<Self> {
-        let MqttLogin { identity, kept_as, is_resumed, will, window, packet_max_bytes, silence_max } = login;
+        let MqttLogin {
+            identity,
+            record,
+            session_expiry_seconds,
+            is_resumed,
+            will,
+            window,
+            packet_max_bytes,
+            silence_max,
+        } = login;
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
         let window_at_first = if is_resumed { window } else { 1 };
         let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
         session.end_after_silence(silence_max);
         let will = will.map(|will| {
-            // A session that is not kept ends with its connection, and its will does not wait longer than it.
-            let delay = Duration::from_secs(if kept_as.is_some() { will.delay_seconds.into() } else { 0 });
+            // A will does not wait longer than its session goes on.
+            let delay = Duration::from_secs(will.delay_seconds.min(session_expiry_seconds).into());
             Box::new((*will, delay.min(limits.will_delay_max)))
         });
         let session_end =
-            (kept_as.is_some() || will.is_some()).then(|| Box::new(MqttSessionEnd { kept_as, will }));
+            (record.is_some() || will.is_some()).then(|| Box::new(MqttSessionEnd { record, will }));
         Box::new(Self {
             gateway,
             link,
@@ -191,8 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
         let Self { gateway, mut link, session_end, session, .. } = *self;
-        let MqttSessionEnd { kept_as, will } =
-            session_end.map(|session_end| *session_end).unwrap_or_default();
+        let MqttSessionEnd { record, will } = session_end.map(|session_end| *session_end).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
         // Ended first: what is settled from now on is not offered to a connection that closes.
         drop(session);
@@ -200,10 +208,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             link.writer.leave(fault);
         }
         link.close().await;
-        if let (MqttEnd::Left { forgets: true, .. }, Some(client_id)) = (end, kept_as)
-            && let Err(error) = session_record::forget(&gateway, identity, &client_id).await
+        // A server that stops leaves the sessions as they are: their devices come back at once.
+        let stops = stopping.is_cancelled() || matches!(end, MqttEnd::Closed(Closed::Stopping));
+        if let Some(record) = record.filter(|_| !stops)
+            && let Err(error) = session_record::end(&gateway, identity, &record, end.session_expiry()).await
         {
-            tracing::warn!(%error, "a session of MQTT could not be forgotten");
+            tracing::warn!(%error, "the end of a connection of MQTT could not be noted");
         }
         if end.leaves_will()
             && !stopping.is_cancelled()

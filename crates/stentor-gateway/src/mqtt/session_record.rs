@@ -1,44 +1,161 @@
 //! Which client of a device has a session that goes on: one, the last that wanted it.
 
 use stentor_core::ports::store::{Channel, StoreError};
+use stentor_core::time::Timestamp;
+use tokio::time::Duration;
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
+
+/// What a client asks for whose session is to go on for ever (3.1.2.11.2 of MQTT 5).
+pub(super) const NEVER_SECONDS: u32 = u32::MAX;
+/// Behind the name of a client whose session expires; in no name of a client.
+pub(super) const SEPARATOR: char = '\u{1f}';
+
+/// A session that goes on after its connection, as the name of a channel in the store: the client's own name where it does not
+/// expire, else with how long it lasts and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SessionRecord<'a> {
+    client_id: &'a str,
+    expiry_seconds: u32,
+    phase: SessionPhase,
+}
+
+/// Whether a session has its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SessionPhase {
+    /// It has, and the connection a number of its own. A server that dies leaves it so, and when that was nobody knows.
+    Open(u32),
+    /// Not any more since then.
+    Ended(Timestamp),
+}
+
+impl<'a> SessionRecord<'a> {
+    fn read(name: &'a str) -> Self {
+        let endless = Self { client_id: name, expiry_seconds: NEVER_SECONDS, phase: SessionPhase::Open(0) };
+        Self::read_expiring(name).unwrap_or(endless)
+    }
+
+    fn read_expiring(name: &'a str) -> Option<Self> {
+        let mut parts = name.split(SEPARATOR);
+        let (client_id, seconds, phase, value) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let phase = match phase {
+            "open" => SessionPhase::Open(value.parse().ok()?),
+            "ended" => SessionPhase::Ended(Timestamp::from_millis(value.parse().ok()?)),
+            _ => return None,
+        };
+        Some(Self { client_id, expiry_seconds: seconds.parse().ok()?, phase })
+    }
+
+    fn name(&self) -> String {
+        let Self { client_id, expiry_seconds, phase } = self;
+        if *expiry_seconds == NEVER_SECONDS {
+            return (*client_id).to_owned();
+        }
+        let (phase, value) = match phase {
+            SessionPhase::Open(number) => ("open", i64::from(*number)),
+            SessionPhase::Ended(at) => ("ended", at.as_millis()),
+        };
+        format!("{client_id}{SEPARATOR}{expiry_seconds}{SEPARATOR}{phase}{SEPARATOR}{value}")
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        match self.phase {
+            SessionPhase::Ended(at) if self.expiry_seconds != NEVER_SECONDS => {
+                now >= at.plus(Duration::from_secs(self.expiry_seconds.into()))
+            }
+            SessionPhase::Open(_) | SessionPhase::Ended(_) => false,
+        }
+    }
+}
+
+/// A session at the beginning of a connection.
+pub(super) struct MqttSessionStart {
+    /// Whether the client returns to it.
+    pub(super) is_resumed: bool,
+    /// The name of its record, where it is to go on after the connection.
+    pub(super) record: Option<Box<str>>,
+}
 
 /// Names the record of a device among the store's channels.
 fn agent_of(identity: DeviceIdentity) -> String {
     format!("mqtt/{}", identity.device)
 }
 
-/// Notes what a client wants of its session; returns whether it returns to one.
+/// Notes what a client wants of its session, which is to go on for so many seconds after its connection.
 pub(super) async fn begin(
     gateway: &Gateway,
     identity: DeviceIdentity,
     client_id: &str,
     is_clean: bool,
-    is_kept: bool,
-) -> Result<bool, StoreError> {
-    let agent = agent_of(identity);
-    let known = gateway.store().channels(&agent).await?;
-    let was_here = known.iter().any(|channel| channel.name == client_id);
-    for channel in &known {
-        if channel.name != client_id || !is_kept {
-            gateway.store().remove_channel(&agent, &channel.name).await?;
-        }
-    }
-    if is_kept && !was_here {
+    expiry_seconds: u32,
+) -> Result<MqttSessionStart, StoreError> {
+    let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
+    let _turn = gateway.state().session_records.turn(identity.device).await;
+    let known = store.channels(&agent).await?;
+    let is_here = |record: SessionRecord<'_>| record.client_id == client_id && !record.is_over(now);
+    let was_here = known.iter().any(|channel| is_here(SessionRecord::read(&channel.name)));
+    let phase = SessionPhase::Open(rand::random());
+    let own = (expiry_seconds > 0).then(|| SessionRecord { client_id, expiry_seconds, phase }.name());
+    if let Some(name) = own.clone().filter(|own| known.iter().all(|channel| channel.name != *own)) {
         let DeviceIdentity { app, device } = identity;
-        let channel = Channel { name: client_id.to_owned(), app, device };
-        gateway.store().put_channel(&agent, &channel).await?;
+        store.put_channel(&agent, &Channel { name, app, device }).await?;
     }
-    Ok(was_here && !is_clean)
+    for other in known.iter().filter(|channel| Some(&channel.name) != own.as_ref()) {
+        store.remove_channel(&agent, &other.name).await?;
+    }
+    Ok(MqttSessionStart { is_resumed: was_here && !is_clean, record: own.map(Into::into) })
 }
 
-/// Forgets a client that wants no session any more.
-pub(super) async fn forget(
+/// Notes that the connection of a session is over: from now on its time runs, which the client may have changed at the end. Nothing
+/// changes where another connection has taken its place.
+pub(super) async fn end(
     gateway: &Gateway,
     identity: DeviceIdentity,
-    client_id: &str,
+    record: &str,
+    changed_seconds: Option<u32>,
 ) -> Result<(), StoreError> {
-    gateway.store().remove_channel(&agent_of(identity), client_id).await.map(|_| ())
+    let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
+    let SessionRecord { client_id, expiry_seconds, .. } = SessionRecord::read(record);
+    let expiry_seconds = changed_seconds.unwrap_or(expiry_seconds);
+    let phase = SessionPhase::Ended(now);
+    let name = SessionRecord { client_id, expiry_seconds, phase }.name();
+    if name == record {
+        return Ok(());
+    }
+    let _turn = gateway.state().session_records.turn(identity.device).await;
+    if store.remove_channel(&agent, record).await? && expiry_seconds > 0 {
+        let DeviceIdentity { app, device } = identity;
+        store.put_channel(&agent, &Channel { name, app, device }).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_a_bare_name_never_expires() {
+        for phase in [SessionPhase::Open(7), SessionPhase::Ended(Timestamp::from_millis(5_000))] {
+            let record = SessionRecord { client_id: "a/1", expiry_seconds: 60, phase };
+            assert_eq!(SessionRecord::read(&record.name()), record);
+        }
+        for name in
+            ["kiosk", "", "kiosk\u{1f}60", "kiosk\u{1f}x\u{1f}open\u{1f}1", "k\u{1f}1\u{1f}open\u{1f}"]
+        {
+            let record = SessionRecord::read(name);
+            assert_eq!((record.client_id, record.expiry_seconds), (name, NEVER_SECONDS));
+            assert!(!record.is_over(Timestamp::from_millis(i64::MAX)));
+        }
+    }
+
+    #[test]
+    fn a_session_is_over_when_its_time_has_passed_since_its_connection() {
+        let record = |phase| SessionRecord { client_id: "a", expiry_seconds: 60, phase };
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+        let ended = record(SessionPhase::Ended(at(100)));
+        assert_eq!((ended.is_over(at(159)), ended.is_over(at(160))), (false, true));
+        assert!(!record(SessionPhase::Open(7)).is_over(at(1_000_000)), "it has its connection");
+    }
 }

@@ -3,8 +3,7 @@
 use mqtt_protocol_core::mqtt::packet::{
     AssignedClientIdentifier, ContentType, MaximumPacketSize, MaximumQos, MessageExpiryInterval,
     PayloadFormat, PayloadFormatIndicator, Property, Qos, ReasonString, ReceiveMaximum, ServerKeepAlive,
-    SessionExpiryInterval, SharedSubscriptionAvailable, SubscriptionIdentifierAvailable, UserProperty,
-    v3_1_1, v5_0,
+    SharedSubscriptionAvailable, SubscriptionIdentifierAvailable, UserProperty, v3_1_1, v5_0,
 };
 use mqtt_protocol_core::mqtt::result_code::{
     ConnectReasonCode, ConnectReturnCode, MqttError, PubackReasonCode, SubackReasonCode, SubackReturnCode,
@@ -15,15 +14,12 @@ use super::content::{MqttDelivery, MqttPayloadKind};
 use super::fault::MqttFault;
 use super::request::MqttVersion;
 
-/// A session that never ends by itself (3.1.2.11.2 of MQTT 5).
-const NEVER_SECONDS: u32 = u32::MAX;
 /// Messages of QoS 1 that a device may have on their way to us; each is kept before the next is read.
 const RECEIVE_MAX_COUNT: u16 = 100;
 
 /// What a login that succeeded is told.
 pub(super) struct MqttAdmission<'a> {
     pub(super) is_resumed: bool,
-    pub(super) is_kept: bool,
     pub(super) assigned: Option<&'a str>,
     pub(super) keep_alive_seconds: Option<u16>,
     pub(super) packet_max_bytes: u32,
@@ -222,10 +218,6 @@ fn admission_properties(admission: &MqttAdmission<'_>) -> Result<Vec<Property>, 
         SubscriptionIdentifierAvailable::new(0)?.into(),
         SharedSubscriptionAvailable::new(0)?.into(),
     ];
-    // What waits stays in the ledger as long as it lives, so that the session has no end of its own.
-    if admission.is_kept {
-        properties.push(SessionExpiryInterval::new(NEVER_SECONDS)?.into());
-    }
     if let Some(assigned) = admission.assigned {
         properties.push(AssignedClientIdentifier::new(assigned)?.into());
     }

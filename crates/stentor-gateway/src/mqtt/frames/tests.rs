@@ -33,7 +33,7 @@ fn a_login_is_read_in_both_versions() {
         assert_eq!((connect.version, connect.client_id.as_str()), (version, "k"));
         assert_eq!((connect.keep_alive_seconds, connect.token.as_deref()), (60, Some("u")));
         assert_eq!((connect.receive_max_count, connect.packet_max_bytes), (receive_max, packet_max));
-        assert!(connect.is_clean && !connect.is_kept && connect.secret.is_some() && connect.will.is_none());
+        assert!(connect.is_clean && !connect.is_kept() && connect.secret.is_some() && connect.will.is_none());
     }
 }
 

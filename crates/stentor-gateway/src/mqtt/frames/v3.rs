@@ -6,6 +6,7 @@ use mqtt_protocol_core::mqtt::result_code::MqttError;
 
 use super::super::fault::MqttFault;
 use super::super::request::{MqttConnect, MqttPublish, MqttRequest, MqttVersion, MqttWill};
+use super::super::session_record::NEVER_SECONDS;
 use super::{
     CONNECT, DISCONNECT, PINGREQ, PUBACK, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, not_for_us, numbered, shared,
 };
@@ -21,7 +22,9 @@ pub(super) fn read(packet: &RawPacket) -> Result<ReadV3, MqttFault> {
         SUBSCRIBE => packet.parse_exact(Subscribe::parse).and_then(|packet| subscribe(&packet)),
         UNSUBSCRIBE => packet.parse_exact(Unsubscribe::parse).and_then(|packet| unsubscribe(&packet)),
         PINGREQ => empty(packet, MqttRequest::Ping),
-        DISCONNECT => empty(packet, MqttRequest::Disconnect { with_will: false, forgets: false }),
+        DISCONNECT => {
+            empty(packet, MqttRequest::Disconnect { with_will: false, session_expiry_seconds: None })
+        }
         _ => return Err(not_for_us()),
     })
 }
@@ -38,7 +41,7 @@ fn connect(packet: &Connect) -> MqttRequest {
         client_id: packet.client_id().to_owned(),
         // One flag says both: a clean session begins anew and ends with its connection (3.1.2.4).
         is_clean: packet.clean_session(),
-        is_kept: !packet.clean_session(),
+        session_expiry_seconds: if packet.clean_session() { 0 } else { NEVER_SECONDS },
         keep_alive_seconds: packet.keep_alive(),
         token: packet.user_name().map(str::to_owned),
         secret,

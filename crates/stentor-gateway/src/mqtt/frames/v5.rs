@@ -43,7 +43,7 @@ fn connect(packet: &Connect) -> MqttRequest {
         version: MqttVersion::V5,
         client_id: packet.client_id().to_owned(),
         is_clean: packet.clean_start(),
-        is_kept: false,
+        session_expiry_seconds: 0,
         keep_alive_seconds: packet.keep_alive(),
         token: packet.user_name().map(str::to_owned),
         secret,
@@ -54,7 +54,7 @@ fn connect(packet: &Connect) -> MqttRequest {
     };
     for property in packet.props() {
         match property {
-            Property::SessionExpiryInterval(seconds) => connect.is_kept = seconds.val() > 0,
+            Property::SessionExpiryInterval(seconds) => connect.session_expiry_seconds = seconds.val(),
             Property::ReceiveMaximum(count) => connect.receive_max_count = count.val().max(1),
             Property::MaximumPacketSize(bytes) => connect.packet_max_bytes = bytes.val(),
             Property::AuthenticationMethod(_) => connect.has_method = true,
@@ -137,7 +137,9 @@ fn unsubscribe(packet: &Unsubscribe) -> ReadV5 {
 fn disconnect(packet: &Disconnect) -> MqttRequest {
     let with_will =
         packet.reason_code().is_some_and(|code| code != DisconnectReasonCode::NormalDisconnection);
-    let is_end = |property: &Property| matches!(property, Property::SessionExpiryInterval(seconds) if seconds.val() == 0);
-    let forgets = packet.props().iter().flatten().any(is_end);
-    MqttRequest::Disconnect { with_will, forgets }
+    let session_expiry_seconds = packet.props().iter().flatten().find_map(|property| match property {
+        Property::SessionExpiryInterval(seconds) => Some(seconds.val()),
+        _ => None,
+    });
+    MqttRequest::Disconnect { with_will, session_expiry_seconds }
 }

@@ -28,8 +28,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await?,
             MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
             MqttRequest::Ping => self.link.writer.pong(),
-            MqttRequest::Disconnect { with_will, forgets } => {
-                return Err(MqttEnd::Left { with_will, forgets });
+            MqttRequest::Disconnect { with_will, session_expiry_seconds } => {
+                return Err(MqttEnd::Left { with_will, session_expiry_seconds });
             }
         }
         Ok(())

@@ -32,13 +32,12 @@ fn delivery() -> MqttDelivery {
 fn an_admission_says_what_is_and_what_is_not() {
     let admission = MqttAdmission {
         is_resumed: true,
-        is_kept: true,
         assigned: Some("a"),
         keep_alive_seconds: Some(1_800),
         packet_max_bytes: 65_536,
     };
     assert_eq!(written(MqttVersion::V3, |writer| writer.admit(&admission)), b"\x20\x02\x01\0");
-    let golden = b"\x20\x1D\x01\0\x1A\x24\x01\x21\0\x64\x27\0\x01\0\0\x29\0\x2A\0\x11\xFF\xFF\xFF\xFF\x12\0\x01a\x13\x07\x08";
+    let golden = b"\x20\x18\x01\0\x15\x24\x01\x21\0\x64\x27\0\x01\0\0\x29\0\x2A\0\x12\0\x01a\x13\x07\x08";
     assert_eq!(written(MqttVersion::V5, |writer| writer.admit(&admission)), golden);
 }
 

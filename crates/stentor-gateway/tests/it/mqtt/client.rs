@@ -46,11 +46,17 @@ impl Hello {
         }
     }
 
-    /// Asks for a session that goes on.
-    pub(crate) fn kept(mut self) -> Self {
+    /// Asks for a session that goes on, with MQTT 5 for an hour.
+    pub(crate) fn kept(self) -> Self {
+        self.kept_for(3_600)
+    }
+
+    /// Asks for a session that goes on, with MQTT 5 for so long.
+    pub(crate) fn kept_for(mut self, seconds: u32) -> Self {
         self.is_clean = false;
         if self.version == 5 {
-            self.properties.extend([17, 0, 0, 0x0E, 0x10]);
+            self.properties.push(17);
+            self.properties.extend(seconds.to_be_bytes());
         }
         self
     }

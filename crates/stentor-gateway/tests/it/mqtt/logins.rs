@@ -63,6 +63,69 @@ async fn a_session_is_present_when_the_client_was_here_and_wants_it_back() {
     }
 }
 
+/// Connects, leaves with these properties of MQTT 5, and waits until that is noted; returns whether a session was present.
+async fn visit(room: &Room, hello: &Hello, properties: &[u8]) -> bool {
+    let (mut client, connack) = MqttClient::hello(room, hello).await;
+    assert_eq!(connack[1], 0);
+    let reason_and_length = [0, u8::try_from(properties.len()).expect("few")];
+    let leave = if hello.version == 5 { [&reason_and_length, properties].concat() } else { Vec::new() };
+    client.say(&packet(0xE0, &leave)).await;
+    client.server.await.expect("over");
+    connack[0] == 1
+}
+
+#[tokio::test]
+async fn a_session_expires_when_its_client_has_been_away_for_as_long_as_it_asked() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let hour = Hello::new(5, &credentials).kept();
+    assert!(!visit(&room, &hour, &[]).await);
+    room.set_seconds(3_000);
+    assert!(visit(&room, &hour, &[]).await, "within the hour, which begins anew");
+    room.set_seconds(6_500);
+    assert!(visit(&room, &hour, &[]).await);
+    room.set_seconds(10_100);
+    assert!(!visit(&room, &hour, &[]).await, "an hour after");
+    let endless = Hello::new(5, &credentials).kept_for(u32::MAX);
+    assert!(visit(&room, &endless, &[]).await, "the same session, which expires no more");
+    room.set_seconds(1_000_000);
+    assert!(visit(&room, &endless, &[]).await);
+    let old = Hello::new(4, &credentials).kept();
+    assert!(visit(&room, &old, &[]).await, "3.1.1 knows no time");
+    room.set_seconds(2_000_000);
+    assert!(visit(&room, &old, &[]).await);
+}
+
+#[tokio::test]
+async fn a_client_may_say_at_its_end_how_long_its_session_goes_on() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let hour = Hello::new(5, &credentials).kept();
+    assert!(!visit(&room, &hour, &[17, 0, 0, 0, 60]).await);
+    room.set_seconds(69);
+    assert!(visit(&room, &hour, &[17, 0, 0, 0, 60]).await);
+    room.set_seconds(129);
+    assert!(!visit(&room, &hour, &[17, 0, 0, 0, 0]).await, "a minute after");
+    assert!(!visit(&room, &hour, &[]).await, "it has ended the session at once");
+}
+
+#[tokio::test]
+async fn a_session_does_not_expire_while_it_has_its_connection() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let minute = Hello::new(5, &credentials).kept_for(60);
+    let (mut client, _) = MqttClient::hello(&room, &minute).await;
+    room.set_seconds(1_000);
+    client.ping().await;
+    let (mut second, connack) = MqttClient::hello(&room, &minute).await;
+    assert_eq!(connack[..2], [1, 0]);
+    client.ends_with(0x8E).await;
+    client.server.await.expect("over");
+    room.set_seconds(2_000);
+    second.ping().await;
+    assert!(visit(&room, &minute, &[]).await, "the end of the first is not that of the second");
+}
+
 #[tokio::test]
 async fn a_second_connection_takes_the_session_over_and_the_first_is_told() {
     let room = Room::new().await;
