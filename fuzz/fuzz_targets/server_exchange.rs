@@ -126,13 +126,13 @@ impl RunningServer {
             "" => {}
             encoding => request = request.header("content-encoding", encoding).header("grpc-encoding", encoding),
         }
-        let status = self.runtime.block_on(async {
+        let (status, reply) = self.runtime.block_on(async {
             let response = request.send().await.expect("an answer");
-            let status = response.status();
-            response.bytes().await.expect("its body");
-            status
+            (response.status(), response.text().await.expect("its body"))
         });
-        assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{method} {path}");
+        // SOAP 1.1 has this status for every fault: there the code says whose it is.
+        let is_ours = status == StatusCode::INTERNAL_SERVER_ERROR && (path != "/soap" || reply.contains("internal"));
+        assert!(!is_ours, "{method} {path}: {reply}");
     }
 }
 
