@@ -107,10 +107,7 @@ impl PrefetchCache {
 
     /// Takes out what was seen of a chunk.
     pub(super) fn take(&self, chunk: ChunkId) -> Option<Prefetched> {
-        let mut state = self.lock();
-        let taken = state.waiting.remove(&chunk)?;
-        state.bytes -= taken.bytes;
-        Some(taken.seen)
+        self.lock().take(chunk)
     }
 
     fn note_device(&self, key: i64) {
@@ -128,8 +125,10 @@ impl PrefetchCache {
 
     /// A chunk whose row changes was leased, or will never be.
     fn note_chunk(&self, id: i64) {
-        self.take(ChunkId::from_raw(id.unsigned_abs()));
-        self.lock().note(-id);
+        // Under one lock: what is kept in between would wait for a lease that has been.
+        let mut state = self.lock();
+        state.take(ChunkId::from_raw(id.unsigned_abs()));
+        state.note(-id);
     }
 
     fn lock(&self) -> MutexGuard<'_, PrefetchState> {
@@ -138,6 +137,12 @@ impl PrefetchCache {
 }
 
 impl PrefetchState {
+    fn take(&mut self, chunk: ChunkId) -> Option<Prefetched> {
+        let taken = self.waiting.remove(&chunk)?;
+        self.bytes -= taken.bytes;
+        Some(taken.seen)
+    }
+
     fn note(&mut self, change: i64) {
         self.changes.push_back(change);
         if self.changes.len() > CHANGES_MAX_COUNT {
