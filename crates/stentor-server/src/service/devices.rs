@@ -105,6 +105,7 @@ impl Serve<ReplaceDevice> for Service {
                 .at("platform")
                 .with_hint("another platform or provider is another device: register it"));
         }
+        let has_moved = registration.token != present.token;
         let patch = DevicePatch {
             token: Some(registration.token),
             user: Some(registration.user),
@@ -115,6 +116,10 @@ impl Serve<ReplaceDevice> for Service {
         let precondition = precondition(condition, DeviceView::from);
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
+        if has_moved {
+            // Whoever came in with the former token must not go on reading.
+            self.pipeline.cut_off(caller.app(), Some(id));
+        }
         // After the change, whose condition may fail; topics are only added, so that a repeat heals what broke off.
         for topic in &registration.topics {
             self.store.subscribe(caller.app(), topic, &[id]).await?;

@@ -235,6 +235,27 @@ async fn a_wrong_secret_an_old_token_and_a_removed_device_are_refused() {
 }
 
 #[tokio::test]
+async fn a_device_that_its_app_gives_another_token_is_cut_off_and_one_that_keeps_its_own_is_not() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let device = Device::join(&server, &tenant, json!({})).await;
+    let path = format!("/v1/devices/{}", device.id);
+    let platform = server.get(&tenant, &path).await["platform"].clone();
+    let put = async |token: &str| {
+        let told = json!({"platform": platform, "provider": "gateway", "token": token});
+        let read = server.send(&tenant, Method::PUT, &path).json(&told).read().await;
+        assert_eq!(read.status, 200, "{read:?}");
+    };
+    let mut events = device.events(&server, "").await;
+    put(&device.token).await;
+    let message = send(&server, &tenant, json!({"devices": [device.id]}), "Hi").await;
+    assert_eq!(events.next().await.0, message, "nothing has changed for it");
+    put("another").await;
+    let end = tokio::time::timeout(Duration::from_secs(20), events.response.chunk()).await;
+    assert!(matches!(end.expect("in time"), Ok(None) | Err(_)), "the former token reads nothing more");
+}
+
+#[tokio::test]
 async fn a_quiet_stream_is_kept_longer_than_an_idle_connection() {
     let server = server_with(|config| config.api.connection_idle_timeout_seconds = 1).await;
     let tenant = server.tenant().await;
