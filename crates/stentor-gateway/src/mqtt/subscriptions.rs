@@ -70,31 +70,29 @@ impl MqttSubscriptions {
         self.is_resumed || self.count() > 0
     }
 
-    /// Adds a filter, or changes its QoS; `false` when there are too many.
-    pub(super) fn add(&mut self, filter: &str, qos: u8, max_count: usize) -> bool {
-        let has_room = self.count() < max_count;
+    /// Returns whether a filter is there, or may be added where so many may be.
+    pub(super) fn has_room(&self, filter: &str, max_count: usize) -> bool {
+        self.count() < max_count || self.all().any(|(known, _)| known == filter)
+    }
+
+    /// Adds a filter, or changes its QoS.
+    pub(super) fn add(&mut self, filter: &str, qos: u8) {
         if let Some(bit) = mailbox_bit(filter) {
-            let is_kept = has_room || self.mailbox & bit != 0;
-            if is_kept {
-                self.mailbox |= bit;
-                self.mailbox_at_least_once &= !bit;
-                self.mailbox_at_least_once |= if qos > 0 { bit } else { 0 };
-            }
-            return is_kept;
+            self.mailbox |= bit;
+            self.mailbox_at_least_once &= !bit;
+            self.mailbox_at_least_once |= if qos > 0 { bit } else { 0 };
+            return;
         }
         let known =
             self.topics.iter_mut().flat_map(|topics| &mut topics.0).find(|(known, _)| &**known == filter);
         if let Some((_, known)) = known {
             *known = qos;
-            return true;
+            return;
         }
-        if has_room {
-            let TopicFilters(topics) = &mut **self.topics.get_or_insert_default();
-            // Most have few, and hold no room for more.
-            topics.reserve_exact(1);
-            topics.push((filter.into(), qos));
-        }
-        has_room
+        let TopicFilters(topics) = &mut **self.topics.get_or_insert_default();
+        // Most have few, and hold no room for more.
+        topics.reserve_exact(1);
+        topics.push((filter.into(), qos));
     }
 
     /// Takes a filter away; returns whether it was there.
@@ -175,8 +173,9 @@ mod tests {
     fn the_best_matching_filter_says_the_qos() {
         let mut subscriptions = MqttSubscriptions::new(false);
         assert!(!subscriptions.is_open());
-        assert!(subscriptions.add("messages/#", 0, 2) && subscriptions.add("topics/a", 1, 2));
-        assert!(!subscriptions.add("topics/b", 1, 2), "no room");
+        subscriptions.add("messages/#", 0);
+        subscriptions.add("topics/a", 1);
+        assert!(!subscriptions.has_room("topics/b", 2) && subscriptions.has_room("topics/a", 2));
         assert_eq!((subscriptions.qos("messages/device"), subscriptions.qos("topics/a")), (0, 1));
         assert_eq!(subscriptions.qos("topics/b"), 1, "what no filter matches comes with the best QoS of all");
         assert!(subscriptions.remove("topics/a") && !subscriptions.remove("topics/a"));

@@ -115,6 +115,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         };
         // What is granted may be less than what is asked for (3.8.4 of both versions).
         let qos = qos.min(1);
+        // Before the store is asked: a filter that is refused subscribes to nothing.
+        if !self.subscriptions.has_room(filter, self.filters_max_count.into()) {
+            return SubackReasonCode::QuotaExceeded;
+        }
         if let MqttFilter::Topic(topic) = meant {
             let identity = self.session.identity();
             match self.gateway.store().subscribe(identity.app, &topic, &[identity.device]).await {
@@ -123,9 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 Err(error) => return suback_code(&error),
             }
         }
-        if !self.subscriptions.add(filter, qos, self.filters_max_count.into()) {
-            return SubackReasonCode::QuotaExceeded;
-        }
+        self.subscriptions.add(filter, qos);
         if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
     }
 

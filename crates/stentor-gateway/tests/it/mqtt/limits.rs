@@ -1,5 +1,6 @@
 //! What nobody can do to us.
 
+use stentor_core::name::TopicName;
 use stentor_gateway::mqtt::MqttLimits;
 use tokio::io::AsyncReadExt;
 
@@ -75,9 +76,9 @@ async fn a_device_that_takes_nothing_is_cut_off_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_takes_only_so_many_filters() {
+async fn a_connection_takes_only_so_many_filters_and_what_it_refuses_subscribes_to_nothing() {
     let room = Room::new().await;
-    let (_, credentials) = room.device().await;
+    let (identity, credentials) = room.device().await;
     let limits = MqttLimits { filters_max_count: 2, ..MqttLimits::default() };
     let mut client = MqttClient::open(&room, 5, limits);
     client.say(&Hello::new(5, &credentials).bytes()).await;
@@ -85,6 +86,8 @@ async fn a_connection_takes_only_so_many_filters() {
     assert_eq!(client.subscribe("messages/#", 1).await, 1);
     assert_eq!(client.subscribe("topics/a", 1).await, 1);
     assert_eq!(client.subscribe("topics/b", 1).await, 0x97);
+    let topics = room.store.topics_of(room.app, identity.device).await.expect("listed");
+    assert_eq!(topics.iter().map(TopicName::as_str).collect::<Vec<_>>(), ["a"]);
     let mut many = vec![0, 7, 0];
     (0..65).for_each(|_| many.extend([text("messages/#"), vec![1]].concat()));
     client.say(&packet(0x82, &many)).await;
