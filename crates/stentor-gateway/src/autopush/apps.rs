@@ -43,6 +43,8 @@ impl OpenApps {
     /// Finds the app whose senders have a key.
     pub async fn app_of(&self, key: &VapidKey, now: Timestamp) -> Result<Option<AppId>, StoreError> {
         if let Some((read_at, keys)) = &*self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+            // A clock that went back must not keep them until it has caught up.
+            && *read_at <= now
             && now.since(*read_at) < KEYS_VALID
         {
             return Ok(keys.get(key.as_bytes()).copied());

@@ -138,7 +138,9 @@ impl AutopushState {
     }
 
     fn ping(&mut self, now: Timestamp) -> AutopushStep {
-        let is_too_soon = self.pinged_at.is_some_and(|before| now.since(before) < PING_INTERVAL_MIN);
+        // After a clock went back nobody knows how long ago the last one was.
+        let is_soon = |before| before <= now && now.since(before) < PING_INTERVAL_MIN;
+        let is_too_soon = self.pinged_at.is_some_and(is_soon);
         self.pinged_at = Some(now);
         match is_too_soon {
             true => AutopushStep::Close(AutopushClose::Policy),

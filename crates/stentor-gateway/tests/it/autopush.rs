@@ -12,8 +12,11 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::Change;
-use stentor_gateway::autopush::{AutopushFrame, AutopushServing, AutopushTimeouts, OpenApps, serve};
-use stentor_gateway::web_push::{PushCapability, PushRate, PushRates};
+use stentor_gateway::autopush::{
+    AutopushClose, AutopushFrame, AutopushServing, AutopushState, AutopushStep, AutopushTimeouts, OpenApps,
+    serve,
+};
+use stentor_gateway::web_push::{PushCapability, PushRate, PushRates, VapidKey};
 use stentor_gateway::{DeviceIdentity, limits};
 use stentor_storage::conformance::scene::at;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -241,4 +244,28 @@ async fn an_agent_is_admitted_with_its_first_channel_and_without_one_it_is_close
     subscribed.say(json!({"messageType": "unregister", "channelID": "c"}));
     assert_eq!(subscribed.hear().await["status"], 200);
     assert_eq!(subscribed.frame().await, AutopushFrame::Close(1_000), "now it waits for nothing");
+}
+
+#[tokio::test]
+async fn a_clock_that_goes_back_hides_no_key_of_an_app() {
+    let room = Room::new().await;
+    let apps = OpenApps::new(room.store.clone());
+    let text = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+    let key = VapidKey::read(text).expect("a key");
+    assert_eq!(apps.app_of(&key, at(3_600)).await, Ok(None));
+    let secret = json!({"vapid_key": text}).to_string();
+    let credential = Credential { app: room.app, provider: ProviderKind::Gateway, secret, updated_at: at(0) };
+    room.store.change(Change::PutCredential(credential), None).await.expect("put");
+    assert_eq!(apps.app_of(&key, at(3_601)).await, Ok(None), "read a second ago");
+    assert_eq!(apps.app_of(&key, at(60)).await, Ok(Some(room.app)));
+}
+
+#[test]
+fn a_ping_is_not_too_soon_because_the_clock_went_back() {
+    let mut state = AutopushState::default();
+    state.take(r#"{"messageType": "hello"}"#, at(3_600));
+    let pong = [AutopushStep::Write("{}".to_owned())];
+    assert_eq!(state.take("{}", at(3_600)), pong);
+    assert_eq!(state.take("{}", at(60)), pong);
+    assert_eq!(state.take("{}", at(61)), [AutopushStep::Close(AutopushClose::Policy)]);
 }
