@@ -8,6 +8,7 @@ use stentor_core::ports::store::{Channel, StoreError};
 use super::agent::McsAgent;
 use super::channel::{McsChannel, McsChannelName};
 use crate::gateway::Gateway;
+use crate::identity::DeviceIdentity;
 use crate::registration::DeviceDetails;
 
 impl Gateway {
@@ -54,6 +55,7 @@ impl Gateway {
             Some(channel) => self.mcs_device(channel).await?,
             None => None,
         };
+        let is_new = before.is_none();
         let (device, token) = match before {
             Some(device) => (device.id, device.registration.token),
             // Before there is a device that nobody could ever reach.
@@ -67,7 +69,14 @@ impl Gateway {
                 (identity.device, credentials.token)
             }
         };
-        self.store().put_channel(&agent.to_string(), &Channel { name: text.clone(), app, device }).await?;
+        let channel = Channel { name: text.clone(), app, device };
+        if let Err(error) = self.store().put_channel(&agent.to_string(), &channel).await {
+            if is_new {
+                // Nobody would ever name the device that was registered for it.
+                self.withdraw(DeviceIdentity { app, device }).await?;
+            }
+            return Err(error);
+        }
         // After the new one is kept: a crash between the two leaves one too many, not one too few.
         if let Some(old) = same.and_then(|same| same.name.text()).filter(|old| *old != text) {
             self.store().remove_channel(&agent.to_string(), &old).await?;

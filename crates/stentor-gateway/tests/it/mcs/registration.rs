@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 use stentor_core::id::AppId;
+use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
+use stentor_core::ports::store::{Channel, DeviceFilter, Page};
 use stentor_gateway::mcs;
 use stentor_storage::conformance::scene::Scene;
 
@@ -134,4 +136,23 @@ async fn what_a_program_ends_is_ended_and_nothing_else() {
     assert_eq!(reply.body, b"deleted=org.chromium.linux");
     assert!(room.gateway.holder(&two).await.is_err());
     heard(&mut program.connect().await).await;
+}
+
+#[tokio::test]
+async fn a_registration_that_finds_no_room_leaves_no_device_behind() {
+    let room = Room::new().await;
+    let program = Program::check_in(&room.gateway);
+    let token = program.register(room.app, "one").await;
+    let device = room.gateway.holder(&token).await.expect("a device").device;
+    let agent = format!("android-{:x}", program.android_id);
+    // Names that are no registrations of this protocol, but take the places of some.
+    for number in 1..CHANNELS_PER_AGENT_MAX_COUNT {
+        let channel = Channel { name: format!("{number}"), app: room.app, device };
+        room.store.put_channel(&agent, &channel).await.expect("put");
+    }
+    let form = format!("app=a&sender={}&X-subtype=two", room.app.raw());
+    assert_eq!(program.ask(&form).await.body, b"Error=TOO_MANY_REGISTRATIONS");
+    let page = Page { after: 0, limit: 10 };
+    let devices = room.store.devices(room.app, &DeviceFilter::default(), page).await.expect("listed");
+    assert_eq!(devices.iter().map(|known| known.id).collect::<Vec<_>>(), [device]);
 }
