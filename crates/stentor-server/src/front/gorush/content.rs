@@ -12,6 +12,7 @@ use super::empty;
 use super::request::GorushNotification;
 use crate::contract::messages::{MessageRequest, NotificationRequest};
 use crate::contract::{Problem, ServiceResult};
+use crate::front::sending::collapse_key;
 
 /// Makes the message that is the same for each token.
 pub(super) fn draft(of: &mut GorushNotification, now: Timestamp) -> ServiceResult<MessageRequest> {
@@ -24,10 +25,16 @@ pub(super) fn draft(of: &mut GorushNotification, now: Timestamp) -> ServiceResul
         overrides,
         priority: if of.priority == "normal" { Priority::Normal } else { Priority::High },
         ttl_seconds: ttl(of, now),
-        collapse_key: of.collapse_id.take().or_else(|| of.collapse_key.take()).filter(|key| !key.is_empty()),
+        collapse_key: collapse_key_of(of),
         dry_run: of.dry_run,
         ..empty()
     })
+}
+
+/// Returns the first name that is one.
+fn collapse_key_of(of: &GorushNotification) -> Option<String> {
+    let names = [&of.collapse_id, &of.collapse_key].into_iter().flatten();
+    names.into_iter().find(|name| !name.is_empty()).map(|name| collapse_key(name))
 }
 
 /// Sorts data: texts, and on iOS what is no text, which stands beside `aps` as it is. FCM takes texts only.

@@ -64,6 +64,22 @@ async fn a_caller_that_knows_no_header_of_a_key_has_it_in_the_address() {
 }
 
 #[tokio::test]
+async fn a_collapse_key_may_be_long_and_an_empty_one_hides_no_other() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    server.device(&tenant, "token-a").await;
+    let long = "a".repeat(100);
+    for (collapse_id, collapse_key) in [("", long.as_str()), (long.as_str(), "")] {
+        let body = json!({"notifications": [{"tokens": ["token-a"], "platform": 2, "message": "Hello",
+            "collapse_id": collapse_id, "collapse_key": collapse_key}]});
+        assert_eq!(push(&server, &tenant, &body).await.body["logs"], json!([]));
+        let id = messages(&server, &tenant).await[0]["id"].as_str().expect("an id").to_owned();
+        let shown = server.get(&tenant, &format!("/v1/messages/{id}")).await;
+        assert_eq!(shown["collapse_key"].as_str().map(str::len), Some(64), "its hash: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_repeat_with_the_same_key_sends_nothing_twice_and_another_body_is_refused() {
     let server = server().await;
     let tenant = server.sender().await;
