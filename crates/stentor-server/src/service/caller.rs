@@ -32,9 +32,10 @@ impl Service {
     }
 
     async fn known_app(&self, app: AppId) -> ServiceResult<()> {
-        if !self.keyring.knows_app(app) {
+        let (is_known, removals) = self.keyring.knows_app(app);
+        if !is_known {
             self.store.app(app).await?;
-            self.keyring.remember_app(app);
+            self.keyring.remember_app(app, removals);
         }
         Ok(())
     }

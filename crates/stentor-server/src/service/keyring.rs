@@ -85,16 +85,19 @@ impl Keyring {
         }
     }
 
-    /// Returns whether the app is known to exist.
-    pub fn knows_app(&self, app: AppId) -> bool {
-        self.read().apps.contains(&app)
+    /// Returns whether the app is known to exist, and the count of removals to remember it with if it is found to.
+    pub fn knows_app(&self, app: AppId) -> (bool, u64) {
+        let known = self.read();
+        (known.apps.contains(&app), known.removals)
     }
 
-    /// Remembers that the app exists.
-    pub fn remember_app(&self, app: AppId) {
+    /// Remembers that the app exists, unless something was removed since it was looked up.
+    pub fn remember_app(&self, app: AppId, removals: u64) {
         let mut known = self.write();
-        known.make_room();
-        known.apps.insert(app);
+        if known.removals == removals {
+            known.make_room();
+            known.apps.insert(app);
+        }
     }
 
     /// Forgets a key that was removed.

@@ -122,3 +122,15 @@ async fn where_the_one_that_looks_goes_away_another_that_waits_looks() {
     drop(first);
     assert_eq!(second.await.expect("found"), 9);
 }
+
+#[test]
+fn an_app_that_is_removed_while_it_is_looked_up_is_not_remembered() {
+    let keyring = keyring();
+    let (_, removals) = keyring.knows_app(APP);
+    keyring.forget_app(APP);
+    keyring.remember_app(APP, removals);
+    assert!(!keyring.knows_app(APP).0);
+    let (_, removals) = keyring.knows_app(APP);
+    keyring.remember_app(APP, removals);
+    assert!(keyring.knows_app(APP).0);
+}
