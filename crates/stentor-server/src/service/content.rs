@@ -18,9 +18,10 @@ impl Service {
         spec: &MessageSpec,
     ) -> ServiceResult<Vec<ProviderKind>> {
         let providers = match self.providers_of(app, &spec.target) {
-            // Another server may have put one that is not heard of here yet.
+            // Another server may have put one that is not heard of here yet. This app's alone are looked for: one without
+            // any must not have those of all opened with each of its messages.
             Err(_) if self.is_shared => {
-                self.reload_credentials().await?;
+                self.find_credentials(app).await?;
                 self.providers_of(app, &spec.target)?
             }
             providers => providers?,

@@ -11,7 +11,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
-use stentor_core::ports::store::Change;
+use stentor_core::ports::store::{Change, StoreError};
 use stentor_providers::RefusedHost;
 
 use super::audit::{AuditSubject, Author};
@@ -138,7 +138,12 @@ impl Serve<ListCredentials> for Service {
         let app = self.administrated(identity, app).await?;
         let mut credentials = Vec::new();
         for provider in self.credentials.of_app(app) {
-            credentials.push(self.view(&self.store.credential(app, provider).await?));
+            match self.store.credential(app, provider).await {
+                Ok(credential) => credentials.push(self.view(&credential)),
+                // Somebody has removed it since, perhaps at another server.
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(CredentialList { credentials })
     }
@@ -228,6 +233,20 @@ impl Service {
         let host = crate::providers::refused_host(credential, &self.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
         Some(ParkReason { reason: Reason::AddressRefused, detail })
+    }
+
+    /// Looks for credentials of an app that another server has put.
+    pub(super) async fn find_credentials(&self, app: AppId) -> ServiceResult<()> {
+        let known = self.credentials.of_app(app);
+        for provider in ProviderKind::ALL.iter().copied().filter(|provider| !known.contains(provider)) {
+            match self.store.credential(app, provider).await {
+                Ok(_) => self.credentials.add(app, provider),
+                // One that cannot be opened sends nothing either.
+                Err(StoreError::NotFound(_) | StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Looks at all credentials again, as after SIGHUP.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::json;
+use stentor_core::device::ProviderKind;
 use stentor_core::ports::clock::Clock;
+use stentor_core::ports::store::{AuditStore, Change};
 use stentor_core::time::Timestamp;
+use stentor_storage::memory::MemoryStore;
 
-use crate::harness::{Reading, durable_server, durable_server_at, server, server_with};
+use crate::harness::{Reading, durable_server, durable_server_at, server, server_on_store, server_with};
 
 #[tokio::test]
 async fn an_app_is_made_shown_listed_and_removed() {
@@ -246,4 +249,17 @@ async fn each_start_has_a_number_of_its_own_whatever_the_clock_says() {
         folder = server.stop().await;
     }
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
+
+#[tokio::test]
+async fn a_credential_that_another_server_has_removed_is_not_listed() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server_on_store(Arc::clone(&store), |_| {}).await;
+    let tenant = server.tenant().await;
+    let path = format!("/v1/apps/{}/credentials", tenant.id);
+    let put = server.send(&tenant, Method::PUT, &format!("{path}/null")).json(&json!({})).read().await;
+    assert_eq!(put.status, 204, "{put:?}");
+    let app = tenant.id.parse().expect("an id");
+    store.change(Change::DeleteCredential(app, ProviderKind::Null), None).await.expect("removed");
+    assert_eq!(server.get(&tenant, &path).await["credentials"], json!([]));
 }
