@@ -1,8 +1,9 @@
 //! Groups and their members.
 
 use stentor_core::error::Invalid;
-use stentor_core::group::Member;
+use stentor_core::group::{Group, Member};
 use stentor_core::name::{ExternalId, GroupName};
+use stentor_core::ports::store::{Precondition, StoreError};
 
 use super::precondition::precondition;
 use super::topics::check_count;
@@ -116,6 +117,18 @@ impl Service {
     ) -> ServiceResult<SubscriptionChangeView> {
         caller.allow::<AddMembers>()?;
         self.join(caller, group, members, Some(max_count)).await
+    }
+
+    /// Removes a group that has no members any more, as a server with such groups does.
+    pub(crate) async fn remove_if_empty(&self, caller: Caller, group: &GroupName) -> ServiceResult<()> {
+        caller.allow::<RemoveGroup>()?;
+        // Asked inside the transaction: whoever joins meanwhile must not be lost with the group.
+        let is_empty =
+            Precondition::new(|present: Option<&Group>| present.is_some_and(|group| group.member_count == 0));
+        match self.store.remove_group_if(caller.app(), group, &is_empty).await {
+            Ok(()) | Err(StoreError::PreconditionFailed | StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn join(

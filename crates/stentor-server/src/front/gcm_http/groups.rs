@@ -16,7 +16,7 @@ use super::reply::SendReply;
 use super::{authenticate, read};
 use crate::contract::groups::MembersRequest;
 use crate::contract::messages::{MessageRequest, TargetRequest};
-use crate::contract::table::{ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup};
+use crate::contract::table::{ListMembers, PutGroup, RemoveMembers, ShowGroup};
 use crate::contract::{After, Caller, ErrorCode, Problem, Serve, ServiceResult};
 use crate::decode::decode;
 use crate::face::Api;
@@ -121,19 +121,19 @@ pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) 
 
 impl Changing<'_> {
     /// Refuses a group that does not exist.
-    async fn require(&self) -> ServiceResult<u64> {
+    async fn require(&self) -> ServiceResult<()> {
         let group = Serve::<ShowGroup>::serve(self.api, self.caller, self.group.clone(), ()).await;
         match group {
             Err(problem) if problem.code == ErrorCode::NotFound => {
                 Err(wrong("notification_key not found".to_owned()))
             }
-            group => Ok(group?.member_count),
+            group => group.map(drop),
         }
     }
 
     async fn create(&self, tokens: &[String]) -> ServiceResult<()> {
         match self.require().await {
-            Ok(_) => return Err(wrong("notification_key already exists".to_owned())),
+            Ok(()) => return Err(wrong("notification_key already exists".to_owned())),
             // A group that does not exist is what a new one must be.
             Err(problem) if problem.field.as_deref() == Some(FIELD) => {}
             Err(problem) => return Err(problem),
@@ -176,10 +176,7 @@ impl Changing<'_> {
             let members = MembersRequest { users: Vec::new(), devices };
             Serve::<RemoveMembers>::serve(self.api, self.caller, self.group.clone(), members).await?;
         }
-        if self.require().await? == 0 {
-            Serve::<RemoveGroup>::serve(self.api, self.caller, self.group.clone(), ().into()).await?;
-        }
-        Ok(())
+        self.api.service().remove_if_empty(self.caller, &self.group).await
     }
 
     /// Returns the devices of some tokens; those that are not known are registered.
