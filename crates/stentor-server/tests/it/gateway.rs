@@ -57,7 +57,9 @@ struct Events {
 
 impl Events {
     async fn of(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("a stream");
+        let mut response = request.send().await.expect("a stream");
+        // At once, so that whoever waits for the first bytes knows that it is open.
+        assert_eq!(response.chunk().await.expect("open").as_deref(), Some(&b": open\n\n"[..]));
         Self { response, text: String::new(), last_id: String::new() }
     }
 
