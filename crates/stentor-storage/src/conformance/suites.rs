@@ -232,7 +232,7 @@ macro_rules! store_suite {
                     who_joins_gets_a_number_above_all_that_are_in_use
                     what_a_node_had_leased_is_released_when_it_starts_again
                     a_node_hears_nothing_of_what_it_did_itself
-                    what_nodes_told_each_other_lately_is_kept
+                    what_nodes_published_lately_is_kept
                 }
                 registry {
                     a_service_is_found_by_name_and_by_kind

@@ -130,7 +130,7 @@ impl PostgresConnection {
     }
 
     /// Lets other nodes hear of something at the end of the transaction.
-    pub(super) fn tell(&self, origin: u64, event: NodeEvent) {
+    pub(super) fn publish(&self, origin: u64, event: NodeEvent) {
         self.last_writes.borrow_mut().events.push((origin, event));
     }
 
@@ -140,13 +140,13 @@ impl PostgresConnection {
     }
 
     /// Returns how much other nodes are to hear so far.
-    pub(super) fn told_count(&self) -> usize {
+    pub(super) fn event_count(&self) -> usize {
         self.last_writes.borrow().events.len()
     }
 
     /// Takes back what was told since there was so much: what it told of was taken back.
-    pub(super) fn take_back(&self, told_count: usize) {
-        self.last_writes.borrow_mut().events.truncate(told_count);
+    pub(super) fn take_back(&self, event_count: usize) {
+        self.last_writes.borrow_mut().events.truncate(event_count);
     }
 
     /// Takes what is to be written at the end of the transaction.

@@ -58,13 +58,13 @@ pub(super) fn attempt<T>(
     connection: &Connection,
     work: impl FnOnce() -> Done<T>,
 ) -> Done<Result<T, PostgresError>> {
-    let told_count = connection.told_count();
+    let event_count = connection.event_count();
     connection.defer("SAVEPOINT attempt");
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));
     match &done {
         Err(fault) if fault.is_unavailable() => return done.map(Ok),
         Err(_) => {
-            connection.take_back(told_count);
+            connection.take_back(event_count);
             connection.batch("ROLLBACK TO attempt; RELEASE attempt")?;
         }
         Ok(_) => connection.defer("RELEASE attempt"),

@@ -171,14 +171,14 @@ impl Committer {
 /// Works on one job, and takes back what it wrote when it fails.
 fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
     // Sent along with the job's first statement: a turn over the network for each would cost more than the job.
-    let told_count = connection.told_count();
+    let event_count = connection.event_count();
     connection.defer("SAVEPOINT job");
     let keep = job.work(connection);
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }
     if !keep {
-        connection.take_back(told_count);
+        connection.take_back(event_count);
         return connection.batch("ROLLBACK TO job; RELEASE job");
     }
     connection.defer("RELEASE job");

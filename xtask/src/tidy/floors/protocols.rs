@@ -69,7 +69,7 @@ pub(super) const GATEWAY: Floors = Floors {
         &["receipts", "registry"],
         &["delivery", "silence"],
         &["gateway"],
-        &["ccs", "confirming", "device_keys", "registration", "upstream"],
+        &["ccs", "confirming", "device_keys", "registration", "session_checks", "upstream"],
         &["session"],
         &["autopush", "mcs", "mqtt"],
         &["client"],

@@ -60,7 +60,7 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
     folder: "crates/stentor-storage/src/postgres/",
     module: &["postgres"],
     floors: &[
-        &["damage_log", "fault", "settings", "value"],
+        &["damage_log", "fault", "last_writes", "settings", "value"],
         &["copy_rows", "row", "tls"],
         &["address"],
         &["connection"],
@@ -72,7 +72,7 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
         &["store"],
         &["inspection", "queue"],
     ],
-    back: &[],
+    back: &[("writer", "store", "what a transaction writes last are rows of the store")],
 };
 
 pub(super) const POSTGRES_STORE: Floors = Floors {
@@ -106,7 +106,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
         &["contents", "groups", "topics", "transfer", "users"],
         &["condition", "registrar", "removal", "targets"],
         &["accept", "register", "unlisted"],
-        &["devices"],
+        &["devices", "upstream_claims"],
         &["audience", "offered_tokens", "rows"],
         &["named_devices"],
         &["expand", "lease", "messages", "nodes", "receipts", "start", "upstream"],
@@ -115,6 +115,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
     ],
     back: &[
         ("registrar", "register", "the batch, and the rows that it becomes"),
+        ("upstream_claims", "upstream", "whose rows it claims, read as they are read there"),
         (
             "quotas",
             "nodes",

@@ -51,7 +51,7 @@ pub async fn a_node_hears_nothing_of_what_it_did_itself(store: &dyn Store) {
     store.leave(own.instance, at(2)).await.expect("left");
 }
 
-pub async fn what_nodes_told_each_other_lately_is_kept(store: &dyn Store) {
+pub async fn what_nodes_published_lately_is_kept(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let own = store.join(joining(1), at(1)).await.expect("joined");
     store.publish_event(NodeEvent::CutOff(scene.app, None)).await.expect("told");

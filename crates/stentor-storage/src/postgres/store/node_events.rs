@@ -82,7 +82,7 @@ pub(super) fn wake(connection: &Connection, origin: u64) {
 
 /// Lets the other nodes hear of events, once this transaction is committed.
 pub(super) fn publish(connection: &Connection, origin: u64, events: impl IntoIterator<Item = NodeEvent>) {
-    events.into_iter().for_each(|event| connection.tell(origin, event));
+    events.into_iter().for_each(|event| connection.publish(origin, event));
 }
 
 /// Writes what a transaction writes last, when its jobs are done: the row that numbers events is held until it ends.
@@ -141,7 +141,7 @@ fn next_if_others(connection: &Connection, own: u64, count: u64) -> Done<Option<
 }
 
 /// Events that were told after one.
-pub(super) struct ToldEvents {
+pub(super) struct PublishedEvents {
     /// Those of others, in order.
     pub(super) events: Vec<NodeEvent>,
     /// Up to which the events are these.
@@ -151,7 +151,7 @@ pub(super) struct ToldEvents {
 }
 
 /// Lists what others told after an event, up to a later one or as much as one look takes.
-pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) -> Done<ToldEvents> {
+pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) -> Done<PublishedEvents> {
     // Numbers have no holes: where the next one is missing it was forgotten.
     let is_gapped =
         last < after || !exists(connection, "SELECT 1 FROM node_events WHERE no = $1", [int(after) + 1])?;
@@ -160,7 +160,7 @@ pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) ->
     let values = params![int(after), int(last), int(own), limit(LOOK_MAX_COUNT)];
     let told = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
     let last = told.last().filter(|_| told.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
-    Ok(ToldEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
+    Ok(PublishedEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }
 
 /// Returns whether there are more events than are kept.

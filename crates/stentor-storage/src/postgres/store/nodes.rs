@@ -17,11 +17,11 @@ use stentor_core::time::Timestamp;
 
 use super::codes::LEASED;
 use super::message_rows::MessageMemory;
-use super::node_events::ToldEvents;
+use super::node_events::PublishedEvents;
 use super::rows::LedgerConnection;
 use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
 use crate::postgres::damage::readable;
-use crate::postgres::fault::{Done, conflict, damaged, unavailable};
+use crate::postgres::fault::{Done, conflict, damaged};
 use crate::postgres::migrations;
 use crate::postgres::query::{all, exists, one, run};
 use crate::postgres::row::{int, number, time};
@@ -193,16 +193,6 @@ fn free_place(connection: &Connection) -> Done<u8> {
     Err(conflict("256 servers use this database already"))
 }
 
-/// Refuses what an instance wants to do that others took for dead, or that has left.
-pub(super) fn require(connection: &Connection, instance: u64) -> Done<()> {
-    match exists(connection, "SELECT 1 FROM nodes WHERE instance = $1", [int(instance)])? {
-        true => Ok(()),
-        false => {
-            Err(unavailable("this server is not among those that use the database: it must join them again"))
-        }
-    }
-}
-
 /// Returns whether there are others beside what the sign of life came to.
 fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, bool)> {
     let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
@@ -279,10 +269,10 @@ fn events_after(connection: &Connection, own: u64, after: u64) -> Done<NodeEvent
     let read = one(connection, sql, (), |row| Ok((number(row, 0)?, number(row, 1)?, row.get::<bool>(2)?)))?;
     let (last_event, last_chunk, has_producers) = read.ok_or_else(|| damaged("a sequence is missing"))?;
     let told = match last_event == after {
-        true => ToldEvents { events: Vec::new(), last: last_event, is_gapped: false },
+        true => PublishedEvents { events: Vec::new(), last: last_event, is_gapped: false },
         false => node_events::after(connection, own, after, last_event)?,
     };
-    let ToldEvents { events, last, is_gapped } = told;
+    let PublishedEvents { events, last, is_gapped } = told;
     let (last_chunk, has_more) = (ChunkId::from_raw(last_chunk), last < last_event);
     Ok(NodeEvents { last_event: last, events, has_more, is_gapped, last_chunk, has_producers })
 }

@@ -13,9 +13,11 @@ use stentor_core::message::Message;
 
 use super::chunks::{self, KeptChunk};
 use super::message_rows::{self, MessageMemory};
-use super::{books, campaigns, nodes, receipt_rows, tokens};
+use super::{books, campaigns, receipt_rows, tokens};
 use crate::postgres::engine::Connection;
-use crate::postgres::fault::Done;
+use crate::postgres::fault::{Done, unavailable};
+use crate::postgres::query::exists;
+use crate::postgres::row::int;
 
 /// Tokens of a chunk with more devices are read as a range of their own, which costs less.
 const FEW_DEVICES_MAX_COUNT: usize = 16;
@@ -45,7 +47,7 @@ impl PrefetchedRows {
         let Some(instance) = own else { return Self::of_chunks(connection, ids) };
         let found = chunks::find_all_for(connection, ids, instance)?;
         if found.is_empty() {
-            nodes::require(connection, instance)?;
+            require_node(connection, instance)?;
         }
         Self::with_sums(connection, found)
     }
@@ -164,5 +166,15 @@ impl PrefetchedRows {
     /// Returns a message.
     pub(super) fn message(&self, id: MessageId) -> Option<&Arc<Message>> {
         self.messages.get(&id)
+    }
+}
+
+/// Refuses what an instance wants to do that others took for dead, or that has left.
+fn require_node(connection: &Connection, instance: u64) -> Done<()> {
+    match exists(connection, "SELECT 1 FROM nodes WHERE instance = $1", [int(instance)])? {
+        true => Ok(()),
+        false => {
+            Err(unavailable("this server is not among those that use the database: it must join them again"))
+        }
     }
 }
