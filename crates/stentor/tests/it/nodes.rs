@@ -1,6 +1,7 @@
 //! Several servers over one PostgreSQL database: what one accepts another sends, and what dies takes nothing with it.
 
 mod conditions;
+mod devices;
 
 use crate::process::{PROGRAM, run_json};
 use crate::server::Server;
