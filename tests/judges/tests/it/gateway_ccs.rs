@@ -64,7 +64,9 @@ fn check(report: &Report, app: &str, token: &str) -> anyhow::Result<()> {
     let upstream =
         |id: &str| json!({"from": token, "category": app, "message_id": id, "data": {"text": "a <b> & 'ü'"}});
     report.is("upstream", &upstream("up-1"))?;
-    report.is("resent", &upstream("up-2"))?;
+    let mut resent = upstream("up-2");
+    resent["again"] = json!(true);
+    report.is("resent", &resent)?;
     report.is("ack", &json!({"from": token, "message_id": "m-0", "message_type": "ack"}))?;
     for (step, from, code) in [
         ("nack", "no token", "BAD_REGISTRATION"),
