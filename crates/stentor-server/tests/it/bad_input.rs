@@ -1,10 +1,15 @@
 //! Bad input of every kind: a 4xx with a stable code and the field, nothing changed, never a panic.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_server::words;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::harness::{Reading, server, server_with};
+use crate::harness::{Reading, Server, server, server_with};
 
 /// A body, the code it is refused with, and the field that is named.
 type Case = (&'static str, &'static str, Option<&'static str>);
@@ -184,6 +189,42 @@ async fn a_body_over_the_limit_is_refused() {
     let request =
         server.send(&tenant, Method::POST, "/v1/messages").header("content-type", "application/json");
     assert_eq!(request.body(stream).read().await.refusal().1, "payload_too_large");
+}
+
+/// Writes a request as one that looks at the answer only when it has written all of it; returns what it gets to read.
+async fn write_all_and_read(server: &Server, head: &str, body: &str) -> String {
+    let address = server.url.strip_prefix("http://").expect("plain");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    stream.write_all(head.as_bytes()).await.expect("written");
+    for half in [&body[..body.len() / 2], &body[body.len() / 2..]] {
+        stream.write_all(half.as_bytes()).await.expect("taken");
+        // Whoever answers and closes before the rest has come does it now, and what is written after that is reset.
+        let _nothing_comes = timeout(Duration::from_millis(200), stream.readable()).await;
+    }
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).await.expect("read");
+    String::from_utf8(reply).expect("a text")
+}
+
+#[tokio::test]
+async fn who_still_writes_a_body_that_is_too_large_gets_to_read_that_it_is() {
+    let server = server_with(|config| config.api.body_max_bytes = 200_000).await;
+    let key = server.sender().await.key;
+    let head = format!(
+        "POST /v1/messages HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\nconnection: close\r\n"
+    );
+    let body = " ".repeat(300_000);
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for (more, body) in [("content-length: 300000", &body), ("transfer-encoding: chunked", &chunk)] {
+        let reply = write_all_and_read(&server, &format!("{head}{more}\r\n\r\n"), body).await;
+        assert!(reply.starts_with("HTTP/1.1 413 ") && reply.contains("payload_too_large"), "{reply}");
+    }
+    // Far too much is refused at once, and so is what waits for a word.
+    for more in ["content-length: 900000", "content-length: 300000\r\nexpect: 100-continue"] {
+        let reply = write_all_and_read(&server, &format!("{head}{more}\r\n\r\n"), "").await;
+        assert!(reply.starts_with("HTTP/1.1 413 "), "{more}: {reply}");
+    }
 }
 
 #[tokio::test]

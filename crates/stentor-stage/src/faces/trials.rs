@@ -26,8 +26,6 @@ const TOPICS: u64 = 20;
 const LEVELS: usize = 10_000;
 /// The largest body that may hold many names, as the configuration has it (`api.large_body_max_bytes`).
 const BODY_MAX_BYTES: usize = 1_048_576;
-/// How often a body that is too large is sent at most.
-const LARGE_TRIES_MAX_COUNT: usize = 5;
 /// Letters of the payload whose overhead is counted.
 const PAYLOAD: usize = 64;
 /// An element of WS-Security in a header that must be understood.
@@ -319,15 +317,7 @@ impl FaceUnderTrial {
         if taken.is_refusal() {
             return is(false, format!("{BODY_MAX_BYTES} bytes get {}", taken.summary()));
         }
-        // Who refuses by the length closes with bytes unread, and the answer may be lost with them: it is asked for again.
-        let mut refused = self.harm(padded(BODY_MAX_BYTES + 1)).await;
-        for _ in 1..LARGE_TRIES_MAX_COUNT {
-            if refused.is_ok() {
-                break;
-            }
-            refused = self.harm(padded(BODY_MAX_BYTES + 1)).await;
-        }
-        refused
+        self.harm(padded(BODY_MAX_BYTES + 1)).await
     }
 
     /// Sends what must be refused; an honest request must be answered afterwards.

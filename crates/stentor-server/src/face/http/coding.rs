@@ -141,11 +141,19 @@ impl PackedBody {
 
     /// Reads so many bytes more at most, and forgets them.
     pub(in crate::face) async fn pass_over(&self, max_bytes: usize) {
-        let (mut pieces, mut left) = (self.pieces(), max_bytes);
-        while let Some(Ok(piece)) = pieces.next().await {
-            let Some(rest) = left.checked_sub(piece.len()) else { return };
-            left = rest;
-        }
+        pass_over(self.pieces(), max_bytes).await;
+    }
+}
+
+/// Reads so many bytes more of a body at most, and forgets them.
+pub(in crate::face) async fn pass_over<E>(
+    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    max_bytes: usize,
+) {
+    let mut left = max_bytes;
+    while let Some(Ok(piece)) = pieces.next().await {
+        let Some(rest) = left.checked_sub(piece.len()) else { return };
+        left = rest;
     }
 }
 
