@@ -262,15 +262,7 @@ impl BuiltServer {
         tracing::info!(seconds = drain_timeout.as_secs(), "draining");
         stop.cancel();
         gateway.stop();
-        let deadline = Instant::now() + drain_timeout;
-        let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
-        if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
-            tracing::warn!("the time to drain is over; what is left is recovered at the next start");
-        }
-        // What these hold of the store must be gone before the process ends: its last connection empties the write-ahead log.
-        if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
-            tracing::warn!("not all receipts of devices are written; what they confirm comes again");
-        }
+        drain(server, &pipeline, &gateway, drain_timeout).await;
         gateway.close().await;
         tie.part().await;
         for task in [arrivals, upstream, held] {
@@ -283,6 +275,24 @@ impl BuiltServer {
             Some(Failure { part, cause }) => Err(AppError::Part { part, cause }),
             None => Ok(()),
         }
+    }
+}
+
+/// Waits until what is at work has ended, no longer than so long.
+async fn drain(
+    server: impl Future<Output = ()>,
+    pipeline: &PipelineHandle,
+    gateway: &Gateway,
+    drain_timeout: Duration,
+) {
+    let deadline = Instant::now() + drain_timeout;
+    let both = async { tokio::join!(server, pipeline.drain(drain_timeout)) };
+    if tokio::time::timeout_at(deadline.into(), both).await.is_err() {
+        tracing::warn!("the time to drain is over; what is left is recovered at the next start");
+    }
+    // What these hold of the store must be gone before the process ends: its last connection empties the write-ahead log.
+    if tokio::time::timeout_at(deadline.into(), gateway.flush()).await.is_err() {
+        tracing::warn!("not all receipts of devices are written; what they confirm comes again");
     }
 }
 
