@@ -6,12 +6,18 @@ mod output;
 mod repeated;
 
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use self::failures::{FailureLog, StepFailure};
 
 use crate::workspace::Workspace;
 use crate::{codegen, dist, tidy};
+
+/// The variable by which the test harness is told how many tests run at the same time.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// With one for each processor a half of two processors was idle in the tests of the binary, with two a fifth.
+const TESTS_PER_PROCESSOR: usize = 2;
 
 /// What one step runs.
 enum StepWork {
@@ -92,6 +98,12 @@ pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
     Ok(ended.iter().all(|step| step.passed))
 }
 
+/// Returns how many tests of one program run at the same time: many of them wait for other processes, for most of their time.
+fn test_threads() -> usize {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    processors * TESTS_PER_PROCESSOR
+}
+
 const fn cargo(arguments: &'static [&'static str]) -> StepWork {
     StepWork::Cargo { arguments, variables: &[] }
 }
@@ -114,6 +126,9 @@ fn perform(workspace: &Workspace, step: &CiStep) -> anyhow::Result<Vec<StepFailu
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied());
+            if std::env::var_os(TEST_THREADS).is_none() {
+                command.env(TEST_THREADS, test_threads().to_string());
+            }
             forward(workspace, step, command)
         }
         StepWork::Script(path) => forward(workspace, step, Command::new(workspace.root.join(path))),
