@@ -18,5 +18,5 @@ mod streams;
 pub(crate) use answer::{EncodedAnswer, When};
 pub(crate) use connection::{Connection, ConnectionLimits};
 pub(crate) use field::{Field, HeaderKind};
-pub(crate) use host::{Admission, Host, Order, RequestBody, Then};
+pub(crate) use host::{Admission, GoAwayEnd, Host, Order, RequestBody};
 pub(crate) use serve::{READ_BYTES, serve};

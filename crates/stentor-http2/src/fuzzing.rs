@@ -34,19 +34,19 @@ const CONSTANT: [(&str, usize); 2] = [("authorization", 900), ("constant", 40)];
 ///
 /// When it is otherwise, which is what a fuzz target looks for.
 pub fn hear(bytes: &[u8], piece: usize, keep: Keep) {
-    let mut talk = Talk::begin(keep);
+    let mut connection = FuzzedConnection::begin(keep);
     for part in bytes.chunks(piece.max(1)) {
-        match talk.hear(part) {
+        match connection.hear(part) {
             Err(_) => break,
-            Ok(answers) if answers => talk.open(1),
+            Ok(answers) if answers => connection.open(1),
             Ok(_) => {}
         }
     }
-    talk.end();
+    connection.end();
 }
 
 /// A connection, and its peer's side as far as it is needed.
-struct Talk {
+struct FuzzedConnection {
     mux: Mux,
     /// Requests that were not opened yet.
     rest: Run,
@@ -57,7 +57,7 @@ struct Talk {
     decoder: Decoder<()>,
 }
 
-impl Talk {
+impl FuzzedConnection {
     fn begin(keep: Keep) -> Self {
         let mut mux = Mux::new(&Limits::default());
         let mut settings = Vec::new();
@@ -65,10 +65,10 @@ impl Talk {
         let _ = mux.receive(&settings);
         mux.note_taken(mux.out.len());
         mux.out.clear();
-        let mut talk =
+        let mut connection =
             Self { mux, rest: requests(keep), held: Vec::new(), ended: Vec::new(), decoder: Decoder::new() };
-        talk.open(FIRST_COUNT);
-        talk
+        connection.open(FIRST_COUNT);
+        connection
     }
 
     /// Opens some more streams, as far as the peer allows it.
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn requests_go_on_behind_settings_that_shrink_and_grow_everything() {
-        let mut talk = Talk::begin(Keep::All);
+        let mut connection = FuzzedConnection::begin(Keep::All);
         for (id, value) in [
             (setting::HEADER_TABLE_SIZE, 0),
             (setting::HEADER_TABLE_SIZE, 100),
@@ -201,23 +201,23 @@ mod tests {
             (setting::MAX_FRAME_SIZE, 1 << 20),
             (setting::INITIAL_WINDOW_SIZE, 1 << 20),
         ] {
-            assert!(talk.hear(&settings(id, value)).expect("good settings"));
-            talk.open(1);
+            assert!(connection.hear(&settings(id, value)).expect("good settings"));
+            connection.open(1);
         }
-        assert_eq!(talk.end(), FIRST_COUNT as u32 + 6);
+        assert_eq!(connection.end(), FIRST_COUNT as u32 + 6);
     }
 
     #[test]
     fn a_peer_that_allows_no_stream_gets_no_more_until_it_does() {
-        let mut talk = Talk::begin(Keep::All);
+        let mut connection = FuzzedConnection::begin(Keep::All);
         for most in [0, 1, 3] {
-            talk.hear(&settings(setting::MAX_CONCURRENT_STREAMS, most)).expect("good settings");
-            talk.open(1);
+            connection.hear(&settings(setting::MAX_CONCURRENT_STREAMS, most)).expect("good settings");
+            connection.open(1);
         }
-        assert_eq!(talk.rest.from, FIRST_COUNT as u32);
-        talk.hear(&settings(setting::MAX_CONCURRENT_STREAMS, 4)).expect("good settings");
-        talk.open(2);
-        assert_eq!(talk.end(), FIRST_COUNT as u32 + 1);
+        assert_eq!(connection.rest.from, FIRST_COUNT as u32);
+        connection.hear(&settings(setting::MAX_CONCURRENT_STREAMS, 4)).expect("good settings");
+        connection.open(2);
+        assert_eq!(connection.end(), FIRST_COUNT as u32 + 1);
     }
 
     fn any_setting() -> impl Strategy<Value = (u16, u32)> {
@@ -238,12 +238,12 @@ mod tests {
         fn the_peer_can_read_every_request_whatever_it_set_before(
             settings in prop::collection::vec((any_setting(), 0..3_usize), 1..40),
         ) {
-            let mut talk = Talk::begin(Keep::All);
+            let mut connection = FuzzedConnection::begin(Keep::All);
             for ((id, value), count) in settings {
-                prop_assert!(talk.hear(&self::settings(id, value)).expect("good settings"));
-                talk.open(count);
+                prop_assert!(connection.hear(&self::settings(id, value)).expect("good settings"));
+                connection.open(count);
             }
-            talk.end();
+            connection.end();
         }
     }
 }

@@ -10,7 +10,7 @@ use stentor_core::id::AppId;
 
 /// Why nothing more can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spent {
+pub enum ShareExhausted {
     /// All is taken.
     All,
     /// The app has taken its part.
@@ -57,7 +57,7 @@ impl Shares {
     }
 
     /// Takes so much in the name of an app or of the operator.
-    pub fn take(self: &Arc<Self>, app: Option<AppId>, amount: usize) -> Result<SharePart, Spent> {
+    pub fn take(self: &Arc<Self>, app: Option<AppId>, amount: usize) -> Result<SharePart, ShareExhausted> {
         let mut part = self.part(app);
         part.grow(amount)?;
         Ok(part)
@@ -83,15 +83,15 @@ impl Shares {
 
 impl SharePart {
     /// Takes so much more, or nothing.
-    pub fn grow(&mut self, amount: usize) -> Result<(), Spent> {
+    pub fn grow(&mut self, amount: usize) -> Result<(), ShareExhausted> {
         let mut taken = self.shares.lock();
         if amount > self.shares.total.saturating_sub(taken.all) {
-            return Err(Spent::All);
+            return Err(ShareExhausted::All);
         }
         if let Some(app) = self.app {
             let mine = taken.by_app.get(&app).copied().unwrap_or_default();
             if mine + amount > self.shares.most(taken.all - mine) {
-                return Err(Spent::App);
+                return Err(ShareExhausted::App);
             }
             *taken.by_app.entry(app).or_default() += amount;
         }

@@ -52,6 +52,8 @@ const METAPHORS: &[(&[&str], &str)] = &[
     (&["heard"], "received, or authenticated"),
     (&["news"], "an event, or a signal"),
     (&["newcomer", "newcomers"], "JoiningNode"),
+    (&["dress", "dressed"], "a style, or framing"),
+    (&["blame", "blamed"], "a source, or an attribution"),
 ];
 
 /// A vendor's own word, allowed inside the folder that speaks the vendor's language.

@@ -12,7 +12,7 @@ use super::answer::EncodedAnswer;
 use super::delayed_answers::{AnswerArena, DelayedAnswers};
 use super::field::Decoder;
 use super::frame::{Breach, Frame};
-use super::host::{Host, Order, Then};
+use super::host::{GoAwayEnd, Host, Order};
 use super::limit::Limit;
 use super::streams::StreamTable;
 use std::collections::VecDeque;
@@ -242,9 +242,9 @@ impl<H: Host> Connection<H> {
     }
 
     /// Sends GOAWAY, unless the connection is ending already.
-    pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: Then) {
+    pub(crate) fn leave(&mut self, code: ErrorCode, debug: &[u8], then: GoAwayEnd) {
         // The peer has its GOAWAY already: only the wait for the open streams ends, or a stop would never be followed.
-        if self.end == End::Draining && then == Then::Close {
+        if self.end == End::Draining && then == GoAwayEnd::Close {
             self.end = End::Closing;
         }
         if self.end != End::Open {
@@ -252,9 +252,9 @@ impl<H: Host> Connection<H> {
         }
         frame::write_goaway(self.last_taken, code, debug, &mut self.out);
         self.end = match then {
-            Then::Linger => End::Open,
-            Then::Drain => End::Draining,
-            Then::Close => End::Closing,
+            GoAwayEnd::Linger => End::Open,
+            GoAwayEnd::Drain => End::Draining,
+            GoAwayEnd::Close => End::Closing,
         };
     }
 

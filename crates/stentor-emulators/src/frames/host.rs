@@ -68,12 +68,12 @@ pub(crate) enum Order {
     /// Answers everything that waits to be released.
     Release,
     /// Sends GOAWAY.
-    Leave { code: ErrorCode, debug: Vec<u8>, then: Then },
+    Leave { code: ErrorCode, debug: Vec<u8>, then: GoAwayEnd },
 }
 
 /// What follows a GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum GoAwayEnd {
     /// Streams that are open are answered, then the connection is closed.
     Drain,
     /// The connection is closed at once.

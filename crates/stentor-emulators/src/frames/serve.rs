@@ -1,7 +1,7 @@
 //! The bytes of a connection: large reads, and one write for everything that was answered meanwhile.
 
 use super::connection::{Connection, End};
-use super::host::{Host, Order, Then};
+use super::host::{GoAwayEnd, Host, Order};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -58,7 +58,7 @@ async fn exchange<H: Host, IO: AsyncRead + AsyncWrite + Unpin>(
             Event::Order(order) => connection.obey(order),
             Event::Due if !connection.has_greeted() => return Ok(()),
             Event::Due => connection.send_due(Instant::now()),
-            Event::Stop => connection.leave(ErrorCode::NO_ERROR, b"", Then::Close),
+            Event::Stop => connection.leave(ErrorCode::NO_ERROR, b"", GoAwayEnd::Close),
         }
         obey_ready(connection).await;
         flush(connection, io).await?;

@@ -2,7 +2,7 @@
 
 use super::{EmulatedService, ServiceCall, ServiceReply, WireAnswer, WireTotals};
 use crate::faults::{Faults, InjectedFault};
-use crate::frames::{self, Admission, Field, HeaderKind, Host, Order, RequestBody, Then, When};
+use crate::frames::{self, Admission, Field, GoAwayEnd, HeaderKind, Host, Order, RequestBody, When};
 use crate::policy::{AfterGoAway, GoAway, Judge, OnExcess, StreamLimitPolicy, Wait};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
@@ -117,9 +117,9 @@ impl<S: EmulatedService> ServiceHost<S> {
         self.leaving = true;
         WireTotals::add(&self.service.context().wire.goaways);
         let then = match goaway.then {
-            AfterGoAway::Drain => Then::Drain,
-            AfterGoAway::Close => Then::Close,
-            AfterGoAway::Linger => Then::Linger,
+            AfterGoAway::Drain => GoAwayEnd::Drain,
+            AfterGoAway::Close => GoAwayEnd::Close,
+            AfterGoAway::Linger => GoAwayEnd::Linger,
         };
         let debug = goaway.debug.clone().into_bytes();
         self.orders.push_back(Order::Leave { code: ErrorCode(goaway.code), debug, then });

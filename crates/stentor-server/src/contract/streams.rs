@@ -27,9 +27,9 @@ pub struct StreamFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFlow {
     /// What is asked.
-    Asked,
+    Request,
     /// What is replied.
-    Replied,
+    Reply,
 }
 
 /// A stream as a face describes it.
@@ -53,7 +53,7 @@ pub const IMPORT_STREAM: StreamFacts = StreamFacts {
     about: "Registers devices as they come: first, if need be, the options, then devices or portions of lines. A bad one costs\n\
             only itself; what is read waits for what is kept. The result counts, and names the first refusals by their lines.",
     operation: ImportDevices::FACTS.name,
-    flow: StreamFlow::Asked,
+    flow: StreamFlow::Request,
 };
 
 /// The books of a campaign until it has ended.
@@ -63,7 +63,7 @@ pub const WATCH: StreamFacts = StreamFacts {
     about: "Returns the books of a campaign as they are, and again when they have changed, at most once a second, until it has\n\
             ended and nothing of it is in flight. The id of its message does as well.",
     operation: ShowCampaign::FACTS.name,
-    flow: StreamFlow::Replied,
+    flow: StreamFlow::Reply,
 };
 
 /// Describes all streams by the operations behind them; `shapes` gets the records that no operation has.
@@ -72,8 +72,8 @@ pub(super) fn describe(operations: &[OperationShape], shapes: &mut Shapes) -> Ve
     let describe = |facts: &StreamFacts, shapes: &mut Shapes| {
         let behind = behind(facts)?;
         let request = match facts.flow {
-            StreamFlow::Asked => import_piece(facts, shapes),
-            StreamFlow::Replied => {
+            StreamFlow::Request => import_piece(facts, shapes),
+            StreamFlow::Reply => {
                 RecordShape { name: format!("{}Request", facts.type_name), ..behind.request.clone() }
             }
         };

@@ -38,7 +38,7 @@ use stentor_core::retry::RetryPolicy;
 use stentor_core::settlement::{Child, Settlement, TokenChange};
 use stentor_core::time::Timestamp;
 
-use evidence::{Blame, ProviderStanding};
+use evidence::{ProviderStanding, TroubleSource};
 use foreign::{Foreign, foreign};
 pub(crate) use foreign::{count_foreign, is_foreign};
 
@@ -201,18 +201,18 @@ impl SettleContext<'_> {
             let reason = Reason::SenderMismatch;
             return Some(Parking { until: None, reason, detail: detail(reason) });
         }
-        self.is_blamed(outcome).then(|| parking(outcome, self.now)).flatten()
+        self.is_beyond_delivery(outcome).then(|| parking(outcome, self.now)).flatten()
     }
 
     /// Returns whether an outcome speaks for the push service or the credential, and not for its delivery alone.
-    fn is_blamed(&self, outcome: &Outcome) -> bool {
+    fn is_beyond_delivery(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Rejected { .. } | Outcome::Unavailable { scope: OutcomeScope::Credential, .. } => {
                 self.standing.credential_refused
             }
             // Not sent because most answers asked to wait; or the quota that was exceeded is named as the sender's own.
             Outcome::Unsent { .. } | Outcome::Throttled { scope: OutcomeScope::Service, .. } => true,
-            _ => self.standing.trouble == Blame::Service,
+            _ => self.standing.trouble == TroubleSource::Service,
         }
     }
 
@@ -224,11 +224,11 @@ impl SettleContext<'_> {
             Foreign::Unclear => return RetryIntent { count: Count::Repeats, ..intent },
             Foreign::Token => {}
         }
-        if intent.count != Count::Not || self.is_blamed(outcome) {
+        if intent.count != Count::Not || self.is_beyond_delivery(outcome) {
             return intent;
         }
         let reason = if intent.reason == Reason::Throttled { Reason::DeviceThrottled } else { intent.reason };
-        let is_alone = self.standing.trouble == Blame::Delivery;
+        let is_alone = self.standing.trouble == TroubleSource::Delivery;
         let count = if is_alone { Count::Limited } else { Count::Repeats };
         RetryIntent { reason, count, grows: false, ..intent }
     }

@@ -21,7 +21,7 @@ use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult}
 use crate::contract::Serve;
 use crate::contract::import::{ImportRequest, ImportResult};
 use crate::contract::table::ImportDevices;
-use crate::shares::Spent;
+use crate::shares::ShareExhausted;
 use batch::Parsed;
 pub use lines::LINE_MAX_BYTES;
 pub use parse::Format;
@@ -305,10 +305,10 @@ fn broken_off(problem: Problem, report: &ImportReport) -> Problem {
     }
 }
 
-fn too_many_imports(spent: Spent) -> Problem {
+fn too_many_imports(spent: ShareExhausted) -> Problem {
     let why = match spent {
-        Spent::All => "as many imports run as are allowed at once",
-        Spent::App => "as many imports of this app run as are allowed at once",
+        ShareExhausted::All => "as many imports run as are allowed at once",
+        ShareExhausted::App => "as many imports of this app run as are allowed at once",
     };
     Problem::new(ErrorCode::RateLimited, why)
 }

@@ -17,7 +17,7 @@ fn however_many_apps_take_what_they_can_the_next_finds_something() {
     let greedy: Vec<SharePart> = (1..=10).map(|number| fill(&shares, app(number))).collect();
     assert_eq!((greedy[0].amount, greedy[1].amount), (2_048, 1_024));
     assert!(shares.take(app(11), 1).is_ok());
-    assert_eq!(shares.take(app(1), 1).expect_err("has its share"), Spent::App);
+    assert_eq!(shares.take(app(1), 1).expect_err("has its share"), ShareExhausted::App);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn the_floor_is_for_everybody_as_long_as_there_is_something() {
     let shares = Shares::new(2, 10, 1);
     let parts = [1, 2].map(|number| shares.take(app(number), 1));
     assert!(parts.iter().all(Result::is_ok));
-    assert_eq!(shares.take(app(3), 1).expect_err("nothing is left"), Spent::All);
+    assert_eq!(shares.take(app(3), 1).expect_err("nothing is left"), ShareExhausted::All);
     assert_eq!(Shares::new(1, 50, 1).take(app(1), 1).expect("the only one").amount, 1);
 }
 
@@ -50,6 +50,6 @@ fn the_operator_may_take_everything() {
 fn what_does_not_fit_takes_nothing() {
     let shares = Shares::new(10, 50, 1);
     let mut part = shares.take(app(1), 3).expect("fits");
-    assert_eq!(part.grow(3), Err(Spent::App));
+    assert_eq!(part.grow(3), Err(ShareExhausted::App));
     assert_eq!((part.amount, shares.taken()), (3, 3));
 }

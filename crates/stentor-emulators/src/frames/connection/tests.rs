@@ -1,6 +1,6 @@
 //! Frames in, frames out: what a peer may do, what it may not, and what it gets for it.
 
-mod dress;
+mod framing;
 
 use super::*;
 use crate::frames::answer::When;
@@ -362,7 +362,11 @@ fn what_is_released_leaves_and_what_is_due_later_stays() {
 fn a_draining_connection_answers_what_is_open_and_ends() {
     let mut connection = greeted(Recorder::default());
     exchange(&mut connection, &opening(1));
-    connection.obey(Order::Leave { code: ErrorCode::NO_ERROR, debug: b"bye".to_vec(), then: Then::Drain });
+    connection.obey(Order::Leave {
+        code: ErrorCode::NO_ERROR,
+        debug: b"bye".to_vec(),
+        then: GoAwayEnd::Drain,
+    });
     let frames = said(&mut connection);
     assert_eq!(
         (frames[0].kind, frames[0].number(0), &frames[0].payload[8..]),
@@ -377,7 +381,7 @@ fn a_draining_connection_answers_what_is_open_and_ends() {
 fn a_stop_ends_a_connection_that_drains() {
     let mut connection = greeted(Recorder::default());
     exchange(&mut connection, &opening(1));
-    for then in [Then::Drain, Then::Close] {
+    for then in [GoAwayEnd::Drain, GoAwayEnd::Close] {
         connection.obey(Order::Leave { code: ErrorCode::NO_ERROR, debug: Vec::new(), then });
     }
     assert_eq!(said(&mut connection).len(), 1, "the peer has its GOAWAY already");

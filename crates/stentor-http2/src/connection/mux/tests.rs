@@ -1,4 +1,4 @@
-mod dress;
+mod framing;
 
 use std::time::Duration;
 

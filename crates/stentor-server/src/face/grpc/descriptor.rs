@@ -38,8 +38,8 @@ fn service(service: &Service) -> Vec<u8> {
         put_field(2, full(&one.request.name).as_bytes(), &mut method);
         put_field(3, full(&one.reply.name).as_bytes(), &mut method);
         match one.flow {
-            Some(StreamFlow::Asked) => put_number(5, 1, &mut method),
-            Some(StreamFlow::Replied) => put_number(6, 1, &mut method),
+            Some(StreamFlow::Request) => put_number(5, 1, &mut method),
+            Some(StreamFlow::Reply) => put_number(6, 1, &mut method),
             None => {}
         }
         put_field(2, &method, &mut out);

@@ -15,7 +15,7 @@ use crate::contract::import::Lines;
 use crate::contract::streams::IMPORT_STREAM;
 use crate::contract::{Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::auth::asked_of;
+use crate::face::http::auth::context_of;
 use crate::face::http::refusal::Refusal;
 use crate::face::http::with_timeout;
 use crate::face::record::protobuf::Schema;
@@ -37,7 +37,7 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
 
 async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
-    let asked = asked_of(&parts, api).await?;
+    let context = context_of(&parts, api).await?;
     let encoding = MessageEncoding::of_request(&parts.headers)?;
     let pieces = with_timeout(body.into_data_stream(), *api.import_timeout()).boxed();
     let max_bytes = api.body_max_bytes();
@@ -50,7 +50,7 @@ async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
         is_within_line: false,
     };
     let options = pieces.options().await?;
-    let result = import_lines(api, &asked, options, pieces.lines()).await?;
+    let result = import_lines(api, &context, options, pieces.lines()).await?;
     Schema::get().write("ImportResult", &result)
 }
 

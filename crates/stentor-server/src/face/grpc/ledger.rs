@@ -10,11 +10,11 @@ use super::{only_message, refused_type};
 use crate::contract::streams::WATCH;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::http::auth::asked_of;
+use crate::face::http::auth::context_of;
 use crate::face::http::refusal::Refusal;
 use crate::face::record::protobuf::Schema;
 use crate::face::record::{Dispatcher, Record};
-use crate::shares::Spent;
+use crate::shares::ShareExhausted;
 
 /// Longest question: an id, and an app.
 const QUESTION_MAX_BYTES: usize = 4_096;
@@ -25,8 +25,8 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
         return Ok(refused);
     }
     let (parts, body) = request.into_parts();
-    let asked = asked_of(&parts, &api).await?;
-    let app = asked.identity.app().or(asked.app);
+    let context = context_of(&parts, &api).await?;
+    let app = context.identity.app().or(context.app);
     let place = api.limits().watches.take(app, 1).map_err(no_place)?;
     let request = Request::from_parts(parts.clone(), body);
     let message = only_message(request, &api, QUESTION_MAX_BYTES).await?;
@@ -36,12 +36,12 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
     Ok(RunningWatch::new(watched, &parts, place)?.answer().await?)
 }
 
-fn no_place(spent: Spent) -> Problem {
+fn no_place(spent: ShareExhausted) -> Problem {
     Problem::new(
         ErrorCode::RateLimited,
         match spent {
-            Spent::All => "as many ledgers are watched as are allowed at once",
-            Spent::App => "as many ledgers of this app are watched as are allowed at once",
+            ShareExhausted::All => "as many ledgers are watched as are allowed at once",
+            ShareExhausted::App => "as many ledgers of this app are watched as are allowed at once",
         },
     )
 }
@@ -55,8 +55,8 @@ struct WatchedLedger {
 
 impl WatchSubject for WatchedLedger {
     async fn look(&mut self) -> ServiceResult<WatchedState> {
-        let asked = asked_of(&self.parts, &self.api).await?;
-        let served = Dispatcher::get().call(WATCH.operation, &self.api, asked, self.record.clone());
+        let context = context_of(&self.parts, &self.api).await?;
+        let served = Dispatcher::get().call(WATCH.operation, &self.api, context, self.record.clone());
         let ledger = served.ok_or_else(|| Problem::not_found("method"))?.await?;
         let is_last = ledger.get("ended_at").is_some_and(|ended_at| !ended_at.is_null());
         Ok(WatchedState { message: Schema::get().write("Ledger", &ledger)?, is_last })

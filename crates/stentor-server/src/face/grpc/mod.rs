@@ -28,7 +28,7 @@ use http_body_util::{BodyExt as _, Full};
 use stentor_wire::DocumentLimits;
 
 use super::Api;
-use super::http::auth::asked_of;
+use super::http::auth::context_of;
 use super::http::middleware::RequestId;
 use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{RequestPermit, body, middleware};
@@ -105,12 +105,12 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Re
 async fn serve(api: &Api, operation: &'static OperationShape, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
-    let asked = asked_of(&parts, api).await?;
+    let context = context_of(&parts, api).await?;
     let max_bytes = api.large_body_max_bytes();
     let message = only_message(Request::from_parts(parts, body), api, max_bytes).await?;
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };
     let record = Schema::get().read(&operation.request.name, &message, &limits)?;
-    let served = Dispatcher::get().call(operation.facts.name, api, asked, record);
+    let served = Dispatcher::get().call(operation.facts.name, api, context, record);
     let served = served.ok_or_else(|| Problem::not_found("method"))?;
     Schema::get().write(&operation.reply.name, &served.await?)
 }

@@ -22,7 +22,7 @@ fn service(service: &Service, text: &mut String) {
     for one in &service.methods {
         comment(&one.about, "  ", text);
         let pieces = |flow| if one.flow == Some(flow) { "stream " } else { "" };
-        let (asks, replies) = (pieces(StreamFlow::Asked), pieces(StreamFlow::Replied));
+        let (asks, replies) = (pieces(StreamFlow::Request), pieces(StreamFlow::Reply));
         let (method, asked, replied) = (one.name, &one.request.name, &one.reply.name);
         text.push_str(&format!("  rpc {method}({asks}{asked}) returns ({replies}{replied});\n"));
     }

@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::request_permit::RequestPermit;
 use crate::contract::{Caller, ErrorCode, Identity, Problem, ServiceResult};
 use crate::face::Api;
-use crate::face::record::Asked;
+use crate::face::record::RequestContext;
 
 const APP_HEADER: &str = "x-stentor-app";
 const KEY_HEADER: &str = "x-api-key";
@@ -23,9 +23,9 @@ const NAME_THE_APP: &str = "name the app: header `X-Stentor-App: app_…` or `?a
 
 /// Finds out what the head of a request says beside the record that its body holds: whose key it is, which app it names,
 /// its idempotency key, and where it comes from.
-pub(in crate::face) async fn asked_of(parts: &Parts, api: &Api) -> ServiceResult<Asked> {
+pub(in crate::face) async fn context_of(parts: &Parts, api: &Api) -> ServiceResult<RequestContext> {
     let (name, secret) = name_and_secret(&parts.headers)?;
-    asked_with(parts, api, name, secret).await
+    context_with(parts, api, name, secret).await
 }
 
 /// An app's caller, found by the head of a request.
@@ -42,13 +42,13 @@ pub(crate) async fn authenticated_caller(
     api: &Api,
     secret: Option<&str>,
 ) -> ServiceResult<AuthenticatedCaller> {
-    let asked = match secret {
-        Some(secret) => asked_with(parts, api, None, secret.to_owned()).await?,
-        None => asked_of(parts, api).await?,
+    let context = match secret {
+        Some(secret) => context_with(parts, api, None, secret.to_owned()).await?,
+        None => context_of(parts, api).await?,
     };
-    let caller = api.service().caller(asked.identity, asked.app).await?;
-    asked.permit.take_place(api.limits(), Some(caller.app()))?;
-    Ok(AuthenticatedCaller { caller, key: asked.key })
+    let caller = api.service().caller(context.identity, context.app).await?;
+    context.permit.take_place(api.limits(), Some(caller.app()))?;
+    Ok(AuthenticatedCaller { caller, key: context.key })
 }
 
 /// Takes a place among those worked on, for a request that needs no key because its address is a capability of an app's device.
@@ -56,7 +56,12 @@ pub(crate) fn take_place(parts: &Parts, api: &Api, app: AppId) -> ServiceResult<
     RequestPermit::take(&parts.extensions, api.limits(), Some(app))
 }
 
-async fn asked_with(parts: &Parts, api: &Api, name: Option<String>, secret: String) -> ServiceResult<Asked> {
+async fn context_with(
+    parts: &Parts,
+    api: &Api,
+    name: Option<String>,
+    secret: String,
+) -> ServiceResult<RequestContext> {
     let identity = api.service().identify(&secret).await?;
     let permit = parts.extensions.get::<RequestPermit>().cloned().unwrap_or_default();
     permit.take_place(api.limits(), identity.app())?;
@@ -65,7 +70,13 @@ async fn asked_with(parts: &Parts, api: &Api, name: Option<String>, secret: Stri
         Some(app) => Some(app),
         None => named.flatten(),
     };
-    Ok(Asked { identity, app, key: idempotency_key(&parts.headers)?, origin: origin_of(parts, api), permit })
+    Ok(RequestContext {
+        identity,
+        app,
+        key: idempotency_key(&parts.headers)?,
+        origin: origin_of(parts, api),
+        permit,
+    })
 }
 
 /// Returns the key of a request, and the name beside it where the scheme has one: clients of older formats often know no

@@ -7,7 +7,7 @@ use stentor_core::id::AppId;
 
 use super::middleware::RequestLimits;
 use crate::service::{ErrorCode, Problem, ServiceResult};
-use crate::shares::{SharePart, Spent};
+use crate::shares::{ShareExhausted, SharePart};
 
 /// Held by the middleware and, in the request's extensions, by whoever reads the request; empty until the key is known.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +67,12 @@ impl RequestPermit {
     }
 }
 
-fn no_place(spent: Spent) -> Problem {
+fn no_place(spent: ShareExhausted) -> Problem {
     match spent {
-        Spent::All => {
+        ShareExhausted::All => {
             Problem::new(ErrorCode::Unavailable, "as many requests are worked on as are allowed at once")
         }
-        Spent::App => Problem::new(
+        ShareExhausted::App => Problem::new(
             ErrorCode::RateLimited,
             "as many requests of this app are worked on as are allowed at once",
         ),
@@ -80,12 +80,12 @@ fn no_place(spent: Spent) -> Problem {
 }
 
 /// Returns the problem of bytes for which there is no room.
-pub(in crate::face) fn no_room(spent: Spent) -> Problem {
+pub(in crate::face) fn no_room(spent: ShareExhausted) -> Problem {
     match spent {
-        Spent::All => {
+        ShareExhausted::All => {
             Problem::new(ErrorCode::Unavailable, "the bodies being read take as much memory as is allowed")
         }
-        Spent::App => Problem::new(
+        ShareExhausted::App => Problem::new(
             ErrorCode::RateLimited,
             "the bodies of this app take as much memory as is allowed at once",
         ),

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use super::asked::{Asked, FromAsked};
+use super::context::{FromContext, RequestContext};
 use super::reply::IntoRecord;
 use super::request::{FromRecord, text_of};
 use super::subject::Segments;
@@ -18,7 +18,7 @@ use crate::face::Api;
 pub type Record = Map<String, Value>;
 
 /// Reads, serves and replies one operation.
-type RecordCall = fn(Api, Asked, Record) -> BoxFuture<'static, ServiceResult<Record>>;
+type RecordCall = fn(Api, RequestContext, Record) -> BoxFuture<'static, ServiceResult<Record>>;
 
 /// Every operation under its name.
 #[derive(Debug)]
@@ -42,10 +42,10 @@ impl Dispatcher {
         &self,
         name: &str,
         api: &Api,
-        asked: Asked,
+        context: RequestContext,
         record: Record,
     ) -> Option<BoxFuture<'static, ServiceResult<Record>>> {
-        self.0.get(name).map(|call| call(api.clone(), asked, record))
+        self.0.get(name).map(|call| call(api.clone(), context, record))
     }
 
     /// Returns whether there is an operation of this name.
@@ -55,17 +55,17 @@ impl Dispatcher {
     }
 }
 
-fn call<O>(api: Api, asked: Asked, mut record: Record) -> BoxFuture<'static, ServiceResult<Record>>
+fn call<O>(api: Api, context: RequestContext, mut record: Record) -> BoxFuture<'static, ServiceResult<Record>>
 where
-    O: Operation<By: FromAsked, Subject: Segments, Request: FromRecord, Reply: IntoRecord>,
+    O: Operation<By: FromContext, Subject: Segments, Request: FromRecord, Reply: IntoRecord>,
     Api: Serve<O>,
 {
     Box::pin(async move {
-        let by = O::By::find(&api, &asked, &mut record).await?;
+        let by = O::By::find(&api, &context, &mut record).await?;
         let names = subject_of(&O::FACTS, &mut record)?;
         let mut named = O::FACTS.subject.iter().copied().zip(names.iter().map(String::as_str));
         let subject = O::Subject::read(&mut named)?;
-        let request = O::Request::from_record(record, asked.key.as_ref(), O::FACTS.name)?;
+        let request = O::Request::from_record(record, context.key.as_ref(), O::FACTS.name)?;
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);
         reply?.into_record()

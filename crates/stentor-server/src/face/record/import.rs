@@ -1,6 +1,6 @@
 //! An import whose lines come in pieces around the record.
 
-use super::asked::{Asked, FromAsked as _};
+use super::context::{FromContext as _, RequestContext};
 use super::dispatch::{Record, check_refusal};
 use super::reply::IntoRecord as _;
 use crate::contract::import::{ImportRequest, Lines};
@@ -12,11 +12,11 @@ use crate::face::Api;
 /// Imports devices line by line; the record says how.
 pub(in crate::face) async fn import_lines(
     api: &Api,
-    asked: &Asked,
+    context: &RequestContext,
     mut options: Record,
     lines: Lines,
 ) -> ServiceResult<Record> {
-    let caller = Caller::find(api, asked, &mut options).await?;
+    let caller = Caller::find(api, context, &mut options).await?;
     let request = ImportRequest { query: decode_value(options)?, lines };
     let reply = Serve::<ImportDevices>::serve(api, caller, (), request).await;
     check_refusal(&ImportDevices::FACTS, &reply);

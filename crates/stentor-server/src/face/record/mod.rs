@@ -1,7 +1,7 @@
 //! What the faces share whose requests and replies are flat records: one dispatcher, which finds out who asks, reads what
 //! the operation is about and what is asked, has it served, and returns the reply as a record.
 
-mod asked;
+mod context;
 mod dispatch;
 mod import;
 pub mod protobuf;
@@ -10,7 +10,7 @@ mod request;
 mod subject;
 pub mod xml;
 
-pub use asked::Asked;
+pub use context::RequestContext;
 pub(in crate::face) use dispatch::check_refusal;
 pub use dispatch::{Dispatcher, Record};
 pub(in crate::face) use import::import_lines;

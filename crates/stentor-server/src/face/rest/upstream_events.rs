@@ -23,7 +23,7 @@ use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::auth::authenticated_caller;
 use crate::listen::{AtWork, RequestConnection};
-use crate::shares::{SharePart, Spent};
+use crate::shares::{ShareExhausted, SharePart};
 
 /// Pause after which a comment is written, so that proxies keep the connection and a key that was removed is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -130,12 +130,12 @@ fn event(message: &UpstreamMessage) -> String {
     format!("event: message\nid: {}\ndata: {data}\n\n", message.id)
 }
 
-fn no_place(spent: Spent) -> Problem {
+fn no_place(spent: ShareExhausted) -> Problem {
     Problem::new(
         ErrorCode::RateLimited,
         match spent {
-            Spent::All => "as many streams are open as are allowed at once",
-            Spent::App => "as many streams of this app are open as are allowed at once",
+            ShareExhausted::All => "as many streams are open as are allowed at once",
+            ShareExhausted::App => "as many streams of this app are open as are allowed at once",
         },
     )
 }

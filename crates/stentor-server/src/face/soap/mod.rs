@@ -19,12 +19,12 @@ use stentor_wire::soap::{self, Envelope, SoapBody, Version};
 use stentor_wire::xml::dom::Element;
 
 use super::Api;
-use super::http::auth::asked_of;
+use super::http::auth::context_of;
 use super::http::headers::header_text;
 use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{body, middleware};
 use super::record::xml::{NAMESPACE, read_record, write_record};
-use super::record::{Asked, Dispatcher};
+use super::record::{Dispatcher, RequestContext};
 use crate::contract::description::{OperationShape, description};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use fault::{FaultIn, SoapRefusal};
@@ -111,17 +111,21 @@ fn address(parts: &Parts) -> String {
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, SoapRefusal> {
     let (parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
-    let asked = asked_of(&parts, &api).await?;
+    let context = context_of(&parts, &api).await?;
     version_of(&parts.headers).ok_or_else(other_content)?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
-    let (version, document) = answered(&api, &asked, &bytes).await?;
+    let (version, document) = answered(&api, &context, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, version.content_type(""))], document).into_response())
 }
 
 /// Answers an envelope that did not come by HTTP with another; what is refused is a fault in the version of the envelope.
-pub(super) async fn answer_document(api: &Api, asked: &Asked, document: &[u8]) -> ServiceResult<Vec<u8>> {
-    let answered = answered(api, asked, document).await;
-    Ok(answered.map_or_else(|refused| refused.document(&asked.origin.request_id), |(_, reply)| reply))
+pub(super) async fn answer_document(
+    api: &Api,
+    context: &RequestContext,
+    document: &[u8],
+) -> ServiceResult<Vec<u8>> {
+    let answered = answered(api, context, document).await;
+    Ok(answered.map_or_else(|refused| refused.document(&context.origin.request_id), |(_, reply)| reply))
 }
 
 /// Writes a refusal as an envelope of SOAP 1.1, where no envelope says which version is spoken.
@@ -130,7 +134,11 @@ pub(super) fn fault_document(problem: &Problem) -> Vec<u8> {
 }
 
 /// Returns the version that an envelope speaks, and the envelope that answers it.
-async fn answered(api: &Api, asked: &Asked, document: &[u8]) -> Result<(Version, Vec<u8>), SoapRefusal> {
+async fn answered(
+    api: &Api,
+    context: &RequestContext,
+    document: &[u8],
+) -> Result<(Version, Vec<u8>), SoapRefusal> {
     let limits = DocumentLimits {
         document_max_bytes: api.large_body_max_bytes(),
         nodes_max: NODES_MAX_COUNT,
@@ -139,7 +147,7 @@ async fn answered(api: &Api, asked: &Asked, document: &[u8]) -> Result<(Version,
     let Envelope { version, body, .. } = soap::read(document, &limits, &[])?;
     let refused = SoapRefusal::in_version(version);
     let elements = called(body).map_err(&refused)?;
-    let replies = replies(api, asked, elements).await.map_err(&refused)?;
+    let replies = replies(api, context, elements).await.map_err(&refused)?;
     let reply = written(&Envelope::around(version, replies)).map_err(refused)?;
     Ok((version, reply))
 }
@@ -167,29 +175,29 @@ fn called(body: SoapBody) -> ServiceResult<Vec<Element>> {
 
 /// Serves one after the other. Where several are in one body, what one is refused stands in its reply and does not touch the
 /// next; one alone is refused with a fault.
-async fn replies(api: &Api, asked: &Asked, elements: Vec<Element>) -> ServiceResult<Vec<Element>> {
+async fn replies(api: &Api, context: &RequestContext, elements: Vec<Element>) -> ServiceResult<Vec<Element>> {
     if let [element] = &elements[..] {
-        return Ok(vec![serve(api, asked, element).await?]);
+        return Ok(vec![serve(api, context, element).await?]);
     }
     let mut replies = Vec::with_capacity(elements.len());
     for element in &elements {
-        let reply = serve(api, asked, element).await;
-        replies.push(reply.unwrap_or_else(|problem| refused_reply(element, &problem, asked)));
+        let reply = serve(api, context, element).await;
+        replies.push(reply.unwrap_or_else(|problem| refused_reply(element, &problem, context)));
     }
     Ok(replies)
 }
 
-fn refused_reply(element: &Element, problem: &Problem, asked: &Asked) -> Element {
+fn refused_reply(element: &Element, problem: &Problem, context: &RequestContext) -> Element {
     let known = operation(element).map(reply_name);
     let name = known.unwrap_or_else(|_| UNKNOWN_RESPONSE.to_owned());
-    Element::of(NAMESPACE, &name).with(fault::refusal(problem, &asked.origin.request_id))
+    Element::of(NAMESPACE, &name).with(fault::refusal(problem, &context.origin.request_id))
 }
 
-async fn serve(api: &Api, asked: &Asked, element: &Element) -> ServiceResult<Element> {
+async fn serve(api: &Api, context: &RequestContext, element: &Element) -> ServiceResult<Element> {
     let one = operation(element)?;
     let shapes = &description().shapes;
     let record = read_record(element, &one.request, shapes)?;
-    let served = Dispatcher::get().call(one.facts.name, api, asked.clone(), record);
+    let served = Dispatcher::get().call(one.facts.name, api, context.clone(), record);
     let served = served.ok_or_else(|| Problem::not_found("operation"))?;
     let reply = Element::of(NAMESPACE, &reply_name(one));
     let record = served.await?;

@@ -22,7 +22,7 @@ use super::replies::{SocketReply, write_all, write_one};
 use crate::contract::{ErrorCode, Identity, Origin, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::{RequestPermit, middleware};
-use crate::face::record::{Asked, Dispatcher, Record};
+use crate::face::record::{Dispatcher, Record, RequestContext};
 use crate::listen::{Accepted, AtWork};
 
 /// How long is read on, and thrown away, behind the last reply.
@@ -259,8 +259,8 @@ impl SocketSession {
     /// Has a document of another face answered by that face.
     async fn document(&self, face: DocumentFace, document: &[u8]) -> Vec<u8> {
         let answer = async {
-            let asked = self.asked(None, self.origin(0)).await?;
-            (face.answer)(&self.api, &asked, document).await
+            let context = self.context(None, self.origin(0)).await?;
+            (face.answer)(&self.api, &context, document).await
         };
         self.within_limits(answer).await.unwrap_or_else(|problem| (face.refuse)(&problem))
     }
@@ -269,8 +269,8 @@ impl SocketSession {
         let began = Instant::now();
         let SocketRequest { operation, record, key, .. } = request;
         let work = async {
-            let asked = self.asked(key, origin).await?;
-            let served = Dispatcher::get().call(&operation, &self.api, asked, record);
+            let context = self.context(key, origin).await?;
+            let served = Dispatcher::get().call(&operation, &self.api, context, record);
             served.ok_or_else(|| no_such_operation(&operation))?.await
         };
         let reply = self.within_limits(work).await;
@@ -289,11 +289,11 @@ impl SocketSession {
     }
 
     /// Finds out who asks, for each request anew: a key may have been removed meanwhile.
-    async fn asked(&self, key: Option<IdempotencyKey>, origin: Origin) -> ServiceResult<Asked> {
+    async fn context(&self, key: Option<IdempotencyKey>, origin: Origin) -> ServiceResult<RequestContext> {
         let identity = self.api.service().identify(self.key.expose_secret()).await?;
         let permit = RequestPermit::default();
         permit.take_place(self.api.limits(), identity.app())?;
-        Ok(Asked { identity, app: self.app, key, origin, permit })
+        Ok(RequestContext { identity, app: self.app, key, origin, permit })
     }
 
     fn origin(&self, id: u64) -> Origin {

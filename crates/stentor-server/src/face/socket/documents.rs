@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 
 use super::FrameEncoding;
 use crate::contract::{Problem, ServiceResult};
-use crate::face::record::Asked;
+use crate::face::record::RequestContext;
 use crate::face::{Api, soap, xmlrpc};
 
 /// A document that is being answered.
@@ -15,18 +15,18 @@ type DocumentAnswer<'a> = BoxFuture<'a, ServiceResult<Vec<u8>>>;
 #[derive(Clone, Copy)]
 pub(super) struct DocumentFace {
     /// Answers a document with a document.
-    pub(super) answer: for<'a> fn(&'a Api, &'a Asked, &'a [u8]) -> DocumentAnswer<'a>,
+    pub(super) answer: for<'a> fn(&'a Api, &'a RequestContext, &'a [u8]) -> DocumentAnswer<'a>,
     /// Writes a refusal as a document.
     pub(super) refuse: fn(&Problem) -> Vec<u8>,
 }
 
 const XMLRPC: DocumentFace = DocumentFace {
-    answer: |api, asked, document| xmlrpc::answer_document(api, asked, document).boxed(),
+    answer: |api, context, document| xmlrpc::answer_document(api, context, document).boxed(),
     refuse: xmlrpc::fault_document,
 };
 
 const SOAP: DocumentFace = DocumentFace {
-    answer: |api, asked, document| soap::answer_document(api, asked, document).boxed(),
+    answer: |api, context, document| soap::answer_document(api, context, document).boxed(),
     refuse: soap::fault_document,
 };
 

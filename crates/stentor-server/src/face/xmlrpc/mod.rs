@@ -16,10 +16,10 @@ use stentor_wire::xmlrpc::{
 use stentor_wire::{DocumentLimits, Value};
 
 use super::Api;
-use super::http::auth::asked_of;
+use super::http::auth::context_of;
 use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{body, middleware};
-use super::record::{Asked, Dispatcher};
+use super::record::{Dispatcher, RequestContext};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use fault::{fault, no_such_method, unreadable};
 
@@ -48,26 +48,30 @@ pub(super) fn router(api: &Api) -> Router<Api> {
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
-    let asked = asked_of(&parts, &api).await?;
+    let context = context_of(&parts, &api).await?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
-    let answer = answer_document(&api, &asked, &bytes).await?;
+    let answer = answer_document(&api, &context, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, TEXT_XML)], answer).into_response())
 }
 
 /// Answers a call with a response, whatever carries both.
-pub(super) async fn answer_document(api: &Api, asked: &Asked, document: &[u8]) -> ServiceResult<Vec<u8>> {
+pub(super) async fn answer_document(
+    api: &Api,
+    context: &RequestContext,
+    document: &[u8],
+) -> ServiceResult<Vec<u8>> {
     let limits =
         DocumentLimits { document_max_bytes: api.large_body_max_bytes(), ..DocumentLimits::default() };
     let call = read_call(document, &limits).map_err(unreadable)?;
     let outcome = match call.method.as_str() {
-        MULTICALL => Ok(multicall_result(call_each(api, asked, &call).await?)),
-        _ => call_one(api, asked, call).await,
+        MULTICALL => Ok(multicall_result(call_each(api, context, &call).await?)),
+        _ => call_one(api, context, call).await,
     };
     written(&outcome)
 }
 
 /// Calls one after the other; what one is refused does not touch the next.
-async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<RpcOutcome>> {
+async fn call_each(api: &Api, context: &RequestContext, call: &Call) -> ServiceResult<Vec<RpcOutcome>> {
     let calls = calls_of_multicall(call).map_err(unreadable)?;
     if calls.len() > CALLS_MAX_COUNT {
         return Err(Problem::new(
@@ -78,26 +82,30 @@ async fn call_each(api: &Api, asked: &Asked, call: &Call) -> ServiceResult<Vec<R
     let mut outcomes = Vec::with_capacity(calls.len());
     for call in calls {
         outcomes.push(match call {
-            Ok(call) => call_one(api, asked, call).await,
+            Ok(call) => call_one(api, context, call).await,
             Err(fault) => Err(fault),
         });
     }
     Ok(outcomes)
 }
 
-async fn call_one(api: &Api, asked: &Asked, call: Call) -> RpcOutcome {
+async fn call_one(api: &Api, context: &RequestContext, call: Call) -> RpcOutcome {
     if let Some(found) = introspection::answer(&call) {
         return found;
     }
     if !Dispatcher::get().knows(&call.method) {
         return Err(no_such_method(&call.method));
     }
-    dispatched(api, asked, call).await.map_err(|problem| fault(&problem))
+    dispatched(api, context, call).await.map_err(|problem| fault(&problem))
 }
 
-async fn dispatched(api: &Api, asked: &Asked, Call { method, params }: Call) -> ServiceResult<Value> {
+async fn dispatched(
+    api: &Api,
+    context: &RequestContext,
+    Call { method, params }: Call,
+) -> ServiceResult<Value> {
     let record = values::record(params, &method)?;
-    let served = Dispatcher::get().call(&method, api, asked.clone(), record);
+    let served = Dispatcher::get().call(&method, api, context.clone(), record);
     let served = served.ok_or_else(|| Problem::not_found("method"))?;
     Ok(values::value(serde_json::Value::Object(served.await?)))
 }

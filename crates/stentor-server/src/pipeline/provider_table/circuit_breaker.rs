@@ -6,7 +6,9 @@ use stentor_core::outcome::Reason;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::time::Timestamp;
 
-use crate::pipeline::settle::evidence::{AnswerShares, Blame, Disproof, Evidence, ProviderStanding};
+use crate::pipeline::settle::evidence::{
+    AnswerShares, ClearedSuspicion, Evidence, ProviderStanding, TroubleSource,
+};
 use crate::pipeline::settle::{AnswerCounts, Parking};
 
 /// How breakers open and close.
@@ -52,7 +54,7 @@ pub(crate) struct CircuitBreaker {
     parked: Option<(Parking, Timestamp)>,
     probing: bool,
     shares: AnswerShares,
-    disproof: Disproof,
+    disproof: ClearedSuspicion,
     unanswered: u32,
     open_count: u16,
 }
@@ -132,7 +134,7 @@ impl CircuitBreaker {
         let may_open = standing.is_probe || self.parked.is_none();
         if let Some(parking) = parking {
             self.park(parking.clone(), now);
-        } else if standing.trouble == Blame::Service && health.unanswered > 0 {
+        } else if standing.trouble == TroubleSource::Service && health.unanswered > 0 {
             if may_open {
                 self.open(&verdict, now, rules);
             }
@@ -145,7 +147,7 @@ impl CircuitBreaker {
 
     fn note_answers(&mut self, standing: &ProviderStanding) {
         self.unanswered = 0;
-        if standing.trouble == Blame::Delivery {
+        if standing.trouble == TroubleSource::Delivery {
             self.open_count = 0;
         }
         if standing.is_probe {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     fn verdict(answered: u32, unanswered: u32, probe: bool) -> Verdict {
-        let trouble = if answered > 0 { Blame::Delivery } else { Blame::Unclear };
+        let trouble = if answered > 0 { TroubleSource::Delivery } else { TroubleSource::Unclear };
         let standing = ProviderStanding { trouble, is_probe: probe, ..ProviderStanding::default() };
         Verdict {
             parking: None,

@@ -14,7 +14,7 @@ const REFUSALS_MIN_ANSWERS: u32 = 3;
 const WINDOW_MAX_ANSWERS: u32 = 256;
 
 /// Good answers after which a suspicion that was wrong is forgotten.
-const DISPROOF_MAX_ANSWERS: u32 = 10_000;
+const CLEARED_MAX_ANSWERS: u32 = 10_000;
 /// So many tokens of another sender in a row are no chance, whatever was wrong before.
 const FOREIGN_MAX_ANSWERS: u32 = 2_048;
 
@@ -87,7 +87,7 @@ const fn is_trouble(outcome: &Outcome) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProviderStanding {
     /// Whose trouble it is, where there is any.
-    pub trouble: Blame,
+    pub trouble: TroubleSource,
     /// Whether refusals of the credential speak against it, and not for one device.
     pub credential_refused: bool,
     /// Whether it has accepted nothing lately, so that a token which belongs to another sender may mean the credential.
@@ -106,7 +106,7 @@ pub struct ProviderStanding {
 
 /// Whose trouble it is when an attempt is throttled, met by a service that is down, or not answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Blame {
+pub enum TroubleSource {
     /// Too little was seen to tell.
     #[default]
     Unclear,
@@ -128,9 +128,9 @@ pub(crate) struct AnswerShares {
 
 /// Whether a lane that rested because its credential seemed to be another sender's turned out to be well.
 #[derive(Debug, Default)]
-pub(crate) struct Disproof(Option<u32>);
+pub(crate) struct ClearedSuspicion(Option<u32>);
 
-impl Disproof {
+impl ClearedSuspicion {
     /// Notes that the suspicion was wrong.
     pub(crate) fn note(&mut self) {
         self.0 = Some(0);
@@ -140,7 +140,7 @@ impl Disproof {
     pub(crate) fn counts(&mut self, batch: Evidence, foreign_in_a_row: u32) -> bool {
         let accepted = self.0.map(|accepted| accepted.saturating_add(batch.accepted));
         let counts =
-            |accepted: &u32| *accepted < DISPROOF_MAX_ANSWERS && foreign_in_a_row < FOREIGN_MAX_ANSWERS;
+            |accepted: &u32| *accepted < CLEARED_MAX_ANSWERS && foreign_in_a_row < FOREIGN_MAX_ANSWERS;
         self.0 = accepted.filter(counts);
         self.0.is_some()
     }
@@ -154,9 +154,9 @@ impl AnswerShares {
         let most = are_most(batch.troubled, batch.fine) || are_most(troubled, fine);
         let again = is_probe && batch.fine == 0 && batch.sum() > 0;
         let trouble = match () {
-            () if most || again => Blame::Service,
-            () if fine > 0 => Blame::Delivery,
-            () => Blame::Unclear,
+            () if most || again => TroubleSource::Service,
+            () if fine > 0 => TroubleSource::Delivery,
+            () => TroubleSource::Unclear,
         };
         let refused = batch.refused > 0
             && (again || fine == 0 || self.refused_in_a_row >= REFUSALS_MIN_ANSWERS)
@@ -210,20 +210,24 @@ mod tests {
     fn a_fifth_of_all_answers_is_the_deliveries_trouble_however_many_they_are() {
         let mut shares = AnswerShares::default();
         for _ in 0..1_000 {
-            assert_eq!(shares.weigh(evidence(800, 200, 0), false).trouble, Blame::Delivery);
+            assert_eq!(shares.weigh(evidence(800, 200, 0), false).trouble, TroubleSource::Delivery);
         }
     }
 
     #[test]
     fn half_of_all_answers_is_the_services_trouble() {
-        assert_eq!(AnswerShares::default().weigh(evidence(500, 500, 0), false).trouble, Blame::Service);
+        assert_eq!(
+            AnswerShares::default().weigh(evidence(500, 500, 0), false).trouble,
+            TroubleSource::Service
+        );
     }
 
     #[test]
     fn a_service_that_was_well_for_long_is_found_down_by_singles_too() {
         let mut shares = AnswerShares::default();
         shares.weigh(evidence(1_000_000, 0, 0), false);
-        let until = (0..1_000).position(|_| shares.weigh(evidence(0, 1, 0), false).trouble == Blame::Service);
+        let until =
+            (0..1_000).position(|_| shares.weigh(evidence(0, 1, 0), false).trouble == TroubleSource::Service);
         assert!(until.is_some_and(|count| count < WINDOW_MAX_ANSWERS as usize), "{until:?}");
     }
 
@@ -254,7 +258,7 @@ mod tests {
         let mut shares = AnswerShares::default();
         let before = evidence(950, 0, 0);
         shares.weigh(before, false);
-        assert_eq!(shares.weigh(evidence(0, 50, 0).and_fine(before), false).trouble, Blame::Delivery);
+        assert_eq!(shares.weigh(evidence(0, 50, 0).and_fine(before), false).trouble, TroubleSource::Delivery);
     }
 
     #[test]
@@ -279,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_suspicion_that_was_wrong_is_remembered_for_a_while() {
-        let mut disproof = Disproof::default();
+        let mut disproof = ClearedSuspicion::default();
         assert!(!disproof.counts(evidence(1, 0, 0), 0));
         disproof.note();
         assert!(disproof.counts(evidence(9_999, 0, 0), 0) && !disproof.counts(evidence(1, 0, 0), 0));
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn few_answers_tell_nothing_and_a_probe_needs_no_more() {
         let mut shares = AnswerShares::default();
-        assert_eq!(shares.weigh(evidence(0, 1, 0), false).trouble, Blame::Unclear);
-        assert_eq!(shares.weigh(evidence(0, 1, 0), true).trouble, Blame::Service);
+        assert_eq!(shares.weigh(evidence(0, 1, 0), false).trouble, TroubleSource::Unclear);
+        assert_eq!(shares.weigh(evidence(0, 1, 0), true).trouble, TroubleSource::Service);
     }
 }

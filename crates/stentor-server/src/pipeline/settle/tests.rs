@@ -51,7 +51,7 @@ fn seen(chunk: &LeasedChunk, outcomes: &[Outcome]) -> ProviderStanding {
     AnswerShares::default().weigh(evidence.and_foreign(count_foreign(chunk.provider, outcomes)), false)
 }
 
-fn blaming(trouble: Blame) -> ProviderStanding {
+fn blaming(trouble: TroubleSource) -> ProviderStanding {
     ProviderStanding { trouble, ..ProviderStanding::default() }
 }
 
@@ -152,7 +152,7 @@ proptest! {
     fn only_a_reach_of_device_or_payload_ends_a_delivery(outcome in any_outcome(), attempt in 1..100_u16) {
         let mut one = sending(1);
         one.attempt = attempt;
-        let standing = ProviderStanding { credential_refused: true, ..blaming(Blame::Service) };
+        let standing = ProviderStanding { credential_refused: true, ..blaming(TroubleSource::Service) };
         let outcomes = std::slice::from_ref(&outcome);
         let settled = settle(&one, outcomes, standing, &RetryPolicy::default(), 0.5, NOW);
         let ours = matches!(outcome,
@@ -354,7 +354,8 @@ fn what_was_certainly_not_sent_is_tried_again_and_is_no_attempt() {
 fn waits_ms(scope: OutcomeScope, retry_after: Option<Duration>, age: Duration) -> u64 {
     let now = NOW.plus(age);
     let down = Outcome::Unavailable { reason: Reason::Unavailable, scope, retry_after };
-    let settled = settle(&sending(1), &[down], blaming(Blame::Service), &RetryPolicy::default(), 0.5, now);
+    let settled =
+        settle(&sending(1), &[down], blaming(TroubleSource::Service), &RetryPolicy::default(), 0.5, now);
     settled.settlement.children[0].due_at.since(now).as_millis() as u64
 }
 
@@ -434,9 +435,9 @@ fn a_device_that_always_fails_ends_when_others_fare_well_and_not_while_that_is_u
         let settled = settle(&last, &[down(None)], blaming(trouble), &RetryPolicy::default(), 0.5, NOW);
         states(&settled)[0].0
     };
-    assert_eq!(ends(Blame::Delivery), DeliveryState::Failed);
-    assert_eq!(ends(Blame::Unclear), DeliveryState::Queued);
-    assert_eq!(ends(Blame::Service), DeliveryState::Queued);
+    assert_eq!(ends(TroubleSource::Delivery), DeliveryState::Failed);
+    assert_eq!(ends(TroubleSource::Unclear), DeliveryState::Queued);
+    assert_eq!(ends(TroubleSource::Service), DeliveryState::Queued);
 }
 
 #[test]

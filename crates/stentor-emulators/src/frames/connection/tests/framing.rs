@@ -4,9 +4,9 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// How a frame is dressed.
+/// How a frame is written.
 #[derive(Clone, Debug)]
-struct Dress {
+struct FrameStyle {
     /// Bytes of padding, if it is padded.
     padding: Option<u8>,
     priority: bool,
@@ -14,7 +14,7 @@ struct Dress {
     before: Vec<u8>,
 }
 
-fn any_dress() -> impl Strategy<Value = Dress> {
+fn any_style() -> impl Strategy<Value = FrameStyle> {
     let meaningless = prop_oneof![
         4 => Just(Vec::new()),
         1 => Just(raw(kind::PRIORITY, 0, 3, &[0, 0, 0, 1, 7])),
@@ -24,22 +24,22 @@ fn any_dress() -> impl Strategy<Value = Dress> {
         1 => Just(raw(kind::DATA, 0, 1, &[])),
     ];
     (prop::option::of(any::<u8>()), any::<bool>(), meaningless)
-        .prop_map(|(padding, priority, before)| Dress { padding, priority, before })
+        .prop_map(|(padding, priority, before)| FrameStyle { padding, priority, before })
 }
 
 /// A frame with its padding, and with a priority if it has headers.
-fn dressed(kind: u8, mut flags: u8, dress: &Dress, payload: &[u8]) -> Vec<u8> {
+fn styled(kind: u8, mut flags: u8, style: &FrameStyle, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if let Some(padding) = dress.padding {
+    if let Some(padding) = style.padding {
         flags |= flag::PADDED;
         bytes.push(padding);
     }
-    if kind == kind::HEADERS && dress.priority {
+    if kind == kind::HEADERS && style.priority {
         flags |= flag::PRIORITY;
         bytes.extend([0x80, 0, 0, 0, 9]);
     }
     bytes.extend_from_slice(payload);
-    bytes.extend(std::iter::repeat_n(0, usize::from(dress.padding.unwrap_or(0))));
+    bytes.extend(std::iter::repeat_n(0, usize::from(style.padding.unwrap_or(0))));
     raw(kind, flags, 1, &bytes)
 }
 
@@ -58,13 +58,13 @@ fn pieces<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
 }
 
 /// A block in a HEADERS frame and as many CONTINUATION frames as it takes.
-fn block(fields: &[u8], end: u8, dress: &Dress, lengths: &[usize]) -> Vec<u8> {
+fn block(fields: &[u8], end: u8, style: &FrameStyle, lengths: &[usize]) -> Vec<u8> {
     let pieces = pieces(fields, lengths);
     let mut bytes = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         let whole = if at + 1 == pieces.len() { flag::END_HEADERS } else { 0 };
         match at {
-            0 => bytes.extend(dressed(kind::HEADERS, end | whole, dress, piece)),
+            0 => bytes.extend(styled(kind::HEADERS, end | whole, style, piece)),
             _ => bytes.extend(raw(kind::CONTINUATION, whole, 1, piece)),
         }
     }
@@ -77,24 +77,24 @@ proptest! {
         body in vec(any::<u8>(), 0..3_000),
         values in vec("[a-z]{0,300}", 0..6),
         trailers in any::<bool>(),
-        dresses in vec(any_dress(), 1..6),
+        dresses in vec(any_style(), 1..6),
         blocks in vec(1..200_usize, 1..5),
         data in vec(prop_oneof![1..50_usize, 1..2_000_usize], 1..5),
         cuts in vec(1..700_usize, 1..8),
     ) {
         let fields: Vec<u8> = values.iter().flat_map(|value| literal("x-value", value)).collect();
-        let mut dress = dresses.iter().cycle();
+        let mut style = dresses.iter().cycle();
         let mut bytes = [PREFACE.to_vec(), raw(kind::SETTINGS, 0, 0, &[])].concat();
-        bytes.extend(block(&post(&fields), 0, dress.next().unwrap(), &blocks));
+        bytes.extend(block(&post(&fields), 0, style.next().unwrap(), &blocks));
         let parts = pieces(&body, &data);
         for (at, part) in parts.iter().enumerate() {
-            let dress = dress.next().unwrap();
+            let style = style.next().unwrap();
             let end = if at + 1 == parts.len() && !trailers { flag::END_STREAM } else { 0 };
-            bytes.extend_from_slice(&dress.before);
-            bytes.extend(dressed(kind::DATA, end, dress, part));
+            bytes.extend_from_slice(&style.before);
+            bytes.extend(styled(kind::DATA, end, style, part));
         }
         if trailers {
-            bytes.extend(block(&literal("x-trailer", "4"), flag::END_STREAM, dress.next().unwrap(), &blocks));
+            bytes.extend(block(&literal("x-trailer", "4"), flag::END_STREAM, style.next().unwrap(), &blocks));
         }
         let host = Recorder::default();
         let mut connection = Connection::new(host.clone(), LIMITS);

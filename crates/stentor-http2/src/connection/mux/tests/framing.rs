@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// How a frame is dressed: its padding, its priority, and what comes before it where anything may come.
-type Dress = (Option<u8>, bool, Vec<u8>);
+/// How a frame is written: its padding, its priority, and what comes before it where anything may come.
+type FrameStyle = (Option<u8>, bool, Vec<u8>);
 
-fn any_dress() -> impl Strategy<Value = Dress> {
+fn any_style() -> impl Strategy<Value = FrameStyle> {
     let meaningless = prop_oneof![
         4 => Just(Vec::new()),
         1 => Just(frame(kind::PRIORITY, 0, 1, &[0, 0, 0, 3, 7])),
@@ -17,7 +17,7 @@ fn any_dress() -> impl Strategy<Value = Dress> {
     (proptest::option::of(any::<u8>()), any::<bool>(), meaningless)
 }
 
-fn dressed(kind: u8, mut flags: u8, (padding, priority, _): &Dress, payload: &[u8]) -> Vec<u8> {
+fn styled(kind: u8, mut flags: u8, (padding, priority, _): &FrameStyle, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(padding) = padding {
         flags |= flag::PADDED;
@@ -47,13 +47,13 @@ fn pieces<'a>(bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
 }
 
 /// A block in a HEADERS frame and as many CONTINUATION frames as it takes.
-fn block(fields: &[u8], ends: u8, dress: &Dress, lengths: &[usize]) -> Vec<u8> {
+fn block(fields: &[u8], ends: u8, style: &FrameStyle, lengths: &[usize]) -> Vec<u8> {
     let pieces = pieces(fields, lengths);
     let last = pieces.len() - 1;
     let piece = |(at, piece): (usize, &&[u8])| {
         let whole = if at == last { flag::END_HEADERS } else { 0 };
         match at {
-            0 => dressed(kind::HEADERS, ends | whole, dress, piece),
+            0 => styled(kind::HEADERS, ends | whole, style, piece),
             _ => frame(kind::CONTINUATION, whole, 1, piece),
         }
     };
@@ -75,15 +75,15 @@ proptest! {
         said in vec(any::<u8>(), 0..3_000),
         values in vec("[a-z]{0,300}", 0..6),
         (informs, trailers) in any::<(bool, bool)>(),
-        dresses in vec(any_dress(), 1..6),
+        dresses in vec(any_style(), 1..6),
         blocks in vec(1..200_usize, 1..5),
         data in vec(prop_oneof![1..50_usize, 1..2_000_usize], 1..5),
         cuts in vec(1..700_usize, 1..8),
     ) {
         let mut mux = talking(&[], &[1, 1], Keep::All);
         hear(&mut mux, &frame(kind::HEADERS, flag::END_HEADERS, 3, &[STATUS_200])).expect("good");
-        let mut dress = dresses.iter().cycle();
-        let mut next = || dress.next().expect("endless");
+        let mut style = dresses.iter().cycle();
+        let mut next = || style.next().expect("endless");
         let mut bytes = Vec::new();
         if informs {
             bytes.extend(block(&fields("103", &values), 0, next(), &blocks));
@@ -91,10 +91,10 @@ proptest! {
         bytes.extend(block(&fields(status, &values), 0, next(), &blocks));
         let parts = pieces(&said, &data);
         for (at, part) in parts.iter().enumerate() {
-            let dress = next();
+            let style = next();
             let ends = if at + 1 == parts.len() && !trailers { flag::END_STREAM } else { 0 };
-            bytes.extend_from_slice(&dress.2);
-            bytes.extend(dressed(kind::DATA, ends, dress, part));
+            bytes.extend_from_slice(&style.2);
+            bytes.extend(styled(kind::DATA, ends, style, part));
         }
         if trailers {
             bytes.extend(block(b"\x00\x01t\x011", flag::END_STREAM, next(), &blocks));
