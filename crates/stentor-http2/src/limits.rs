@@ -26,6 +26,8 @@ pub struct Limits {
     pub connect_timeout_ms: u64,
     /// From opening the stream to the end of the answer.
     pub request_timeout_ms: u64,
+    /// From opening the stream to when a request that is overtaken gives it back, where no other stream is left.
+    pub late_timeout_ms: u64,
     /// From handing a request over to opening its stream.
     pub queue_timeout_ms: u64,
     /// Silence on a connection with open streams after which a PING asks whether it lives.
@@ -59,6 +61,7 @@ impl Default for Limits {
             max_resends: 5,
             connect_timeout_ms: 10_000,
             request_timeout_ms: 30_000,
+            late_timeout_ms: 1_000,
             queue_timeout_ms: 120_000,
             ping_interval_ms: 2_000,
             ping_timeout_ms: 2_000,
@@ -78,6 +81,10 @@ impl Limits {
 
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms)
+    }
+
+    pub(crate) fn late_timeout(&self) -> Duration {
+        Duration::from_millis(self.late_timeout_ms)
     }
 
     pub(crate) fn queue_timeout(&self) -> Duration {

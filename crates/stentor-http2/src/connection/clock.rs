@@ -18,8 +18,6 @@ const LISTEN_EVERY: Duration = Duration::from_millis(5);
 const LATE_AFTER_MIN: Duration = Duration::from_millis(25);
 /// The same in shortest latencies.
 const LATE_LATENCIES: u32 = 16;
-/// The youngest late request that gives its stream back where there are no others.
-const LATE_MIN: Duration = Duration::from_secs(1);
 /// How long what waits for a connection that is asked after its idleness does so: between these, by the way's length.
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
@@ -97,7 +95,7 @@ impl Driver {
         // Where every stream that can be had is taken, and more of them by late requests than by others, nobody else can
         // be served: the oldest give their places back.
         if late > open / 2 && self.room() == 0 && self.pool.is_crowded() {
-            self.expire_after(self.late_after().max(LATE_MIN), late - open / 2);
+            self.expire_after(self.late_after().max(self.pool.limits.late_timeout()), late - open / 2);
         }
     }
 

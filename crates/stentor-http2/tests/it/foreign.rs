@@ -20,13 +20,16 @@ const LEAVE_AFTER: usize = 300;
 
 const CONNECTIONS: usize = 4;
 
-/// As many connections as the few streams on each make useful, and room for the large bodies.
+/// As many connections as the few streams on each make useful, and room for the large bodies. A server that waits for the processor is
+/// waited for: nothing here is about time.
 fn limits() -> Limits {
     Limits {
         max_connections: CONNECTIONS,
         initial_inflight_requests: 200,
         connect_timeout_ms: 30_000,
         request_timeout_ms: 60_000,
+        late_timeout_ms: 60_000,
+        ping_interval_ms: 60_000,
         max_reply_body_bytes: 2 * LARGE_BYTES,
         max_resends: 50,
         ..quick()
