@@ -4,8 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use stentor_server::contract::table::OPERATIONS;
 use tempfile::TempDir;
 
+use crate::process::stentor;
 use crate::server::Server;
 
 #[test]
@@ -31,13 +33,29 @@ fn the_client_of_pythons_library_uses_the_xml_rpc_face() {
 #[test]
 fn cxf_uses_the_soap_face_with_what_wsdl2java_made_of_its_description() {
     let Some(home) = home("java-faces", "pom.xml") else { return };
-    let shop = Shop::open();
-    let (jars, made) = (jars(&home), shop.directory.path().join("made"));
-    let mut tool = Command::new("java");
-    tool.args(["-cp", &jars, "org.apache.cxf.tools.wsdlto.WSDLToJava", "-p", "stentor", "-compile"]);
-    tool.arg("-d").arg(&made).arg("-classdir").arg(&made);
-    ran(tool.arg(format!("{}/soap?wsdl", shop.server.process.url())));
-    shop.ask(&mut java(&format!("{}:{jars}", made.display()), "SoapJudge.java"));
+    judged_with_generated_classes(
+        &home,
+        "org.apache.cxf.tools.wsdlto.WSDLToJava",
+        "/soap?wsdl",
+        "SoapJudge.java",
+    );
+}
+
+#[test]
+fn cxf_uses_the_rest_face_with_what_wadl2java_made_of_its_description() {
+    let Some(home) = home("java-faces", "pom.xml") else { return };
+    let (tool, description) = ("org.apache.cxf.tools.wadlto.WADLToJava", "/.well-known/stentor/wadl");
+    judged_with_generated_classes(&home, tool, description, "RestJudge.java");
+}
+
+#[test]
+fn woden_reads_the_rest_face_as_wsdl_2_and_has_no_complaint() {
+    let Some(home) = home("java-faces", "pom.xml") else { return };
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("rest.wsdl2");
+    std::fs::write(&file, ran(&mut stentor(&["contract", "wsdl2"]))).unwrap();
+    let told = ran(java(&jars(&home), "WodenJudge.java").arg(&file).arg(OPERATIONS.len().to_string()));
+    assert!(told.contains("is content"), "{told}");
 }
 
 #[test]
@@ -91,6 +109,18 @@ pub(crate) fn ran(command: &mut Command) -> String {
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{errors}");
     told.into_owned()
+}
+
+/// Has a tool of CXF make classes of a description, and a client use a server with them.
+fn judged_with_generated_classes(home: &Path, tool: &str, description: &str, source: &str) {
+    let shop = Shop::open();
+    let (jars, made) = (jars(home), shop.directory.path().join("made"));
+    std::fs::create_dir(&made).unwrap();
+    let mut command = Command::new("java");
+    command.args(["-cp", &jars, tool, "-p", "stentor", "-compile"]);
+    command.arg("-d").arg(&made).arg("-classdir").arg(&made);
+    ran(command.arg(format!("{}{description}", shop.server.process.url())));
+    shop.ask(&mut java(&format!("{}:{jars}", made.display()), source));
 }
 
 fn java(classes: &str, source: &str) -> Command {

@@ -1,13 +1,15 @@
 //! The rows of this face in two older forms: WADL, and WSDL 2.0 with its binding to HTTP. Both are made from what the
 //! OpenAPI document is made of.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::error::{PROBLEM_JSON, PROBLEM_NAMESPACE, PROBLEM_XML};
+use super::format::MEDIA_TYPES;
 use super::openapi;
-use crate::contract::table::OPERATIONS;
+use crate::contract::description::{OperationShape, description};
 use crate::face::markup::{Markup, markup};
 use crate::face::record::xml::NAMESPACE;
-use crate::face::soap::{SCHEMA, schema};
+use crate::face::soap::{SCHEMA, schema_of_bodies};
 
 /// Where the server is, as long as nobody says otherwise.
 const ADDRESS: &str = "http://127.0.0.1:8686";
@@ -18,42 +20,53 @@ const WSDL_EXTENSIONS: &str = "http://www.w3.org/ns/wsdl-extensions";
 const IN_OUT: &str = "http://www.w3.org/ns/wsdl/in-out";
 const INTERFACE: &str = "StentorRest";
 const PROBLEM: &str = "Problem";
+const PROBLEM_ELEMENT: &str = "problem:problem";
+/// The format whose bodies an XML schema describes.
+const XML: &str = MEDIA_TYPES[1];
+/// By which the operator's key names an app, never in a body.
+const APP: &str = "app";
 
-/// Returns the description as WADL.
+/// Returns the description as WADL. Its grammar has an element for each body that may be XML.
 #[must_use]
 pub fn wadl() -> String {
     let document = document();
+    let bodies: Vec<_> = rows(&document).iter().filter_map(DescribedRow::body).collect();
     let resources = paths(&document).map(|(path, item)| resource(path, item));
     let resources = markup("resources").set("base", format!("{ADDRESS}/")).with_all(resources);
     markup("application")
         .set("xmlns", WADL)
         .set("xmlns:xsd", SCHEMA)
+        .set("xmlns:tns", NAMESPACE)
+        .set("xmlns:problem", PROBLEM_NAMESPACE)
         .with(markup("doc").set("title", "Stentor"))
+        .with(markup("grammars").with(schema_of_bodies(&bodies)).with(schema_of_refusals(&document)))
         .with(resources)
         .document()
 }
 
 /// Returns the description as WSDL 2.0. What is asked is an element as the SOAP face has it, whose fields stand in the path,
-/// in the query and in the body; what is replied is JSON.
+/// in the query and in the body; what is replied is the element of its record.
 #[must_use]
 pub fn wsdl2() -> String {
     let document = document();
-    let rows: Vec<_> = paths(&document).flat_map(|(path, item)| rows(path, item)).collect();
-    let fault = markup("fault").set("name", PROBLEM).set("element", "#other");
+    let rows = rows(&document);
+    let fault = markup("fault").set("name", PROBLEM).set("element", PROBLEM_ELEMENT);
     let interface = markup("interface").set("name", INTERFACE).with(fault);
     let binding = markup("binding").set("name", format!("{INTERFACE}Http"));
     let binding = binding.set("interface", format!("tns:{INTERFACE}")).set("type", WSDL_HTTP);
     let endpoint = markup("endpoint").set("name", "Http").set("binding", format!("tns:{INTERFACE}Http"));
     let service =
         markup("service").set("name", "StentorService").set("interface", format!("tns:{INTERFACE}"));
+    let types = markup("types").with(schema_of_bodies(rows.iter().map(|row| row.shape)));
     markup("description")
         .set("xmlns", WSDL)
         .set("xmlns:whttp", WSDL_HTTP)
         .set("xmlns:wsdlx", WSDL_EXTENSIONS)
         .set("xmlns:xsd", SCHEMA)
         .set("xmlns:tns", NAMESPACE)
+        .set("xmlns:problem", PROBLEM_NAMESPACE)
         .set("targetNamespace", NAMESPACE)
-        .with(markup("types").with(schema()))
+        .with(types.with(schema_of_refusals(&document)))
         .with(interface.with_all(rows.iter().map(operation)))
         .with(binding.with_all(rows.iter().map(bound)))
         .with(service.with(endpoint.set("address", ADDRESS)))
@@ -62,14 +75,34 @@ pub fn wsdl2() -> String {
 
 /// An operation with its address.
 struct DescribedRow<'a> {
-    name: &'static str,
+    shape: &'static OperationShape,
     method: String,
     path: &'a str,
     about: &'a Value,
 }
 
+impl DescribedRow<'_> {
+    /// Returns the operation with what stands in its body, if that may be XML: what the path says need not be said again.
+    fn body(&self) -> Option<OperationShape> {
+        let mut shape =
+            media(&self.about["requestBody"]).any(|kind| kind == XML).then(|| self.shape.clone())?;
+        let in_path: Vec<_> = parameters(self.about, "path").map(|one| text(one, "name")).collect();
+        shape.request.fields.retain(|field| field.name != APP && !in_path.contains(&field.name.as_str()));
+        Some(shape)
+    }
+
+    /// Returns the element that is replied; `None` where nothing is.
+    fn reply(&self) -> Option<String> {
+        (!self.shape.reply.fields.is_empty()).then(|| element(&self.shape.reply.name))
+    }
+}
+
 fn document() -> Value {
-    serde_json::to_value(openapi::document()).unwrap_or_default()
+    let mut document = serde_json::to_value(openapi::document()).unwrap_or_default();
+    // OpenAPI has a path for each push service, with a schema of its credentials; here they have one.
+    document["paths"][openapi::CREDENTIAL_ROUTE]["put"]["requestBody"] =
+        json!({"content": {(MEDIA_TYPES[0]): {}}});
+    document
 }
 
 fn paths(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -96,28 +129,80 @@ fn media(about: &Value) -> impl Iterator<Item = &str> {
     about["content"].as_object().into_iter().flatten().map(|(kind, _)| kind.as_str())
 }
 
+fn element(name: &str) -> String {
+    format!("tns:{name}")
+}
+
+/// Writes the schema of a refusal, whose elements stand in any order (RFC 9457, appendix B).
+fn schema_of_refusals(document: &Value) -> Markup {
+    let refusal = &document["components"]["schemas"][PROBLEM];
+    let required = refusal["required"].as_array();
+    let member = |(name, about): (&String, &Value)| {
+        let kind = if about["type"] == "integer" { "xsd:int" } else { "xsd:string" };
+        let member = markup("xsd:element").set("name", name).set("type", kind);
+        match required.is_some_and(|names| names.iter().any(|known| known == name)) {
+            true => member,
+            false => member.set("minOccurs", "0"),
+        }
+    };
+    let members = refusal["properties"].as_object().into_iter().flatten().map(member);
+    let content = markup("xsd:complexType").with(markup("xsd:all").with_all(members));
+    markup("xsd:schema")
+        .set("targetNamespace", PROBLEM_NAMESPACE)
+        .set("elementFormDefault", "qualified")
+        .with(markup("xsd:element").set("name", "problem").with(content))
+}
+
 fn resource(path: &str, item: &Value) -> Markup {
     let first = methods(item).next().map(|(_, about)| about);
     let template = first.into_iter().flat_map(|about| parameters(about, "path"));
     markup("resource")
         .set("path", path.trim_start_matches('/'))
+        .set("id", resource_name(path))
         .with_all(template.map(|one| parameter(one, "template")))
         .with_all(methods(item).map(|(name, about)| method(name, about)))
 }
 
+/// Names what stands at a path: tools call a class so, and make no name of every path by themselves.
+fn resource_name(path: &str) -> String {
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words = words.filter(|word| !["", "v1"].contains(word));
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect::<String>() + "Resource"
+}
+
 fn parameter(one: &Value, style: &str) -> Markup {
-    let kind = if one["schema"]["type"] == "integer" { "xsd:long" } else { "xsd:string" };
+    let kind = kind_of(&one["schema"]["type"]);
     let param = markup("param").set("name", text(one, "name")).set("style", style).set("type", kind);
     if one["required"] == true { param.set("required", "true") } else { param }
 }
 
-fn representation(kind: &str) -> Markup {
-    markup("representation").set("mediaType", kind)
+/// Returns the type of a parameter; one that may be absent may be null as well.
+fn kind_of(kinds: &Value) -> &'static str {
+    let is =
+        |sought: &str| kinds == sought || kinds.as_array().is_some_and(|all| all.contains(&sought.into()));
+    if is("integer") {
+        "xsd:long"
+    } else if is("boolean") {
+        "xsd:boolean"
+    } else {
+        "xsd:string"
+    }
+}
+
+/// Returns a form of a body; in XML it is this element.
+fn representation(kind: &str, in_xml: Option<&str>) -> Markup {
+    let written = markup("representation").set("mediaType", kind);
+    match in_xml.filter(|_| kind == XML) {
+        Some(name) => written.set("element", element(name)),
+        None => written,
+    }
 }
 
 fn method(name: &str, about: &Value) -> Markup {
+    let shape = shape_of(about);
+    let asked = shape.map(|shape| shape.facts.type_name);
     let query: Vec<_> = parameters(about, "query").map(|one| parameter(one, "query")).collect();
-    let bodies: Vec<_> = media(&about["requestBody"]).map(representation).collect();
+    let bodies: Vec<_> = media(&about["requestBody"]).map(|kind| representation(kind, asked)).collect();
     let is_asked = !query.is_empty() || !bodies.is_empty();
     let request = is_asked.then(|| markup("request").with_all(query).with_all(bodies));
     let responses = about["responses"].as_object().into_iter().flatten();
@@ -126,44 +211,59 @@ fn method(name: &str, about: &Value) -> Markup {
         .set("id", text(about, "operationId"))
         .with(markup("doc").say(text(about, "summary")))
         .with_all(request)
-        .with_all(responses.map(|(status, about)| response(status, about)))
+        .with_all(responses.map(|(status, about)| response(status, about, shape)))
 }
 
 /// Returns what is answered with a status, or with any other.
-fn response(status: &str, about: &Value) -> Markup {
+fn response(status: &str, about: &Value, shape: Option<&OperationShape>) -> Markup {
     if status == "default" {
-        return markup("response").with(representation(super::PROBLEM_JSON));
+        let in_xml = markup("representation").set("mediaType", PROBLEM_XML).set("element", PROBLEM_ELEMENT);
+        return markup("response").with(representation(PROBLEM_JSON, None)).with(in_xml);
     }
-    markup("response").set("status", status).with_all(media(about).map(representation))
+    let replied = shape.map(|shape| shape.reply.name.as_str());
+    let bodies = media(about).map(|kind| representation(kind, replied));
+    markup("response").set("status", status).with_all(bodies)
 }
 
-/// Lists the operations of the contract at a path; what needs no key is none.
-fn rows<'a>(path: &'a str, item: &'a Value) -> Vec<DescribedRow<'a>> {
-    let one = |(method, about): (&'a String, &'a Value)| {
-        let id = text(about, "operationId");
-        let facts = OPERATIONS.iter().find(|facts| facts.name.replacen('.', "_", 1) == id)?;
-        Some(DescribedRow { name: facts.type_name, method: method.to_uppercase(), path, about })
-    };
-    methods(item).filter_map(one).collect()
+/// Finds the operation of the contract; what needs no key is none.
+fn shape_of(about: &Value) -> Option<&'static OperationShape> {
+    let id = text(about, "operationId");
+    description().operations.iter().find(|one| one.facts.name.replacen('.', "_", 1) == id)
+}
+
+/// Lists the operations of the contract with their addresses.
+fn rows(document: &Value) -> Vec<DescribedRow<'_>> {
+    paths(document)
+        .flat_map(|(path, item)| methods(item).filter_map(move |(method, about)| row(path, method, about)))
+        .collect()
+}
+
+fn row<'a>(path: &'a str, method: &str, about: &'a Value) -> Option<DescribedRow<'a>> {
+    Some(DescribedRow { shape: shape_of(about)?, method: method.to_uppercase(), path, about })
 }
 
 fn operation(row: &DescribedRow) -> Markup {
-    let operation = markup("operation").set("name", row.name).set("pattern", IN_OUT);
+    let name = row.shape.facts.type_name;
+    let operation = markup("operation").set("name", name).set("pattern", IN_OUT);
     let is_safe = if row.method == "GET" { "true" } else { "false" };
-    let output = if row.about["responses"]["204"].is_object() { "#none" } else { "#other" };
+    let output = row.reply().unwrap_or_else(|| "#none".to_owned());
     operation
         .set("wsdlx:safe", is_safe)
         .with(markup("documentation").say(text(row.about, "summary")))
-        .with(markup("input").set("element", format!("tns:{}", row.name)))
+        .with(markup("input").set("element", element(name)))
         .with(markup("output").set("element", output))
         .with(markup("outfault").set("ref", format!("tns:{PROBLEM}")))
 }
 
 fn bound(row: &DescribedRow) -> Markup {
-    let operation = markup("operation").set("ref", format!("tns:{}", row.name));
+    let operation = markup("operation").set("ref", format!("tns:{}", row.shape.facts.type_name));
     let operation = operation.set("whttp:method", &row.method).set("whttp:location", row.path);
-    match media(&row.about["requestBody"]).next() {
-        Some(kind) => operation.set("whttp:inputSerialization", kind),
+    let asked: Vec<_> = media(&row.about["requestBody"]).collect();
+    let asked = asked.iter().find(|kind| **kind == XML).or(asked.first());
+    let operation =
+        asked.into_iter().fold(operation, |made, kind| made.set("whttp:inputSerialization", *kind));
+    match row.reply() {
+        Some(_) => operation.set("whttp:outputSerialization", XML),
         None => operation,
     }
 }
@@ -171,6 +271,8 @@ fn bound(row: &DescribedRow) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::table::OPERATIONS;
+    use std::collections::BTreeSet;
     use stentor_wire::DocumentLimits;
     use stentor_wire::xml::dom::parse;
 
@@ -185,6 +287,22 @@ mod tests {
                 };
                 assert!(text.contains(&sought), "{} in {name}", facts.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_name_in_the_wadl_is_there_once_and_every_element_in_its_grammar() {
+        let text = wadl();
+        let after = |mark: &'static str| {
+            text.split(mark).skip(1).map(|rest| rest.split('"').next().unwrap_or_default())
+        };
+        let names: Vec<_> = after(" id=\"").collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert!(names.contains(&"DevicesDeviceResource"), "{names:?}");
+        let elements: BTreeSet<_> = after(" element=\"tns:").collect();
+        assert!(elements.contains("RegisterDevice") && elements.contains("Registered"), "{elements:?}");
+        for name in elements {
+            assert!(text.contains(&format!("      <xsd:element name=\"{name}\"")), "{name}");
         }
     }
 }

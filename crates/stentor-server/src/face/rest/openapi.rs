@@ -21,6 +21,7 @@ use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Path
 
 use super::error::{PROBLEM_JSON, PROBLEM_PROTOBUF, PROBLEM_XML};
 use super::format::MEDIA_TYPES;
+pub(super) use credentials::ROUTE as CREDENTIAL_ROUTE;
 
 const DESCRIPTION: &str = "Hand Stentor one request and it finds the devices, sends through the push service that reaches \
 each of them, and answers at any time what became of every single delivery. `202` means that the message is on disk.\n\n\

@@ -29,7 +29,7 @@ use crate::contract::description::{OperationShape, description};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use fault::{FaultIn, SoapRefusal};
 
-pub(super) use schema::{SCHEMA, schema};
+pub(super) use schema::{SCHEMA, schema_of_bodies};
 pub use wsdl::wsdl;
 
 /// What the name of a reply adds to the name of its operation.

@@ -1,6 +1,6 @@
 //! The records of the contract as an XML schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RETURN, fault};
 use crate::contract::description::{Description, OperationShape, description};
@@ -15,27 +15,48 @@ const CHANGE: &str = "change";
 
 /// Writes the schema: an element for each request and reply, a type for each record inside.
 pub(in crate::face) fn schema() -> Markup {
-    let description = description();
-    let replies =
-        description.operations.iter().map(|one| &one.reply).filter(|record| !record.fields.is_empty());
-    let records = description.shapes.0.values().chain(replies);
-    let types: BTreeMap<_, _> = records.map(|record| (&record.name, record)).collect();
-    let operations = description.operations.iter().flat_map(elements);
+    let operations = description().operations.iter().flat_map(elements);
     let refusal = fault::shape();
+    above_types(operations.chain([wrapper(&refusal.name, &refusal, false)]))
+}
+
+/// Writes the schema of XML without envelopes: an element for each of these requests, and one for each record that is a reply.
+pub(in crate::face) fn schema_of_bodies<'a>(
+    requests: impl IntoIterator<Item = &'a OperationShape>,
+) -> Markup {
+    let names: BTreeSet<_> = replied(description()).map(|record| &record.name).collect();
+    let reply = |name: &String| {
+        markup("xsd:element").set("name", name).set("type", type_of(&Shape::Record(name.clone())))
+    };
+    above_types(requests.into_iter().map(request).chain(names.into_iter().map(reply)))
+}
+
+/// Writes elements, and below them all types that they are made of.
+fn above_types(elements: impl Iterator<Item = Markup>) -> Markup {
+    let description = description();
+    let records = description.shapes.0.values().chain(replied(description));
+    let types: BTreeMap<_, _> = records.map(|record| (&record.name, record)).collect();
     markup("xsd:schema")
         .set("targetNamespace", NAMESPACE)
         .set("elementFormDefault", "qualified")
-        .with_all(operations)
-        .with(wrapper(&refusal.name, &refusal, false))
+        .with_all(elements)
         .with_all(types.into_values().map(record_type))
         .with_all(maps(description).into_iter().map(|(name, inner)| map_type(&name, inner)))
 }
 
+/// Lists the records that are replies; one is there as often as it is one.
+fn replied(description: &Description) -> impl Iterator<Item = &RecordShape> {
+    description.operations.iter().map(|one| &one.reply).filter(|record| !record.fields.is_empty())
+}
+
 /// Returns the elements of what is asked and replied: their types have no names, as tools want it that unwrap them.
 fn elements(one: &OperationShape) -> [Markup; 2] {
-    let name = one.facts.type_name;
+    [request(one), reply(one)]
+}
+
+fn request(one: &OperationShape) -> Markup {
     let is_nillable = one.facts.noun_and_verb().1 == CHANGE;
-    [wrapper(name, &one.request, is_nillable), reply(one)]
+    wrapper(one.facts.type_name, &one.request, is_nillable)
 }
 
 fn reply(one: &OperationShape) -> Markup {

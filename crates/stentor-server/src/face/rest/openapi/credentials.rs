@@ -10,7 +10,7 @@ use stentor_providers::schema::{
 use super::exact::{nullable, reference};
 
 /// The route that serves all of them.
-const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
+pub(in crate::face::rest) const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
 
 /// Puts each push service's own path in the place of the route.
 pub(super) fn describe_paths(document: &mut Value) {
