@@ -94,6 +94,7 @@ const ROOMS: &[CrateWalls] = &[
             "stentor-lab",
             "stentor-providers",
             "stentor-server",
+            "stentor-storage",
             "stentor-wire",
         ],
     },

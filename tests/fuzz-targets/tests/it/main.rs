@@ -44,6 +44,7 @@ mod targets {
         import_lines,
         lab_files,
         ledger_blobs,
+        mcs_http,
         message_record,
         mqtt_packets,
         observer_file,

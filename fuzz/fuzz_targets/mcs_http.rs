@@ -1,0 +1,138 @@
+//! What programs of MCS ask over HTTP before they connect: check-ins, registrations, installations. Whatever comes is answered in its
+//! form, and a token that a web client is told is a device's.
+#![no_main]
+use async_trait::async_trait;
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+use stentor_core::id::{AppId, IdSource};
+use stentor_core::ports::clock::Clock;
+use stentor_core::ports::store::{Store, StoreError};
+use stentor_core::time::Timestamp;
+use stentor_gateway::mcs::{self, McsAgent, McsRegistrar, McsReply};
+use stentor_gateway::{Gateway, GatewayKey, GatewayParts};
+use stentor_storage::conformance::scene::{Scene, at};
+use stentor_storage::memory::MemoryStore;
+use stentor_wire::mcs::McsCheckinReply;
+use tokio::runtime::{Builder, Runtime};
+
+/// What stands between requests.
+const SEPARATOR: u8 = 0x1e;
+const REQUESTS_MAX_COUNT: usize = 8;
+const KEY: &str = "key";
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
+
+struct StillClock;
+
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        at(0)
+    }
+}
+
+/// Lets into one app whoever has its key, or has no place for one.
+struct OneApp(AppId);
+
+#[async_trait]
+impl McsRegistrar for OneApp {
+    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError> {
+        Ok(app == self.0 && key.is_none_or(|key| key == KEY))
+    }
+}
+
+/// A program, and what it was told: a later request brings it where it says `$token`, `$auth` or `$refresh`.
+struct Program {
+    gateway: Gateway,
+    registrar: OneApp,
+    words: Vec<(&'static str, String)>,
+}
+
+impl Program {
+    async fn new() -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let registrar = OneApp(Scene::new(store.as_ref()).await.app);
+        let (ids, key) = (Arc::new(IdSource::after(0)), GatewayKey::new([1; 32]));
+        let gateway = Gateway::start(GatewayParts { store, clock: Arc::new(StillClock), ids, key });
+        let agent = McsAgent::of(1).expect("an android id");
+        let login = format!("AidLogin {}:{}", agent.android_id(), agent.security_token(gateway.key()));
+        Self { gateway, registrar, words: vec![("$login", login)] }
+    }
+
+    fn check_in(&self, body: &[u8]) {
+        let reply = mcs::check_in(&self.gateway, body);
+        if reply.status == 200 {
+            let told = McsCheckinReply::read(&reply.body).expect("a reply");
+            let agent = told.android_id.and_then(McsAgent::of).expect("an android id");
+            assert!(agent.fits(told.security_token.expect("a token"), self.gateway.key()));
+        }
+    }
+
+    /// Asks what the first byte says, with the rest: a line with the project, one with the header, and the body.
+    async fn ask(&mut self, request: &[u8]) {
+        let Some((kind, rest)) = request.split_first() else { return };
+        let kind = kind.wrapping_sub(b'0') % 7;
+        if kind == 0 {
+            return self.check_in(rest);
+        }
+        let filled = |text: String, (word, value): &(&str, String)| text.replace(word, value);
+        let text = self.words.iter().fold(String::from_utf8_lossy(rest).into_owned(), filled);
+        let mut lines = text.splitn(3, '\n');
+        let [project, header, body] = [(); 3].map(|()| lines.next().unwrap_or_default());
+        let header = (!header.is_empty()).then_some(header);
+        let (gateway, registrar, bytes) = (&self.gateway, &self.registrar, body.as_bytes());
+        let reply = match kind {
+            1 => mcs::register(gateway, registrar, header, bytes).await,
+            2 => mcs::subscribe(gateway, registrar, bytes).await,
+            3 => mcs::install(gateway, registrar, project, header, bytes).await,
+            4 => mcs::renew_installation(gateway, project, header),
+            5 => mcs::register_web(gateway, registrar, project, header, bytes).await,
+            _ => mcs::unregister_web(gateway, registrar, project, header, body).await,
+        };
+        if kind == 6 && reply.status == 200 {
+            assert!(gateway.holder(body).await.is_err(), "{body} was ended");
+        }
+        self.judge(kind, &reply).await;
+    }
+
+    async fn judge(&mut self, kind: u8, reply: &McsReply) {
+        assert!([200, 400, 401, 404, 429].contains(&reply.status), "{reply:?}");
+        let text = std::str::from_utf8(&reply.body).expect("a text is UTF-8");
+        if kind == 1 {
+            return self.note("$token", text.strip_prefix("token=").map(str::to_owned));
+        }
+        let told: Value = serde_json::from_str(text).expect("what says that it is JSON is JSON");
+        let refused = (reply.status != 200).then_some(u64::from(reply.status));
+        assert_eq!(told["error"]["code"].as_u64(), refused, "{text}");
+        let word = |value: &Value| value.as_str().map(str::to_owned);
+        let (auth, refresh, token) = match kind {
+            2 | 5 => (None, None, word(&told["token"])),
+            3 => (word(&told["authToken"]["token"]), word(&told["refreshToken"]), None),
+            _ => (word(&told["token"]), None, None),
+        };
+        if let Some(token) = &token {
+            let holder = self.gateway.holder(token).await;
+            assert!(holder.is_ok_and(|device| device.app == self.registrar.0), "{token} is a device's");
+        }
+        self.note("$auth", auth);
+        self.note("$refresh", refresh);
+        self.note("$token", token);
+    }
+
+    /// Keeps what was told in the place of what was told before.
+    fn note(&mut self, name: &'static str, value: Option<String>) {
+        let Some(value) = value else { return };
+        self.words.retain(|(known, _)| *known != name);
+        self.words.push((name, value));
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    RUNTIME.block_on(async {
+        let mut program = Program::new().await;
+        for request in input.split(|byte| *byte == SEPARATOR).take(REQUESTS_MAX_COUNT) {
+            program.ask(request).await;
+        }
+    });
+});
