@@ -1,11 +1,11 @@
-"""Drives the unmodified python-gcm 0.4 through one scenario and prints one JSON line per step."""
+"""Drives the unmodified python-gcm 0.4 through one scenario and prints one JSON line per step: judge.py KEY REPLACED_TOKEN"""
 
 import json
 import sys
 
 from gcm import GCM
 
-KEY = sys.argv[1]
+KEY, OLD = sys.argv[1:]
 
 
 def report(step, **facts):
@@ -22,7 +22,7 @@ def attempt(step, call):
 def main():
     sender = GCM(KEY)
     data = {"k": "v & w", "ü": "ß"}
-    many = ["pg-%d" % number for number in range(20)] + ["gone", "old"]
+    many = ["pg-%d" % number for number in range(20)] + ["gone", OLD]
 
     def sorted_out():
         reply = sender.json_request(registration_ids=many, data=data, collapse_key="c", time_to_live=60)
@@ -33,9 +33,10 @@ def main():
         }
 
     attempt("many", sorted_out)
-    attempt("plain", lambda: sender.plaintext_request(registration_id="pg-plain", data={"k": "v & w"}))
-    attempt("plain replaced", lambda: sender.plaintext_request(registration_id="old", data={"k": "v"}))
+    attempt("plain", lambda: sender.plaintext_request(registration_id="pg-plain", data=data, collapse_key="c", time_to_live=60))
+    attempt("plain replaced", lambda: sender.plaintext_request(registration_id=OLD, data={"k": "v"}))
     attempt("plain gone", lambda: sender.plaintext_request(registration_id="gone", data={"k": "v"}))
+    attempt("plain too big", lambda: sender.plaintext_request(registration_id="pg-big", data={"k": "v" * 5000}))
     attempt("topic", lambda: isinstance(sender.send_topic_message(topic="news", data=data), int))
     attempt("retried", lambda: len(sender.json_request(registration_ids=["busy"], data=data, retries=3)["success"]))
     attempt("wrong key", lambda: GCM("sk_wrong").json_request(registration_ids=["pg-0"], data=data))

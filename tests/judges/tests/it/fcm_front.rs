@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
+use stentor_server::config::Config;
 use tokio::process::Command;
 
 use crate::authority::RoomAuthority;
@@ -12,8 +13,7 @@ use crate::fronts::Served;
 use crate::room::{Room, judge};
 use crate::trust_store;
 
-/// Chunks that may wait where there is room for everything, and where there is not.
-const WIDE: u64 = 1_000_000;
+/// Chunks that may wait where there is not room for everything.
 const NARROW: u64 = 4;
 /// How often a client comes back to a server that has room again and may not know it yet.
 const RETURNS_MAX: usize = 10;
@@ -27,12 +27,12 @@ struct Disguised {
 
 impl Disguised {
     async fn start(room: &Room) -> anyhow::Result<Self> {
-        Self::with_room(room, WIDE).await
+        Self::with(room, |_| {}).await
     }
 
-    async fn with_room(room: &Room, chunks: u64) -> anyhow::Result<Self> {
+    async fn with(room: &Room, change: impl FnOnce(&mut Config)) -> anyhow::Result<Self> {
         let files = RoomAuthority::make(room)?;
-        let served = Served::disguised(room, &files, chunks).await?;
+        let served = Served::disguised(room, &files, change).await?;
         let account = room.file("service-account.json", &served.service_account().await?)?;
         Ok(Self { served, authority: files.authority, account })
     }
@@ -171,7 +171,7 @@ fn firebase_admin_for_java_sends_through_the_front_to_fcm() {
 
 /// Demands that a client gives a full queue this name of its own, that nothing of it was kept, and that it gets through later.
 async fn refused_when_full(room: Room, client: Client, script: &str, error: &str) -> anyhow::Result<()> {
-    let here = Disguised::with_room(&room, NARROW).await?;
+    let here = Disguised::with(&room, |config| config.pipeline.max_queued_chunks = NARROW).await?;
     let held = here.served.fill(10 * NARROW as usize).await?;
     ensure!(held >= NARROW as usize, "{held} messages and no room");
     here.once(client, script).await?.failed("send", error)?;

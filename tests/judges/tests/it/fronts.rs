@@ -37,15 +37,19 @@ impl Served {
         Self::begin(room, Http::builder(), |config| config.api.listen = ([127, 0, 0, 1], 0).into()).await
     }
 
-    /// Starts one under the names that the clients of FCM have built in, with so many chunks that may wait.
-    pub(crate) async fn disguised(room: &Room, files: &RoomAuthority, chunks: u64) -> anyhow::Result<Self> {
+    /// Starts one under the names that the clients of GCM and FCM have built in.
+    pub(crate) async fn disguised(
+        room: &Room,
+        files: &RoomAuthority,
+        change: impl FnOnce(&mut Config),
+    ) -> anyhow::Result<Self> {
         let trusted = reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?;
         let http = Http::builder().tls_certs_only([trusted]);
         Self::begin(room, http, |config| {
             config.api.listen = ([127, 0, 0, 1], 443).into();
             config.api.tls_cert_file.clone_from(&files.certificate);
             config.api.tls_key_file.clone_from(&files.key);
-            config.pipeline.max_queued_chunks = chunks;
+            change(config);
         })
         .await
     }
@@ -293,5 +297,36 @@ fn gcm_server_sends_to_fcm_through_the_legacy_front() {
         report.failed("wrong key", "HTTP 401")?;
         ensure!(served.books().await? == (7, 6), "{:?}", served.books().await?);
         served.reached(["gcm-one", "gcm-two", "gcm-1", "gcm-2", "subscribed"])
+    });
+}
+
+#[test]
+fn python_gcm_with_its_own_address_sends_to_fcm_through_the_legacy_front() {
+    let name = "fronts::python_gcm_with_its_own_address_sends_to_fcm_through_the_legacy_front";
+    judge(name, Client::PythonGcm, async |room| {
+        let files = RoomAuthority::make(&room)?;
+        let served = Served::disguised(&room, &files, |_| {}).await?;
+        served.bury("gone").await?;
+        let [former, present] = served.replaced_token().await?;
+        let mut command = Client::PythonGcm.command("judge.py", &files.authority);
+        command.arg(&served.key).arg(&former);
+        let report = Report::of(command).await?;
+        let canonical = json!({former: present});
+        report.is(
+            "many",
+            &json!({"success": 21, "errors": {"NotRegistered": ["gone"]}, "canonical": canonical}),
+        )?;
+        report.is("plain", &json!(null))?;
+        report.is("plain replaced", &json!(present))?;
+        report.failed("plain gone", "GCMNotRegisteredException")?;
+        report.failed("plain too big", "GCMMessageTooBigException")?;
+        report.is("topic", &json!(true))?;
+        report.is("retried", &json!(1))?;
+        report.failed("wrong key", "GCMAuthenticationException")?;
+        // One to the token that died, 21 at once, two in plain text, one to the topic and one alone.
+        ensure!(served.books().await? == (26, 25), "{:?}", served.books().await?);
+        let tokens: Vec<String> = (0..20).map(|number| format!("pg-{number}")).collect();
+        served.reached(tokens.iter().map(String::as_str))?;
+        served.reached(["pg-plain", "busy", "subscribed"])
     });
 }

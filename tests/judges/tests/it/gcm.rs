@@ -136,13 +136,14 @@ fn python_gcm_with_its_own_address_gets_along_with_the_gcm_emulator() {
         gcm.emulator.devices().register(registered("old"));
         gcm.emulator.devices().replace("old", registered("new")).context("a replaced device")?;
         let mut command = Client::PythonGcm.command("judge.py", &gcm.authority);
-        command.arg(KEY);
+        command.arg(KEY).arg("old");
         let report = Report::of(command).await?;
         let many = json!({"success": 21, "errors": {"NotRegistered": ["gone"]}, "canonical": {"old": "new"}});
         report.is("many", &many)?;
         report.is("plain", &json!(null))?;
         report.is("plain replaced", &json!("new"))?;
         report.failed("plain gone", "GCMNotRegisteredException")?;
+        report.failed("plain too big", "GCMMessageTooBigException")?;
         report.is("topic", &json!(true))?;
         report.is("retried", &json!(1))?;
         report.failed("wrong key", "GCMAuthenticationException")?;
