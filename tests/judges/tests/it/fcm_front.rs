@@ -10,11 +10,13 @@ use tokio::process::Command;
 use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
 use crate::fronts::Served;
-use crate::room::{Room, judge};
+use crate::room::{Room, judge, judge_all};
 use crate::trust_store;
 
 /// Chunks that may wait where there is not room for everything.
 const NARROW: u64 = 4;
+/// How long a server waits for a body where that must not end before the clients have given up.
+const BODY_SECONDS: u64 = 600;
 /// How often a client comes back to a server that has room again and may not know it yet.
 const RETURNS_MAX: usize = 10;
 
@@ -216,5 +218,39 @@ fn firebase_admin_for_java_says_that_a_quota_is_exceeded_when_the_queue_is_full(
     judge(name, Client::JavaFirebase, async |room| {
         let error = "RESOURCE_EXHAUSTED/QUOTA_EXCEEDED";
         refused_when_full(room, Client::JavaFirebase, "Judge.java", error).await
+    });
+}
+
+/// Each SDK with its script, and its own word for a server that cannot answer now.
+const UNAVAILABLE: [(Client, &str, &str); 4] = [
+    (Client::Python, "firebase_judge.py", "UnavailableError"),
+    (Client::Node, "judge.js", "messaging/server-unavailable"),
+    (Client::Go, "", "Unavailable"),
+    (Client::JavaFirebase, "Judge.java", "UNAVAILABLE/UNAVAILABLE"),
+];
+
+// One test, because each of them tries five times within seconds, and they wait at the same time.
+#[test]
+fn each_firebase_admin_says_that_a_server_is_unavailable_which_works_on_as_much_as_it_may() {
+    let name =
+        "fcm_front::each_firebase_admin_says_that_a_server_is_unavailable_which_works_on_as_much_as_it_may";
+    judge_all(name, &UNAVAILABLE.map(|(client, ..)| client), async |room| {
+        let narrow = |config: &mut Config| {
+            config.api.requests_max_count = 1;
+            config.api.body_timeout_seconds = BODY_SECONDS;
+            config.api.request_timeout_seconds = BODY_SECONDS;
+        };
+        let here = Disguised::with(&room, narrow).await?;
+        let request = here.served.occupy().await?;
+        let [python, node, go, java] = UNAVAILABLE.map(|(client, script, _)| here.once(client, script));
+        let (python, node, go, java) = tokio::try_join!(python, node, go, java)?;
+        for (report, (.., error)) in [python, node, go, java].iter().zip(UNAVAILABLE) {
+            report.failed("send", error)?;
+        }
+        here.served.vacate(request).await?;
+        ensure!(here.served.books().await?.0 == 0, "something was refused and kept");
+        here.once(Client::Go, "").await?.value("send")?;
+        ensure!(here.served.books().await?.0 == 1, "one was sent once there was a place");
+        here.served.reached(["good"])
     });
 }

@@ -11,6 +11,7 @@ use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
 use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::authority::RoomAuthority;
 use crate::client::{Client, Report};
@@ -19,6 +20,9 @@ use crate::room::{Room, judge};
 
 /// How long a message may be on its way to FCM.
 const ARRIVAL_MAX: Duration = Duration::from_secs(60);
+
+/// A request on its way.
+pub(crate) type PendingRequest = JoinHandle<reqwest::Result<reqwest::Response>>;
 
 /// A Stentor server with an app whose messages go to an emulator that does not know the token `gone`.
 pub(crate) struct Served {
@@ -174,6 +178,45 @@ impl Served {
             self.arrived(&token).await?;
         }
         bail!("more than {at_most} messages may wait")
+    }
+
+    /// Takes the only place for a request, with one whose body does not come; returns it when it has the place.
+    pub(crate) async fn occupy(&self) -> anyhow::Result<PendingRequest> {
+        let taken = async {
+            loop {
+                let request = tokio::spawn(self.endless().send());
+                // One of those that look may have the place just when it comes.
+                while !request.is_finished() {
+                    if self.is_occupied().await? {
+                        return anyhow::Ok(request);
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(ARRIVAL_MAX, taken).await.context("no request gets the place")?
+    }
+
+    fn endless(&self) -> reqwest::RequestBuilder {
+        let body = futures_util::stream::pending::<std::io::Result<Vec<u8>>>();
+        let request = self.http.post(format!("{}/v1/devices", self.url)).bearer_auth(&self.key);
+        request.header("content-type", "application/json").body(reqwest::Body::wrap_stream(body))
+    }
+
+    /// Ends such a request, and waits until its place is free.
+    pub(crate) async fn vacate(&self, request: PendingRequest) -> anyhow::Result<()> {
+        request.abort();
+        let freed = async {
+            while self.is_occupied().await? {
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(ARRIVAL_MAX, freed).await.context("the place is not given back")?
+    }
+
+    async fn is_occupied(&self) -> anyhow::Result<bool> {
+        let (status, text) = self.try_to(&self.key, "GET", "/v1/messages", Value::Null).await?;
+        Ok(status == StatusCode::SERVICE_UNAVAILABLE && text.contains("unavailable"))
     }
 
     /// Waits until FCM was asked to deliver to a token.

@@ -54,9 +54,14 @@ impl Room {
 /// Runs `story` inside a room: the test `name` starts itself once more there. Without what it takes
 /// the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists `judges`.
 pub(crate) fn judge(name: &str, client: Client, story: impl AsyncFn(Room) -> anyhow::Result<()>) {
+    judge_all(name, &[client], story);
+}
+
+/// Does so with several clients, all of which it takes.
+pub(crate) fn judge_all(name: &str, clients: &[Client], story: impl AsyncFn(Room) -> anyhow::Result<()>) {
     let verdict = match std::env::var_os(INSIDE) {
         Some(marker) => tell(Path::new(&marker), story),
-        None => match missing(client) {
+        None => match missing(clients) {
             Some(what) => skip(name, &what, "judges"),
             None => enter(name),
         },
@@ -122,8 +127,8 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names what is missing for a room with this client.
-fn missing(client: Client) -> Option<String> {
+/// Names what is missing for a room with these clients.
+fn missing(clients: &[Client]) -> Option<String> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root {
         return Some("root, for namespaces".to_owned());
@@ -133,7 +138,7 @@ fn missing(client: Client) -> Option<String> {
     if let Err(error) = run(&mut probe) {
         return Some(format!("namespaces: {error:#}"));
     }
-    client.missing()
+    clients.iter().find_map(|client| client.missing())
 }
 
 fn skip(name: &str, what: &str, word: &str) -> anyhow::Result<()> {
