@@ -13,7 +13,7 @@ use crate::id::{AppId, MessageId, ScheduleId, first_number_at};
 use crate::limits::{
     DATA_ENTRIES_MAX_COUNT, MESSAGE_MAX_BYTES, NAME_MAX_CHARS, OVERRIDE_DEPTH_MAX_LEVELS, TTL_MAX_SECONDS,
 };
-use crate::name::CollapseKey;
+use crate::name::{CollapseKey, TopicName};
 use crate::provider::ProviderKind;
 use crate::target::Target;
 use crate::time::Timestamp;
@@ -149,6 +149,15 @@ impl MessageSpec {
             return Err(Invalid::new("message", "cannot be kept as it is: read back, it would be another"));
         }
         Ok(self)
+    }
+
+    /// Returns the topic whose new subscribers are given it for as long as it is the topic's newest message of this kind; `None` for what is
+    /// given once.
+    #[must_use]
+    pub fn retained_topic(&self) -> Option<&TopicName> {
+        let Target::Topic(topic) = &self.target else { return None };
+        let fields = self.content.overrides.get(&ProviderKind::Gateway)?;
+        fields.get("retain").and_then(Value::as_bool).unwrap_or_default().then_some(topic)
     }
 
     /// Writes the stored record, with its version.
@@ -328,6 +337,21 @@ mod tests {
             let kept = MessageSpec { content, ..spec() }.checked().expect("can be read back");
             assert_eq!(MessageSpec::decode(&kept.encode()), Some(kept));
         }
+    }
+
+    #[test]
+    fn only_what_a_topic_is_to_keep_is_retained() {
+        let to = |target: Target, fields: &str| {
+            let fields = serde_json::from_str(fields).expect("an object");
+            let overrides = [(ProviderKind::Gateway, fields)].into();
+            MessageSpec { target, content: Content { overrides, ..Content::default() }, ..spec() }
+        };
+        let door = || TopicName::new("door").expect("a name");
+        assert_eq!(to(Target::Topic(door()), r#"{"retain":true}"#).retained_topic(), Some(&door()));
+        for fields in ["{}", r#"{"retain":false}"#, r#"{"retain":"yes"}"#] {
+            assert_eq!(to(Target::Topic(door()), fields).retained_topic(), None, "{fields}");
+        }
+        assert_eq!(to(Target::Everyone, r#"{"retain":true}"#).retained_topic(), None);
     }
 
     #[test]

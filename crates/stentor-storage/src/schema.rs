@@ -75,6 +75,14 @@ pub(crate) const UNDO_CLAIMS: SchemaUndo = SchemaUndo {
     sql: "ALTER TABLE upstream DROP COLUMN claimed_by",
 };
 
+/// Undoes the step by which the last state of a topic is found. Taking it again fills the columns again.
+pub(crate) const UNDO_RETAINED: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql: "DROP INDEX campaigns_retained; ALTER TABLE campaigns DROP COLUMN retained_place;
+        ALTER TABLE campaigns DROP COLUMN retained_topic",
+};
+
 /// Returns what undoes the step to a version, of those that can be undone. Refuses (Conflict) one that stays, and one by whose undoing
 /// something would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(

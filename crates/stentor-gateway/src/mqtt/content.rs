@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stentor_core::device::ProviderKind;
@@ -105,12 +104,6 @@ pub(super) fn deletion_of(count: usize) -> MqttDelivery {
         message_id: None,
         is_retained: false,
     }
-}
-
-/// Returns whether the app wants new subscriptions of its topic to get a message for as long as it lives.
-pub(super) fn is_retained(message: &Message) -> bool {
-    let field = message.spec.content.overrides.get(&ProviderKind::Gateway).and_then(|own| own.get("retain"));
-    field.and_then(Value::as_bool).unwrap_or_default()
 }
 
 fn raw_of(message: &Message) -> Option<Vec<u8>> {

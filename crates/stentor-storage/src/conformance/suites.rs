@@ -170,6 +170,9 @@ macro_rules! store_suite {
                 messages {
                     a_message_is_given_as_it_was_accepted
                     several_messages_are_given_at_once_and_only_those_of_the_app
+                    the_last_state_of_a_topic_is_found_behind_any_number_of_messages
+                    a_last_state_that_is_over_or_held_back_leaves_the_one_before
+                    what_is_due_later_becomes_the_last_state_when_it_is_due
                     a_device_gets_its_chunk_at_once
                     named_devices_are_split_by_provider_and_size
                     a_token_that_nobody_registered_is_reached
@@ -213,6 +216,7 @@ macro_rules! store_suite {
                 prune {
                     a_campaign_that_ended_long_ago_is_forgotten
                     a_campaign_that_has_not_ended_is_never_forgotten
+                    the_last_state_of_a_topic_outlives_the_time_for_which_campaigns_are_kept
                     pruning_goes_on_until_nothing_is_left
                     many_campaigns_are_forgotten_together_and_what_is_newer_stays_whole
                     a_token_that_was_messaged_once_stays_as_long_as_a_campaign_counts_it

@@ -7,7 +7,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
 use stentor_core::ledger::{self, LedgerRows};
 use stentor_core::message::Message;
-use stentor_core::name::IdempotencyKey;
+use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
 };
@@ -55,6 +55,15 @@ impl MessageStore for MemoryStore {
         let state = self.lock();
         let found = ids.into_iter().filter_map(|id| state.campaign(app, id.into()).ok());
         Ok(found.map(|row| Message::clone(&row.message)).collect())
+    }
+
+    async fn retained(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<Option<MessageId>, StoreError> {
+        Ok(self.lock().retained(app, topic, now))
     }
 
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {
@@ -151,6 +160,16 @@ impl Tables {
         let queued = if is_resumed { self.queued(id, None, usize::MAX)? } else { Vec::new() };
         let tickets = queued.iter().filter_map(|id| self.chunks.get(id)).map(StoredChunk::ticket).collect();
         Ok((campaign, tickets))
+    }
+
+    fn retained(&self, app: AppId, topic: &TopicName, now: Timestamp) -> Option<MessageId> {
+        let is_live = |campaign: &Campaign| {
+            let is_held = matches!(campaign.state, CampaignState::Canceled | CampaignState::Paused);
+            campaign.app == app && campaign.due_at <= now && now < campaign.expires_at && !is_held
+        };
+        let live = self.campaigns.values().filter(|row| is_live(&row.campaign)).map(|row| &row.message);
+        let kept = live.filter(|message| message.spec.retained_topic() == Some(topic));
+        kept.max_by_key(|message| (message.place(), message.id)).map(|message| message.id)
     }
 
     fn newest_first(&self, app: AppId, below: u64) -> impl Iterator<Item = &CampaignRow> {

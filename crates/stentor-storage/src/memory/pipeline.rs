@@ -254,7 +254,8 @@ impl Tables {
             let at = row.providers.get(&ProviderKind::Gateway).map(|at| at.books.ledger());
             at.is_some_and(|ledger| ledger.tally.accepted > ledger.delivered)
         };
-        let kept = |row: &&CampaignRow| row.campaign.expires_at >= ended_before && awaits(row);
+        let is_wanted = |row: &CampaignRow| row.message.spec.retained_topic().is_some() || awaits(row);
+        let kept = |row: &&CampaignRow| row.campaign.expires_at >= ended_before && is_wanted(row);
         let ended = self.campaigns.values().filter(|row| !kept(row)).map(|row| &row.campaign);
         let old = ended.filter(|campaign| campaign.ended_at.is_some_and(|at| at < ended_before));
         let old: BTreeSet<CampaignId> = old.map(|campaign| campaign.id).take(limit).collect();

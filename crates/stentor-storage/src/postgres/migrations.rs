@@ -4,8 +4,8 @@ use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
 use super::query::{exists, one};
 use crate::schema::{
-    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS,
-    undo_of,
+    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_TRACES,
+    UNDO_WEBHOOKS, undo_of,
 };
 
 /// The oldest server that is tested (its own number, major version first).
@@ -19,10 +19,12 @@ struct SchemaStep {
     /// The oldest schema that a program must know to go on with what the step leaves. Where that is less than what the step leads to, servers of
     /// the version before may run beside those of this one: such a step only adds, and what it makes useless goes with a later one.
     usable_by: usize,
+    /// What statements cannot do.
+    work: Option<fn(&Connection) -> Done<()>>,
 }
 
 const fn step(usable_by: usize, sql: &'static str) -> SchemaStep {
-    SchemaStep { sql, usable_by }
+    SchemaStep { sql, usable_by, work: None }
 }
 
 /// The steps; step i leads to version i + 1 and is never changed once released.
@@ -34,6 +36,11 @@ const STEPS: &[SchemaStep] = &[
     step(5, include_str!("migrations/0005_store_nodes.sql")),
     step(5, include_str!("migrations/0006_store_mixed_versions.sql")),
     step(5, include_str!("migrations/0007_store_upstream_claims.sql")),
+    SchemaStep {
+        sql: include_str!("migrations/0008_store_retained.sql"),
+        usable_by: 5,
+        work: Some(super::store::adopt_retained),
+    },
 ];
 
 /// The first version that says by whom it may be used.
@@ -47,6 +54,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (5, UNDO_NODES),
     (6, UNDO_MIXED_VERSIONS),
     (7, UNDO_CLAIMS),
+    (8, UNDO_RETAINED),
 ];
 
 /// Returns the newest version.
@@ -113,6 +121,7 @@ fn take_all(connection: &Connection) -> Done<()> {
             note_version(connection, index + 1)?;
             refuse_older(connection, step.usable_by)?;
             connection.batch(step.sql)?;
+            step.work.map_or(Ok(()), |work| work(connection))?;
             note_usable(connection, index + 1)
         })?;
     }

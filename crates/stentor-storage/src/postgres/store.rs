@@ -43,6 +43,7 @@ mod register;
 mod registrar;
 mod registry;
 mod removal;
+mod retained;
 mod rows;
 mod schedules;
 mod sequences;
@@ -83,6 +84,7 @@ use acceptance::AcceptanceList;
 use message_rows::MessageMemory;
 pub(super) use node_events::write_last;
 use nodes::OwnInstance;
+pub(super) use retained::adopt as adopt_retained;
 pub(super) use transfer::is_unfinished;
 pub(crate) use transfer::{PostgresSide, migrate};
 

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use stentor_core::ports::store::StoreError;
 
 use super::fault::{Done, damaged};
-use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_TRACES, UNDO_WEBHOOKS, undo_of};
+use crate::schema::{SchemaUndo, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of};
 
 /// One step: statements, and then what statements cannot say.
 pub(super) struct Migration {
@@ -48,10 +48,15 @@ pub(super) const STORE: &[Migration] = &[
     Migration::sql(include_str!("migrations/0017_store_upstream_webhooks.sql")),
     Migration::sql(include_str!("migrations/0018_store_upstream_receipts.sql")),
     Migration::sql(include_str!("migrations/0019_store_device_traces.sql")),
+    Migration {
+        sql: include_str!("migrations/0020_store_retained.sql"),
+        work: Some(super::store::adopt_retained),
+    },
 ];
 
 /// What undoes steps of the store's file, by the version that each leads to; the others stay.
-const UNDO: &[(usize, SchemaUndo)] = &[(17, UNDO_WEBHOOKS), (18, UNDO_RECEIPTS), (19, UNDO_TRACES)];
+const UNDO: &[(usize, SchemaUndo)] =
+    &[(17, UNDO_WEBHOOKS), (18, UNDO_RECEIPTS), (19, UNDO_TRACES), (20, UNDO_RETAINED)];
 
 /// The steps of the queue's file.
 pub(super) const QUEUE: &[Migration] = &[Migration::sql(include_str!("migrations/0001_queue.sql"))];

@@ -111,6 +111,8 @@ pub(crate) const TABLES: &[TransferTable] = &[
             "ended_at",
             "stop_reason",
             "stop_detail",
+            "retained_topic",
+            "retained_place",
         ],
     ),
     table(

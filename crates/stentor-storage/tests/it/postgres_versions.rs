@@ -1,8 +1,11 @@
 //! Programs of several versions on one database: who may use it, and which step waits for whom.
 
-use stentor_core::ports::store::{JoiningNode, LeaseReply, NodeStore, PipelineStore, StoreError};
+use stentor_core::device::{ProviderKind, Registration};
+use stentor_core::ports::store::{
+    JoiningNode, LeaseReply, MessageStore, NodeStore, PipelineStore, StoreError,
+};
 use stentor_core::target::Target;
-use stentor_storage::conformance::scene::{Draft, Scene, at, lease_of};
+use stentor_storage::conformance::scene::{Draft, Scene, app, at, lease_of, registration, topic};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
 use stentor_storage::schema::{SchemaChange, SchemaGoal};
 use stentor_storage::store_place::{StorePlace, migrate};
@@ -52,6 +55,23 @@ async fn a_database_of_the_next_version_is_used_while_it_says_that_it_may_be() {
 }
 
 #[tokio::test]
+async fn the_last_state_of_a_topic_is_found_where_an_earlier_version_accepted_it() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let door = topic("door");
+    let last = {
+        let store = open(&database).expect("opened");
+        let scene = Scene::new(&store).await;
+        let given = registration(ProviderKind::Gateway, "t");
+        scene.register(Registration { topics: vec![door.clone()], ..given }).await;
+        scene.send(Draft::to(Target::Topic(door.clone())).for_gateway(r#"{"retain":true}"#)).await.0
+    };
+    assert_eq!(take(&database, SchemaGoal::OneBack), Ok(SchemaChange { from: 8, to: 7 }));
+    let store = open(&database).expect("brought forward again");
+    assert_eq!(store.retained(app(1).id, &door, at(1)).await, Ok(Some(last)));
+}
+
+#[tokio::test]
 async fn a_step_that_servers_of_an_older_version_cannot_go_on_with_waits_until_they_are_gone() {
     let Some(server) = server() else { return };
     let database = server.database();
@@ -78,7 +98,7 @@ async fn a_step_that_servers_of_an_older_version_cannot_go_on_with_waits_until_t
     database.command(&knows(5));
     assert_eq!(
         take(&database, SchemaGoal::Newest),
-        Ok(SchemaChange { from: 5, to: 7 }),
+        Ok(SchemaChange { from: 5, to: 8 }),
         "beside a server that goes on with it"
     );
     let back = take(&database, SchemaGoal::OneBack);

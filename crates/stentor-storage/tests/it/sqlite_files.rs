@@ -8,7 +8,7 @@ use stentor_core::app::{ApiKey, Scope, Scopes};
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::campaign::CampaignState;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
-use stentor_core::device::ProviderKind;
+use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
 use stentor_core::id::{AppId, CampaignId, ChunkId, KeyId};
 use stentor_core::name::{GroupName, Label};
@@ -20,8 +20,12 @@ use stentor_core::ports::store::{
 };
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
-use stentor_storage::conformance::scene::{Draft, Scene, accept_all, app, at, group, lease_at, person};
+use stentor_storage::conformance::scene::{
+    Draft, Scene, accept_all, app, at, group, lease_at, person, registration, topic,
+};
+use stentor_storage::schema::{SchemaChange, SchemaGoal};
 use stentor_storage::sqlite::{Depth, SqliteQueue, SqliteSettings, SqliteStore, inspect};
+use stentor_storage::store_place::{StorePlace, migrate};
 use tempfile::TempDir;
 
 struct Folder {
@@ -78,9 +82,28 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
 fn an_empty_file_is_brought_to_the_present_schema_and_stays_there() {
     let folder = Folder::new();
     drop(folder.store().expect("made"));
-    assert_eq!(version(&folder.path("stentor.db")), 19);
+    assert_eq!(version(&folder.path("stentor.db")), 20);
     drop(folder.store().expect("opened again"));
-    assert_eq!(version(&folder.path("stentor.db")), 19);
+    assert_eq!(version(&folder.path("stentor.db")), 20);
+}
+
+#[tokio::test]
+async fn the_last_state_of_a_topic_is_found_where_an_earlier_version_accepted_it() {
+    let folder = Folder::new();
+    let store = folder.store().expect("made");
+    let scene = Scene::new(&store).await;
+    let door = topic("door");
+    scene
+        .register(Registration { topics: vec![door.clone()], ..registration(ProviderKind::Gateway, "t") })
+        .await;
+    let to_door = || Draft::to(Target::Topic(door.clone()));
+    let (last, _) = scene.send(to_door().for_gateway(r#"{"retain":true}"#)).await;
+    scene.send(to_door().for_gateway(r#"{"a":{"retain":true}}"#)).await;
+    drop(store);
+    let place = StorePlace::Sqlite(folder.path("stentor.db"));
+    assert_eq!(migrate(&place, SchemaGoal::OneBack), Ok(SchemaChange { from: 20, to: 19 }));
+    let store = folder.store().expect("brought forward again");
+    assert_eq!(store.retained(app(1).id, &door, at(1)).await, Ok(Some(last)));
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn compare(name: &str, written: &str) {
 }
 
 #[test]
-fn the_stores_schema_is_version_19() {
+fn the_stores_schema_is_version_20() {
     let folder = TempDir::new().expect("a temporary directory");
     let path = folder.path().join("stentor.db");
     drop(SqliteStore::open(&path, SqliteSettings::store()).expect("made"));

@@ -61,10 +61,8 @@ async fn fill(store: &dyn Store) {
     let (_, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     scene.settled(accept_all(&scene.lease(tickets[0].chunk, at(1)).await, at(2))).await;
     scene.lease(tickets[1].chunk, at(3)).await;
-    scene
-        .accept(scene.new_message(Draft::to(Target::Topic(topic("news"))).due(at(500))))
-        .await
-        .expect("kept");
+    let last_state = Draft::to(Target::Topic(topic("news"))).due(at(500)).for_gateway(r#"{"retain":true}"#);
+    scene.accept(scene.new_message(last_state)).await.expect("kept");
 }
 
 /// Sends what is left, and looks at what there is.
@@ -84,6 +82,8 @@ async fn go_on(store: &dyn Store) {
     assert_eq!(held[0].as_ref().map(|device| device.id), Some(found[0].id), "the token is found");
     let campaigns = store.campaigns(scene.app, first(10)).await.expect("listed");
     assert_eq!(campaigns.len(), 2);
+    let last_state = store.retained(scene.app, &topic("news"), at(500)).await.expect("found");
+    assert_eq!(last_state.map(Into::into), Some(campaigns[0].id), "the last state of the topic");
     // New devices get numbers of their own.
     let new = scene.register(registration(ProviderKind::Fcm, "new")).await;
     assert!(new > found[0].id);

@@ -7,7 +7,7 @@ pub(super) const SQLITE_STORE: Floors = Floors {
     module: &["sqlite", "store"],
     floors: &[
         &["books", "codes", "lost", "message_rows", "owners", "pace", "sequences", "tags", "vault"],
-        &["app_providers", "campaigns", "receipt_rows", "turns"],
+        &["app_providers", "campaigns", "receipt_rows", "retained", "turns"],
         &["chunks", "device_traces", "maintenance", "prefetch", "producers", "stretch"],
         &["collapse", "history", "leftovers", "pending"],
         &["accounts", "members", "tokens", "topics", "webhooks"],
@@ -72,7 +72,10 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
         &["store"],
         &["inspection", "queue"],
     ],
-    back: &[("writer", "store", "what a transaction writes last are rows of the store")],
+    back: &[
+        ("migrations", "store", "a step that statements cannot say fills rows by the store's own code"),
+        ("writer", "store", "what a transaction writes last are rows of the store"),
+    ],
 };
 
 pub(super) const POSTGRES_STORE: Floors = Floors {
@@ -90,7 +93,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "sequences",
             "tags",
         ],
-        &["app_providers", "campaigns", "maintenance", "node_events", "turns"],
+        &["app_providers", "campaigns", "maintenance", "node_events", "retained", "turns"],
         &[
             "accounts",
             "chunks",

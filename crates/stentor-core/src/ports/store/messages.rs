@@ -6,7 +6,7 @@ use crate::delivery::Record;
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
-use crate::name::IdempotencyKey;
+use crate::name::{IdempotencyKey, TopicName};
 use crate::target::Target;
 use crate::time::Timestamp;
 
@@ -111,6 +111,15 @@ pub trait MessageStore: Send + Sync {
 
     /// Returns those of these messages that the app has and that can be read, in one read and in no certain order.
     async fn messages(&self, app: AppId, ids: Vec<MessageId>) -> Result<Vec<Message>, StoreError>;
+
+    /// Returns the newest of the messages that a topic is to keep ([`crate::message::MessageSpec::retained_topic`]), in the order of their
+    /// [places](Message::place): of those that are due by `now`, have not expired and are neither canceled nor paused.
+    async fn retained(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<Option<MessageId>, StoreError>;
 
     /// Lists campaigns, newest first, those below the page's cursor, those that can be read.
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError>;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use stentor_core::campaign::CampaignState;
+use stentor_core::campaign::{CampaignAction, CampaignState};
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::group::Member;
-use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::id::{DeviceId, MessageId, first_number_at};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{SendDecision, Store, StoreError};
+use stentor_core::ports::store::{NewMessage, SendDecision, Store, StoreError};
 use stentor_core::settlement::TokenChange;
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::topic::Condition;
@@ -47,6 +47,73 @@ pub async fn several_messages_are_given_at_once_and_only_those_of_the_app(store:
     given.sort_unstable_by_key(|message| message.id);
     assert_eq!(given, kept);
     assert_eq!(store.messages(scene.app, Vec::new()).await, Ok(Vec::new()));
+}
+
+/// Makes a message that is to be the last state of a topic.
+fn state_of(name: &str) -> Draft {
+    Draft::to(Target::Topic(topic(name))).for_gateway(r#"{"retain":true}"#)
+}
+
+/// Makes an app with a device that has subscribed to topics, so that they exist.
+async fn with_topics<'a>(store: &'a dyn Store, raw: u64, topics: &[&str]) -> Scene<'a> {
+    let scene = Scene::in_app(store, raw).await;
+    let topics = topics.iter().map(|name| topic(name)).collect();
+    scene.register(Registration { topics, ..registration(ProviderKind::Gateway, "keeper") }).await;
+    scene
+}
+
+pub async fn the_last_state_of_a_topic_is_found_behind_any_number_of_messages(store: &dyn Store) {
+    let scene = with_topics(store, 1, &["door", "window"]).await;
+    let other = with_topics(store, 2, &["door"]).await;
+    scene.send(state_of("door")).await;
+    let (newest, _) = scene.send(state_of("door")).await;
+    let (window, _) = scene.send(state_of("window")).await;
+    let plain = || scene.new_message(Draft::to(Target::Topic(topic("door"))));
+    for kept in store.accept((0..300).map(|_| plain()).collect()).await {
+        kept.expect("accepted");
+    }
+    let last = async |scene: &Scene<'_>, name| store.retained(scene.app, &topic(name), at(1)).await;
+    assert_eq!(last(&scene, "door").await, Ok(Some(newest)));
+    assert_eq!(last(&scene, "window").await, Ok(Some(window)));
+    assert_eq!(last(&scene, "roof").await, Ok(None));
+    assert_eq!(last(&other, "door").await, Ok(None), "of another app");
+}
+
+pub async fn a_last_state_that_is_over_or_held_back_leaves_the_one_before(store: &dyn Store) {
+    let scene = with_topics(store, 1, &["door"]).await;
+    let mut sent = Vec::new();
+    for ttl in [600, 900, 900, 60, 0] {
+        sent.push(scene.send(state_of("door").ttl(ttl)).await.0);
+    }
+    let last = async |now| store.retained(scene.app, &topic("door"), at(now)).await.expect("read");
+    assert_eq!(last(0).await, Some(sent[3]), "what is for now or never is no state");
+    assert_eq!((last(59).await, last(60).await), (Some(sent[3]), Some(sent[2])));
+    scene.act(sent[2], CampaignAction::Pause, at(61)).await;
+    assert_eq!(last(61).await, Some(sent[1]));
+    scene.act(sent[1], CampaignAction::Cancel, at(62)).await;
+    assert_eq!((last(62).await, last(600).await), (Some(sent[0]), None));
+    scene.act(sent[2], CampaignAction::Resume, at(601)).await;
+    assert_eq!((last(899).await, last(900).await), (Some(sent[2]), None));
+}
+
+pub async fn what_is_due_later_becomes_the_last_state_when_it_is_due(store: &dyn Store) {
+    let scene = with_topics(store, 1, &["door"]).await;
+    // Numbers that say when they were given out, as those of a server do.
+    let kept = async |number: u64, draft: Draft| {
+        let id = first_number_at(draft.created_at) + number;
+        let message = draft.message(scene.app, id);
+        scene.accept(NewMessage { message, idempotency: None }).await.expect("accepted");
+        MessageId::from_raw(id)
+    };
+    let later = kept(1, state_of("door").due(at(50))).await;
+    let at_once = kept(2, state_of("door").sent_at(at(10))).await;
+    let at_the_same_time = kept(3, state_of("door").due(at(50))).await;
+    let last = async |now| store.retained(scene.app, &topic("door"), at(now)).await.expect("read");
+    assert_eq!((last(9).await, last(10).await, last(49).await), (None, Some(at_once), Some(at_once)));
+    assert!(later < at_the_same_time);
+    assert_eq!(last(50).await, Some(at_the_same_time));
+    let newer = kept(4, state_of("door").sent_at(at(51))).await;
+    assert_eq!(last(51).await, Some(newer));
 }
 
 pub async fn a_device_gets_its_chunk_at_once(store: &dyn Store) {

@@ -6,7 +6,7 @@ use stentor_core::ports::store::{Store, StoreError};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::time::Timestamp;
 
-use crate::conformance::scene::{Draft, Scene, accept_all, at, first, registration};
+use crate::conformance::scene::{Draft, Scene, accept_all, at, first, registration, topic};
 
 pub async fn a_campaign_that_ended_long_ago_is_forgotten(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -38,6 +38,22 @@ pub async fn a_campaign_that_has_not_ended_is_never_forgotten(store: &dyn Store)
     scene.settled(accept_all(&leased, at(3))).await;
     assert!(store.prune(at(1_000_000), at(-100), 100).await.expect("pruned") > 0);
     assert!(store.message(scene.app, canceled).await.is_err());
+}
+
+pub async fn the_last_state_of_a_topic_outlives_the_time_for_which_campaigns_are_kept(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.fcm(1).await[0];
+    store.subscribe(scene.app, &topic("door"), &[device]).await.expect("subscribed");
+    let to_door = || Draft::to(Target::Topic(topic("door"))).ttl(600);
+    let (plain, tickets) = scene.send_wide(to_door()).await;
+    scene.deliver(&tickets, at(1)).await;
+    let (last, tickets) = scene.send_wide(to_door().for_gateway(r#"{"retain":true}"#)).await;
+    scene.deliver(&tickets, at(1)).await;
+    while store.prune(at(599), at(-100), 100).await.expect("pruned") > 0 {}
+    assert!(store.message(scene.app, plain).await.is_err());
+    assert_eq!(store.retained(scene.app, &topic("door"), at(599)).await, Ok(Some(last)));
+    while store.prune(at(601), at(-100), 100).await.expect("pruned") > 0 {}
+    assert!(store.message(scene.app, last).await.is_err(), "it has expired");
 }
 
 pub async fn pruning_goes_on_until_nothing_is_left(store: &dyn Store) {

@@ -9,7 +9,7 @@ use stentor_core::name::{CollapseKey, IdempotencyKey};
 use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoreError, StoredReply};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, targets};
+use super::{app_providers, retained, targets};
 use crate::postgres::engine::{Connection, Row, Value, params};
 use crate::postgres::fault::{Done, conflict, missing};
 use crate::postgres::query::{all, one, run};
@@ -196,9 +196,12 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
         Value::Texts(messages.iter().map(|message| Some(message.spec.encode())).collect()),
     ];
     let inserted = all(connection, sql, values, |row| Ok(MessageId::from_raw(number(row, 0)?)))?;
-    let sql = "INSERT INTO campaigns (id, app, created_at, due_at, expires_at, state, class, collapse_key)
-        SELECT m.id, m.app, m.created_at, m.due_at, given.expires_at, $4, given.class, given.collapse_key
-        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $5::text[]) given (id, expires_at, class, collapse_key)
+    let sql = "INSERT INTO campaigns (id, app, created_at, due_at, expires_at, state, class, collapse_key, retained_topic,
+            retained_place)
+        SELECT m.id, m.app, m.created_at, m.due_at, given.expires_at, $4, given.class, given.collapse_key,
+            given.retained_topic, given.retained_place
+        FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $5::text[], $7::text[], $8::bigint[])
+            given (id, expires_at, class, collapse_key, retained_topic, retained_place)
         JOIN messages m ON m.id = given.id WHERE m.id = ANY($6)";
     let key =
         |message: &&Message| message.spec.collapse_key.as_ref().map(CollapseKey::as_str).map(str::to_owned);
@@ -209,6 +212,8 @@ fn insert_all(connection: &Connection, messages: &[&Message]) -> Done<HashSet<Me
         CampaignState::Scheduled.code(),
         Value::Texts(messages.iter().map(key).collect()),
         inserted.iter().map(|id| int(id.raw())).collect::<Vec<_>>(),
+        Value::Texts(messages.iter().map(|message| retained::topic_of(message)).collect()),
+        ints(&retained::place_of),
     ];
     run(connection, sql, values)?;
     Ok(inserted.into_iter().collect())

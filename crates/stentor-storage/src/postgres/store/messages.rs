@@ -7,7 +7,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
-use stentor_core::name::IdempotencyKey;
+use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
 };
@@ -17,7 +17,7 @@ use stentor_core::time::Timestamp;
 use super::app_providers::Fleet;
 use super::rows::LedgerConnection;
 use super::{
-    PostgresStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows,
+    PostgresStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows, retained,
 };
 
 /// Tickets that are read at once.
@@ -58,6 +58,16 @@ impl MessageStore for PostgresStore {
         let mut messages = self.read(move |connection| message_rows::load_all(connection, &ids)).await?;
         messages.retain(|message| message.app == app);
         Ok(messages)
+    }
+
+    async fn retained(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<Option<MessageId>, StoreError> {
+        let topic = topic.clone();
+        self.read(move |connection| retained::newest(connection, app, &topic, now)).await
     }
 
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {

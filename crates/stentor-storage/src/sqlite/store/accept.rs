@@ -8,7 +8,7 @@ use stentor_core::name::{CollapseKey, IdempotencyKey};
 use stentor_core::ports::store::{Idempotent, IdempotentReply, NewMessage, StoredReply};
 use stentor_core::time::Timestamp;
 
-use super::{app_providers, targets};
+use super::{app_providers, retained, targets};
 use crate::sqlite::fault::{Done, repeat};
 use crate::sqlite::query::{one, run};
 use crate::sqlite::row::{hash, int};
@@ -92,11 +92,13 @@ pub(super) fn insert(connection: &Connection, message: &Message, spec: &str) -> 
     let sql = "INSERT INTO messages (id, app, created_at, due_at, schedule, instant, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let values = params![id, app, created_at, due_at, schedule, instant, spec];
     run(connection, sql, values).map_err(|fault| repeat(fault, "the message id is in use"))?;
-    let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "INSERT INTO campaigns (id, app, state, class, created_at, due_at, expires_at, collapse_key, retained_topic,
+        retained_place) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     // Accepting only appends: what is due at once is begun by the starter as well.
     let (state, class) = (CampaignState::Scheduled.code(), message.spec.target.class().code());
     let (expires_at, key) =
         (message.expires_at().as_millis(), message.spec.collapse_key.as_ref().map(CollapseKey::as_str));
-    run(connection, sql, params![id, app, state, class, created_at, due_at, expires_at, key]).map(drop)
+    let (topic, place) = retained::of(message).unzip();
+    let values = params![id, app, state, class, created_at, due_at, expires_at, key, topic, place];
+    run(connection, sql, values).map(drop)
 }

@@ -19,8 +19,8 @@ pub(super) fn prune(
     count: usize,
 ) -> Done<u64> {
     let mut left = count;
-    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired.
-    let sql = "SELECT id FROM campaigns k WHERE ended_at < ?1 AND (expires_at < ?1 OR NOT EXISTS
+    // What devices may still fetch is kept: it was accepted, not confirmed, and has not expired, or may be the last state of a topic.
+    let sql = "SELECT id FROM campaigns k WHERE ended_at < ?1 AND (expires_at < ?1 OR retained_topic IS NULL AND NOT EXISTS
         (SELECT 1 FROM ledgers WHERE campaign = k.id AND provider = ?3 AND accepted > delivered))
         ORDER BY ended_at LIMIT ?2";
     let values = params![ended_before.as_millis(), limit(count), ProviderKind::Gateway.code()];

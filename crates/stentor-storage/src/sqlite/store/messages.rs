@@ -7,7 +7,7 @@ use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
-use stentor_core::name::IdempotencyKey;
+use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
 };
@@ -16,7 +16,9 @@ use stentor_core::time::Timestamp;
 
 use super::app_providers::AppProvider;
 use super::rows::Rows;
-use super::{SqliteStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows};
+use super::{
+    SqliteStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows, retained,
+};
 use crate::sqlite::writer::CommitPriority;
 
 /// Tickets that are read at once.
@@ -70,6 +72,16 @@ impl MessageStore for SqliteStore {
         let mut messages = self.read(move |connection| message_rows::load_all(connection, &ids)).await?;
         messages.retain(|message| message.app == app);
         Ok(messages)
+    }
+
+    async fn retained(
+        &self,
+        app: AppId,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<Option<MessageId>, StoreError> {
+        let topic = topic.clone();
+        self.read(move |connection| retained::newest(connection, app, &topic, now)).await
     }
 
     async fn campaigns(&self, app: AppId, page: Page) -> Result<Vec<Campaign>, StoreError> {

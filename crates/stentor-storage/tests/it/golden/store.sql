@@ -53,7 +53,7 @@ CREATE TABLE campaigns (
     ended_at INTEGER,
     stop_reason INTEGER,
     stop_detail TEXT
-) STRICT;
+, retained_topic TEXT, retained_place INTEGER) STRICT;
 CREATE INDEX campaigns_by_app ON campaigns (app, id);
 CREATE INDEX campaigns_by_collapse_due ON campaigns (app, collapse_key, due_at)
     WHERE collapse_key IS NOT NULL AND due_at > created_at;
@@ -61,6 +61,7 @@ CREATE INDEX campaigns_by_collapse_key ON campaigns (app, collapse_key, id) WHER
 CREATE INDEX campaigns_due_by_app ON campaigns (app, due_at) WHERE state = 0;
 CREATE INDEX campaigns_ended ON campaigns (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX campaigns_open ON campaigns (expires_at) WHERE state IN (1, 2);
+CREATE INDEX campaigns_retained ON campaigns (app, retained_topic, retained_place, id, expires_at) WHERE retained_topic IS NOT NULL;
 CREATE INDEX campaigns_scheduled ON campaigns (due_at) WHERE state = 0;
 CREATE INDEX campaigns_winding_up ON campaigns (id) WHERE state = 3 AND ended_at IS NULL;
 CREATE TABLE channels (
