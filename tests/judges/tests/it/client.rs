@@ -35,6 +35,8 @@ pub(crate) enum Client {
     StandardWebhooks,
     FirebaseMessaging,
     PushReceiver,
+    /// Eclipse Paho.
+    Mqtt,
     /// What drives browsers.
     Browsers,
 }
@@ -61,6 +63,7 @@ impl Client {
             | Self::Pywebpush
             | Self::StandardWebhooks
             | Self::FirebaseMessaging
+            | Self::Mqtt
             | Self::Browsers => Command::new(home.join("bin/python")),
             Self::Node | Self::NodeGcm | Self::WebPush | Self::PushReceiver => Command::new("node"),
             Self::Go | Self::WebpushGo => Command::new(home.join("judge")),
@@ -111,6 +114,7 @@ impl Client {
             Self::Browsers => ("browsers", "requirements.txt"),
             Self::FirebaseMessaging => ("firebase-messaging", "requirements.txt"),
             Self::PushReceiver => ("push-receiver", "package-lock.json"),
+            Self::Mqtt => ("mqtt", "requirements.txt"),
             Self::WebPush => ("web-push", "package-lock.json"),
             Self::WebpushGo => ("webpush-go", "main.go"),
             Self::StandardWebhooks => ("standardwebhooks", "requirements.txt"),

@@ -1,5 +1,7 @@
 //! A server with an app and a device of its gateway, which is played over plain HTTP.
 
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
 use reqwest::{Client as Http, RequestBuilder};
 use serde_json::{Value, json};
@@ -11,6 +13,9 @@ use crate::room::Room;
 
 /// Letters of ids, as Crockford has them.
 const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/// How long the receipt of a device may take.
+const CONFIRMED_MAX: Duration = Duration::from_secs(60);
 
 /// A server that runs until it is told to stop.
 pub(crate) struct GatewayServer {
@@ -29,8 +34,9 @@ pub(crate) struct GatewayServer {
 pub(crate) struct GatewayDevice {
     url: String,
     http: Http,
+    pub(crate) id: String,
     pub(crate) token: String,
-    secret: String,
+    pub(crate) secret: String,
 }
 
 impl GatewayServer {
@@ -70,10 +76,32 @@ impl GatewayServer {
 
     /// Registers a device.
     pub(crate) async fn join(&self) -> anyhow::Result<GatewayDevice> {
+        self.join_as(json!({})).await
+    }
+
+    /// Registers a device that tells something of itself.
+    pub(crate) async fn join_as(&self, told: Value) -> anyhow::Result<GatewayDevice> {
         let request = self.http.post(format!("{}/gateway/v1/devices", self.url)).bearer_auth(&self.key);
-        let joined = answer(request.json(&json!({}))).await?;
-        let (url, http) = (self.url.clone(), self.http.clone());
-        Ok(GatewayDevice { url, http, token: text(&joined, "token")?, secret: text(&joined, "secret")? })
+        let joined = answer(request.json(&told)).await?;
+        let (url, http, id) = (self.url.clone(), self.http.clone(), text(&joined, "device")?);
+        Ok(GatewayDevice { url, http, id, token: text(&joined, "token")?, secret: text(&joined, "secret")? })
+    }
+
+    /// Sends a message; returns its id.
+    pub(crate) async fn send(&self, message: Value) -> anyhow::Result<String> {
+        text(&self.ask("POST", "/v1/messages", message).await?, "id")
+    }
+
+    /// Waits until the ledger counts a message as delivered, once.
+    pub(crate) async fn is_delivered(&self, message: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/messages/{message}/ledger");
+        let looks = async {
+            while self.ask("GET", &path, Value::Null).await?["totals"]["delivered"] != 1 {
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(CONFIRMED_MAX, looks).await.context("it is not confirmed")?
     }
 
     /// Lists what waits for whoever speaks for the app.
@@ -94,6 +122,12 @@ impl GatewayDevice {
         let request = self.http.post(format!("{}/gateway/v1/upstream", self.url));
         let body = json!({"message_id": id, "data": data});
         answer(request.basic_auth(&self.token, Some(&self.secret)).json(&body)).await.map(drop)
+    }
+
+    /// Lists the topics to which it has subscribed.
+    pub(crate) async fn topics(&self) -> anyhow::Result<Value> {
+        let request = self.http.get(format!("{}/gateway/v1/device", self.url));
+        Ok(answer(request.basic_auth(&self.token, Some(&self.secret))).await?["topics"].take())
     }
 
     /// Waits for a message and confirms it.

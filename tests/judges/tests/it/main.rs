@@ -10,6 +10,7 @@ mod fcm_front;
 mod fronts;
 mod gateway_ccs;
 mod gateway_mcs;
+mod gateway_mqtt;
 mod gateway_server;
 mod gcm;
 mod policy;

@@ -81,8 +81,19 @@ pub(crate) fn browse(
 ) {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     let lacking = clients.iter().find_map(|client| client.missing());
-    let verdict = match lacking.or((!is_there).then(|| format!("the browser {program}"))) {
-        Some(what) => skip(name, &what, "browsers"),
+    let lacking = lacking.or((!is_there).then(|| format!("the browser {program}")));
+    here(name, (lacking, "browsers"), story);
+}
+
+/// Runs `story` on the machine itself. Where something is lacking the test reports a skip, or fails when `STENTOR_TEST_REQUIRE` lists the
+/// word.
+pub(crate) fn here(
+    name: &str,
+    (lacking, word): (Option<String>, &str),
+    story: impl AsyncFn(Room) -> anyhow::Result<()>,
+) {
+    let verdict = match lacking {
+        Some(what) => skip(name, &what, word),
         None => unprepared(story),
     };
     if let Err(error) = verdict {

@@ -2,7 +2,6 @@
 
 mod client;
 mod deliveries;
-mod judges;
 mod limits;
 mod logins;
 mod sealed;
