@@ -1,8 +1,11 @@
 //! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
 
+mod audiences;
 mod cursor;
 mod faults;
+mod mcs_faults;
 mod sealed;
+mod stream_faults;
 
 use std::time::Duration;
 

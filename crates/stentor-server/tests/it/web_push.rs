@@ -1,5 +1,7 @@
 //! Web Push from end to end: a browser's WebSocket on one side, its sites' senders on the other.
 
+mod faults;
+
 use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;

@@ -32,7 +32,7 @@ async fn connect(server: &Server) -> TcpStream {
     connect_to(server, "mqtt.addr").await
 }
 
-async fn connect_to(server: &Server, file: &str) -> TcpStream {
+pub(super) async fn connect_to(server: &Server, file: &str) -> TcpStream {
     let address = std::fs::read_to_string(server.folder.path().join(file)).expect("told");
     TcpStream::connect(address.trim()).await.expect("connected")
 }
@@ -121,7 +121,7 @@ impl MqttDevice {
     }
 }
 
-async fn until_delivered(server: &Server, tenant: &Tenant, message: &str, count: u64) {
+pub(super) async fn until_delivered(server: &Server, tenant: &Tenant, message: &str, count: u64) {
     let waiting = async {
         while totals(server, tenant, message).await.1 != count {
             tokio::task::yield_now().await;
@@ -130,7 +130,7 @@ async fn until_delivered(server: &Server, tenant: &Tenant, message: &str, count:
     timeout(PATIENCE, waiting).await.expect("confirmed in time");
 }
 
-async fn to(server: &Server, tenant: &Tenant, device: &Device) -> String {
+pub(super) async fn to(server: &Server, tenant: &Tenant, device: &Device) -> String {
     send(server, tenant, json!({"devices": [device.id]}), "Hi").await
 }
 
