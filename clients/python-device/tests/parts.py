@@ -1,21 +1,34 @@
 """The parts of the library by themselves: python -m unittest tests/parts.py."""
 
+import base64
 import http.client
 import io
 import json
 import stat
 import tempfile
 import unittest
+from importlib.util import find_spec
 from pathlib import Path
 from typing import List, cast
+from unittest import mock
 
-from stentor_device import Backoff, _folder
+from stentor_device import Backoff, Device, MissingLibrary, _folder
 from stentor_device._errors import OutboxFull, Unreachable
 from stentor_device._folder import SEEN_MAX_COUNT, Folder, Memory
+from stentor_device._keys import Keys, generated, opened
 from stentor_device._message import message_of
 from stentor_device._service import Service, Stream
 
 JOINED = {"device": "dev_1", "token": "t", "secret": "s"}
+
+# RFC 8291, appendix A.
+UA_PRIVATE = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"
+UA_PUBLIC = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+AUTH = "BTBZMqHH6r4Tts7J_aSIgg"
+BODY = base64.urlsafe_b64decode(
+    "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPT"
+    "pK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
+)
 
 
 class FolderTest(unittest.TestCase):
@@ -52,12 +65,18 @@ class FolderTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "device.json cannot be read"):
                 self.folder.read()
 
-    def test_a_device_that_gets_sealed_messages_is_refused(self) -> None:
-        self.folder.keep(Memory.of("http://localhost", JOINED))
-        kept = json.loads((self.path / "device.json").read_text())
-        (self.path / "device.json").write_text(json.dumps({**kept, "keys": {"private": "x"}}))
-        with self.assertRaisesRegex(ValueError, "has keys"):
-            self.folder.read()
+    def test_keys_are_remembered_and_without_what_opens_they_are_refused_by_what_to_install(self) -> None:
+        keys = {"private": UA_PRIVATE, "auth": AUTH, "is_told": True}
+        own = Memory.of("http://localhost", JOINED)
+        own.keys = keys
+        self.folder.keep(own.renewed(JOINED))
+        read = self.folder.read()
+        self.assertEqual(read and read.keys, keys)
+        with mock.patch("stentor_device._keys.find_spec", return_value=None):
+            with self.assertRaisesRegex(MissingLibrary, r"pip install 'stentor-device\[seal\]'"):
+                Device(self.path, "http://localhost")
+            with self.assertRaises(MissingLibrary):
+                Device(self.path, "http://localhost", encrypt=True)
 
     def test_no_more_is_remembered_than_is_needed(self) -> None:
         own = Memory.of("http://localhost", JOINED)
@@ -97,6 +116,37 @@ def read(text: bytes) -> List[object]:
     except Unreachable:
         events.append("the end")
     return events
+
+
+@unittest.skipUnless(find_spec("cryptography"), "cryptography is not installed")
+class KeysTest(unittest.TestCase):
+    """What is sealed for the device."""
+
+    def setUp(self) -> None:
+        self.keys = Keys(UA_PRIVATE, AUTH)
+
+    def test_the_example_of_rfc_8291_is_opened(self) -> None:
+        self.assertEqual(self.keys.public(), {"p256dh": UA_PUBLIC, "auth": AUTH})
+        self.assertEqual(self.keys.open(BODY), b"When I grow up, I want to be a watermelon")
+
+    def test_what_was_changed_cut_or_sealed_for_others_is_not(self) -> None:
+        other = Keys.of(generated())
+        wrong = [BODY[:place] for place in (0, 20, 86, len(BODY) - 1)]
+        wrong += [BODY[:place] + bytes([BODY[place] ^ 1]) + BODY[place + 1 :] for place in (0, 30, 90)]
+        for keys, body in [(other, BODY), *((self.keys, body) for body in wrong)]:
+            with self.assertRaises(ValueError):
+                keys.open(body)
+        for kept in ({}, {"private": 1, "auth": AUTH}, {"private": "", "auth": AUTH}):
+            with self.assertRaises(ValueError):
+                Keys.of(kept)
+
+    def test_what_a_sender_has_sealed_is_the_data(self) -> None:
+        sealed = {"encoding": "aes128gcm", "body": base64.b64encode(BODY).decode(), "by": "sender"}
+        clear = opened({"id": "msg_1", "priority": "high", "sealed": sealed}, self.keys)
+        text = "When I grow up, I want to be a watermelon"
+        self.assertEqual(clear, {"id": "msg_1", "priority": "high", "data": {"body": text}})
+        with self.assertRaises(ValueError):
+            opened({"id": "msg_1", "sealed": {**sealed, "by": "server"}}, self.keys)
 
 
 class OthersTest(unittest.TestCase):

@@ -12,7 +12,8 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, TypeVar, Un
 from ._backoff import Backoff
 from ._errors import DeviceRemoved, NotRegistered, Refused, UnknownDevice, Unreachable
 from ._folder import Folder, Memory
-from ._message import Message, message_of
+from ._keys import Keys, generated, opened
+from ._message import Message, message_of, message_with
 from ._service import Service, Stream
 
 TRIES_MAX_COUNT = 5
@@ -32,7 +33,8 @@ class Device:
     """This machine as a device. Give handlers, then `run`; `send` may be called at any time, connected or not.
 
     `folder` remembers who the device is. `key`, whose scope is `join`, is needed to register; what is told of the device is told
-    then. `token_life_seconds` is the age at which the token is renewed.
+    then. `token_life_seconds` is the age at which the token is renewed. With `encrypt` the device makes keys, and the server seals for
+    them what it gives; a folder that has keys needs no word. Raises MissingLibrary where there are keys and nothing to open with.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Device:
         backoff: Optional[Backoff] = None,
         token_life_seconds: float = 30 * 24 * 3_600.0,
         ssl_context: Optional[ssl.SSLContext] = None,
+        encrypt: bool = False,
     ) -> None:
         self._folder = Folder(Path(folder))
         self._server = server
@@ -59,6 +62,9 @@ class Device:
         self._backoff = backoff or Backoff()
         self._token_life_seconds = token_life_seconds
         self._own = self._folder.read()
+        self._new_keys = generated() if encrypt else None
+        kept = self._own.keys if self._own else None
+        self._keys = Keys.of(kept) if kept else None
         self._stream: Optional[Stream] = None
         self._stopped = threading.Event()
         self._has_mail = threading.Event()
@@ -133,7 +139,7 @@ class Device:
         while not self._stopped.is_set():
             began = time.monotonic()
             try:
-                self._listen(self._registered())
+                self._listen(self._sealed(self._registered()))
                 failures = 0
                 continue
             except UnknownDevice:
@@ -171,6 +177,19 @@ class Device:
             return own
         # It is kept before it is used: the server forgets the former one when the new one is used, and not before.
         return self._keep(own.renewed(joined))
+
+    def _sealed(self, own: Memory) -> Memory:
+        """Sees to it that the server seals before any message comes, where it is to."""
+        if own.keys is None and self._new_keys is not None:
+            # Kept before they are told: what is sealed from then on can be opened.
+            own.keys = dict(self._new_keys)
+            self._keep(own)
+        self._keys = Keys.of(own.keys) if own.keys else None
+        if own.keys and self._keys and not own.keys.get("is_told"):
+            self._service.put_keys(own, self._keys.public())
+            own.keys["is_told"] = True
+            self._keep(own)
+        return own
 
     def _keep(self, own: Memory) -> Memory:
         self._folder.keep(own)
@@ -218,12 +237,25 @@ class Device:
 
     def _take_message(self, own: Memory, message: Message) -> None:
         if message.id not in own.seen:
-            if not self._is_handled(message):
+            clear = self._opened(message)
+            if clear is not None and not self._is_handled(clear):
                 return
             # Remembered before it is confirmed: what is confirmed never comes again.
             own.note_seen(message.id)
             self._folder.keep(own)
         self._service.confirm(own, message.id)
+
+    def _opened(self, message: Message) -> Optional[Message]:
+        """Returns a message as it was before it was sealed; None for what nobody will ever open, so that it does not come for ever."""
+        if "sealed" not in message.whole:
+            return message
+        try:
+            if self._keys is None:
+                raise ValueError("this device has no keys")
+            return message_with(opened(message.whole, self._keys))
+        except (KeyError, TypeError, ValueError) as error:
+            _log.warning("%s: %s; it is given up", message.id, error)
+            return None
 
     def _is_handled(self, message: Message) -> bool:
         for tries in range(1, TRIES_MAX_COUNT + 1):

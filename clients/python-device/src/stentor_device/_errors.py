@@ -15,6 +15,10 @@ class OutboxFull(Exception):
     """Too many messages wait to be sent already."""
 
 
+class MissingLibrary(ImportError):
+    """The device gets sealed messages, and what opens them is not installed."""
+
+
 class Unreachable(Exception):
     """The server did not answer, or cannot do it now: it is tried again."""
 

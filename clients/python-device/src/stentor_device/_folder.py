@@ -33,6 +33,8 @@ class Memory:
     seen: List[str] = field(default_factory=list)
     told_token: str = ""
     """The token that the program was told last."""
+    keys: Optional[Dict[str, Any]] = field(default=None, repr=False)
+    """What opens messages that are sealed for the device, and whether the server was told of it."""
 
     @classmethod
     def of(cls, server: str, joined: Mapping[str, Any]) -> Memory:
@@ -63,19 +65,16 @@ class Folder:
         file = self._path / "device.json"
         try:
             kept = json.loads(file.read_bytes())
-            if kept.get("keys") is not None:
-                raise KeyError("keys")
             return Memory(**{name: kept[name] for name in Memory.__dataclass_fields__ if name in kept})
         except FileNotFoundError:
             return None
-        except KeyError as error:
-            raise ValueError(f"{file} has keys (`stentor device run --encrypt`): what is sealed cannot be opened here") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"{file} cannot be read: remove it to register anew") from error
 
     def keep(self, memory: Memory) -> None:
         """Keeps it: on disk when this returns."""
-        _write(self._path / "device.json", asdict(memory))
+        kept = {name: value for name, value in asdict(memory).items() if value is not None}
+        _write(self._path / "device.json", kept)
 
     def forget(self) -> None:
         """Forgets who the device is; what waits to be sent stays."""

@@ -34,4 +34,9 @@ def message_of(text: str) -> Message:
     whole = json.loads(text)
     if not isinstance(whole, dict):
         raise ValueError("a message is no object")
+    return message_with(whole)
+
+
+def message_with(whole: Mapping[str, Any]) -> Message:
+    """Returns the message of a record; raises KeyError where it has no id."""
     return Message(whole["id"], whole.get("notification"), whole.get("data") or {}, whole)

@@ -50,6 +50,12 @@ class Service:
         """Sends a message to the app; it is on the server's disk when this returns."""
         self._answer("POST", "upstream", _proof(own), message)
 
+    def put_keys(self, own: Memory, keys: Dict[str, str]) -> None:
+        """Has the server seal for the device from now on."""
+        status, text = self._exchange("PUT", "device/keys", _proof(own), keys)
+        if not 200 <= status < 300:
+            raise _refusal(status, text)
+
     def events(self, own: Memory) -> Stream:
         """Opens the stream of messages."""
         connection = self._connect(SILENCE_LIMIT_SECONDS)
@@ -73,18 +79,21 @@ class Service:
             return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=self._context)
         return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
 
-    def _answer(self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    def _exchange(self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]) -> Tuple[int, bytes]:
         headers = {"Authorization": proof, "Content-Type": "application/json"}
         encoded = None if body is None else json.dumps(body).encode()
         connection = self._connect(ANSWER_LIMIT_SECONDS)
         try:
             connection.request(method, self._prefix + path, encoded, headers)
             response = connection.getresponse()
-            status, text = response.status, response.read()
+            return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(str(error)) from error
         finally:
             connection.close()
+
+    def _answer(self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+        status, text = self._exchange(method, path, proof, body)
         if not 200 <= status < 300:
             raise _refusal(status, text)
         answer = _object(text)

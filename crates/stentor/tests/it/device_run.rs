@@ -58,7 +58,7 @@ impl Scene {
         stentor(&[&base[..], &rest[..], more].concat()).spawn().unwrap()
     }
 
-    fn send(&self, title: &str) -> String {
+    pub(crate) fn send(&self, title: &str) -> String {
         let sent = self.server.ok(&["message", "send", "--everyone", "--title", title, "--data", "n=1"]);
         sent["id"].as_str().unwrap().to_owned()
     }

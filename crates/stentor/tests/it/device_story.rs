@@ -43,7 +43,7 @@ async fn a_limited_device_in_java_loses_nothing() {
 }
 
 /// Prepares a program that uses a library; it tells its tokens by itself.
-fn library(scene: &Scene, program: &mut Command) -> Command {
+pub(crate) fn library(scene: &Scene, program: &mut Command) -> Command {
     program.arg(scene.folder());
     program.env("STENTOR_URL", scene.server.process.url()).env("STENTOR_KEY", &scene.join_key);
     std::mem::replace(program, Command::new("true"))
@@ -93,7 +93,7 @@ async fn story(tells: Tells, program: impl Fn(&Scene) -> Command) {
 }
 
 /// A device's program that is killed when the test ends.
-struct Killed(Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Killed {
     fn kill(&mut self) {

@@ -38,6 +38,7 @@ public final class Device {
     private final Map<String, Object> told;
     private final Backoff backoff;
     private final Duration tokenLife;
+    private final boolean encrypts;
 
     private final List<Consumer<Message>> notificationHandlers = new CopyOnWriteArrayList<>();
     private final List<Consumer<Message>> dataHandlers = new CopyOnWriteArrayList<>();
@@ -57,6 +58,7 @@ public final class Device {
         this.told = new LinkedHashMap<>(builder.told);
         this.backoff = builder.backoff;
         this.tokenLife = builder.tokenLife;
+        this.encrypts = builder.encrypts;
         this.own = folder.read();
     }
 
@@ -74,6 +76,7 @@ public final class Device {
         private Backoff backoff = Backoff.USUAL;
         private Duration tokenLife = Duration.ofDays(30);
         private HttpClient http;
+        private boolean encrypts;
 
         private Builder(Path folder, String server) {
             this.folder = folder;
@@ -119,6 +122,12 @@ public final class Device {
         /** Sets the age at which the token is renewed. */
         public Builder tokenLife(Duration tokenLife) {
             this.tokenLife = tokenLife;
+            return this;
+        }
+
+        /** Makes keys, for which the server seals what it gives; a folder that has keys needs no word. */
+        public Builder encrypt() {
+            this.encrypts = true;
             return this;
         }
 
@@ -206,7 +215,7 @@ public final class Device {
             long began = System.nanoTime();
             String why;
             try {
-                listen(registered());
+                listen(sealed(registered()));
                 failures = 0;
                 continue;
             } catch (Service.UnknownDevice removed) {
@@ -254,6 +263,21 @@ public final class Device {
         }
         // It is kept before it is used: the server forgets the former one when the new one is used, and not before.
         return keep(present.renewed(joined));
+    }
+
+    /** Sees to it that the server seals before any message comes, where it is to. */
+    private Memory sealed(Memory known) throws IOException, Service.Refused, Service.UnknownDevice {
+        if (known.keys == null && encrypts) {
+            // Kept before they are told: what is sealed from then on can be opened.
+            known.keep(Keys.generate());
+            keep(known);
+        }
+        if (known.keys != null && !Boolean.TRUE.equals(known.keys.get("is_told"))) {
+            service.putKeys(known, known.opener.shared());
+            known.keys.put("is_told", true);
+            keep(known);
+        }
+        return known;
     }
 
     private Memory keep(Memory known) throws IOException {
@@ -332,7 +356,8 @@ public final class Device {
     private void takeMessage(Memory known, Message message)
             throws IOException, InterruptedException, Service.Refused, Service.UnknownDevice {
         if (!known.seen.contains(message.id())) {
-            if (!isHandled(message)) {
+            Message clear = opened(known, message);
+            if (clear != null && !isHandled(clear)) {
                 return;
             }
             // Remembered before it is confirmed: what is confirmed never comes again.
@@ -340,6 +365,22 @@ public final class Device {
             folder.keep(known);
         }
         service.confirm(known, message.id());
+    }
+
+    /** Returns a message as it was before it was sealed; null for what nobody will ever open, so that it does not come for ever. */
+    private static Message opened(Memory known, Message message) {
+        if (!message.whole().containsKey("sealed")) {
+            return message;
+        }
+        try {
+            if (known.opener == null) {
+                throw new IllegalArgumentException("this device has no keys");
+            }
+            return known.opener.opened(message);
+        } catch (IllegalArgumentException never) {
+            LOG.log(Level.WARNING, "{0}: {1}; it is given up", message.id(), never.getMessage());
+            return null;
+        }
     }
 
     private boolean isHandled(Message message) throws InterruptedException {

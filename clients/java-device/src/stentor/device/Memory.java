@@ -20,6 +20,10 @@ final class Memory {
     /** The token that the program was told last. */
     String toldToken = "";
     final Deque<String> seen = new ArrayDeque<>();
+    /** What opens messages that are sealed for the device, and whether the server was told of it; null where it has none. */
+    Map<String, Object> keys;
+    /** The same keys, ready to open something. */
+    Keys opener;
 
     private Memory(String server, Map<String, Object> joined, long tokenSince) {
         this.server = server;
@@ -42,6 +46,9 @@ final class Memory {
             ((Iterable<?>) kept.get("seen")).forEach(one -> own.seen.add((String) one));
         }
         own.toldToken = kept.get("told_token") instanceof String ? (String) kept.get("told_token") : "";
+        if (kept.get("keys") != null) {
+            own.keep(new LinkedHashMap<>(Json.members(kept.get("keys"))));
+        }
         return own;
     }
 
@@ -50,6 +57,8 @@ final class Memory {
         Memory own = of(server, joined);
         own.seen.addAll(seen);
         own.toldToken = toldToken;
+        own.keys = keys;
+        own.opener = opener;
         return own;
     }
 
@@ -63,7 +72,16 @@ final class Memory {
         kept.put("token_since", tokenSince);
         kept.put("seen", seen);
         kept.put("told_token", toldToken);
+        if (keys != null) {
+            kept.put("keys", keys);
+        }
         return Json.write(kept);
+    }
+
+    /** Takes keys over. Throws IllegalArgumentException for what are none. */
+    void keep(Map<String, Object> kept) {
+        opener = Keys.read(kept);
+        keys = kept;
     }
 
     /** Notes a message; the oldest is forgotten. */

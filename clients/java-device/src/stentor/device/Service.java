@@ -73,6 +73,16 @@ final class Service {
         answer("upstream", proof(own), BodyPublishers.ofString(message));
     }
 
+    /** Has the server seal for the device from now on. */
+    void putKeys(Memory own, Map<String, Object> keys) throws IOException, Refused, UnknownDevice {
+        HttpRequest.Builder request = request("device/keys", proof(own)).timeout(ANSWER_LIMIT);
+        request.header("Content-Type", "application/json").PUT(BodyPublishers.ofString(Json.write(keys)));
+        HttpResponse<String> response = exchange(request.build(), BodyHandlers.ofString());
+        if (response.statusCode() / 100 != 2) {
+            throw refusal(response.statusCode(), response.body());
+        }
+    }
+
     /** Opens the stream of messages. */
     InputStream events(Memory own) throws IOException, Refused, UnknownDevice {
         // The limit is for the answer's head alone: what the stream says may come much later.

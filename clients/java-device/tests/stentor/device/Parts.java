@@ -9,6 +9,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +17,16 @@ import java.util.Map;
 /** The parts of the library by themselves: java stentor.device.Parts FOLDER. */
 public final class Parts {
     private static final Map<String, Object> JOINED = Map.of("device", "dev_1", "token", "t", "secret", "s");
+
+    // RFC 8291, appendix A.
+    private static final String UA_PUBLIC =
+            "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
+    private static final Map<String, Object> KEYS =
+            Map.of("private", "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "auth", "BTBZMqHH6r4Tts7J_aSIgg");
+    private static final byte[] BODY = Base64.getUrlDecoder().decode(
+            "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8w"
+            + "EqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN");
+    private static final String TEXT = "When I grow up, I want to be a watermelon";
 
     private Parts() {}
 
@@ -28,6 +39,9 @@ public final class Parts {
         Map<String, Part> parts = new LinkedHashMap<>();
         parts.put("what was kept is remembered and only its owner may read it", Parts::memory);
         parts.put("a memory that is none is told", Parts::foreignMemory);
+        parts.put("keys are remembered", Parts::rememberedKeys);
+        parts.put("the example of RFC 8291 is opened, and nothing that was changed", folder -> sealed());
+        parts.put("what a sender has sealed is the data", folder -> sealedBySender());
         parts.put("no more is remembered than is needed", folder -> seen());
         parts.put("what is sent waits in order and what is no message is set aside", Parts::outbox);
         parts.put("a name that leads elsewhere is refused", Parts::names);
@@ -62,10 +76,10 @@ public final class Parts {
 
     private static void foreignMemory(Path path) throws IOException {
         Files.createDirectories(path);
-        String sealed = Memory.of("http://localhost", JOINED).write().replace("}", ",\"keys\":{}}");
-        for (String text : List.of("{", "[]", "{\"token\":\"t\"}", sealed)) {
+        String noKeys = Memory.of("http://localhost", JOINED).write().replace("}", ",\"keys\":{}}");
+        for (String text : List.of("{", "[]", "{\"token\":\"t\"}", noKeys)) {
             Files.writeString(path.resolve("device.json"), text);
-            String wanted = text.equals(sealed) ? "device.json has keys" : "device.json cannot be read";
+            String wanted = "device.json cannot be read";
             try {
                 new Folder(path).read();
             } catch (IOException told) {
@@ -74,6 +88,41 @@ public final class Parts {
             }
             throw new AssertionError(text + " is read");
         }
+    }
+
+    private static void rememberedKeys(Path path) throws IOException {
+        Memory own = Memory.of("http://localhost", JOINED);
+        own.keep(Keys.generate());
+        new Folder(path).keep(own.renewed(JOINED));
+        same(own.keys, new Folder(path).read().keys);
+        Map<String, Object> one = own.opener.shared();
+        check(!one.equals(Keys.read(Keys.generate()).shared()), "new keys are others");
+    }
+
+    private static void sealed() {
+        Keys keys = Keys.read(KEYS);
+        same(UA_PUBLIC, keys.shared().get("p256dh"));
+        same(TEXT, new String(keys.open(BODY), StandardCharsets.UTF_8));
+        refused(() -> Keys.read(Keys.generate()).open(BODY));
+        for (int length : new int[] {0, 20, 86, BODY.length - 1}) {
+            refused(() -> keys.open(Arrays.copyOf(BODY, length)));
+        }
+        for (int place : new int[] {0, 20, 30, 60, 90}) {
+            byte[] changed = BODY.clone();
+            changed[place] ^= 1;
+            refused(() -> keys.open(changed));
+        }
+        for (Object number : new Object[] {1, "", "AA", "_".repeat(43)}) {
+            refused(() -> Keys.read(Map.of("private", number, "auth", KEYS.get("auth"))));
+        }
+    }
+
+    private static void sealedBySender() {
+        String body = Base64.getEncoder().encodeToString(BODY);
+        String sealed = "{\"id\":\"msg_1\",\"priority\":\"high\",\"sealed\":{\"body\":\"" + body + "\",\"by\":\"sender\"}}";
+        String clear = "{\"id\":\"msg_1\",\"priority\":\"high\",\"data\":{\"body\":\"" + TEXT + "\"}}";
+        same(clear, Keys.read(KEYS).opened(Message.read(sealed)).json());
+        refused(() -> Keys.read(KEYS).opened(Message.read(sealed.replace("sender", "server"))));
     }
 
     private static void seen() {
