@@ -46,6 +46,7 @@ mod removal;
 mod retained;
 mod rows;
 mod schedules;
+mod seen_nodes;
 mod sequences;
 mod start;
 mod stretch;

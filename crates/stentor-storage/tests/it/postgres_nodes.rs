@@ -9,9 +9,9 @@ use stentor_core::device::ProviderKind;
 use stentor_core::device::{DeviceKeys, PushToken};
 use stentor_core::id::{AppId, ChunkId, DeviceId, UpstreamId};
 use stentor_core::ports::store::{
-    AppStore, AuditStore, Change, DeviceStore, Expansion, JoiningNode, LeaseReply, Membership, NodeEvent,
-    NodeStore, Page, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore, SettleReply,
-    StoreError, UpstreamStore,
+    AppStore, AuditStore, Change, DeviceStore, Expansion, Heartbeat, JoiningNode, LeaseReply, Membership,
+    NodeEvent, NodeStore, Page, PipelineStore, Precondition, ProducerTask, QuotaClaim, ScheduleStore,
+    SettleReply, StoreError, UpstreamStore,
 };
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
@@ -47,15 +47,15 @@ async fn join(store: &PostgresStore, node: u64) -> Membership {
     membership
 }
 
-/// Lets a node seem to have been silent for a day.
-fn silence(database: &TestDatabase, node: &Membership) {
-    let sql = "UPDATE nodes SET seen_at = seen_at - interval '1 day' WHERE instance =";
-    database.command(&format!("{sql} {}", node.instance));
+/// Lets a node take all others for dead that give no sign between two of its own.
+async fn judge(store: &PostgresStore, node: &Membership) -> Heartbeat {
+    store.beat(node.instance, None, at(2)).await.expect("noted");
+    store.beat(node.instance, Some(Duration::ZERO), at(2)).await.expect("noted")
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Longer than any machine stands still, and shorter than a silence.
+/// Longer than any machine stands still.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(3_600));
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_datab
 
 #[tokio::test]
 async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
-    let Some(Pair { database, one, other }) = Pair::new() else { return };
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
@@ -112,8 +112,7 @@ async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
     let terms = |node: &Membership| lease_of(node.instance, at(1));
     let mut leased = one.lease(&[tickets[0].chunk], terms(&first)).await.expect("leased");
     let Some(LeaseReply::Leased(old)) = leased.pop() else { panic!("nothing was leased") };
-    silence(&database, &first);
-    let heartbeat = other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
+    let heartbeat = judge(&other, &second).await;
     assert_eq!(heartbeat.released.len(), 1);
     assert_eq!(scene.books(message).await.duplicate_bound, 3);
     let settled = one.settle(vec![accept_all(&old, at(3))]).await;
@@ -128,14 +127,33 @@ async fn a_node_that_was_silent_too_long_settles_nothing_and_learns_it() {
 }
 
 #[tokio::test]
-async fn a_dead_node_leases_nothing_until_it_joins_again() {
+async fn a_database_whose_clock_jumps_takes_nobody_for_dead_and_keeps_nobody_alive() {
     let Some(Pair { database, one, other }) = Pair::new() else { return };
+    let (first, second) = (join(&one, 1).await, join(&other, 2).await);
+    // By the database's clock the other's sign is of another day, before and after.
+    for day in ["- interval '1 day'", "+ interval '2 days'"] {
+        other.beat(second.instance, None, at(2)).await.expect("noted");
+        database.command(&format!(
+            "UPDATE nodes SET seen_at = seen_at {day} WHERE instance = {}",
+            first.instance
+        ));
+        other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
+        assert!(one.beat(first.instance, None, at(2)).await.expect("noted").is_known, "{day}");
+    }
+    // A sign of tomorrow keeps nobody alive who gives no other.
+    database.command("UPDATE nodes SET seen_at = seen_at + interval '1 day'");
+    judge(&one, &first).await;
+    assert!(!other.beat(second.instance, None, at(2)).await.expect("noted").is_known);
+}
+
+#[tokio::test]
+async fn a_dead_node_leases_nothing_until_it_joins_again() {
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let scene = Scene::new(&one).await;
     scene.fcm(3).await;
     let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
     let (first, second) = (join(&one, 1).await, join(&other, 2).await);
-    silence(&database, &first);
-    other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
+    judge(&other, &second).await;
     let asked = [tickets[0].chunk];
     let refused = one.lease(&asked, lease_of(first.instance, at(1))).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("join them again")));
@@ -421,9 +439,10 @@ async fn two_nodes_whose_jobs_come_in_opposite_order_do_not_wait_for_each_other(
 
 #[tokio::test]
 async fn a_message_of_a_device_is_with_one_node_until_that_lets_go_of_it_or_is_dead() {
-    let Some(Pair { database, one, other }) = Pair::new() else { return };
+    let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let app = Scene::new(&one).await.app;
-    let (first, second) = (join(&one, 1).await, join(&other, 2).await);
+    join(&one, 1).await;
+    let second = join(&other, 2).await;
     let message = |id: u64| UpstreamMessage {
         id: UpstreamId::from_raw(id),
         app,
@@ -452,8 +471,7 @@ async fn a_message_of_a_device_is_with_one_node_until_that_lets_go_of_it_or_is_d
     assert_eq!(other.claim_upstream(app, &[a, b]).await, Ok(vec![b]));
     other.let_go_of_upstream(app, &[a]).await.expect("it is not its own");
     assert_eq!(free(&other).await, [b]);
-    silence(&database, &first);
-    other.beat(second.instance, PATIENCE, at(2)).await.expect("noted");
+    judge(&other, &second).await;
     assert_eq!(one.claim_upstream(app, &[a]).await, Ok(vec![]), "who is taken for dead claims nothing");
     assert_eq!(other.claim_upstream(app, &[a]).await, Ok(vec![a]));
 }

@@ -90,6 +90,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "owners",
             "quotas",
             "receipt_rows",
+            "seen_nodes",
             "sequences",
             "tags",
         ],

@@ -115,8 +115,8 @@ pub trait NodeStore: AppStore {
         Ok(Membership { instance, id_place: None, last_event: 0, shown: None })
     }
 
-    /// Notes that a node lives. Where it `judges`, nodes without a sign of life for as long as `patience`, by the store's own
-    /// clock, count as dead from then on: their leases are released as those of a crashed process are.
+    /// Notes that a node lives. Where it `judges`, nodes that gave no new sign of life for so long, as this process counts the time since
+    /// it first saw their last one, count as dead from then on: their leases are released as those of a crashed process are.
     async fn beat(
         &self,
         instance: u64,

@@ -1,10 +1,10 @@
-//! The nodes that use the database together: who is alive, by the database's clock, and whose word counts.
+//! The nodes that use the database together: who is alive, by the signs that each gives, and whose word counts.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::postgres::engine::{Connection, Row, params};
+use crate::postgres::engine::{Connection, Row, Value, params};
 use async_trait::async_trait;
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{ChunkId, MessageId, next_number};
@@ -19,6 +19,7 @@ use super::codes::LEASED;
 use super::message_rows::MessageMemory;
 use super::node_events::PublishedEvents;
 use super::rows::LedgerConnection;
+use super::seen_nodes::{LifeSign, SeenNodes};
 use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, conflict, damaged};
@@ -28,6 +29,8 @@ use crate::postgres::row::{int, number, time};
 
 /// Numbers end in one of so many places.
 const PLACES_COUNT: u64 = 256;
+/// What a sign of life shows: another number each time, whatever the database's clock does.
+const SIGN: &str = "(extract(epoch FROM seen_at) * 1000000)::bigint";
 /// Events, and levels of quotas, that one transaction forgets, whatever is asked for: callers' messages wait for it.
 const PRUNED_MAX_COUNT: usize = 1_024;
 
@@ -38,6 +41,8 @@ pub(super) struct OwnInstance {
     number: AtomicU64,
     /// Whether there were others when it last showed that it lives.
     has_others: AtomicBool,
+    /// What it saw of them.
+    seen: Mutex<SeenNodes>,
 }
 
 impl OwnInstance {
@@ -54,6 +59,14 @@ impl OwnInstance {
             self.has_others.store(true, Ordering::Relaxed);
         }
         is_anothers
+    }
+
+    /// Looks at the signs of the others; lists those that were silent for so long.
+    fn look(&self, signs: &[LifeSign], patience: Option<Duration>) -> Vec<LifeSign> {
+        self.has_others.store(!signs.is_empty(), Ordering::Relaxed);
+        let (mut seen, now) = (self.seen.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        seen.look(signs, now);
+        patience.map(|patience| seen.silent(patience, now)).unwrap_or_default()
     }
 
     /// Returns its number, when it has joined others that may wait for what it does.
@@ -82,17 +95,16 @@ impl NodeStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Heartbeat, StoreError> {
         // Beside the ledger, whose transactions queue: a node that has much to write is not dead.
-        let (alive, has_others) = self.write_rows(move |connection| show_life(connection, instance)).await?;
-        self.inner.own.has_others.store(has_others, Ordering::Relaxed);
-        let is_known = alive.is_known;
-        let Some(patience) = judges.filter(|_| is_known) else {
-            return Ok(alive);
-        };
-        // Read before it is written: the lock on the ledger is taken only where somebody seems to be dead.
-        if !self.look_up(move |connection| are_dead(connection, patience)).await? {
+        let (alive, signs) = self.write_rows(move |connection| show_life(connection, instance)).await?;
+        let silent = self.inner.own.look(&signs, judges);
+        if judges.is_none() || !alive.is_known {
             return Ok(alive);
         }
-        let released = self.write(move |connection| bury(connection, instance, patience, now)).await?;
+        // Read before it is written: the lock on the ledger is taken only where somebody seems to be dead.
+        if silent.is_empty() && !self.look_up(has_orphans).await? {
+            return Ok(alive);
+        }
+        let released = self.write(move |connection| bury(connection, instance, &silent, now)).await?;
         Ok(Heartbeat { released, ..alive })
     }
 
@@ -193,14 +205,15 @@ fn free_place(connection: &Connection) -> Done<u8> {
     Err(conflict("256 servers use this database already"))
 }
 
-/// Returns whether there are others beside what the sign of life came to.
-fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, bool)> {
+/// Returns the signs of all others beside what the sign of life came to.
+fn show_life(connection: &Connection, instance: u64) -> Done<(Heartbeat, Vec<LifeSign>)> {
     let sql = "UPDATE nodes SET seen_at = clock_timestamp() WHERE instance = $1";
     let is_known = run(connection, sql, [int(instance)])? > 0;
     let is_first = is_known && is_firing(connection, Some(instance))?;
-    let has_others = exists(connection, "SELECT 1 FROM nodes WHERE instance <> $1", [int(instance)])?;
+    let sql = format!("SELECT instance, {SIGN} FROM nodes WHERE instance <> $1");
+    let signs = all(connection, &sql, [int(instance)], |row| Ok((number(row, 0)?, row.get::<i64>(1)?)))?;
     let shown = Some(clock_time(connection)?);
-    Ok((Heartbeat { is_known, is_first, released: Vec::new(), shown }, has_others))
+    Ok((Heartbeat { is_known, is_first, released: Vec::new(), shown }, signs))
 }
 
 /// Returns what the server's clock shows: the one clock that all nodes see.
@@ -209,20 +222,22 @@ pub(super) fn clock_time(connection: &Connection) -> Done<Timestamp> {
     one(connection, sql, (), |row| time(row, 0))?.ok_or_else(|| damaged("a server without a clock"))
 }
 
-/// Returns whether a node gave no sign of life for long, or left something leased.
-fn are_dead(connection: &Connection, patience: Duration) -> Done<bool> {
+/// Returns whether a node that is not there any more left something leased.
+fn has_orphans(connection: &Connection) -> Done<bool> {
     let sql = format!(
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM nodes WHERE seen_at < clock_timestamp() - $1::bigint * interval '1 millisecond')
-        OR EXISTS (SELECT 1 FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes))"
+        "SELECT 1 FROM chunks WHERE state = {LEASED} AND instance NOT IN (SELECT instance FROM nodes) LIMIT 1"
     );
-    exists(connection, &sql, [millis(patience)])
+    exists(connection, &sql, ())
 }
 
-/// Takes nodes for dead that gave no sign of life for long, and releases what is leased by nobody.
-fn bury(connection: &Connection, own: u64, patience: Duration, now: Timestamp) -> Done<Vec<Ticket>> {
-    let sql = "DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::bigint * interval '1 millisecond' AND instance <> $2
-        RETURNING instance";
-    for instance in all(connection, sql, [millis(patience), int(own)], |row| number(row, 0))? {
+/// Takes nodes for dead that gave no sign of life for long, unless they have given one since, and releases what is leased by nobody.
+fn bury(connection: &Connection, own: u64, silent: &[LifeSign], now: Timestamp) -> Done<Vec<Ticket>> {
+    let sql = format!(
+        "DELETE FROM nodes WHERE (instance, {SIGN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[])) RETURNING instance"
+    );
+    let signs =
+        params![Value::ints(silent, |(instance, _)| int(*instance)), Value::ints(silent, |(_, sign)| *sign),];
+    for instance in all(connection, &sql, signs, |row| number(row, 0))? {
         tracing::warn!(instance, "a node gave no sign of life: what it had leased is released");
     }
     release_orphans(connection, own, now)
@@ -298,8 +313,4 @@ fn settled(connection: &Connection, known: &MessageMemory, ids: &[i64]) -> Done<
         }
     }
     Ok(chunks)
-}
-
-fn millis(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
