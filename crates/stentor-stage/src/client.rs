@@ -94,6 +94,17 @@ impl ApiClient {
         response.text().await.map_err(|error| self.unreachable(&error))
     }
 
+    /// Opens a stream; there is no limit on how long it takes.
+    pub async fn open(&self, path: &str) -> anyhow::Result<Response> {
+        let response =
+            self.request(Method::GET, path).send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        Err(refusal(status, &body_of(response).await?).into())
+    }
+
     /// Posts an object.
     pub async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.call(self.request(Method::POST, path).json(body).timeout(ANSWER_LIMIT)).await

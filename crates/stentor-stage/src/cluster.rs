@@ -1,13 +1,21 @@
 //! Several servers over one PostgreSQL with a standby and three nats-servers, in network namespaces of their own, while a campaign,
 //! imports and single messages run and one thing after the other goes wrong; and the proof that nothing was lost.
 
+mod batches;
+mod beside;
+mod caller;
+mod controlled;
 mod database;
 mod database_pair;
 mod fault;
+mod faults_state;
+mod gateway_devices;
 mod injection;
 mod network;
+mod promises;
 mod queue_servers;
 mod report;
+mod roles;
 mod site;
 mod traffic;
 mod watch;
@@ -24,17 +32,23 @@ use crate::policy::AnswerPolicy;
 use crate::reporter::Reporter;
 use crate::text::cell;
 use crate::troubles::{clock, disk};
+use beside::{BesideLogs, BesideTasks};
+pub use controlled::ControlledFindings;
 pub use fault::FaultKind;
 use fault::PlannedFault;
+use faults_state::FaultsState;
+pub use gateway_devices::GatewayFindings;
+use gateway_devices::{GatewayDevicesOptions, JoinedDevices};
 use network::ClusterNetwork;
+use promises::CountedPushes;
 pub use report::{ClusterReport, FaultRecord};
+pub use roles::RoleMix;
 use serde_json::json;
-use site::ClusterSite;
+use site::{ClusterApp, ClusterSite};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use traffic::SideTraffic;
+use tokio::task::JoinHandle;
 pub use traffic::TrafficFindings;
 use watch::{CampaignWatch, WatchedCampaign};
 
@@ -44,6 +58,9 @@ const SECONDS_PER_FAULT: u64 = 25;
 const SECONDS_MIN: u64 = 20;
 /// Devices beside those of the campaign have tokens that follow from another seed.
 const OTHER_SEED: u64 = 0x5bd1_e995;
+/// Faults for which a clock must be one that can be shifted.
+const CLOCK_KINDS: [FaultKind; 3] =
+    [FaultKind::NodeClock, FaultKind::NodeClockDeath, FaultKind::DatabaseClock];
 /// What may have been sent at once when the quota is looked at: each server may hold a part of it for so many seconds.
 const QUOTA_SLACK_SECONDS: f64 = 5.0;
 
@@ -66,6 +83,10 @@ pub struct ClusterOptions {
     pub kinds: Vec<FaultKind>,
     /// An older program that can use our schema: one server runs it from the start, and faults exchange it.
     pub older: Option<PathBuf>,
+    /// What each server does.
+    pub roles: RoleMix,
+    /// Devices of the gateway.
+    pub gateway_devices: u64,
     /// Where all files are kept; without it they go with the run.
     pub keep: Option<PathBuf>,
 }
@@ -93,7 +114,7 @@ impl ClusterOptions {
     }
 
     fn others(&self) -> DevicePopulation {
-        DevicePopulation::new(traffic::OTHERS_MAX, self.seed ^ OTHER_SEED)
+        DevicePopulation::new(traffic::DEVICES_MAX + controlled::DEVICES_MAX, self.seed ^ OTHER_SEED)
     }
 
     const fn policy(&self) -> AnswerPolicy {
@@ -113,8 +134,7 @@ impl ClusterOptions {
             has_standby: self.has_standby,
             has_nats: self.queue == StageQueue::Nats,
             has_small_disk: self.wants(FaultKind::DatabaseDiskFull) && disk::obstacle(reporter).is_none(),
-            has_clock: [FaultKind::NodeClock, FaultKind::NodeClockDeath].iter().any(|kind| self.wants(*kind))
-                && clock::obstacle().is_none(),
+            has_clock: CLOCK_KINDS.iter().any(|kind| self.wants(*kind)) && clock::obstacle().is_none(),
             has_older: self.older.is_some(),
         }
     }
@@ -142,8 +162,9 @@ pub async fn run(options: &ClusterOptions, reporter: &Arc<dyn Reporter>) -> anyh
     let plan = fault::plan(&possible, options.faults, options.seed);
     let mut site = ClusterSite::start(options, abilities, network, reporter).await?;
     reporter.line(&format!("everything is ready in {}", site.directory().display()));
-    let imported = import::run(&site.clients(false)?[0], options.devices(), &**reporter).await?;
-    let run = ClusterRun { options, plan, reporter, records: Vec::new(), broken: Vec::new() };
+    let imported =
+        import::run(&site.clients(ClusterApp::Campaign)?[0], options.devices(), &**reporter).await?;
+    let run = ClusterRun::new(options, plan, reporter, site.state.clone());
     let played = run.play(&mut site).await?;
     played.into_report(options, site, skipped, imported, reporter).await
 }
@@ -155,6 +176,7 @@ struct ClusterRun<'a> {
     reporter: &'a Arc<dyn Reporter>,
     records: Vec<FaultRecord>,
     broken: Vec<String>,
+    state: Arc<FaultsState>,
 }
 
 /// What came of it.
@@ -163,18 +185,27 @@ struct PlayedCluster {
     records: Vec<FaultRecord>,
     broken: Vec<String>,
     watched: WatchedCampaign,
-    traffic: traffic::TrafficLog,
+    beside: BesideLogs,
     wall: Duration,
 }
 
-impl ClusterRun<'_> {
+impl<'a> ClusterRun<'a> {
+    fn new(
+        options: &'a ClusterOptions,
+        plan: Vec<PlannedFault>,
+        reporter: &'a Arc<dyn Reporter>,
+        state: Arc<FaultsState>,
+    ) -> Self {
+        Self { options, plan, reporter, records: Vec::new(), broken: Vec::new(), state }
+    }
+
     async fn play(mut self, site: &mut ClusterSite) -> anyhow::Result<PlayedCluster> {
-        let (clients, beside) = (site.clients(false)?, site.clients(true)?);
+        let joined = self.join_devices(site).await?;
+        let clients = site.clients(ClusterApp::Campaign)?;
+        let (beside, slow) = (site.clients(ClusterApp::Beside)?, site.clients(ClusterApp::Slow)?);
         let (accepted_at, latest) = (Instant::now(), Arc::new(Mutex::new(CampaignLedger::default())));
         let watch = self.begin(&clients, latest.clone()).await?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let traffic = SideTraffic::new(beside.clone(), self.options.others(), is_over.clone());
-        let traffic = tokio::spawn(traffic.run());
+        let tasks = BesideTasks::begin(self.options, &self.state, [&beside, &slow], joined).await?;
         let plan = std::mem::take(&mut self.plan);
         for (number, fault) in plan.iter().enumerate() {
             tokio::time::sleep(fault.before).await;
@@ -182,24 +213,34 @@ impl ClusterRun<'_> {
             if watch.is_finished() {
                 break;
             }
-            self.inject(site, *fault, number, &beside).await?;
+            self.inject(site, *fault, number).await?;
         }
-        is_over.store(true, Ordering::Relaxed);
+        self.state.end();
         // Before the quota is lifted: what is sent afterwards is not under it.
         self.check_quota(&latest, accepted_at.elapsed());
         site.lift_quota().await?;
-        let (watched, mut traffic) = (watch.await?, traffic.await?);
-        let wall = accepted_at.elapsed();
-        traffic.until_ended(&beside[0]).await;
+        let (watched, wall) = (watch.await?, accepted_at.elapsed());
+        let beside = tasks.finish([&beside, &slow]).await?;
         let Self { records, broken, .. } = self;
-        Ok(PlayedCluster { planned: plan.len() as u32, records, broken, watched, traffic, wall })
+        Ok(PlayedCluster { planned: plan.len() as u32, records, broken, watched, beside, wall })
+    }
+
+    /// Registers the devices of the gateway, where there are to be any.
+    async fn join_devices(&self, site: &ClusterSite) -> anyhow::Result<Option<JoinedDevices>> {
+        let ClusterOptions { gateway_devices: devices, seed, .. } = *self.options;
+        if devices == 0 {
+            return Ok(None);
+        }
+        let (urls, clients) = (site.gateway_urls()?, site.clients(ClusterApp::Gateway)?);
+        let options = GatewayDevicesOptions { devices, urls, clients, seed, state: self.state.clone() };
+        JoinedDevices::register(options, &**self.reporter).await.map(Some)
     }
 
     async fn begin(
         &self,
         clients: &[ApiClient],
         latest: Arc<Mutex<CampaignLedger>>,
-    ) -> anyhow::Result<tokio::task::JoinHandle<WatchedCampaign>> {
+    ) -> anyhow::Result<JoinHandle<WatchedCampaign>> {
         let message = json!({
             "target": "everyone",
             "notification": {"title": "Stentor", "body": "One request, every device."},
@@ -216,12 +257,12 @@ impl ClusterRun<'_> {
         site: &mut ClusterSite,
         fault: PlannedFault,
         number: usize,
-        clients: &[ApiClient],
     ) -> anyhow::Result<()> {
         let begun = Instant::now();
         site.inject(fault).await?;
         let lasted = begun.elapsed();
-        let recovery = writing::until_written(clients).await?;
+        let recovery =
+            writing::until_served(&site.clients(ClusterApp::Beside)?, &site.all_clients()?).await?;
         site.check_alive()?;
         let word = fault.kind.word();
         self.reporter.line(&format!(
@@ -255,15 +296,19 @@ impl PlayedCluster {
         imported: Duration,
         reporter: &Arc<dyn Reporter>,
     ) -> anyhow::Result<ClusterReport> {
-        let Self { planned, records, broken, watched, traffic, wall } = self;
+        let Self { planned, records, mut broken, watched, beside, wall } = self;
         let ledger = watched.ledger;
         // Stopped before their counts are compared: nothing may come in between.
         site.emulators.stop();
-        let beside = traffic.compare(options.others(), &site.emulators)?;
+        let counted = CountedPushes::read(&site.emulators, options.others())?;
+        let BesideLogs { traffic, controlled, gateway } = beside;
+        let (beside, controlled) = (traffic.compare(&counted), controlled.compare(&counted));
+        broken.extend(beside.broken.iter().chain(&controlled.broken).cloned());
+        broken.extend(gateway.iter().flat_map(|gateway| gateway.broken.iter().cloned()));
         let compared = ComparedCampaign {
             policy: options.policy(),
             emulators: &site.emulators,
-            client: &site.clients(false)?[0],
+            client: &site.clients(ClusterApp::Campaign)?[0],
             population: options.devices(),
             others: options.others(),
             ledger: &ledger,
@@ -277,7 +322,7 @@ impl PlayedCluster {
             faults: [planned, done],
             unanswered: records.iter().filter(|record| record.kind.cuts_answers()).count() as u32,
             nodes: options.nodes,
-            broken: broken.into_iter().chain(beside.broken.iter().cloned()).collect(),
+            broken,
         };
         let stuck = ledger.totals.open() + options.devices.saturating_sub(ledger.audience);
         let run = CampaignResult {
@@ -295,6 +340,6 @@ impl PlayedCluster {
         let import = ImportCost { seconds: imported.as_secs_f64(), usage: None };
         let findings = DemoFindings { devices: options.devices, run, comparison, usage, import, limits };
         let campaign = DemoReport::of_cluster(facts, findings);
-        Ok(ClusterReport { campaign, beside, records, skipped })
+        Ok(ClusterReport { campaign, beside, controlled, gateway, records, skipped })
     }
 }

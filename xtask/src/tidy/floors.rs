@@ -44,6 +44,7 @@ const HOUSES: &[Floors] = &[
     stage::STAGE,
     stage::STAGE_DEMO,
     stage::STAGE_CLUSTER,
+    stage::STAGE_CLUSTER_DEVICES,
     stage::STAGE_BENCH,
     stage::STAGE_BENCH_FACES,
     stage::STAGE_FACES,

@@ -6,10 +6,12 @@
 use super::network::ClusterHost;
 use crate::postgres::{as_user_behind, finish, hand_over, programs};
 use crate::reporter::Reporter;
+use crate::troubles::clock::ShiftedClock;
 use crate::troubles::disk::SmallDisk;
 use anyhow::{Context, ensure};
 use procfs::process::all_processes;
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -37,6 +39,8 @@ pub(crate) struct DatabaseServer {
     settings: Vec<String>,
     process: Option<Child>,
     disk: Option<SmallDisk>,
+    /// What it looks at to know the time, where that can be changed.
+    clock: Option<ShiftedClock>,
 }
 
 /// What all servers of a pair have alike.
@@ -47,6 +51,8 @@ pub(crate) struct DatabaseOptions {
     pub(crate) has_standby: bool,
     /// Whether its disk is small enough to be filled.
     pub(crate) is_small: bool,
+    /// Whether its clock can be shifted.
+    pub(crate) has_clock: bool,
 }
 
 impl DatabaseServer {
@@ -62,6 +68,8 @@ impl DatabaseServer {
         let disk =
             options.is_small.then(|| SmallDisk::mount_bytes(folder, DISK_BYTES, reporter)).transpose()?;
         hand_over(folder)?;
+        let clock = options.has_clock.then(|| ShiftedClock::set_up(&folder.with_extension("clock")));
+        let clock = clock.transpose()?;
         let settings = options.has_standby.then(|| format!("synchronous_standby_names={STANDBY}"));
         let port = host.free_port()?;
         Ok(Self {
@@ -73,6 +81,7 @@ impl DatabaseServer {
             settings: settings.into_iter().collect(),
             process: None,
             disk,
+            clock,
         })
     }
 
@@ -102,7 +111,7 @@ impl DatabaseServer {
 
     /// Starts it and waits until it answers; it follows another where one is given.
     pub(crate) fn start(&mut self, primary: Option<&Self>) -> anyhow::Result<()> {
-        let mut command = self.as_user("postgres");
+        let mut command = self.server_command();
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
         command.args(["-p", &self.port.to_string()]);
         let mut settings = vec![
@@ -174,6 +183,25 @@ impl DatabaseServer {
     /// Its disk, if it can be filled.
     pub(crate) const fn disk(&self) -> Option<&SmallDisk> {
         self.disk.as_ref()
+    }
+
+    /// Returns a command that runs the server by its own clock.
+    fn server_command(&self) -> Command {
+        let Some(clock) = &self.clock else { return self.as_user("postgres") };
+        // Set only once it is the server's user: what stands before the clock shares memory among processes of one user.
+        let mut command = as_user_behind(&self.host.before(), Path::new("env"));
+        for (variable, value) in clock.environment() {
+            let mut word = OsString::from(format!("{variable}="));
+            word.push(value);
+            command.arg(word);
+        }
+        command.arg(self.programs.join("postgres"));
+        command
+    }
+
+    /// Its clock, if it can be shifted.
+    pub(crate) const fn clock(&self) -> Option<&ShiftedClock> {
+        self.clock.as_ref()
     }
 
     fn until_ready(&mut self) -> anyhow::Result<()> {

@@ -42,6 +42,8 @@ pub enum FaultKind {
     StandbyKill,
     /// Primary and standby cannot reach each other; nothing is committed meanwhile.
     StandbyPartition,
+    /// The primary's clock is some minutes wrong for a while, and all servers go by it.
+    DatabaseClock,
     /// The primary's disk is full.
     DatabaseDiskFull,
     /// The nats-server that leads the stream is killed and started again.
@@ -78,7 +80,7 @@ const BETWEEN_MS: std::ops::Range<u64> = 300..1_500;
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NodeKill,
         Self::NodeAbsence,
         Self::NodePause,
@@ -95,6 +97,7 @@ impl FaultKind {
         Self::DatabaseLoss,
         Self::StandbyKill,
         Self::StandbyPartition,
+        Self::DatabaseClock,
         Self::DatabaseDiskFull,
         Self::QueueKill,
         Self::QueuePartition,
@@ -124,6 +127,7 @@ impl FaultKind {
             Self::DatabaseLoss => "database-loss",
             Self::StandbyKill => "standby-kill",
             Self::StandbyPartition => "standby-partition",
+            Self::DatabaseClock => "database-clock",
             Self::DatabaseDiskFull => "database-disk-full",
             Self::QueueKill => "queue-kill",
             Self::QueuePartition => "queue-partition",
@@ -140,7 +144,7 @@ impl FaultKind {
         let ClusterAbilities { can_cut, has_standby, has_nats, has_small_disk, has_clock, has_older } =
             *abilities;
         let needs: &[(bool, &'static str)] = match self {
-            Self::NodeClock | Self::NodeClockDeath => {
+            Self::NodeClock | Self::NodeClockDeath | Self::DatabaseClock => {
                 &[(has_clock, "libfaketime is missing: install faketime")]
             }
             Self::NodeVersion => &[(has_older, "no older program was given: --older PROGRAM")],
@@ -178,6 +182,7 @@ impl FaultKind {
             Self::NodeAbsence | Self::NodePause | Self::NodeFromDatabase => 3_500..6_000,
             Self::DatabaseKill | Self::StandbyKill | Self::QueueWipe => 0..2_500,
             Self::NodeClock | Self::NodeClockDeath => 2_500..4_000,
+            Self::DatabaseClock => 4_000..8_000,
             Self::QueuePartition
             | Self::QueueFollowerPartition
             | Self::QueuePairPartition

@@ -3,7 +3,7 @@
 use super::fault::{FaultKind, PlannedFault};
 use super::network::ClusterHost;
 use super::queue_servers::SERVERS_COUNT;
-use super::site::{ClusterNode, ClusterSite, SILENCE_MAX_MS};
+use super::site::{ClusterApp, ClusterNode, ClusterSite, SILENCE_MAX_MS};
 use super::writing;
 use crate::devices::Half;
 use std::time::{Duration, Instant};
@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 const FILL_EVERY: Duration = Duration::from_millis(200);
 /// Longer than the others wait for a sign of life.
 const ABSENCE: Duration = Duration::from_millis(SILENCE_MAX_MS as u64 + 1_000);
-/// How wrong a clock is.
+/// How wrong a server's clock is, and the database's.
 const CLOCK_OFFSET_SECONDS: i64 = 3_600;
+const DATABASE_CLOCK_OFFSET_SECONDS: i64 = 300;
+/// Until who is told to look at another clock does, and all servers have asked it.
+const CLOCK_FOLLOWED_WITHIN: Duration = Duration::from_millis(SILENCE_MAX_MS as u64);
 
 impl ClusterSite {
     /// Makes one fault.
@@ -36,6 +39,7 @@ impl ClusterSite {
             FaultKind::DatabasePromotion => self.promote().await,
             FaultKind::DatabaseLoss => self.lose_primary().await,
             FaultKind::StandbyPartition => self.cut_standby_off(fault).await,
+            FaultKind::DatabaseClock => self.shift_database_clock(fault).await,
             FaultKind::DatabaseDiskFull => self.fill_disk(fault).await,
             FaultKind::QueueKill | FaultKind::QueueWipe => self.kill_queue(fault).await,
             FaultKind::QueuePartition | FaultKind::QueueFollowerPartition | FaultKind::QueuePairPartition => {
@@ -49,8 +53,11 @@ impl ClusterSite {
     }
 
     fn node(&mut self, fault: PlannedFault) -> &mut ClusterNode {
-        let place = fault.place % self.nodes.len();
-        &mut self.nodes[place]
+        // Who sends nothing to push services cannot be cut off from them.
+        let is_meant =
+            |node: &ClusterNode| fault.kind != FaultKind::NodeFromPushServices || node.roles.has_consumer();
+        let meant: Vec<_> = (0..self.nodes.len()).filter(|place| is_meant(&self.nodes[*place])).collect();
+        &mut self.nodes[meant[fault.place % meant.len()]]
     }
 
     async fn kill_node(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
@@ -75,6 +82,19 @@ impl ClusterSite {
         clock.shift(sign * CLOCK_OFFSET_SECONDS)?;
         tokio::time::sleep(fault.lasts).await;
         clock.shift(0)
+    }
+
+    async fn shift_database_clock(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
+        let state = self.state.clone();
+        let Some(clock) = self.database.primary().clock() else { return Ok(()) };
+        let sign = if fault.place.is_multiple_of(2) { 1 } else { -1 };
+        state.note_clock_change();
+        clock.shift(sign * DATABASE_CLOCK_OFFSET_SECONDS)?;
+        tokio::time::sleep(fault.lasts).await;
+        clock.shift(0)?;
+        tokio::time::sleep(CLOCK_FOLLOWED_WITHIN).await;
+        state.note_clock_change();
+        self.database.until_in_sync().await
     }
 
     /// Kills a server while its clock is ahead: what it put off by that clock is left to the others. Older versions did not go by the
@@ -155,7 +175,7 @@ impl ClusterSite {
         self.database.promote()?;
         // The new one waits for a standby with every commit, as the old one did.
         self.database.renew_standby()?;
-        let found = writing::until_written(&self.clients(true)?).await;
+        let found = writing::until_written(&self.clients(ClusterApp::Beside)?).await;
         for node in &self.nodes {
             node.host.mend(&lost)?;
         }

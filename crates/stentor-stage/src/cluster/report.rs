@@ -1,6 +1,8 @@
 //! What a run over a cluster says at its end.
 
+use super::controlled::ControlledFindings;
 use super::fault::FaultKind;
+use super::gateway_devices::GatewayFindings;
 use super::traffic::TrafficFindings;
 use crate::demo::{DemoReport, rounded};
 use serde_json::{Value, json};
@@ -24,6 +26,10 @@ pub struct ClusterReport {
     pub campaign: DemoReport,
     /// What went on beside it.
     pub beside: TrafficFindings,
+    /// Campaigns beside it that were put off, paused and canceled.
+    pub controlled: ControlledFindings,
+    /// What became of devices of the gateway; `None` where there were none.
+    pub gateway: Option<GatewayFindings>,
     /// The faults, in their order.
     pub records: Vec<FaultRecord>,
     /// Kinds that could not be made here, and why.
@@ -49,14 +55,16 @@ impl ClusterReport {
 
     /// The report as one object: what the campaign and what is beside it lost, and repeated, together.
     pub fn object(&self) -> Value {
-        let (mut object, beside) = (self.campaign.object(), &self.beside);
+        let (mut object, beside, controlled) = (self.campaign.object(), &self.beside, &self.controlled);
+        let [gateway_lost, gateway_stuck] =
+            self.gateway.as_ref().map_or([0; 2], |gateway| [gateway.lost, gateway.stuck]);
         object["ledger_duplicate_bound"] = object["duplicate_bound"].take();
         object["duplicate_bound"] = self.campaign.allowed_duplicates.into();
         let parts = [
-            ("lost", beside.lost),
-            ("stuck", beside.stuck),
-            ("duplicates", beside.duplicates),
-            ("duplicate_bound", beside.duplicate_bound),
+            ("lost", beside.lost + controlled.lost + gateway_lost),
+            ("stuck", beside.stuck + controlled.stuck + gateway_stuck),
+            ("duplicates", beside.duplicates + controlled.duplicates),
+            ("duplicate_bound", beside.duplicate_bound + controlled.duplicate_bound),
         ];
         for (field, count) in parts {
             object[field] = (object[field].as_u64().unwrap_or_default() + count).into();
@@ -71,6 +79,8 @@ impl ClusterReport {
         object["recovery_seconds"] = json!(recoveries);
         object["skipped"] = json!(skipped);
         object["beside"] = beside.object();
+        object["controlled"] = controlled.object();
+        object["gateway_devices"] = json!(self.gateway.as_ref().map(GatewayFindings::object));
         object
     }
 }

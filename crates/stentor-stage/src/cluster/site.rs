@@ -2,8 +2,11 @@
 
 use super::database::DatabaseOptions;
 use super::database_pair::DatabasePair;
+use super::fault::FaultKind;
+use super::faults_state::FaultsState;
 use super::network::{ClusterHost, ClusterNetwork};
 use super::queue_servers::{QueueServers, SERVERS_COUNT};
+use super::roles::ClusterRoles;
 use super::{ClusterAbilities, ClusterOptions};
 use crate::client::{ApiClient, segment};
 use crate::devices::{DevicePopulation, Half};
@@ -13,6 +16,7 @@ use crate::keys::Keys;
 use crate::reporter::Reporter;
 use crate::server::{Server, ServerPlace, data_dir, share_secrets};
 use crate::stage::{StageDirectory, make_app};
+use crate::text::cell;
 use crate::troubles::clock::ShiftedClock;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -29,8 +33,21 @@ const LATENCY_MS: f64 = 500.0;
 /// Connections of one server to the database, with those that it has left behind.
 const CONNECTIONS_PER_NODE: u32 = 40;
 const CONNECTIONS_BESIDE: u32 = 20;
-/// The apps: one has the campaign, the other all that is beside it.
-const APPS: [&str; 2] = ["campaign", "beside"];
+/// What an app is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClusterApp {
+    /// It has the campaign.
+    Campaign,
+    /// It has what is sent through push services beside it.
+    Beside,
+    /// It has campaigns that are canceled while they wait for their quota.
+    Slow,
+    /// It has devices of the gateway.
+    Gateway,
+}
+
+/// What a credential of campaigns that wait may send in a minute: a chunk waits for as many seconds as it may be large.
+const SLOW_QUOTA: u32 = 60;
 
 /// Everything that runs.
 pub(crate) struct ClusterSite {
@@ -41,12 +58,14 @@ pub(crate) struct ClusterSite {
     pub(crate) emulators: Emulators,
     /// Where the push services are.
     pub(crate) push_services: ClusterHost,
+    /// How far the faults are.
+    pub(crate) state: Arc<FaultsState>,
     /// An older program, which one of the servers runs.
     pub(crate) older: Option<PathBuf>,
     /// What the servers send with, before any quota.
     credentials: [Value; 2],
     /// The ids of the apps.
-    apps: [String; 2],
+    apps: Vec<String>,
     network: ClusterNetwork,
     directory: StageDirectory,
 }
@@ -57,6 +76,8 @@ pub(crate) struct ClusterNode {
     pub(crate) server: Server,
     /// Where it is.
     pub(crate) host: ClusterHost,
+    /// What it does.
+    pub(crate) roles: ClusterRoles,
     /// What it looks at to know the time.
     pub(crate) clock: Option<ShiftedClock>,
 }
@@ -77,6 +98,7 @@ impl ClusterSite {
             connections_max: CONNECTIONS_BESIDE + options.nodes * CONNECTIONS_PER_NODE,
             has_standby: options.has_standby,
             is_small: abilities.has_small_disk,
+            has_clock: abilities.has_clock && options.wants(FaultKind::DatabaseClock),
         };
         let database = DatabasePair::start(path, &mut network, &database, reporter)?;
         let queue = match options.queue {
@@ -90,23 +112,36 @@ impl ClusterSite {
             queue,
             emulators,
             push_services,
+            state: Arc::default(),
             older: options.older.clone(),
             credentials,
-            apps: Default::default(),
+            apps: Vec::new(),
             network,
             directory,
         };
-        for _ in 0..options.nodes {
-            site.add_node(options, abilities.has_clock).await?;
+        for roles in options.roles.spread(options.nodes, options.seed) {
+            site.add_node(options, roles, abilities.has_clock).await?;
         }
         site.make_apps(options.quota_per_minute()).await?;
         Ok(site)
     }
 
-    /// Returns clients of all servers that act for the app of the campaign, or for the one beside it.
-    pub(crate) fn clients(&self, beside: bool) -> anyhow::Result<Vec<ApiClient>> {
-        let app = &self.apps[usize::from(beside)];
-        self.nodes.iter().map(|node| Ok(node.server.client()?.for_app(app.clone()))).collect()
+    /// Returns clients of all servers with the API, which act for an app.
+    pub(crate) fn clients(&self, app: ClusterApp) -> anyhow::Result<Vec<ApiClient>> {
+        let app = &self.apps[app as usize];
+        let serving = self.nodes.iter().filter(|node| node.roles.has_api());
+        serving.map(|node| Ok(node.server.client()?.for_app(app.clone()))).collect()
+    }
+
+    /// Returns clients of all servers, whatever they do.
+    pub(crate) fn all_clients(&self) -> anyhow::Result<Vec<ApiClient>> {
+        self.nodes.iter().map(|node| node.server.client()).collect()
+    }
+
+    /// Returns where devices are served.
+    pub(crate) fn gateway_urls(&self) -> anyhow::Result<Vec<String>> {
+        let serving = self.nodes.iter().filter(|node| node.roles.has_gateway());
+        serving.map(|node| Ok(node.server.client()?.server().to_owned())).collect()
     }
 
     /// Lets the campaign be sent as fast as it can be.
@@ -131,7 +166,12 @@ impl ClusterSite {
         self.directory.path()
     }
 
-    async fn add_node(&mut self, options: &ClusterOptions, has_clock: bool) -> anyhow::Result<()> {
+    async fn add_node(
+        &mut self,
+        options: &ClusterOptions,
+        roles: ClusterRoles,
+        has_clock: bool,
+    ) -> anyhow::Result<()> {
         let host = self.network.add_host()?;
         let (first, place) = (self.directory.path().to_owned(), self.nodes.len() + 1);
         let own = if place == 1 { first.clone() } else { first.join(format!("node-{place}")) };
@@ -148,8 +188,8 @@ impl ClusterSite {
             program: self.older.clone().filter(|_| is_last),
             network: self.network.allowed(),
         };
-        let server = Server::start_placed(&own, place, Some(node_settings()), environment).await?;
-        self.nodes.push(ClusterNode { server, host, clock });
+        let server = Server::start_placed(&own, place, Some(node_settings(&roles)), environment).await?;
+        self.nodes.push(ClusterNode { server, host, roles, clock });
         Ok(())
     }
 
@@ -167,21 +207,36 @@ impl ClusterSite {
     }
 
     async fn make_apps(&mut self, quota_per_minute: u32) -> anyhow::Result<()> {
-        let mut slow = self.credentials.clone();
-        slow.iter_mut().for_each(|credential| credential["quota"] = json!(quota_per_minute));
-        for (place, credentials) in [slow, self.credentials.clone()].iter().enumerate() {
-            let client = make_app(self.nodes[0].server.client()?, APPS[place], credentials).await?;
-            client.app().unwrap_or_default().clone_into(&mut self.apps[place]);
+        let limited = |quota: u32| {
+            let mut credentials = self.credentials.clone();
+            credentials.iter_mut().for_each(|credential| credential["quota"] = json!(quota));
+            credentials
+        };
+        let root = || self.nodes[0].server.client();
+        let sending = [
+            ("campaign", limited(quota_per_minute)),
+            ("beside", self.credentials.clone()),
+            ("slow", limited(SLOW_QUOTA)),
+        ];
+        let mut apps = Vec::new();
+        for (name, credentials) in sending {
+            let client = make_app(root()?, name, &credentials).await?;
+            apps.push(client.app().unwrap_or_default().to_owned());
         }
+        // Devices of the gateway need no credential.
+        let devices = root()?.post("/v1/apps", &json!({"name": "devices"})).await?;
+        apps.push(cell(&devices["id"]));
+        self.apps = apps;
         Ok(())
     }
 }
 
-/// What the servers are told. A credential that is refused for the clock's sake is tried again soon.
-fn node_settings() -> String {
+/// What a server is told. A credential that is refused for the clock's sake is tried again soon.
+fn node_settings(roles: &ClusterRoles) -> String {
     format!(
-        "[node]\nsilence_max_ms = {SILENCE_MAX_MS}\n\
-         [pipeline]\nchunk_max_devices = {CHUNK_MAX_DEVICES}\nquota_ramp_ms = 0\ncredential_probe_ms = 2_000\n"
+        "roles = {:?}\n[node]\nsilence_max_ms = {SILENCE_MAX_MS}\n\
+         [pipeline]\nchunk_max_devices = {CHUNK_MAX_DEVICES}\nquota_ramp_ms = 0\ncredential_probe_ms = 2_000\n",
+        roles.words()
     )
 }
 

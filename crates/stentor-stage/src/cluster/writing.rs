@@ -1,4 +1,4 @@
-//! Whether every server takes a message again.
+//! Whether every server does its work again.
 
 use crate::client::ApiClient;
 use crate::failure::CommandFailure;
@@ -11,6 +11,25 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// How long an answer may take; a server that was stopped or cut off gives none.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until each of these servers has answered that it is ready, and each of the first ones 202; returns how long that took.
+pub(crate) async fn until_served(writing: &[ApiClient], all: &[ApiClient]) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    until_written(writing).await?;
+    for client in all {
+        loop {
+            let said = match tokio::time::timeout(ANSWER_LIMIT, client.probe("/readyz")).await {
+                Ok(Ok((status, _))) if status.is_success() => break,
+                Ok(Ok((status, body))) => format!("{status}: {body}"),
+                Ok(Err(error)) => format!("{error:#}"),
+                Err(_) => format!("no answer within {ANSWER_LIMIT:?}"),
+            };
+            give_up_in_time(begun, client, &said)?;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(begun.elapsed())
+}
 
 /// Waits until each of these servers has answered 202; returns how long that took.
 pub(crate) async fn until_written(clients: &[ApiClient]) -> anyhow::Result<Duration> {
@@ -26,13 +45,18 @@ pub(crate) async fn until_written(clients: &[ApiClient]) -> anyhow::Result<Durat
                 Ok(Err(error)) => format!("{error:#}"),
                 Err(_) => format!("no answer within {ANSWER_LIMIT:?}"),
             };
-            if begun.elapsed() > LIMIT {
-                let server = client.server();
-                let sentence = format!("{server} keeps nothing {LIMIT:?} after the fault is over: {said}");
-                return Err(CommandFailure::not_done(sentence).into());
-            }
+            give_up_in_time(begun, client, &said)?;
             tokio::time::sleep(PAUSE).await;
         }
     }
     Ok(begun.elapsed())
+}
+
+fn give_up_in_time(begun: Instant, client: &ApiClient, said: &str) -> anyhow::Result<()> {
+    if begun.elapsed() <= LIMIT {
+        return Ok(());
+    }
+    let server = client.server();
+    let sentence = format!("{server} does not serve {LIMIT:?} after the fault is over: {said}");
+    Err(CommandFailure::not_done(sentence).into())
 }

@@ -15,8 +15,8 @@ const REQUESTS_AT_ONCE: usize = 32;
 pub struct RegisteredDevice {
     /// Its id.
     pub id: String,
-    pub(super) token: String,
-    pub(super) secret: String,
+    pub(crate) token: String,
+    pub(crate) secret: String,
 }
 
 /// Registers so many devices through a client with a key for that; returns them and how long that took.

@@ -258,6 +258,7 @@ fn check_faults(arguments: &[&str], kinds: &[&str]) {
     let faults = kinds.len().to_string();
     let mut all =
         vec!["lab", "cluster", "--nodes", "3", "--faults", &faults, "--devices", "600", "--seed", "3"];
+    all.extend(["--gateway-devices", "20"]);
     all.extend(arguments);
     kinds.iter().for_each(|kind| all.extend(["--kind", kind]));
     let (code, report) = run_json(&all);
@@ -266,7 +267,13 @@ fn check_faults(arguments: &[&str], kinds: &[&str]) {
     assert_eq!(facts, [0, 0, 0], "{report}");
     assert_eq!(report["ledger_balanced"], true, "{report}");
     assert!(report["duplicates"].as_u64() <= report["duplicate_bound"].as_u64(), "{report}");
-    assert!(report["beside"]["messages"].as_u64() > Some(0), "{report}");
+    let counts = [
+        &report["beside"]["messages"],
+        &report["controlled"]["paused"],
+        &report["gateway_devices"]["confirmed"],
+        &report["gateway_devices"]["upstream_read"],
+    ];
+    assert!(counts.iter().all(|count| count.as_u64() > Some(0)), "{report}");
     // What cannot be done without root is skipped, and what can be is done the more often.
     let skipped = report["skipped"].as_object().unwrap().len();
     assert_eq!(report["faults"], json!(kinds.len()), "{report}");
@@ -283,7 +290,8 @@ fn r2_a_full_disk_of_the_database_and_a_clock_that_is_wrong_lose_nothing() {
 #[test]
 fn r3_servers_and_their_database_are_killed_and_a_standby_promoted_and_nothing_is_lost() {
     if Nodes::new().is_some() {
-        check_faults(&[], &["node-absence", "node-pause", "database-promotion"]);
+        let kinds = ["node-absence", "node-pause", "database-promotion"];
+        check_faults(&["--roles", "mixed"], &kinds);
     }
 }
 

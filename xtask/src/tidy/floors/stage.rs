@@ -38,12 +38,20 @@ pub(super) const STAGE_CLUSTER: Floors = Floors {
     folder: "crates/stentor-stage/src/cluster/",
     module: &["cluster"],
     floors: &[
-        &["network", "writing", "fault"],
-        &["database", "queue_servers", "traffic", "watch"],
-        &["database_pair", "report"],
-        &["site"],
+        &["network", "writing", "fault", "roles", "faults_state"],
+        &["caller", "database", "queue_servers", "watch"],
+        &["batches", "database_pair", "gateway_devices", "promises"],
+        &["controlled", "traffic"],
+        &["beside", "report", "site"],
         &["injection"],
     ],
+    back: &[],
+};
+
+pub(super) const STAGE_CLUSTER_DEVICES: Floors = Floors {
+    folder: "crates/stentor-stage/src/cluster/gateway_devices/",
+    module: &["cluster", "gateway_devices"],
+    floors: &[&["records", "messages"], &["device", "minutes", "reader"], &["findings"]],
     back: &[],
 };
 

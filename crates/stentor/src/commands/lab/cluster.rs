@@ -7,7 +7,7 @@ use crate::progress::on_the_terminal;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use stentor_stage::cluster::{self, ClusterOptions, ClusterReport, FaultKind};
+use stentor_stage::cluster::{self, ClusterOptions, ClusterReport, FaultKind, RoleMix};
 use stentor_stage::engines::StageQueue;
 
 /// Kill, stop and cut off servers, their database and their queue while they send, and prove that nothing was lost
@@ -22,8 +22,9 @@ Examples:
 
 Servers, PostgreSQL (15 or newer must be installed) with a standby, with --queue nats three nats-servers (lab/brokers/install), and two
 emulators run on this machine; as root each in a network namespace of its own, between which packets can be made to go nowhere. One
-campaign goes to all devices, slowly, while imports, campaigns to topics and single messages run beside it at whichever server
-answers. The kinds of faults:
+campaign goes to all devices, slowly. Beside it, at whichever server answers: imports, campaigns to topics and single messages;
+campaigns that are put off, paused and canceled; and devices of the gateway, which get campaigns, those of a schedule that fires each
+minute too, confirm them, and send to their app. The kinds of faults:
 
   node-kill, node-absence   kill -9 of a server, back at once or after the others took it for dead (three seconds)
   node-pause                SIGSTOP and SIGCONT of a server, longer than that
@@ -40,6 +41,7 @@ answers. The kinds of faults:
   database-promotion        kill -9 of the primary; the standby is promoted, and what was the primary becomes its standby
   database-loss             the same, and no server is told: the connections just say nothing any more (root)
   standby-partition         primary and standby cannot reach each other (root)
+  database-clock            the primary's clock is five minutes wrong, and with it that of all servers (libfaketime)
   database-disk-full        the primary's disk, a small tmpfs, is full (root)
   queue-kill                kill -9 of the nats-server that leads the stream
   queue-partition           it cannot reach the other two (root)
@@ -49,7 +51,8 @@ answers. The kinds of faults:
   queue-wipe                all nats-servers are killed and their files removed
   push-service-kill         kill -9 of an emulator
 
-With --older one server runs an older program from the start; it must be able to use the schema of this one. `node-version` puts the
+With --roles mixed the first server serves the API and devices, and the others do the rest; with --roles drawn the seed spreads the
+roles. With --older one server runs an older program from the start; it must be able to use the schema of this one. `node-version` puts the
 present program in its place, and then the older one in that of any server, and so on: a rolling upgrade, and one back.
 
 Kinds, places and times follow from the seed; each round has every kind once. A kind that cannot be made here is skipped and its reason
@@ -69,6 +72,12 @@ pub(crate) struct ClusterArgs {
     /// Where the chunks are that wait: postgres, nats (three servers), or memory or sqlite (each server its own)
     #[arg(long, default_value = "postgres", value_name = "QUEUE")]
     queue: StageQueue,
+    /// What each server does: all (everything), mixed (the first one the API and devices, the others the rest) or drawn (from the seed)
+    #[arg(long, default_value = "all", value_name = "MIX")]
+    roles: RoleMix,
+    /// How many devices of the gateway there are
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    gateway_devices: u64,
     /// Leave the standby of the database out
     #[arg(long)]
     no_standby: bool,
@@ -91,7 +100,7 @@ impl ClusterArgs {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
         let ended = crate::process::asked_to_end()?;
         crate::process::raise_file_limit();
-        let (nodes, seed, queue) = (self.nodes, self.seed, self.queue.word());
+        let (nodes, seed, queue, roles) = (self.nodes, self.seed, self.queue.word(), self.roles);
         let older = self.older.clone();
         let options = self.options()?;
         let reporter = on_the_terminal();
@@ -105,20 +114,45 @@ impl ClusterArgs {
         object["nodes"] = nodes.into();
         object["seed"] = seed.into();
         object["queue"] = queue.into();
+        object["roles"] = roles.word().into();
         object["older"] = serde_json::json!(older);
         output.result(&object, || written(&report))?;
         Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn options(self) -> anyhow::Result<ClusterOptions> {
-        let Self { nodes, faults, devices, queue, no_standby, kinds, seed, older, keep } = self;
+        let Self {
+            nodes,
+            faults,
+            devices,
+            queue,
+            roles,
+            gateway_devices,
+            no_standby,
+            kinds,
+            seed,
+            older,
+            keep,
+        } = self;
         if matches!(queue, StageQueue::NatsAt(_)) {
             return Err(CommandFailure::usage("--queue: the nats-servers are the cluster's own: nats").into());
         }
         let has_standby = !no_standby;
         let older = older.map(|program| program.canonicalize().map_err(|cause| not_there(&program, &cause)));
         let older = older.transpose()?;
-        Ok(ClusterOptions { nodes, faults, devices, seed, queue, has_standby, kinds, older, keep })
+        Ok(ClusterOptions {
+            nodes,
+            faults,
+            devices,
+            seed,
+            queue,
+            has_standby,
+            kinds,
+            older,
+            roles,
+            gateway_devices,
+            keep,
+        })
     }
 }
 
@@ -143,5 +177,28 @@ fn written(report: &ClusterReport) -> String {
         beside.duplicates,
         beside.slowest_seconds
     );
-    [faults.join("\n"), beside, describe(&report.campaign)].join("\n\n")
+    let beside = [Some(beside), Some(controlled(report)), at_gateway(report)];
+    let beside: Vec<_> = beside.into_iter().flatten().collect();
+    [faults.join("\n"), beside.join("\n"), describe(&report.campaign)].join("\n\n")
+}
+
+fn controlled(report: &ClusterReport) -> String {
+    let (found, counts) = (&report.controlled, report.controlled.counts);
+    format!(
+        "          {} campaigns put off, {} paused, {} canceled with {} deliveries: {} lost, {} stuck",
+        counts.put_off, counts.paused, counts.canceled, found.canceled_deliveries, found.lost, found.stuck
+    )
+}
+
+fn at_gateway(report: &ClusterReport) -> Option<String> {
+    let found = report.gateway.as_ref()?;
+    Some(format!(
+        "          {} devices of the gateway, {} messages and {} minutes of a schedule for them, {} messages of theirs: {} lost, {} stuck",
+        found.devices,
+        thousands(found.messages),
+        found.minutes,
+        thousands(found.upstream_read()),
+        found.lost,
+        found.stuck
+    ))
 }
