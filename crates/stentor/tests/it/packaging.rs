@@ -1,6 +1,7 @@
 //! What the repository has for those who install the server: units of systemd, files for Docker Compose and a chart for Helm are in order.
 
 use crate::faces::home_wanted_by;
+use crate::nodes::client;
 use crate::server::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,37 @@ fn the_units_of_systemd_are_in_order() {
         let ours: Vec<&str> = told.lines().filter(|line| line.contains(&name)).collect();
         assert!(found.status.success() && ours.is_empty(), "{}: {told}", unit.display());
     }
+}
+
+/// A server without TLS has none of them.
+const METRICS_OF_TLS: [&str; 2] =
+    ["stentor_tls_certificate_left_seconds", "stentor_tls_certificates_refused"];
+
+#[tokio::test]
+async fn the_alerts_for_prometheus_are_about_metrics_that_a_server_prints() {
+    let rules = std::fs::read_to_string(packaging("prometheus").join("stentor.rules.yml")).unwrap();
+    let folder = TempDir::new().unwrap();
+    let server = Server::start(folder.path());
+    let printed = client(&server, &server.root_key()).text("/metrics").await.unwrap();
+    let named = |line: &str| line.strip_prefix("# TYPE ")?.split(' ').next().map(str::to_owned);
+    let printed: Vec<String> = printed.lines().filter_map(named).collect();
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let expressions = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    let words = expressions.flat_map(|expression| expression.split(|letter| !is_letter(letter)));
+    let metrics: Vec<&str> = words.filter(|word| word.starts_with("stentor_")).collect();
+    assert!(metrics.len() > 10, "{metrics:?}");
+    for metric in metrics {
+        // A counter has its ending in its samples alone.
+        let name = metric.strip_suffix("_total").unwrap_or(metric);
+        let is_printed = printed.iter().any(|printed| printed == name) || METRICS_OF_TLS.contains(&name);
+        assert!(is_printed, "{metric} is none of {printed:?}");
+    }
+    let count = |key: &str| rules.lines().filter(|line| line.trim().starts_with(key)).count();
+    let alerts = count("- alert: Stentor");
+    assert_eq!(
+        [count("expr: "), count("labels: {severity: "), count("annotations: {summary: ")],
+        [alerts; 3]
+    );
 }
 
 #[test]
