@@ -319,6 +319,8 @@ export interface FcmCredential {
 export interface GatewayCredential {
   /** Whether anybody may register a device of the app, as a browser does for a site it visits. */
   open_registration?: boolean | null;
+  /** Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent. */
+  quota?: Quota | null;
   /** Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's. */
   vapid_key?: string | null;
 }

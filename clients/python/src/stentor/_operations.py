@@ -79,13 +79,14 @@ class AppsCalls:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
-    def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
+    def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
         """Lets the app have devices that connect to this server's gateway.
 
         open_registration: Whether anybody may register a device of the app, as a browser does for a site it visits.
+        quota: Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent.
         vapid_key: Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's.
         """
-        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "vapid_key": vapid_key})))
+        self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "quota": quota, "vapid_key": vapid_key})))
 
     def delete_gateway(self, app: str) -> None:
         """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""
@@ -863,13 +864,14 @@ class AsyncAppsCalls:
         """Removes the credential for Firebase Cloud Messaging; what is queued for it waits."""
         await self._transport.call(Call("DELETE", _address("/v1/apps/{app}/credentials/fcm", app=app)))
 
-    async def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
+    async def put_gateway(self, app: str, *, open_registration: Union[Optional[bool], Unset] = UNSET, quota: Union[Optional[_types.Quota], Unset] = UNSET, vapid_key: Union[Optional[str], Unset] = UNSET) -> None:
         """Lets the app have devices that connect to this server's gateway.
 
         open_registration: Whether anybody may register a device of the app, as a browser does for a site it visits.
+        quota: Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent.
         vapid_key: Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's.
         """
-        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "vapid_key": vapid_key})))
+        await self._transport.call(Call("PUT", _address("/v1/apps/{app}/credentials/gateway", app=app), body=_given({"open_registration": open_registration, "quota": quota, "vapid_key": vapid_key})))
 
     async def delete_gateway(self, app: str) -> None:
         """Removes the credential for the gateway, our own connections to devices; what is queued for it waits."""

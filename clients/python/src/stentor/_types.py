@@ -494,6 +494,9 @@ class GatewayCredential(TypedDict, total=False):
     open_registration: Optional[bool]
     """Whether anybody may register a device of the app, as a browser does for a site it visits."""
 
+    quota: Optional[Quota]
+    """Messages per minute, or `none`: nothing but the push service's own answers bounds the rate; none when absent."""
+
     vapid_key: Optional[str]
     """Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's."""
 

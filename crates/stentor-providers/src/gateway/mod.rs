@@ -12,7 +12,7 @@ use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderSt
 use crate::Descriptor;
 use crate::credential::{self, Fields};
 use crate::descriptor::Overrides;
-use crate::schema::{CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, TextForm};
+use crate::schema::{self, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, TextForm};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     kind: ProviderKind::Gateway,
@@ -55,6 +55,7 @@ const FIELDS: &[CredentialField] = &[
         "Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's",
     )
     .asked(Input::Named(Flag::new("vapid-key", "KEY"))),
+    schema::quota("none"),
 ];
 
 const VAPID_KEY: TextForm = TextForm {

@@ -1,6 +1,7 @@
-//! Which devices of the gateway a message is for, what takes its place, and how long it lives.
+//! Which devices of the gateway a message is for, what takes its place, how long it lives, and how fast they are taken over.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use super::*;
 
@@ -49,6 +50,31 @@ async fn a_condition_over_topics_reaches_exactly_whom_it_fits_connected_or_not()
         }
         assert_eq!(got, given);
     }
+}
+
+#[tokio::test]
+async fn a_quota_of_the_gateways_credential_holds() {
+    let server = server_with(|config| {
+        config.pipeline.quota_ramp_ms = 0;
+        config.pipeline.chunk_max_devices = 5;
+    })
+    .await;
+    let tenant = server.tenant().await;
+    let credentials = format!("/v1/apps/{}/credentials", tenant.id);
+    let put = server.send(&tenant, Method::PUT, &format!("{credentials}/gateway"));
+    assert_eq!(put.json(&json!({"quota": 600})).read().await.status, 204);
+    let device =
+        |number: usize| json!({"platform": "linux", "provider": "gateway", "token": format!("t-{number}")});
+    let devices: Vec<Value> = (0..30).map(device).collect();
+    server.post(&tenant, "/v1/devices/bulk", json!({"devices": devices})).await;
+    let began = Instant::now();
+    let message = send(&server, &tenant, json!("everyone"), "Hi").await;
+    assert_eq!(totals(&server, &tenant, &message).await, (30, 0));
+    // Ten a second, of which a second's worth goes at once, and the last chunk may overdraw what is left.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(1_000), "{took:?}");
+    let listed = server.get(&tenant, &credentials).await;
+    assert_eq!(listed["credentials"][0]["summary"]["quota_per_minute"], 600, "{listed}");
 }
 
 #[tokio::test]
