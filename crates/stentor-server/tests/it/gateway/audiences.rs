@@ -94,6 +94,7 @@ async fn of_messages_with_one_collapse_key_a_device_that_was_away_gets_the_newes
         let before = score("1:0", "high").await;
         let newest = score("2:0", "normal").await;
         let other = send(&server, &tenant, json!({"device": away.id}), "Over").await;
+        assert_eq!(totals(&server, &tenant, &other).await, (1, 0));
         let polled = away.poll(&server, "wait_seconds=20").await;
         let first = &polled["messages"][0];
         assert_eq!((&first["id"], &first["notification"]["title"]), (&json!(newest), &json!("2:0")));
