@@ -12,9 +12,10 @@ pub(super) fn is_papers(results: &Results, cell: &MeasuredCell) -> bool {
     })
 }
 
-/// Returns whether the client of a cell ran neither where the paper stood nor at what is taken in its place.
+/// Returns whether the client of a cell ran neither where the paper stood nor at what is taken in its place. A factor that it does not have is
+/// nowhere else.
 pub(super) fn is_elsewhere(results: &Results, cell: &MeasuredCell) -> bool {
-    let mut factors = results.setting.iter();
+    let mut factors = results.setting.iter().filter(|(factor, _)| cell.levels.contains_key(*factor));
     factors.any(|(factor, levels)| taken(results, cell, factor, levels).is_none())
 }
 

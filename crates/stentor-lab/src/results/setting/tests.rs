@@ -64,6 +64,28 @@ fn the_setting_that_was_judged_at_is_said_with_those_that_are_elsewhere() {
 }
 
 #[test]
+fn a_client_without_a_factor_of_the_setting_is_judged_at_those_that_it_has() {
+    let of_push = |delay: &str, tls: &str| {
+        let mut record = record("GCM", "Int", "200", 1, 5.0, &mut Invented::new(9));
+        "albertengo-2020".clone_into(&mut record.study);
+        "RTT".clone_into(&mut record.experiment);
+        let levels = [("payload", "64 B"), ("provider_delay", delay), ("push_tls", tls)];
+        record.cell = levels.map(|(name, level)| (name.into(), level.into())).into();
+        record
+    };
+    let records =
+        [of_push("0 ms", "on"), of_push("paper", "on"), of_push("0 ms", "off"), of_push("paper", "off")];
+    let results = Results::of(records.into()).expect("one study");
+    let judged: Vec<(&str, &str)> = results
+        .cells
+        .iter()
+        .filter(|cell| is_papers(&results, cell) || is_elsewhere(&results, cell))
+        .map(|cell| (cell.levels["provider_delay"].as_str(), cell.levels["push_tls"].as_str()))
+        .collect();
+    assert_eq!(judged, [("0 ms", "on")]);
+}
+
+#[test]
 fn times_of_the_paper_stand_beside_cells_of_its_setting_alone() {
     let results = study("finished", "finished");
     let beside: BTreeSet<(&str, &str)> = results
