@@ -134,5 +134,7 @@ fuzz_target!(|input: &[u8]| {
         for request in input.split(|byte| *byte == SEPARATOR).take(REQUESTS_MAX_COUNT) {
             program.ask(request).await;
         }
+        // What runs in it would hold its memory to the end of the process.
+        program.gateway.close().await;
     });
 });
