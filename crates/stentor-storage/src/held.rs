@@ -73,6 +73,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let now = self.clock.now();
         let (due, later): (Vec<Ticket>, Vec<Ticket>) = {
+            // Released with the block: `hold` takes it again.
             let held = self.held();
             let new = tickets.iter().filter(|ticket| !held.tickets.contains_key(&ticket.chunk));
             new.partition(|ticket| ticket.due_at <= now)
@@ -88,6 +89,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
         lease_for: Duration,
         now: Timestamp,
     ) -> Result<Vec<QueueLease>, QueueError> {
+        // First, for the engine gives out only what it has been handed.
         self.release(Some(lane), now).await?;
         self.engine.lease(lane, max, lease_for, now).await
     }
@@ -120,6 +122,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
     async fn withdraw(&self, chunks: &[ChunkId]) -> Result<(), QueueError> {
         {
             let mut held = self.held();
+            // Before the engine's: a release in between would put it in behind that removal.
             chunks.iter().for_each(|chunk| held.remove(*chunk));
         }
         self.engine.withdraw(chunks).await
@@ -146,6 +149,7 @@ impl<Q: Queue> Queue for HeldQueue<Q> {
     }
 
     async fn clear(&self) -> Result<(), QueueError> {
+        // First, as in `withdraw`.
         *self.held() = HeldTickets::default();
         self.engine.clear().await
     }

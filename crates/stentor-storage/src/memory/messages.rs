@@ -118,6 +118,7 @@ impl Tables {
                 Idempotent::Done(()) | Idempotent::KeyReused => Idempotent::KeyReused,
             });
         }
+        // After the look for a repeat, which gets its first reply whatever became of the target.
         row.check_target(&message.spec.target)?;
         self.add_campaign(message)?;
         if let Some(given) = idempotency {

@@ -58,6 +58,7 @@ impl PipelineStore for MemoryStore {
         for Lease { chunk, epoch } in leases {
             let held = state.chunks.get_mut(chunk).filter(|chunk| chunk.facts.is_leased_under(*epoch));
             let held = held.and_then(|chunk| chunk.lease.as_mut());
+            // Instance and epoch are the fence: a lease that was released and taken again is not prolonged.
             if let Some(held) = held.filter(|held| held.instance == terms.instance) {
                 held.until = terms.until;
             }
@@ -190,6 +191,7 @@ impl Tables {
         let Self { apps, last_device, .. } = self;
         let app = apps.get_mut(&message.app).ok_or(StoreError::NotFound("app"))?;
         let audience = app.audience(last_device, &message.spec.target, cutting.now);
+        // After the audience, for which a device may have been made: the bound holds it too.
         let bounded = (audience, DeviceId::from_raw(*last_device));
         self.with_books(cutting.now, |ledger| ledger::begin(ledger, &message, bounded, cutting))
     }

@@ -97,6 +97,7 @@ impl Queue for MemoryQueue {
         let mut state = self.lock();
         for lease in leases.iter().filter(|lease| state.held(lease).is_some()).collect::<Vec<_>>() {
             state.remove(lease.ticket.chunk);
+            // Only once it is out: `put` leaves a ticket that is there as it is.
             state.put(Ticket { due_at, ..lease.ticket });
         }
         drop(state);

@@ -105,6 +105,7 @@ impl LedgerRows for Tables {
         self.row_mut(chunk.campaign)?.campaign.started_at.get_or_insert(lease.now);
         let LeaseTerms { instance, until, now, .. } = lease;
         let kept = self.set(chunk.id, ChunkState::Leased, Some(now))?;
+        // After `set`, which takes every lease away.
         (kept.facts.epoch, kept.lease) = (epoch, Some(LeaseRow { instance, until }));
         Ok(())
     }
@@ -113,6 +114,7 @@ impl LedgerRows for Tables {
         let other = self.chunk_row(other)?;
         let (lease, since) = (other.lease, other.facts.changed_at);
         let kept = self.set(id, ChunkState::Leased, since)?;
+        // After `set`, which takes every lease away.
         (kept.facts.epoch, kept.lease) = (epoch, lease);
         Ok(())
     }

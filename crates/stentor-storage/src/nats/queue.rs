@@ -68,10 +68,12 @@ impl NatsQueue {
         let stream = self.stream().await?;
         for some in tickets.chunks(AT_ONCE_MAX_COUNT) {
             let last = stream.publish(some).await?;
+            // After each portion: if a later one fails, a pull must still wait for these.
             self.fresh().extend(last);
         }
         if !tickets.is_empty() {
             *self.kept_at() = Some(Instant::now());
+            // Once the server has them: whoever is woken pulls at once.
             self.signals.wake();
             stream.notify_all().await;
         }
@@ -183,6 +185,7 @@ impl Queue for NatsQueue {
     async fn publish(&self, tickets: &[Ticket]) -> Result<(), QueueError> {
         let put = self.put(tickets).await;
         if put.is_err() {
+            // `Relaxed`, for it publishes nothing: it makes `depths` ask for everything again.
             self.has_missed.store(true, Ordering::Relaxed);
         }
         put
@@ -233,6 +236,7 @@ impl Queue for NatsQueue {
     async fn nack(&self, leases: Vec<QueueLease>, _due_at: Timestamp) -> Result<(), QueueError> {
         let ended = self.leased().end(&leases);
         let stream = self.stream().await?;
+        // Heard by the server before anybody is woken, who would find nothing.
         stream.say(ended, GIVEN_BACK).await;
         self.signals.wake();
         stream.notify_all().await;
@@ -294,6 +298,7 @@ impl Queue for NatsQueue {
     }
 
     async fn clear(&self) -> Result<(), QueueError> {
+        // First, as in `withdraw`.
         self.leased().clear();
         self.stream().await?.purge().await
     }

@@ -76,6 +76,7 @@ impl TicketStream {
         let client = address.connect(settings.reply_timeout).await?;
         let context = ContextBuilder::new().timeout(settings.reply_timeout).build(client.clone());
         let subjects = Subjects::new(settings.stream.clone());
+        // Before the stream is used, so that nothing is put in unheard after the first look.
         let mut told = client.subscribe(subjects.wake()).await.map_err(|error| unavailable(&error))?;
         let woken = signals.clone();
         let listening = tokio::spawn(async move {
@@ -106,6 +107,7 @@ impl TicketStream {
             name: self.subjects.stream().to_owned(),
             subjects: self.subjects.all(),
             description: Some("chunks that wait to be sent; may be emptied at any time".to_owned()),
+            // What is acked must leave the stream, or its chunk could never be put in again.
             retention: RetentionPolicy::WorkQueue,
             // One message a subject, and the first one stays.
             discard: DiscardPolicy::New,
@@ -139,6 +141,7 @@ impl TicketStream {
 
     /// Puts tickets in, leaving those that are there as they are; returns the number of each lane's last one in the stream.
     pub(super) async fn publish(&self, tickets: &[Ticket]) -> Result<HashMap<Lane, u64>, QueueError> {
+        // Before the tickets: no list of depths has a lane without a consumer, and others would not learn of it.
         for lane in lanes(tickets) {
             self.consumer(lane).await?;
         }
@@ -273,6 +276,7 @@ impl TicketStream {
             filter_subject: self.subjects.lane(lane),
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.settings.ack_wait,
+            // The server's own bound of 1,000 would hold a lane back whose chunks are mostly out.
             max_ack_pending: -1,
             inactive_threshold: FORGOTTEN_AFTER,
             ..pull::Config::default()

@@ -212,6 +212,7 @@ impl PostgresConnection {
 
     /// Returns the prepared statement; what was deferred is done by then.
     fn prepare(&self, sql: &str) -> Done<Arc<Statement>> {
+        // Also for a statement that is known: it may need the lock or the savepoint that was deferred.
         self.send_deferred()?;
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(Arc::clone(known));

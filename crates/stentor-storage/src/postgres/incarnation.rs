@@ -26,6 +26,7 @@ pub(super) fn look(connection: &Connection) -> Option<String> {
         Ok(None) => {}
         told => return told.ok().flatten(),
     }
+    // Of two that begin a life at once the first names it: so it is read again.
     connection.batch(BEGIN).ok()?;
     read(connection).ok().flatten()
 }
@@ -36,6 +37,7 @@ fn read(connection: &Connection) -> Done<Option<String>> {
 
 fn make(connection: &Connection) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
+    // Its failure is told after the lock is given back, which the session would hold on to.
     let made = connection.batch(TABLE);
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     made

@@ -92,12 +92,14 @@ pub(super) fn run(connection: &Connection) -> Done<()> {
         CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL);
         INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)"
     ))?;
+    // Its failure is told after the lock is given back, which the session would hold on to.
     let done = take_all(connection);
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     done
 }
 
 fn take_all(connection: &Connection) -> Done<()> {
+    // Read under the lock: another server may have taken steps while this one waited for it.
     let version: Option<i64> = one(connection, "SELECT version FROM schema_version", (), |row| row.get(0))?;
     let version = version.and_then(|version| usize::try_from(version).ok());
     let version = version.ok_or_else(|| damaged("no schema version"))?;

@@ -141,6 +141,7 @@ impl Queue for PostgresQueue {
         let until = now.plus(lease_for);
         let leases = self.work(move |connection| statements::take(connection, lane, max, until, now)).await?;
         let last = leases.iter().map(|lease| lease.token).max();
+        // Replies come in any order: a smaller number must not hide that the server begins anew.
         self.last_token.fetch_max(last.unwrap_or_default(), Ordering::Relaxed);
         Ok(leases)
     }

@@ -71,6 +71,7 @@ impl ReadThreads {
 
 impl Drop for ReadThreads {
     fn drop(&mut self) {
+        // Closed before they are joined: a thread ends once nothing waits any more.
         self.queue.close();
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if thread.join().is_err() {

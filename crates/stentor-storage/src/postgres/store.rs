@@ -148,6 +148,7 @@ impl PostgresStore {
         let patience = Duration::from_millis(settings.patience_ms.into());
         let transactor = || Transactor::new(address.clone(), Arc::clone(&damage), patience);
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
+        // Before any other thread starts: none may meet the schema or the secrets of an older version.
         let ledger = prepared(transactor(), vault.clone())?;
         let inner = StoreParts {
             acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,

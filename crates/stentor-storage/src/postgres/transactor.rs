@@ -66,6 +66,7 @@ impl Transactor {
         scope: LockScope,
         mut work: impl FnMut(&Connection) -> Done<T>,
     ) -> Result<T, StoreError> {
+        // Counted from the first attempt: a caller waits no longer, however many there are.
         let until = Instant::now() + self.patience;
         loop {
             match self.attempt(scope, until, &mut work) {
@@ -104,6 +105,7 @@ impl Transactor {
         }
         connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let done = work(connection);
+        // After a failure too: the next read over this connection would go on in the old snapshot.
         connection.batch("COMMIT")?;
         done
     }
@@ -193,6 +195,7 @@ impl Transactor {
 
 /// Begins a transaction that holds something alone, and asks for its number.
 fn begin(connection: &Connection, scope: LockScope) {
+    // Asked for now: after a commit without an answer this connection tells nothing more.
     connection.begin("BEGIN; SELECT pg_current_xact_id() AS transaction");
     if scope != LockScope::Rows {
         hold(connection, scope);

@@ -46,6 +46,7 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        // What was not committed is no answer; a refusal stands, whatever became of the commit.
         let result = match (self.result, committed) {
             (Some(Ok(_)) | None, Err(error)) => Err(error),
             (Some(result), _) => result,
@@ -103,6 +104,7 @@ impl WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
+        // Closed before it is joined: the thread ends once nothing waits any more.
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
@@ -146,6 +148,7 @@ impl Committer {
         let Self { scope, transactor, queue, max_jobs, max_span } = self;
         let (begun, mut hurries) = (Instant::now(), priority == CommitPriority::First);
         transactor.commit(*scope, |connection| {
+            // Done again, it begins with the first job: those that were taken before belong to this commit.
             let mut at = 0;
             loop {
                 work_on(connection, group[at].as_mut())?;
@@ -157,6 +160,7 @@ impl Committer {
                     return write_last(connection);
                 }
                 let hurried = queue.try_take(CommitPriority::First);
+                // A commit that somebody waits for takes no more of what can wait.
                 hurries |= hurried.is_some();
                 let patient = || if hurries { None } else { queue.try_take(CommitPriority::Usual) };
                 match hurried.or_else(patient) {
@@ -174,6 +178,7 @@ fn work_on(connection: &Connection, job: &mut dyn CommitJob) -> Done<()> {
     let event_count = connection.event_count();
     connection.defer("SAVEPOINT job");
     let keep = job.work(connection);
+    // Asked before `keep` counts: the job's answer belongs to a transaction that is gone.
     if connection.standing() != ConnectionStanding::Fine {
         return Err(unavailable("the transaction was taken back"));
     }

@@ -91,6 +91,7 @@ pub(super) fn attempt<T>(
     run(connection, "SAVEPOINT attempt", [])?;
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(damaged("it made a job panic")));
     match done {
+        // The whole transaction goes, and the engine may have taken the savepoint back with it.
         Err(fault) if fault.is_unavailable() => return Err(fault),
         Err(_) => run(connection, "ROLLBACK TO attempt", []).map(drop)?,
         Ok(_) => {}

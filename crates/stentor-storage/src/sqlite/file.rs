@@ -117,6 +117,7 @@ fn open(path: &Path, settings: &SqliteSettings, cache_kib: u32) -> Done<Connecti
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str())?,
         None => Connection::open_with_flags(path, flags)?,
     };
+    // First: the statements below may meet another process that holds the file.
     connection.busy_timeout(std::time::Duration::from_millis(settings.busy_timeout_ms.into()))?;
     connection.set_prepared_statement_cache_capacity(PREPARED_MAX_COUNT);
     // Without it, a statement whose parameters were compared with those of a partial index is prepared anew for each use.

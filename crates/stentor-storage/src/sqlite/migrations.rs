@@ -103,6 +103,7 @@ fn take(connection: &Connection, step: &Migration, version: usize) -> Done<()> {
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(step.sql)?;
     step.work.map_or(Ok(()), |work| work(&transaction))?;
+    // In the same transaction: a step that breaks off is taken again from its beginning.
     transaction.pragma_update(None, "user_version", super::query::limit(version))?;
     Ok(transaction.commit()?)
 }

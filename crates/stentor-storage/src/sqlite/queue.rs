@@ -96,6 +96,7 @@ impl Queue for SqliteQueue {
             let some = some.to_vec();
             self.work(move |connection| some.iter().try_for_each(|ticket| put(connection, *ticket))).await?;
         }
+        // Last: whoever is woken leases at once.
         self.expect(next);
         Ok(())
     }
@@ -232,6 +233,7 @@ fn lock(horizon: &Mutex<Horizon>) -> std::sync::MutexGuard<'_, Horizon> {
 
 fn prepare(path: &Path, settings: &SqliteSettings) -> Done<Connection> {
     let connection = file::open_writer(path, settings)?;
+    // Before the migrations, which would write into a damaged file.
     let verdict: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
     if verdict != "ok" {
         return Err(damaged(&verdict));

@@ -121,6 +121,7 @@ impl Readers {
         let place = Arc::clone(lane).acquire_owned().await;
         let place = place.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let shared = Arc::clone(&self.shared);
+        // The place goes along: where the caller goes away the read still goes on, and keeps it.
         let job = move || {
             let result = shared.read(work);
             drop(place);

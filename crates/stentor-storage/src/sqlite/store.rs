@@ -123,12 +123,14 @@ impl SqliteStore {
         file::ensure(path)?;
         let lock = FileLock::take(path)?;
         let connection = file::open_writer(path, &settings)?;
+        // Before anything is written: a file that wants another key stays as it is.
         vault.check_file(&connection)?;
         migrations::run(&connection, migrations::STORE)?;
         transfer::refuse_unfinished(&connection)?;
         vault.adopt(&connection)?;
         mend(&connection)?;
         let prefetch = Arc::new(PrefetchCache::default());
+        // Before the first write: what changed unseen would be sent to as it was.
         prefetch.watch(&connection)?;
         let (settled, gate, log) = (Arc::clone(&prefetch), Arc::default(), wal::path_of(path));
         let mut bound = WalBound::new(log.clone(), settings.wal_max_bytes, Arc::clone(&gate));
@@ -173,6 +175,7 @@ impl SqliteStore {
     {
         loop {
             let (lost, work) = (Arc::clone(&self.inner.lost), work.clone());
+            // A failure would otherwise be put down to the chunk that was touched last, by another job.
             lost.touch(None);
             let done = self.write(move |connection| work(connection, &lost)).await;
             // Only what cannot be read speaks for a chunk: where the disk fails to write or to sync, it fails for all.

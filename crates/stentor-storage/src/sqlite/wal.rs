@@ -65,6 +65,7 @@ impl Gate {
         // Shut before it is looked whether anybody is inside: nobody can come in between.
         self.lock().is_shut = true;
         let is_empty = self.is_left() || {
+            // Under the lock that a leaving reader takes: no connection is interrupted after it left.
             self.lock().inside.values().for_each(InterruptHandle::interrupt);
             self.is_left()
         };

@@ -100,6 +100,7 @@ pub(super) fn make_anew(connection: &Connection) -> Done<()> {
 /// Does something while no other process makes the table.
 fn alone(connection: &Connection, work: impl FnOnce() -> Done<()>) -> Done<()> {
     connection.batch(&format!("SELECT pg_advisory_lock({LOCK})"))?;
+    // Its failure is told after the lock is given back, which the session would hold on to.
     let done = work();
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK})"))?;
     done

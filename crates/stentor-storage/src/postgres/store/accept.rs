@@ -85,6 +85,7 @@ impl KnownBefore {
             return Err(missing("app"));
         }
         let key = new.idempotency.as_ref().map(|given| (app, given.key.as_str().to_owned()));
+        // Before the target is checked: a repeat gets its first reply, whatever became of the target.
         if let (Some(key), Some(given)) = (&key, &new.idempotency)
             && let Some((hash, reply)) = self.replies.get(key)
         {
@@ -97,6 +98,7 @@ impl KnownBefore {
         if !self.ids.insert(message.id) {
             return Err(conflict(ID_IN_USE));
         }
+        // A repeat in the same list is answered as one that comes later.
         if let (Some(key), Some(given)) = (key, &new.idempotency) {
             self.replies.insert(key, (given.request_hash, given.reply.clone()));
         }
@@ -114,6 +116,8 @@ pub(super) fn replay(
     let sql = "SELECT request_hash, body FROM replies WHERE app = $1 AND key = $2";
     let read = |row: &Row<'_>| {
         let reply = StoredReply { record: row.get(1)? };
+        // The key alone is looked up: one that was used for another request is told apart from one that is
+        // new.
         Ok(if hash(row, 0)? == *request_hash { Idempotent::Replayed(reply) } else { Idempotent::KeyReused })
     };
     one(connection, sql, params![int(app.raw()), key.as_str()], read)

@@ -61,6 +61,7 @@ impl AcceptanceList {
     fn add(&self, given: GivenMessages) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(given);
+        // Asked under the lock by which a job takes all: who finds it empty hands over the next job.
         waiting.len() == 1
     }
 
@@ -97,6 +98,7 @@ impl CommitJob for AcceptanceJob {
     fn answer(mut self: Box<Self>, committed: Result<(), StoreError>) {
         let taken = self.taken.replace(Vec::new());
         for GivenMessages { messages, reply, kept, .. } in taken.unwrap_or_else(|| self.list.take()) {
+            // What was not committed is no answer; a refusal stands, whatever became of the commit.
             let kept = match (kept, &committed) {
                 (Some(Ok(_)) | None, Err(error)) => Err(error.clone()),
                 (None, Ok(())) => Err(closed()),

@@ -39,6 +39,7 @@ fn check_count(connection: &Connection, app: AppId) -> Done<()> {
 
 /// Removes an account of an app.
 pub(super) fn delete(connection: &Connection, app: AppId, id: KeyId) -> Done<()> {
+    // The largest id ever given is kept, so that no start gives one again whose row is gone.
     sequences::advance(connection, "id", id.raw())?;
     let sql = "DELETE FROM accounts WHERE app = $1 AND id = $2";
     found(run(connection, sql, [int(app.raw()), int(id.raw())])?, "account")
@@ -46,6 +47,7 @@ pub(super) fn delete(connection: &Connection, app: AppId, id: KeyId) -> Done<()>
 
 /// Finds an account whose app exists.
 pub(super) fn find(connection: &Connection, id: KeyId) -> Done<Option<IssuedAccount>> {
+    // An app that is removed has no row, while the rows of its accounts may still wait for their removal.
     let sql = "SELECT id, app, name, scopes, public_key, token_uri, created_at FROM accounts
         WHERE id = $1 AND app IN (SELECT id FROM apps)";
     one(connection, sql, [int(id.raw())], account)

@@ -98,6 +98,7 @@ pub(super) fn count_active(connection: &Connection, fleet: u64, change: i64) -> 
 
 /// Finds a device of the app: its fleet and key.
 pub(super) fn locate(connection: &Connection, app: AppId, device: DeviceId) -> Done<Option<(Fleet, i64)>> {
+    // A key begins with its fleet, which the id does not tell; an app has a fleet for each push service.
     for fleet in of_app(connection, app)? {
         let Some(key) = fleet.key(device) else { continue };
         if exists(connection, "SELECT 1 FROM devices WHERE key = $1", [key])? {

@@ -26,6 +26,7 @@ impl AppStore for PostgresStore {
 
     async fn key_by_hash(&self, hash: &[u8; 32]) -> Result<Option<ApiKey>, StoreError> {
         let hash = *hash;
+        // A key whose app is gone opens nothing, though its row may still be there.
         let sql = "SELECT id, app, name, scopes, hash, created_at FROM api_keys WHERE hash = $1
             AND (app IS NULL OR app IN (SELECT id FROM apps))";
         self.look_up(move |connection| one(connection, sql, [hash], key)).await
@@ -94,6 +95,7 @@ pub(super) fn create_key(connection: &Connection, key: &ApiKey) -> Done<()> {
 
 /// Removes a key of an app.
 pub(super) fn delete_key(connection: &Connection, app: AppId, key: KeyId) -> Done<()> {
+    // The largest id ever given is kept, so that no start gives one again whose row is gone.
     sequences::advance(connection, "id", key.raw())?;
     let sql = "DELETE FROM api_keys WHERE app = $1 AND id = $2";
     found(run(connection, sql, [int(app.raw()), int(key.raw())])?, "key")

@@ -77,6 +77,7 @@ pub(super) fn count(connection: &Connection, app: AppId, target: &Target) -> Don
         Target::Token(token) => {
             let fleet = app_providers::find(connection, app, token.provider)?;
             let holder = fleet.map(|fleet| tokens::holder(connection, fleet, &token.token)).transpose()?;
+            // A token that nobody holds is reached too: the message makes a device of it.
             let reaches = holder.flatten().map_or(Ok(true), |key| is_unretired(connection, key))?;
             Ok(if reaches { vec![(token.provider, 1)] } else { Vec::new() })
         }

@@ -25,6 +25,8 @@ const REFUSED: u8 = 2;
 #[async_trait::async_trait]
 impl AuditStore for PostgresStore {
     async fn change(&self, change: Change, entry: Option<NewAuditEntry>) -> Result<Changed, StoreError> {
+        // Sealed here, on the thread that asks: no statement sees a secret, and the thread that writes does
+        // not wait for it.
         let change = match change {
             Change::PutCredential(credential) => Change::PutCredential(self.vault().seal(credential)?),
             Change::PutUpstreamWebhook(webhook) => {
@@ -42,6 +44,7 @@ impl AuditStore for PostgresStore {
             let name = entry.as_ref().map(|entry| key_name(connection, entry.note.actor)).transpose()?;
             let changed = apply(connection, change.clone())?;
             let is_made =
+                // A repeat changes nothing, and its first request has an entry.
                 !matches!(changed, Changed::Stored(Idempotent::Replayed(_) | Idempotent::KeyReused));
             if let Some(entry) = entry.as_ref().filter(|_| is_made) {
                 insert(connection, entry, name.flatten().as_ref())?;
@@ -52,6 +55,8 @@ impl AuditStore for PostgresStore {
             Ok(changed)
         });
         match (changed.await?, act) {
+            // The rest of a campaign follows in portions, each a transaction of its own, when the entry is on
+            // disk.
             (Changed::Campaign(campaign, _), Some((action, now))) => {
                 let (campaign, tickets) = self.after_act(*campaign, action, now).await?;
                 Ok(Changed::Campaign(Box::new(campaign), tickets))
@@ -127,6 +132,7 @@ fn key_name(connection: &Connection, actor: Actor) -> Done<Option<Label>> {
 fn insert(connection: &Connection, entry: &NewAuditEntry, name: Option<&Label>) -> Done<()> {
     let NewAuditEntry { note, max_count } = entry;
     let (app, kind) = (note.app.map_or(NO_APP, |app| int(app.raw())), note.kind());
+    // Places are counted within app and kind, so that what is forgotten for one entry is of its own kind.
     let sql = "SELECT coalesce(max(place), 0) + 1 FROM audit WHERE app = $1 AND kind = $2";
     let place = one(connection, sql, params![app, kind], |row| number(row, 0))?.unwrap_or(1);
     let key = match note.actor {

@@ -101,6 +101,7 @@ pub(super) fn orphaned(
     expired_by: Timestamp,
     count: usize,
 ) -> Done<Vec<CampaignId>> {
+    // A producer whose fleet is gone takes no step any more.
     let nothing_open = format!(
         "NOT EXISTS (SELECT 1 FROM chunks c WHERE c.message = k.id AND c.state IN ({QUEUED}, {LEASED}))
         AND NOT EXISTS (SELECT 1 FROM producers p JOIN fleets f ON f.no = p.fleet WHERE p.campaign = k.id)"

@@ -208,10 +208,12 @@ pub(super) fn tickets(
         "SELECT id FROM chunks WHERE state = {QUEUED} AND message = $1 AND id > $2 ORDER BY id LIMIT $3"
     );
     let mut tickets = Vec::new();
+    // Those that cannot be read are made up for, because a short page means the end.
     while tickets.len() < count {
         let page = [int(campaign.raw()), int(after.raw()), limit(count - tickets.len())];
         let ids = all(connection, &sql, page, id)?;
         let Some(last) = ids.last() else { break };
+        // Past those that cannot be read too: they would be met again for ever.
         after = *last;
         for (_, found) in find_each(connection, &ids) {
             match found {
@@ -234,6 +236,7 @@ pub(super) fn queued_after(
     while queued.len() < count {
         let page = all(connection, &sql, [int(after.raw()), limit(count - queued.len())], id)?;
         let Some(last) = page.last() else { break };
+        // Past those that cannot be read too: they would be met again for ever.
         after = *last;
         for (id, found) in find_each(connection, &page) {
             match found {
@@ -297,6 +300,7 @@ pub(super) fn devices(connection: &Connection, id: ChunkId, count: usize) -> Don
     let sql = "SELECT devices FROM chunks WHERE id = $1";
     let read = |row: &Row<'_>| decode(row, 0);
     let devices = one(connection, sql, [int(id.raw())], read)?.unwrap_or_default();
+    // The count stands beside the list, so that a list that was cut off is noticed.
     if devices.len() == count { Ok(devices) } else { Err(damaged("a chunk that miscounts its devices")) }
 }
 
@@ -334,6 +338,7 @@ pub(super) fn copy_lease(connection: &Connection, id: ChunkId, epoch: u32, other
 
 /// Prolongs leases that an instance has, each under its epoch.
 pub(super) fn extend(connection: &Connection, leases: &[Lease], terms: LeaseTerms) -> Done<()> {
+    // Instance and epoch are the fence: a lease that was released and taken again is not prolonged.
     let sql = format!(
         "UPDATE chunks SET lease_until = $4 FROM unnest($1::bigint[], $2::bigint[]) given (id, epoch)
         WHERE chunks.id = given.id AND chunks.epoch = given.epoch AND instance = $3 AND state = {LEASED}"

@@ -32,6 +32,7 @@ pub(super) fn collapsed(
 ) -> Done<Vec<bool>> {
     let Some(key) = &chunk.collapse_key else { return Ok(Vec::new()) };
     let overtaken = is_overtaken(connection, chunk, key, now)?;
+    // What has no newer message is the usual case, and needs no chunk to be read.
     if !overtaken && !has_newer(connection, chunk, key)? {
         return Ok(Vec::new());
     }
@@ -87,11 +88,13 @@ fn overlapping(
     level: u32,
     now: Timestamp,
 ) -> Done<Vec<OtherChunk>> {
+    // Chunks of the audience are looked at; those in which deliveries went on are found from them.
     let sql = format!(
         "{SELECT} WHERE c.parent IS NULL AND c.fleet = $2 AND c.level = $3 AND c.last BETWEEN $4 AND $5
         AND c.first <= $6 AND (c.message > $7 OR $8::boolean) AND k.collapse_key = $9"
     );
     let (first, last) = (int(chunk.first.raw()), int(chunk.last.raw()));
+    // A span of this level that begins before our last device ends within its own width behind it.
     let values = params![
         chunk.fleet.provider.code(),
         int(chunk.fleet.no),
@@ -119,8 +122,10 @@ impl OtherChunk {
         let mut replaced: Vec<DeviceId> = those(Precedence::Replaces).collect();
         let going_on: Vec<DeviceId> = those(Precedence::GoesOn).collect();
         if let (Some(first), Some(last)) = (going_on.first(), going_on.last()) {
+            // Who went on into no chunk that can be read is over.
             let mut latest: BTreeMap<_, _> =
                 going_on.iter().map(|device| (*device, Precedence::Over)).collect();
+            // They come in the order in which they were made, so that the last word about a device counts.
             for child in self.children(connection, chunk, (*first, *last), now)? {
                 for (device, precedence) in child.precedences() {
                     latest.entry(device).and_modify(|latest| *latest = precedence);
@@ -180,6 +185,7 @@ fn read(row: &Row<'_>, now: Timestamp) -> Done<OtherChunk> {
         state: code(row, 1, ChunkState::from_code)?,
         may_replace: may_replace(code(row, 2, CampaignState::from_code)?, stop),
         is_over: is_too_late(due_at, time(row, 5)?, now),
+        // Without its devices it takes nobody's place.
         devices: chunks::decode(row, 8).unwrap_or_default(),
         records: records.unwrap_or_default(),
     })

@@ -72,6 +72,7 @@ fn decide(
     collapsed: &[bool],
     tokens: impl FnOnce(&mut dyn FnMut(DeviceId, &str)) -> Done<()>,
 ) -> Done<(Vec<SendDecision>, TokenList)> {
+    // Whoever is not found among the unretired devices is gone.
     let mut decisions = vec![SendDecision::Gone; devices.len()];
     let mut list = TokenList::with_capacity(devices.len());
     let mut at = 0;
@@ -105,6 +106,7 @@ fn read_tokens(
         keys.into_iter().zip(tokens).for_each(|(key, token)| each(device_of(key), token));
         Ok(())
     };
+    // One range is one search, but its walk passes devices of others: worth it while these are few.
     let span = chunk.last.raw().saturating_sub(chunk.first.raw());
     if span / SPREAD_MAX_RATIO <= devices.len() as u64 {
         let sql =

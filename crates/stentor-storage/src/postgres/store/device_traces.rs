@@ -17,6 +17,7 @@ const OF_DEVICES: [&str; 3] = [
 
 /// Forgets what was kept of removed devices. What they have sent to their app stays: that was promised, and ends by itself.
 pub(super) fn forget(connection: &Connection, provider: ProviderKind, keys: &[i64]) -> Done<()> {
+    // Only devices of the gateway have any of this.
     if provider != ProviderKind::Gateway {
         return Ok(());
     }

@@ -109,6 +109,7 @@ impl DeviceStore for PostgresStore {
     ) -> Result<Device, StoreError> {
         let (patch, precondition, own) = (patch.clone(), precondition.clone(), self.inner.own.get());
         self.write_registry(move |connection| {
+            // Asked within the transaction: nothing comes between the look and the change.
             precondition.check(|| show(connection, app, id).map(Some))?;
             let device = update(connection, app, id, &patch, now)?;
             if patch.token.is_some() {
@@ -143,6 +144,7 @@ impl DeviceStore for PostgresStore {
     ) -> Result<(), StoreError> {
         let (precondition, own) = (precondition.clone(), self.inner.own.get());
         self.write_registry(move |connection| {
+            // Asked within the transaction, as above.
             precondition.check(|| show(connection, app, id).map(Some))?;
             let (fleet, key) = app_providers::require(connection, app, id)?;
             removal::device(connection, fleet, key)?;
@@ -181,6 +183,7 @@ pub(super) fn move_token(
     token: &PushToken,
     now: Timestamp,
 ) -> Done<bool> {
+    // Two devices with one token would each be sent every message.
     if tokens::holder(connection, fleet, token)?.is_some_and(|holder| holder != key) {
         return Ok(false);
     }
@@ -202,6 +205,7 @@ pub(super) fn retire(
     reason: Reason,
     (since, now): (Timestamp, Timestamp),
 ) -> Done<()> {
+    // An answer of the push service is about the token that was sent to: one that was registered since stays.
     let sql = "UPDATE devices SET retired_at = $2, retired_reason = $3
         WHERE key = $1 AND retired_at IS NULL AND token_since <= $4 RETURNING listed";
     let values = params![key, now.as_millis(), reason.code(), since.as_millis()];
@@ -227,6 +231,7 @@ fn show(connection: &Connection, app: AppId, id: DeviceId) -> Done<Device> {
 
 /// Reads a device of an app with its fleet in one statement: each statement has a price of its own.
 fn find(connection: &Connection, app: AppId, id: DeviceId) -> Done<Option<Device>> {
+    // A larger number would run over into the number of another fleet.
     if id.raw() > DEVICE_MAX {
         return Ok(None);
     }
@@ -291,6 +296,7 @@ fn put_keys(connection: &Connection, (app, id): (AppId, DeviceId), name: Option<
     if fleet.provider != ProviderKind::Gateway {
         return Err(missing("device"));
     }
+    // The keys are the name of the row, so that a change of them is another row.
     let agent = device_keys::agent_of(id);
     run(connection, "DELETE FROM channels WHERE agent = $1", [agent.as_str()])?;
     let Some(name) = name else { return Ok(()) };

@@ -45,6 +45,7 @@ impl PostgresStore {
             let teller = self.inner.own.among_others();
             let kept = self.write(move |connection| {
                 let kept = keep(connection, task, at, &devices, how)?;
+                // With the chunks: who is woken by the commit finds them.
                 if let Some(own) = teller.filter(|_| kept.is_some()) {
                     node_events::wake(connection, own);
                 }
@@ -84,6 +85,7 @@ fn keep(
     devices: &[DeviceId],
     how: Expansion,
 ) -> Done<Option<Expanded>> {
+    // Another step, or a word of the owner, came in between: nothing of this one is kept.
     if producers::find(connection, task)? != Some(at) {
         return Ok(None);
     }
@@ -93,6 +95,7 @@ fn keep(
     let expanded = rows.batch(|rows| {
         let mut ledger = LedgerCache::new(rows);
         let expanded = ledger::expand(&mut ledger, task.message.into(), at.lane(), devices, how)?;
+        // Books are written once, however many chunks changed them.
         ledger.close(how.now)?;
         Ok(expanded)
     })?;

@@ -83,6 +83,8 @@ impl GroupStore for PostgresStore {
         let change = self.write_registry(move |connection| {
             let no = find(connection, app, &group)?;
             let change = members::add_all(connection, app, no, &members, now)?;
+            // Counted with the new ones, because who is in it already takes no place; too many undo the
+            // transaction.
             if let Some(max_count) = max_count.filter(|_| change.changed > 0) {
                 members::check_room(connection, no, max_count)?;
             }

@@ -56,6 +56,8 @@ pub(super) fn of_device(
             break;
         }
         let found = of_message(connection, &fleets, message, device)?;
+        // A span may hold the number of a device that is not in the chunk: such a message is not shown, and
+        // takes no place.
         shown += usize::from(!found.is_empty());
         attempts.extend(found);
     }
@@ -90,6 +92,7 @@ fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) ->
         chunk: ChunkId::from_raw(number(row, 0)?),
         attempt: row.get(1)?,
         created_at: time(row, 2)?,
+        // What nothing has happened to yet is shown at its due time.
         at: maybe_time(row, 4)?.unwrap_or(time(row, 3)?),
         record: record(row, position, devices.len())?,
     }))

@@ -40,8 +40,10 @@ pub(super) fn forget(connection: &Connection, campaigns: &[i64], count: usize) -
     let sql =
         "DELETE FROM chunks WHERE id = ANY(ARRAY(SELECT id FROM chunks WHERE message = ANY($1) LIMIT $2))";
     let gone = run(connection, sql, params![campaigns.to_vec(), limit(count)])?;
+    // No chunk is left of any: a deletion that left some would have used up the whole count.
     let empty = &campaigns[..campaigns.len().min(count - gone)];
     let Some(last) = empty.iter().max() else { return Ok(gone) };
+    // Before the rows go: an id is never given again, and only they tell how far the ids went.
     sequences::advance(connection, "id", last.unsigned_abs())?;
     for sql in [
         "DELETE FROM reasons WHERE campaign = ANY($1)",

@@ -48,6 +48,7 @@ pub(super) fn add_all(
         };
         change.note_member(member, added);
     }
+    // Once for all of them, and by what changed: a member that was there already must not count twice.
     count(connection, group, int(change.changed))?;
     Ok(change)
 }
@@ -84,6 +85,7 @@ pub(super) fn remove_all(
 /// Takes a person out of every group.
 pub(super) fn remove_user(connection: &Connection, user: i64) -> Done<()> {
     let groups = "SELECT grp FROM group_users WHERE owner = $1";
+    // Counted at once, while the devices follow in portions.
     for group in all(connection, groups, [user], |row| row.get(0))? {
         count(connection, group, -1)?;
     }

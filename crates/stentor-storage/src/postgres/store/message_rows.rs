@@ -24,6 +24,7 @@ impl MessageMemory {
         if let Some(known) = self.find(id) {
             return Ok(Some(known));
         }
+        // Read without the lock: two that miss at once read twice, and none waits for the disk of the other.
         let message = load(connection, id)?.map(Arc::new);
         if let Some(message) = &message {
             self.put(Arc::clone(message));

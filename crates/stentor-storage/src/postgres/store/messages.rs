@@ -51,6 +51,7 @@ impl MessageStore for PostgresStore {
 
     async fn message(&self, app: AppId, id: MessageId) -> Result<Message, StoreError> {
         let message = self.read(move |connection| message_rows::load(connection, id)).await?;
+        // A message of another app is refused as one that does not exist.
         message.filter(|message| message.app == app).ok_or(StoreError::NotFound("message"))
     }
 
@@ -93,6 +94,7 @@ impl MessageStore for PostgresStore {
         device: DeviceId,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
         self.read(move |connection| {
+            // A campaign of another app is refused before anything of it is read.
             campaigns::require(connection, app, message.into())?;
             let fleets = app_providers::of_app(connection, app)?;
             history::of_message(connection, &fleets, message, device)

@@ -101,6 +101,7 @@ impl NamedDevices {
         if missing.is_empty() {
             return Ok(());
         }
+        // Only for a token that nobody has: other messages do not wait for registrations.
         hold(connection, LockScope::Registry);
         // Somebody may have registered them meanwhile.
         self.look_up(connection, &missing)?;

@@ -105,6 +105,7 @@ fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> D
         false => Some(sequences::take(connection, "event", count)?),
     };
     let Some(last) = last else { return Ok(()) };
+    // The numbers are in use only with the rows: a failure takes both back, and leaves no hole.
     let rows: Vec<_> =
         (last + 1 - count..).zip(events.iter().map(|(_, event)| EventRow::of(event))).collect();
     let sql = "INSERT INTO node_events (no, origin, kind, app, subject, until, detail, reason)
@@ -123,6 +124,7 @@ fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> D
         Value::maybe_ints(&rows, |(_, row)| row.reason.map(i64::from)),
     ];
     run(connection, sql, values)?;
+    // Told by the commit, when the rows are there to be read.
     wake(connection, teller);
     Ok(())
 }
@@ -159,6 +161,7 @@ pub(super) fn after(connection: &Connection, own: u64, after: u64, last: u64) ->
         WHERE no > $1 AND no <= $2 AND origin <> $3 ORDER BY no LIMIT $4";
     let values = params![int(after), int(last), int(own), limit(LOOK_MAX_COUNT)];
     let told = all(connection, sql, values, |row| Ok((read(row)?, number(row, 6)?)))?;
+    // A full look ends with its last row; of a shorter one the own events behind it are passed by too.
     let last = told.last().filter(|_| told.len() == LOOK_MAX_COUNT).map_or(last, |(_, no)| *no);
     Ok(PublishedEvents { events: told.into_iter().filter_map(|(event, _)| event).collect(), last, is_gapped })
 }

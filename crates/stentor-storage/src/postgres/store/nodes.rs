@@ -119,6 +119,7 @@ impl NodeStore for PostgresStore {
 
     async fn events_after(&self, after: u64) -> Result<NodeEvents, StoreError> {
         let own = self.inner.own.get().unwrap_or_default();
+        // In one snapshot: the last number and the events up to it belong together.
         self.read(move |connection| events_after(connection, own, after)).await
     }
 
@@ -189,6 +190,7 @@ fn join(connection: &Connection, joining: &JoiningNode, now: Timestamp) -> Done<
     let (secrets_hash, known) = (joining.secrets_hash.to_vec(), migrations::newest() as u64);
     let row = params![int(joining.node), int(instance), place, joining.fires, secrets_hash, int(known)];
     run(connection, sql, row)?;
+    // The others hear by it that there is somebody to tell things to.
     node_events::wake(connection, instance);
     let (last_event, shown) = (node_events::last(connection)?, Some(clock_time(connection)?));
     Ok(Membership { instance, id_place: Some(place), last_event, shown })

@@ -20,6 +20,7 @@ pub(super) fn offer(
 ) -> Done<()> {
     let (_, key) = app_providers::require(connection, app, device)?;
     let former = one(connection, "SELECT token FROM devices WHERE key = $1", [key], |row| row.get(0))?;
+    // Kept with the offer: `take` refuses it if the device has got yet another token meanwhile.
     let former: String = former.ok_or(missing("device"))?;
     let (app, device) = (int(app.raw()), int(device.raw()));
     let sql = "DELETE FROM offered_tokens WHERE device = $1 OR (app = $2 AND token = $3)";
@@ -36,6 +37,7 @@ pub(super) fn take(
     token: &PushToken,
     now: Timestamp,
 ) -> Done<Option<DeviceId>> {
+    // An offer is used up by the first who comes with it, whatever comes of it.
     let sql = "DELETE FROM offered_tokens WHERE app = $1 AND token = $2 RETURNING device, former";
     let read = |row: &Row<'_>| Ok((DeviceId::from_raw(number(row, 0)?), row.get::<String>(1)?));
     let offer = one(connection, sql, params![int(app.raw()), token.expose()], read)?;
@@ -43,6 +45,7 @@ pub(super) fn take(
     let Some((fleet, key)) = app_providers::locate(connection, app, device)? else { return Ok(None) };
     let sql = "SELECT token FROM devices WHERE key = $1 AND retired_at IS NULL";
     let present: Option<String> = one(connection, sql, [key], |row| row.get(0))?;
+    // The device has had another token since, and that one holds.
     if present.as_ref() != Some(&former) || !move_token(connection, fleet, key, token, now)? {
         return Ok(None);
     }

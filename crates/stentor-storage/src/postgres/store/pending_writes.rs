@@ -97,6 +97,7 @@ impl PendingWrites {
     pub(super) fn save(&mut self, campaign: CampaignId, books: &Books) {
         let sums = books.ledger();
         for ((state, reason), count) in books.ends() {
+            // Sums are whole each time; ends are what came since the books were opened, and add up.
             *self.ends.entry((campaign, sums.provider, state, reason)).or_default() += count;
         }
         self.sums.insert((campaign, sums.provider), sums.clone());

@@ -57,6 +57,7 @@ impl PipelineStore for PostgresStore {
     async fn producers(&self) -> Result<Vec<ProducerTask>, StoreError> {
         match self.inner.own.get() {
             Some(own) => {
+                // Read before it is written: mostly none is free, and claiming waits for the ledger.
                 if self.read_walk(producers::are_free).await? {
                     self.write(move |connection| producers::claim(connection, own)).await?;
                 }
@@ -92,6 +93,7 @@ impl PipelineStore for PostgresStore {
 
     async fn extend(&self, leases: &[Lease], terms: LeaseTerms) -> Result<(), StoreError> {
         let mut all = Ok(());
+        // Each portion is tried: a failure of one lets no other lease run out.
         for some in leases.chunks(EXTENDED_MAX_COUNT) {
             let some = some.to_vec();
             all = all.and(self.write(move |connection| chunks::extend(connection, &some, terms)).await);
@@ -111,6 +113,7 @@ impl PipelineStore for PostgresStore {
             return self.write_first(move |connection| lease::settle(connection, &settlements, own)).await;
         }
         let mut replies = Vec::with_capacity(settlements.len());
+        // A portion that is written and not told is settled once more, which changes nothing.
         for some in together(settlements) {
             replies.extend(self.write(move |connection| lease::settle(connection, &some, own)).await?);
         }
@@ -124,6 +127,7 @@ impl PipelineStore for PostgresStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let quarantine = move |connection: &Connection| {
+            // It may have been settled while nobody could read it.
             let is_open = chunks::is_open(connection, chunk, epoch)?;
             if is_open {
                 ledger::take_away(&mut LedgerConnection::new(connection), chunk, now)?;
@@ -145,6 +149,7 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn continue_work(&self, now: Timestamp) -> Result<bool, StoreError> {
+        // A reader looks first, so that the thread that writes is not asked in vain.
         let waits = |connection: &Connection| {
             Ok(leftovers::are_some(connection)?
                 || campaigns::canceled(connection)?.is_some()
@@ -159,8 +164,10 @@ impl PipelineStore for PostgresStore {
     async fn recover(&self, instance: u64, now: Timestamp) -> Result<(Recovery, Vec<Ticket>), StoreError> {
         let has_joined = self.inner.own.get().is_some();
         self.write(move |connection| {
+            // The number of a start is an id as well, and is given to nothing else.
             sequences::advance(connection, "id", instance)?;
             let mut rows = LedgerConnection::new(connection);
+            // Alone, whatever is leased is of a former life; among others, only what no living node has.
             if !has_joined {
                 return ledger::recover(&mut rows, instance, now);
             }
@@ -182,11 +189,13 @@ impl PipelineStore for PostgresStore {
         let found = self.read_walk(move |connection| chunks::queued_after(connection, after, limit));
         let (queued, broken) = found.await?;
         if !broken.is_empty() {
+            // An engine has no clock; the end of a chunk needs an instant that is not before it.
             let now = queued.iter().map(|chunk| chunk.due_at).max().unwrap_or_default();
             let aside = self.write(move |connection| {
                 let mut rows = LedgerConnection::new(connection);
                 broken.iter().try_for_each(|id| ledger::take_away(&mut rows, *id, now))
             });
+            // They are met again at the next look.
             if let Err(error) = aside.await {
                 tracing::warn!(%error, "chunks that cannot be read could not be quarantined");
             }
@@ -242,6 +251,7 @@ impl PipelineStore for PostgresStore {
 /// Does a portion of what was begun and is too much for one transaction; returns whether more is left.
 fn continue_work(connection: &Connection, now: Timestamp) -> Done<bool> {
     let mut rows = LedgerConnection::new(connection);
+    // What could still be sent goes before what is merely left over.
     if let Some(id) = campaigns::canceled(connection)?
         && ledger::end_or_quarantine(&mut rows, (id, None), now)?
     {

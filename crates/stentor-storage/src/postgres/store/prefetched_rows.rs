@@ -46,6 +46,7 @@ impl PrefetchedRows {
     pub(super) fn to_lease(connection: &Connection, ids: &[ChunkId], own: Option<u64>) -> Done<Self> {
         let Some(instance) = own else { return Self::of_chunks(connection, ids) };
         let found = chunks::find_all_for(connection, ids, instance)?;
+        // No chunk may mean that this node is gone: only then is it asked with a statement of its own.
         if found.is_empty() {
             require_node(connection, instance)?;
         }

@@ -49,6 +49,7 @@ fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done
     let full = Bucket::new(quota, now).level();
     let sql = "INSERT INTO quota_levels (app, provider, at, warm_ms, urgent_grains, common_grains)
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    // There must be a row to lock: of two nodes that begin a level at once, one goes on from the other's.
     run(connection, sql, values(claim, full))?;
     let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
         WHERE app = $1 AND provider = $2 FOR UPDATE";

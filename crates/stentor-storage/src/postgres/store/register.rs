@@ -49,6 +49,7 @@ impl RegistrationList {
 /// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
 pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationList) -> Done<usize> {
     connection.defer("SAVEPOINT validation");
+    // A refusal leaves from here: the savepoint goes with the one of the whole job.
     let count = some(connection, batch)?.len();
     connection.batch("ROLLBACK TO validation; RELEASE validation")?;
     Ok(count)
@@ -64,12 +65,14 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Ve
     let mut registered = Vec::with_capacity(found.len());
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
+        // One at least, or a batch would never come to its end.
         if portion.is_over() && !keys.is_empty() {
             break;
         }
         let (key, created) = match found {
             TokenHolder::New => (registrar.insert(at, one)?, true),
             TokenHolder::Known(kept) => (registrar.renew(*kept, one)?, false),
+            // `keys` has it: equal tokens keep the caller's order, so the earlier one was done before.
             TokenHolder::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
         };
         keys.push(key);

@@ -100,6 +100,7 @@ impl<'a> BatchRegistrar<'a> {
                 let one = &batch.given[**at];
                 one.token.expose() == token && self.fleets.get(&one.provider).is_some_and(|of| of.no == fleet)
             });
+            // The first of equal tokens only: the others were found to repeat it.
             if let Some(first) = meant.next() {
                 found[*first] = TokenHolder::Known(Box::new(device));
             }
@@ -136,6 +137,7 @@ impl<'a> BatchRegistrar<'a> {
         let (user, tags) = (self.user(one.user.as_ref()), join_tags(&one.tags));
         self.new.push(NewDevice { key, hash, given: one, user, tags, listed: true, now });
         *self.joined.entry(fleet.no).or_default() += 1;
+        // A topic that is named twice is one subscription: the copy of the rows knows no conflict.
         let names: HashSet<&TopicName> = one.topics.iter().collect();
         if names.len() > TOPICS_PER_DEVICE_MAX_COUNT {
             return Err(topics::too_many());
@@ -154,6 +156,7 @@ impl<'a> BatchRegistrar<'a> {
         if !kept.active {
             *self.joined.entry(app_providers::fleet_of(key)).or_default() += 1;
         }
+        // What a repeat does not say stays as it was.
         let user = self.user(one.user.as_ref()).or(kept.user);
         if !kept.differs(one, user) {
             if kept.token_since != now {
@@ -161,6 +164,7 @@ impl<'a> BatchRegistrar<'a> {
             }
             return Ok(key);
         }
+        // As above: no tags at all means that a repeat says nothing about them.
         let tags = join_tags(&one.tags).or_else(|| kept.tags.clone());
         owners::move_device(self.connection, key, kept.user, user)?;
         change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), tags.as_deref())?;
@@ -174,6 +178,7 @@ impl<'a> BatchRegistrar<'a> {
 
     /// Takes over what a second registration of the same token in one batch tells.
     pub(super) fn renew_again(&mut self, key: i64, given: &'a Registration) -> Done<i64> {
+        // The row of the first one must be there to be read.
         self.write_new()?;
         let sql = format!("SELECT {KEPT} FROM devices d WHERE d.key = $1");
         let kept = one(self.connection, &sql, [key], KeptDevice::read)?;
@@ -205,6 +210,7 @@ impl<'a> BatchRegistrar<'a> {
 
     /// Writes the new devices in order of key, and who owns them, and their tags and topics.
     fn write_new(&mut self) -> Done<()> {
+        // In order of key neighbours share a page of the index.
         self.new.sort_unstable_by_key(|row| row.key);
         register::insert(self.connection, &self.new)?;
         let owned: Vec<_> = self.new.iter().filter_map(|row| Some((row.user?, row.key))).collect();

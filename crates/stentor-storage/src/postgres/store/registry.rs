@@ -78,6 +78,7 @@ fn put(connection: &Connection, service: &PublishedService, now: Timestamp) -> D
         "DELETE FROM services WHERE app = $1 AND expires_at <= $2",
         params![app, now.as_millis()],
     )?;
+    // A service that is there may be renewed though there is no room for another.
     let others = "SELECT count(*) FROM services WHERE app = $1 AND name <> $2";
     let others = one(connection, others, params![app, service.name.as_str()], |row| number(row, 0))?;
     if others.unwrap_or(0) >= SERVICES_PER_APP_MAX_COUNT as u64 {

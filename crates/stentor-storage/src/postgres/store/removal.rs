@@ -41,7 +41,9 @@ pub(super) fn device(connection: &Connection, fleet: Fleet, key: i64) -> Done<()
 pub(super) fn app(connection: &Connection, app: AppId) -> Done<()> {
     let id = int(app.raw());
     found(run(connection, "DELETE FROM apps WHERE id = $1", [id])?, "app")?;
+    // Before any of the rows goes that have them.
     remember_ids(connection, app)?;
+    // Secrets go at once, whatever is left for later.
     run(connection, "DELETE FROM credentials WHERE app = $1", [id])?;
     run(connection, "DELETE FROM upstream_webhooks WHERE app = $1", [id])?;
     run(connection, "DELETE FROM services WHERE app = $1", [id])?;

@@ -50,6 +50,7 @@ pub(in crate::postgres) fn adopt(connection: &Connection) -> Done<()> {
             Ok((row.get::<i64>(0)?, adopted(row).unwrap_or_default()))
         })?;
         let Some((end, _)) = rows.last() else { return Ok(()) };
+        // Past rows that cannot be read too: they would be met again for ever.
         last = *end;
         for (id, (topic, place)) in rows.into_iter().filter_map(|(id, found)| Some((id, found?))) {
             let sql = "UPDATE campaigns SET retained_topic = $2, retained_place = $3 WHERE id = $1";

@@ -66,6 +66,7 @@ impl ScheduleStore for PostgresStore {
 
     async fn fire(&self, occurrence: &Occurrence) -> Result<bool, StoreError> {
         let (occurrence, own) = (occurrence.clone(), self.inner.own.get());
+        // Asked in the transaction that fires: who has lost its place meanwhile fires nothing.
         self.write(move |connection| Ok(nodes::is_firing(connection, own)? && fire(connection, &occurrence)?))
             .await
     }
@@ -131,8 +132,10 @@ pub(super) fn create(
     app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
+            // Before anything is checked: a repeat gets its first reply.
             return Ok(accept::as_replayed(known));
         }
+        // In the schedule's transaction: a reply that is kept alone would name a schedule that is not there.
         accept::keep_reply(connection, schedule.app, given, schedule.created_at)?;
     }
     let sql =
@@ -187,6 +190,7 @@ pub(super) fn delete(
 /// Keeps the message and advances the schedule. A tick that has fired before fires no more, but the schedule goes on.
 fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let (id, instant) = (int(occurrence.schedule.raw()), occurrence.instant.as_millis());
+    // One that was changed since it was read fires by its new time.
     let sql = format!("{SELECT} WHERE id = $1 AND state = $3 AND next_due = $2");
     if one(connection, &sql, [id, instant, i64::from(ScheduleState::Active.code())], read)?.is_none() {
         return Ok(false);
@@ -194,12 +198,14 @@ fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));
     let sql =
         "INSERT INTO occurrences (schedule, instant, message) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    // The key is schedule and instant: whoever writes it first fires, whatever was read before.
     let fires = run(connection, sql, params![id, instant, message])? > 0;
     if let Some(message) = occurrence.message.as_ref().filter(|_| fires) {
         accept::insert(connection, message)?;
         run(connection, "UPDATE schedules SET last_fired = $2 WHERE id = $1", [id, instant])?;
     }
     let state = if occurrence.next_due.is_some() { ScheduleState::Active } else { ScheduleState::Finished };
+    // Also when it fired before: otherwise it would be due again at once, for ever.
     set(connection, occurrence.schedule, state, occurrence.next_due)?;
     Ok(fires)
 }

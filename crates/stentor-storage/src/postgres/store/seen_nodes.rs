@@ -27,8 +27,10 @@ impl SeenNodes {
     pub(super) fn look(&mut self, signs: &[LifeSign], looked: Instant) {
         let seen = signs.iter().map(|(instance, sign)| {
             let known = self.nodes.get(instance).filter(|known| known.sign == *sign);
+            // Silence counts from the first look at a sign: a sign that stays the same keeps its instant.
             (*instance, known.copied().unwrap_or(SeenNode { sign: *sign, since: looked }))
         });
+        // Who is not among the signs is forgotten: under its number nobody comes back.
         self.nodes = seen.collect();
     }
 

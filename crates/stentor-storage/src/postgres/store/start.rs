@@ -40,6 +40,7 @@ pub(super) fn due(
     let due = turns::due_campaigns(connection, now, count)?;
     let due: Vec<_> = due.into_iter().map(|id| MessageId::from_raw(id.cast_unsigned())).collect();
     let some = |ids: &[MessageId]| some(connection, ids, Cutting { chunk_max_devices, now });
+    // All together first: what campaigns share is read once, and books are written once.
     if let Ok(started) = attempt(connection, || some(&due))? {
         return Ok(Started { has_more: started.has_more || due.len() >= count, ..started });
     }
@@ -57,6 +58,7 @@ pub(super) fn due(
                 all.begun.extend(one.begun);
                 all.has_producers |= one.has_producers;
             }
+            // This one alone is at fault.
             Err(_) => refuse(connection, id.into(), now)?,
         }
     }
@@ -83,6 +85,7 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
         let named = NamedDevices::find(rows, &messages, cutting.now)?;
         let mut starter = CampaignStarter::new(rows, named, cutting);
         let mut started = Started::default();
+        // The server gives rows in any order, and where time is short the earliest go first.
         for message in in_order(messages, ids) {
             if portion.is_over_with(starter.ledger.rows.pending_count()) {
                 started.has_more = true;
@@ -92,6 +95,8 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
             started.begun.push(message.app);
         }
         started.has_producers = starter.has_producers;
+        // Also where the portion ended early: what was begun so far is kept, and counts only once it is
+        // written.
         starter.close()?;
         Ok(started)
     })
@@ -128,6 +133,7 @@ impl<'r, 'a> CampaignStarter<'r, 'a> {
             false => Audience::Wide(self.providers(message.app)?),
         };
         self.has_producers |= matches!(&audience, Audience::Wide(providers) if !providers.is_empty());
+        // Asked after the devices, of which one may have been made for a token.
         let as_of = DeviceId::from_raw(self.last_device()?);
         ledger::begin(&mut self.ledger, message, (audience, as_of), self.cutting)
     }
@@ -160,6 +166,7 @@ impl<'r, 'a> CampaignStarter<'r, 'a> {
     fn direct(&mut self, app: AppId, target: &Target) -> Done<Vec<(ProviderKind, Vec<DeviceId>)>> {
         let rows = &self.ledger.rows;
         let mut keys = self.named.of(rows, app, target)?;
+        // A device that is named twice gets the message once.
         keys.sort_unstable();
         keys.dedup();
         let mut fleets: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();

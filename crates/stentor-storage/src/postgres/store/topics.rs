@@ -29,6 +29,7 @@ impl TopicStore for PostgresStore {
         devices: &[DeviceId],
     ) -> Result<SubscriptionChange, StoreError> {
         let devices: Arc<[DeviceId]> = devices.into();
+        // A portion that is written stays: whether all have room is asked before the first.
         if devices.len() > UNCHECKED_MAX_COUNT {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             self.read_long(move |connection| check_room(connection, app, &topic, &devices)).await?;
@@ -39,8 +40,10 @@ impl TopicStore for PostgresStore {
             let done = self.write_registry(move |connection| {
                 app_providers::check_app(connection, app)?;
                 let no = ensure(connection, app, &topic)?;
+                // The work may be done several times: each begins where the last commit ended.
                 let mut change = change.clone();
                 change.go_on(connection, (app, no), &devices, add)?;
+                // Only what this portion changed: earlier portions counted theirs.
                 count(connection, no, int(change.changed_now()))?;
                 let is_over = change.upto >= devices.len();
                 Ok((change, is_over))
@@ -65,8 +68,10 @@ impl TopicStore for PostgresStore {
             let (topic, devices) = (topic.clone(), Arc::clone(&devices));
             let done = self.write_registry(move |connection| {
                 let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
+                // The work may be done several times: each begins where the last commit ended.
                 let mut change = change.clone();
                 change.go_on(connection, (app, no), &devices, take)?;
+                // As in `subscribe`: earlier portions counted theirs.
                 count(connection, no, -int(change.changed_now()))?;
                 let is_over = change.upto >= devices.len();
                 Ok((change, is_over))
@@ -164,6 +169,7 @@ pub(super) fn add_all(connection: &Connection, topics: Vec<i64>, key: i64) -> Do
     let sql = "INSERT INTO subscriptions (topic, key) SELECT topic, $2 FROM unnest($1::bigint[]) topic
         ON CONFLICT DO NOTHING RETURNING topic";
     let added: Vec<i64> = all(connection, sql, params![topics, key], |row| row.get(0))?;
+    // Counted with the new ones: one too many undoes the transaction.
     if !added.is_empty() && topic_count(connection, key)? > limit(TOPICS_PER_DEVICE_MAX_COUNT) {
         return Err(too_many());
     }
@@ -238,6 +244,7 @@ impl SubscriptionSteps {
             let changed = located.map(|(_, key)| change(connection, topic, key)).transpose()?;
             self.sum.note_device(*device, changed);
             self.upto += 1;
+            // After the first one, so that each portion gets on.
             if portion.is_over() {
                 break;
             }

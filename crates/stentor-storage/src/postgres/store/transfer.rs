@@ -147,6 +147,7 @@ impl TransferSide for PostgresSide {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
+        // The table stands there until the copy is whole: no server opens a database that has it.
         let sql =
             "CREATE TABLE store_copy (name TEXT PRIMARY KEY, row_count BIGINT NOT NULL, last TEXT NOT NULL)";
         Ok(self.connection.batch(sql)?)
@@ -160,6 +161,7 @@ impl TransferSide for PostgresSide {
     ) -> Result<(), StoreError> {
         self.transact(|connection| {
             append(connection, table, rows)?;
+            // Noted with the rows, so that a copy that breaks off goes on behind them.
             let sql = "INSERT INTO store_copy (name, row_count, last) VALUES ($1, $2, $3)
                 ON CONFLICT (name) DO UPDATE SET row_count = excluded.row_count, last = excluded.last";
             run(connection, sql, params![table.name, count.cast_signed(), last]).map(drop)
@@ -194,6 +196,7 @@ impl TransferSide for PostgresSide {
                 let sql = "SELECT setval(pg_get_serial_sequence($1, 'no')::regclass, $2, $3)";
                 exists(connection, sql, params![name, last.unwrap_or(1), last.is_some()])?;
             }
+            // Last, with the counters: from this commit on a server may open the database.
             connection.batch("DROP TABLE store_copy")
         })
     }

@@ -65,6 +65,7 @@ static CAMPAIGNS: LazyLock<DueStatements> = LazyLock::new(|| {
 /// Lists schedules whose tick has come.
 pub(super) fn due_schedules(connection: &Connection, now: Timestamp, count: usize) -> Done<Vec<i64>> {
     let earliest = earliest(connection, &SCHEDULES, now, count)?;
+    // Fewer than were asked for are all that is due, and need no turns.
     if earliest.len() < count { Ok(earliest) } else { turns(connection, &SCHEDULES, now, count) }
 }
 

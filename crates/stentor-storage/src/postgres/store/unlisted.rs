@@ -58,6 +58,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
 /// Returns whether a message that is kept was sent to the device: only those that name their devices can have been.
 fn is_counted(connection: &Connection, key: i64) -> Done<bool> {
     let (fleet, device) = (int(fleet_of(key)), device_of(key));
+    // A message to it alone is the usual case, and needs no list to be read.
     let alone = "SELECT 1 FROM chunks WHERE parent IS NULL AND fleet = $1 AND level = 0 AND last = $2";
     if exists(connection, alone, [fleet, int(device.raw())])? {
         return Ok(true);

@@ -63,6 +63,7 @@ impl UpstreamStore for PostgresStore {
 
     async fn claim_upstream(&self, app: AppId, ids: &[UpstreamId]) -> Result<Vec<UpstreamId>, StoreError> {
         let Some(own) = self.inner.own.get() else {
+            // Alone there is nobody else who could hold it: only the attempt is counted.
             self.note_upstream_attempt(app, ids).await?;
             return Ok(ids.to_vec());
         };
@@ -231,6 +232,7 @@ impl UpstreamStore for PostgresStore {
                 let sql = "SELECT device FROM replaced_tokens WHERE app = $1 AND token = $2";
                 let read = |row: &Row<'_>| Ok(DeviceId::from_raw(number(row, 0)?));
                 let device = one(connection, sql, params![int(app.raw()), token], read)?;
+                // A device that is gone leads to nobody.
                 Ok(device.filter(|device| app_providers::require(connection, app, *device).is_ok()))
             };
             tokens.iter().map(find).collect()
@@ -256,13 +258,17 @@ fn waiting(
 /// Keeps a message of a device; returns whether it is new.
 fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
     let (device, kind) = (int(message.device.raw()), message.kind.code());
+    // Rows that are settled stay until they expire: a device that repeats its message is told that it is
+    // known.
     let known = "SELECT 1 FROM upstream WHERE device = $1 AND kind = $2 AND key = $3";
     if exists(connection, known, params![device, kind, &message.key])? {
         return Ok(false);
     }
+    // A receipt is owed to the sender: only what a device sends of itself is counted.
     if message.kind == UpstreamKind::Message {
         check_room(connection, device)?;
     }
+    // The row goes when it expires: without this its id might be given again after a start.
     sequences::advance(connection, "id", message.id.raw())?;
     let sql = "INSERT INTO upstream (id, app, device, key, body, created_at, expires_at, kind)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";

@@ -41,6 +41,7 @@ pub(super) fn claim(
     ids: &[UpstreamId],
     own: u64,
 ) -> Done<Vec<UpstreamId>> {
+    // Asked by the statement that claims: of two nodes one gets a message, and a dead one none.
     let is_free = is_free("$3");
     let sql = format!(
         "UPDATE upstream SET attempts = attempts + 1, claimed_by = $3 WHERE {WAITS} AND app = $1 AND id = ANY($2) AND {is_free}

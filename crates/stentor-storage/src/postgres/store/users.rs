@@ -81,6 +81,7 @@ fn show(connection: &Connection, app: AppId, user: &ExternalId) -> Done<User> {
     let sql = "SELECT key FROM user_devices WHERE owner = $1 ORDER BY key LIMIT $2";
     let key = |row: &Row<'_>| Ok(device_of(row.get(0)?));
     let mut devices: Vec<DeviceId> = all(connection, sql, params![no, limit(DEVICES_SHOWN_MAX_COUNT)], key)?;
+    // Keys begin with the fleet, and ids do not.
     devices.sort_unstable();
     Ok(User { app, external_id: user.clone(), created_at, devices })
 }

@@ -32,6 +32,7 @@ fn report(fault: &SqliteError) {
 
 /// Removes what makes no sense.
 pub(super) fn mend(connection: &Connection) -> Done<()> {
+    // Lanes first: the tickets of one that goes make no sense any more.
     let removed = lanes(connection)? + tickets(connection)?;
     if removed > 0 {
         tracing::error!(removed, "rows of the queue made no sense: they are filled again from the store");

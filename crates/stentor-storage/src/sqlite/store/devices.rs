@@ -309,6 +309,7 @@ fn update(
     }
     if let Some(user) = &patch.user {
         let user = user.as_ref().map(|user| owners::ensure(connection, app, user, now)).transpose()?;
+        // Read before the row is changed: the lists of people are changed by the difference.
         let former =
             one(connection, "SELECT user FROM devices WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
         owners::move_device(connection, key, former.flatten(), user)?;
@@ -323,6 +324,7 @@ fn update(
         run(connection, "UPDATE devices SET time_zone = ?2 WHERE key = ?1", params![key, zone])?;
     }
     if let Some(tags) = &patch.tags {
+        // Read before the row is changed, as above.
         let former =
             one(connection, "SELECT tags FROM devices WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
         let (former, tags): (Option<String>, _) = (former.flatten(), join_tags(tags));

@@ -25,6 +25,7 @@ pub(super) fn lease(
     let mut rows = Rows::knowing(connection, known);
     let mut ledger = LedgerCache::new(&mut rows);
     let replies = ids.iter().map(|id| ledger::lease(&mut ledger, *id, terms)).collect();
+    // Also after a failure, which takes all of it back with the job.
     ledger.close(terms.now)?;
     replies
 }

@@ -51,6 +51,7 @@ pub(super) fn add_all(
         };
         change.note_member(member, added);
     }
+    // Once for all of them, and by what changed: a member that was there already must not count twice.
     count(connection, group, int(change.changed))?;
     Ok(change)
 }

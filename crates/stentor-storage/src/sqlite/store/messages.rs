@@ -165,6 +165,7 @@ impl SqliteStore {
             return Ok(campaign);
         }
         let wind_up = move |connection: &Connection| ledger::wind_up(&mut Rows::new(connection), id, now);
+        // Others write between the parts; what a failure leaves is done by `continue_work`.
         while let Ok(true) = self.write(wind_up).await {}
         self.read(move |connection| campaigns::require(connection, app, id)).await
     }

@@ -20,6 +20,7 @@ pub(super) fn offer(
 ) -> Done<()> {
     let (_, key) = app_providers::require(connection, app, device)?;
     let former = one(connection, "SELECT token FROM devices WHERE key = ?1", [key], |row| text(row, 0, Ok))?;
+    // Kept with the offer: `take` refuses it if the device has got yet another token meanwhile.
     let former: String = former.ok_or(missing("device"))?;
     let sql = "INSERT OR REPLACE INTO offered_tokens (device, app, token, former, offered_at)
         VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -35,6 +35,7 @@ impl ReceiptStore for SqliteStore {
 /// Writes receipts, those of one chunk together.
 fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Done<Vec<bool>> {
     let mut order: Vec<usize> = (0..receipts.len()).collect();
+    // Those of a chunk side by side: its records are then read and written once.
     order.sort_by_key(|at| receipts[*at].chunk);
     let mut rows = Rows::new(connection);
     let mut ledger = LedgerCache::new(&mut rows);

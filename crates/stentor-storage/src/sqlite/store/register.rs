@@ -76,6 +76,7 @@ fn up_to(connection: &Connection, batch: &RegistrationBatch, portion: &Portion<'
         let (key, created) = match found {
             TokenMatch::New => (registrar.insert(one)?, true),
             TokenMatch::Known(kept) => (registrar.renew(*kept, one)?, false),
+            // `keys` has it: equal tokens keep the caller's order, so the earlier one was done before.
             TokenMatch::Repeats(earlier) => (registrar.renew_again(keys[earlier], one)?, false),
         };
         registrar.subscribe(key, &one.topics)?;

@@ -81,6 +81,7 @@ impl<'a> Registrar<'a> {
         let hash = |at: &usize| self.batch.hashes[*at];
         let wanted = |at: &usize| Ok((hash(at), self.fleet(self.batch.given[*at].provider)?));
         let wanted: Vec<(i64, AppProvider)> = firsts.iter().map(wanted).collect::<Done<_>>()?;
+        // Only the first of equal tokens is looked up: the others get the device that it gets.
         tokens::behind(self.connection, KEPT, &wanted, |row| {
             let (key, of): (i64, i64) = (row.get(0)?, row.get(10)?);
             let start = wanted.partition_point(|(before, _)| *before < of);
@@ -144,6 +145,7 @@ impl<'a> Registrar<'a> {
             }
             return Ok(key);
         }
+        // As above: no tags at all means that a repeat says nothing about them.
         let tags = join_tags(&one.tags).or_else(|| kept.tags.clone());
         owners::move_device(self.connection, key, kept.user, user)?;
         change_tags(self.connection, self.batch.app, key, kept.tags.as_deref(), tags.as_deref())?;

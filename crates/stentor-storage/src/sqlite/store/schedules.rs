@@ -134,6 +134,7 @@ pub(super) fn create(
             // Before anything is checked: a repeat gets its first reply.
             return Ok(accept::as_replayed(known));
         }
+        // In the schedule's transaction: a reply that is kept alone would name a schedule that is not there.
         accept::keep_reply(connection, schedule.app, given, schedule.created_at)?;
     }
     let sql =
@@ -195,12 +196,14 @@ fn fire(connection: &Connection, occurrence: &Occurrence) -> Done<bool> {
     }
     let message = occurrence.message.as_ref().map(|message| int(message.id.raw()));
     let sql = "INSERT OR IGNORE INTO occurrences (schedule, instant, message) VALUES (?1, ?2, ?3)";
+    // The key is schedule and instant: whoever writes it first fires, whatever was read before.
     let fires = run(connection, sql, params![id, instant, message])? > 0;
     if let Some(message) = occurrence.message.as_ref().filter(|_| fires) {
         accept::insert(connection, message, &message.spec.encode())?;
         run(connection, "UPDATE schedules SET last_fired = ?2 WHERE id = ?1", [id, instant])?;
     }
     let state = if occurrence.next_due.is_some() { ScheduleState::Active } else { ScheduleState::Finished };
+    // Also when it fired before: otherwise it would be due again at once, for ever.
     set(connection, occurrence.schedule, state, occurrence.next_due)?;
     Ok(fires)
 }

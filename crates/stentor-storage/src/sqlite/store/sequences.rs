@@ -97,6 +97,7 @@ pub(super) fn mend(connection: &Connection) -> Done<()> {
             continue;
         }
         tracing::error!(name, "a counter makes no sense: it goes on after the largest number that is kept");
+        // Deleted first: a damaged row may not be comparable, so that no update would find it.
         run(connection, "DELETE FROM sequences WHERE name = ?1", [name])?;
         run(connection, &format!("INSERT INTO sequences (name, value) SELECT ?1, ({largest})"), [name])?;
     }

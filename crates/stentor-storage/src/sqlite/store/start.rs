@@ -81,6 +81,7 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
         started.begun.push(message.app);
     }
     started.has_producers = starter.has_producers;
+    // Also where the portion ended early: what was begun so far is kept, and counts only once it is written.
     starter.close()?;
     Ok(started)
 }
@@ -182,6 +183,7 @@ impl<'r, 'a> Starter<'r, 'a> {
         let row = NewRow { key, given: &given, user: None, tags: None, listed: false, now: self.cutting.now };
         register::insert(self.connection(), &[row])?;
         tokens::note(self.connection(), [(hash, key)])?;
+        // The next token of this transaction gets a number after it; the counter is written at the end.
         (self.last_device, self.has_devices) = (Some(id), true);
         Ok(key)
     }

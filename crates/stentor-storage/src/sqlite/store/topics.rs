@@ -40,6 +40,7 @@ impl TopicStore for SqliteStore {
                 app_providers::check_app(connection, app)?;
                 let no = ensure(connection, app, &topic)?;
                 change.go_on(connection, (app, no), &devices, add)?;
+                // Only what this portion changed: earlier portions counted theirs.
                 count(connection, no, int(change.changed_now()))?;
                 let is_over = change.upto >= devices.len();
                 Ok((change, is_over))
@@ -65,6 +66,7 @@ impl TopicStore for SqliteStore {
             let done = self.write(move |connection| {
                 let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
                 change.go_on(connection, (app, no), &devices, take)?;
+                // As in `subscribe`: earlier portions counted theirs.
                 count(connection, no, -int(change.changed_now()))?;
                 let is_over = change.upto >= devices.len();
                 Ok((change, is_over))
@@ -108,6 +110,7 @@ impl TopicStore for SqliteStore {
             precondition.check(|| show(connection, app, &topic).map(Some))?;
             let no = find(connection, app, &topic)?.ok_or(missing("topic"))?;
             run(connection, "DELETE FROM topics WHERE no = ?1", [no])?;
+            // In the transaction that takes the name away: else nobody would know of the subscriptions left.
             Leftover::of(LeftoverKind::Topic, no).begin(connection, &Portion::begin(connection))
         })
         .await

@@ -183,6 +183,7 @@ impl TransferSide for SqliteSide {
                 let sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
                 run(connection, sql, params![table, counters.get(name)])?;
             }
+            // Last, with the counters: from this commit on a server may open the file.
             run(connection, "DROP TABLE store_copy", [])?;
             Ok(())
         })

@@ -28,6 +28,7 @@ pub(super) fn old(connection: &Connection, before: Timestamp, after: i64) -> Don
         if *made_at < before && !is_counted(connection, *key)? {
             found.push(*key);
         }
+        // After the last that was found, not the last that was read: what lies between was not asked about.
         if found.len() == FOUND_MAX_COUNT {
             return Ok((found, Some(*key)));
         }

@@ -225,6 +225,7 @@ fn keep(connection: &Connection, message: &UpstreamMessage) -> Done<bool> {
     if message.kind == UpstreamKind::Message {
         check_room(connection, device)?;
     }
+    // The row goes when it expires: without this its id might be given again after a start.
     sequences::advance(connection, "id", message.id.raw())?;
     let sql = "INSERT INTO upstream (id, app, device, key, body, created_at, expires_at, kind)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

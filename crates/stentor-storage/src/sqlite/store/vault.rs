@@ -155,6 +155,7 @@ fn scrubbed(connection: &Connection) -> Done<()> {
     // The copy of a large file is not for the memory.
     connection.pragma_update(None, "temp_store", "FILE")?;
     let done = connection.execute_batch("VACUUM");
+    // Before the failure is told: the connection goes on writing after it.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     done?;
     // It answers with a row, and only tells in it that somebody reads.

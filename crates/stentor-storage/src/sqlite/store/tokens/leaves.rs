@@ -112,6 +112,7 @@ impl Leaves<'_> {
             // Behind the last leaf comes the first.
             taken.next = leaf.until.checked_add(1).unwrap_or(i64::MIN);
             if !leaf.pairs.is_empty() {
+                // The leaf stays, empty: leaves must cover all hashes, and a gap counts as damage.
                 taken.pairs.append(&mut leaf.pairs);
                 self.put(&leaf)?;
             }
@@ -215,6 +216,7 @@ impl Leaf {
         loop {
             let last = rest.get(each - 1).map_or(i64::MAX, |(hash, _)| *hash);
             let (here, beyond) = rest.split_at(rest.partition_point(|(hash, _)| *hash <= last));
+            // Up to where the next part begins: a hash that comes later must fall into one of them.
             let until = if beyond.is_empty() { self.until } else { last };
             parts.push(Self { first, until, pairs: here.to_vec() });
             if beyond.is_empty() {
