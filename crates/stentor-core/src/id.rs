@@ -163,6 +163,7 @@ pub const fn next_number(last: u64, now: Timestamp, place: Option<u8>) -> u64 {
     let least = if next > floor { next } else { floor };
     let Some(place) = place else { return least };
     let own = (least & !PLACE_MASK) | place as u64;
+    // With its place put in it may be lower than what was given out: numbers never go back.
     if own < least { own + PLACE_MASK + 1 } else { own }
 }
 
@@ -194,6 +195,7 @@ impl IdSource {
     pub fn next(&self, now: Timestamp) -> u64 {
         let place = u8::try_from(self.place.load(Ordering::Relaxed)).ok();
         let step = |last: u64| Some(next_number(last, now, place));
+        // `Relaxed`: the number must be nobody else's, and nothing is published with it.
         let previous = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         let (Ok(last) | Err(last)) = previous;
         next_number(last, now, place)

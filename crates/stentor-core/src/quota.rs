@@ -84,6 +84,7 @@ impl Bucket {
         let (urgent, common) = (i128::from(level.urgent_grains), i128::from(level.common_grains));
         let mut bucket = Self { quota, at: level.at, warm_ms: level.warm_ms, urgent, common };
         bucket.warm_ms = bucket.warm_ms.min(bucket.ramp_ms());
+        // Before it fills: a level kept under a larger quota may hold more than fits.
         bucket.clamp();
         bucket.fill(now);
         bucket
@@ -92,6 +93,7 @@ impl Bucket {
     /// Returns what it holds, for [`Self::resume`].
     #[must_use]
     pub fn level(&self) -> Level {
+        // Only a debt can be too large: what is held is bounded by a burst.
         let narrow = |grains: i128| i64::try_from(grains).unwrap_or(i64::MIN);
         let (urgent_grains, common_grains) = (narrow(self.urgent), narrow(self.common));
         Level { at: self.at, warm_ms: self.warm_ms, urgent_grains, common_grains }
@@ -105,6 +107,7 @@ impl Bucket {
 
     /// Obeys another quota from now on, as warm as before and without what the old one had saved up.
     pub fn set_quota(&mut self, quota: Quota, now: Timestamp) {
+        // At the old rate up to now.
         self.fill(now);
         self.quota = quota;
         self.clamp();
@@ -194,9 +197,11 @@ impl Bucket {
     /// Adds what the time since the last look is worth; a clock that goes back adds nothing.
     fn fill(&mut self, now: Timestamp) {
         let passed = now.since(self.at).as_millis();
+        // Also when the clock goes back, or nothing would be added until that time comes again.
         self.at = now;
         let passed = i128::try_from(passed).unwrap_or(i128::MAX);
         let (rate, hole) = (self.grains_per_ms(), self.hole());
+        // Bounded before it is multiplied: a clock may jump by any time.
         let filling = passed.min(div_ceil(hole, rate));
         self.pour(TrafficClass::Urgent, hole.min(rate * filling));
         self.warm(filling as u64, (passed - filling) as u64);

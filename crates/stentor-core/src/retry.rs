@@ -25,6 +25,7 @@ impl RetryPolicy {
     /// `jitter` is a number in 0..1 that the caller draws, so that this stays a function; `floor` is a Retry-After.
     #[must_use]
     pub fn wait(&self, attempt: u16, jitter: f64, floor: Option<Duration>) -> Duration {
+        // Bounded for the shift; `max` holds long before.
         let doublings = u32::from(attempt.saturating_sub(1)).min(31);
         let step = self.base.saturating_mul(1 << doublings).min(self.max);
         let share = 0.5 + jitter.clamp(0.0, 1.0) / 2.0;

@@ -102,6 +102,7 @@ impl Settlement {
     pub fn is_coherent(&self, count: usize) -> bool {
         let mut positions: Vec<_> =
             self.children.iter().flat_map(|child| &child.positions).chain(&self.awaited).copied().collect();
+        // Sorted and then compared one by one, so that a position named twice is found, too.
         positions.sort_unstable();
         let queued = (0..).zip(&self.records).filter(|(_, record)| record.state() == DeliveryState::Queued);
         let no_sending = self.records.iter().all(|record| record.state() != DeliveryState::Sending);

@@ -48,6 +48,7 @@ pub fn begin<R: LedgerRows>(
                 ledger.open_new(id, *provider);
             }
             if providers.is_empty() {
+                // No books of it are opened, so nothing else would have it ended at the close.
                 ledger.note_idle(id);
             }
             return Ok(Vec::new());
@@ -56,6 +57,7 @@ pub fn begin<R: LedgerRows>(
     let mut tickets = Vec::new();
     for (provider, devices) in lists {
         let lane = Lane { provider, app: message.app, class: message.spec.target.class() };
+        // Before `cut`, which would look for books that cannot be there yet.
         ledger.open_new(id, provider).set_complete(true);
         tickets.extend(cut(ledger, id, lane, &devices, cutting)?);
     }
@@ -73,6 +75,7 @@ fn cut<R: LedgerRows>(
     devices: &[DeviceId],
     Cutting { chunk_max_devices, now }: Cutting,
 ) -> Result<Vec<Ticket>, R::Error> {
+    // Audience and queue grow in one transaction with the chunks, or sums would tell of nobody's deliveries.
     ledger.open(campaign, lane.provider)?.expand(devices.len() as u64);
     let mut tickets = Vec::new();
     for devices in slices(devices, chunk_max_devices) {

@@ -75,6 +75,7 @@ impl Books {
 
     /// Stops the campaign at this provider; nothing more is expanded. The first stop counts.
     pub fn stop(&mut self, stop: Stop) {
+        // Callers read by it that the audience grows no more, though it was not expanded to its end.
         self.ledger.audience_complete = true;
         self.ledger.stop.get_or_insert(stop);
     }
@@ -96,6 +97,7 @@ impl Books {
     pub fn settle(&mut self, records: &[Record], awaited: u64, attempts: u32) -> Result<(), TooFew> {
         let tally = self.ledger.tally.settled(records).ok_or(TooFew)?;
         self.ledger.tally =
+            // Their records say queued, which `settled` has counted: here they are put back on their way.
             tally.moved(DeliveryState::Queued, DeliveryState::Sending, awaited).ok_or(TooFew)?;
         self.ledger.attempts += u64::from(attempts);
         for run in records.chunk_by(|a, b| a == b).filter(|run| run[0].state().is_final()) {
@@ -106,6 +108,7 @@ impl Books {
 
     /// Counts deliveries that their devices have confirmed; they stay accepted.
     pub fn confirm(&mut self, count: u64) -> Result<(), TooFew> {
+        // A device confirms only what the service accepted: more is a damaged row, and must not be kept.
         let delivered = self.ledger.delivered + count;
         if delivered > self.ledger.tally.accepted {
             return Err(TooFew);
@@ -126,6 +129,7 @@ impl Books {
         let tally = &mut self.ledger.tally;
         let open = std::mem::take(&mut tally.queued) + std::mem::take(&mut tally.sending);
         tally.failed += open;
+        // From the tally, not the other way round: after damage the audience may be what is wrong.
         (self.ledger.audience, self.ledger.audience_complete) = (tally.sum(), true);
         if open > 0 {
             self.count_ends(Record::new(DeliveryState::Failed, Reason::Damaged, false), open);

@@ -58,6 +58,7 @@ impl<'a, R: LedgerRows> LedgerCache<'a, R> {
                 self.idle.insert(*campaign);
             }
         }
+        // After all books: `finish_if_over` reads the sums from the rows.
         let Self { rows, idle, .. } = self;
         idle.into_iter().try_for_each(|campaign| finish_if_over(rows, campaign, now))
     }

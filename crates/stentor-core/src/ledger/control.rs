@@ -47,6 +47,7 @@ pub fn act<R: LedgerRows>(
                 _ => before.after(action, has_begun),
             };
             let after = after.ok_or_else(refused)?;
+            // Before `cancel`, which may end the campaign in the state that it finds.
             rows.write_state(id, after)?;
             if after == CampaignState::Canceled {
                 cancel(rows, id, now)?;
@@ -63,6 +64,7 @@ fn awaits_receipts<R: LedgerRows>(rows: &R, id: CampaignId) -> Result<bool, R::E
 }
 
 fn cancel<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {
+    // Before `wind_up`: what still expands does not end.
     rows.end_producers(id, None)?;
     rows.complete_books(id)?;
     wind_up(rows, id, now).map(drop)
@@ -97,6 +99,7 @@ pub fn stop_at<R: LedgerRows>(
     ledger.rows.end_producers(id, Some(provider))?;
     let books = ledger.open(id, provider)?;
     books.stop(stop);
+    // That of the first stop, which stays: all deliveries end for the same reason.
     let reason = books.ledger().stop.as_ref().map_or(Reason::None, |stop| stop.reason);
     end_some_at(ledger, id, provider, reason, now).map(drop)
 }
@@ -117,6 +120,7 @@ pub fn end_some_at<R: LedgerRows>(
                 end_chunk(ledger, &chunk, chunk.ambiguous, ending, now)?;
             }
             Err(error) if !R::is_unreadable(&error) => return Err(error),
+            // Out of the list: otherwise every portion would begin with it, and never reach the rest.
             Ok(None) | Err(_) => ledger.rows.write_quarantined(*chunk, now)?,
         }
     }

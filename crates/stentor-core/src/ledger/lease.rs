@@ -65,6 +65,7 @@ fn take<R: LedgerRows>(
 ) -> Result<LeaseReply, R::Error> {
     let too_often = || StoreError::Damaged("a chunk leased too often".to_owned());
     let epoch = chunk.epoch.checked_add(1).ok_or_else(too_often)?;
+    // Read before the lease is written: a chunk that cannot be read must stay queued.
     let Contents { message, devices, decisions, tokens } = ledger.rows.contents(chunk, terms.now)?;
     ledger.rows.write_lease(chunk, epoch, terms)?;
     let books = ledger.open(chunk.campaign, chunk.lane.provider)?;
@@ -108,6 +109,7 @@ pub fn queue_again<R: LedgerRows>(
 ) -> Result<Option<Ticket>, R::Error> {
     let ambiguous = chunk.ambiguous || unsettled;
     ledger.open(chunk.campaign, chunk.lane.provider)?.release(chunk.count as u64, unsettled)?;
+    // Queued first, in books and row: what ends is taken from what is queued.
     ledger.rows.write_queued(chunk.id, due_at, ambiguous)?;
     if let Some(ending) = ledger.ending(chunk)? {
         end_chunk(ledger, chunk, ambiguous, ending, due_at)?;

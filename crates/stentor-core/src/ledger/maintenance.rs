@@ -73,6 +73,7 @@ pub fn sweep<R: LedgerRows>(rows: &mut R, max: usize, now: Timestamp) -> Result<
     let released = with_each(rows, (&ids, ChunkState::Leased), now, |ledger, chunk| {
         queue_again(ledger, chunk, now, true)
     })?;
+    // After the leases: what they give back may be too late itself.
     let expired = expire(rows, max, now)?;
     for campaign in rows.orphaned_campaigns(now.minus(ZERO_TTL_GRACE), max)? {
         rows.end_producers(campaign, None)?;

@@ -19,6 +19,7 @@ use crate::time::Timestamp;
 /// otherwise what its books have open without any row is written off.
 pub fn take_away<R: LedgerRows>(rows: &mut R, id: ChunkId, now: Timestamp) -> Result<(), R::Error> {
     let failed = rows.attempt(|rows| fail_deliveries(rows, id, now))?;
+    // Also after a failure: the row must be out of the way whatever it says.
     rows.write_quarantined(id, now)?;
     let Err(error) = failed else { return Ok(()) };
     rows.note_damage(Damaged::Chunk(id), &error);
@@ -91,6 +92,7 @@ fn with_some<R: LedgerRows, T>(
             done.push(work(&mut ledger, &chunk)?);
         }
     }
+    // The close writes books: where it fails, that is one chunk's fault only if it is alone.
     ledger.rows.touch(ids.first().copied().filter(|_| ids.len() == 1));
     ledger.close(now)?;
     rows.touch(None);

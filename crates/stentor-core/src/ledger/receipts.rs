@@ -32,6 +32,7 @@ pub fn receive<R: LedgerRows>(
     if changed.contains(&true) {
         ledger.open(chunk.campaign, chunk.lane.provider)?.confirm(delivered)?;
         ledger.rows.write_records(&chunk, &records)?;
+        // Or every device that connects would look through this chunk until its campaign expires.
         if !records.iter().any(|record| record.awaits_receipt()) {
             ledger.rows.write_awaits_receipts(&chunk, false)?;
         }

@@ -22,6 +22,7 @@ pub fn settle<R: LedgerRows>(
         let problem = format!("the settlement of {} is incoherent", given.chunk);
         return Err(StoreError::Conflict(problem).into());
     }
+    // Compared in the transaction that writes: the lease may have run out since it was sent.
     if !chunk.is_leased_under(given.epoch) {
         return Ok(SettleReply::Stale);
     }
@@ -43,6 +44,7 @@ pub fn settle<R: LedgerRows>(
     if let Some(stop) = stop {
         stop_at(ledger, chunk.campaign, chunk.lane.provider, stop, given.now)?;
     }
+    // Those of a paused campaign are published when it goes on.
     let tickets = if chunk.is_running() { tickets } else { Vec::new() };
     Ok(SettleReply::Settled { tickets, awaited })
 }
@@ -116,6 +118,7 @@ fn change_token<R: LedgerRows>(
             rows.retire(chunk, *device, *reason, since, now)
         }
         TokenChange::Replace { device, token } => {
+            // A token registered since is newer than what the push service answered about.
             let is_renewed = rows.token_since(chunk, *device)?.is_none_or(|since| since > leased_at);
             if is_renewed || rows.move_token(chunk, *device, token, now)? {
                 return Ok(());

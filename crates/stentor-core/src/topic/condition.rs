@@ -140,6 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     fn term(&mut self, depth: usize) -> Result<Expr, Invalid> {
+        // Before anything is read on: the text's depth is that of the recursion, and callers choose it.
         if depth == CONDITION_DEPTH_MAX_LEVELS {
             return Err(Invalid::new(
                 "condition",

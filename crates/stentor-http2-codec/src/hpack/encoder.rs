@@ -100,6 +100,7 @@ impl Encoder {
             return;
         }
         let max = self.table.max_bytes();
+        // The smallest size first: the peer must evict by it, as we did (RFC 7541, section 4.2).
         if let Some(least) = self.shrunk_to.take().filter(|least| *least < max) {
             write_table_size(least, out);
         }
@@ -109,6 +110,7 @@ impl Encoder {
     /// Writes a shared field, and puts it into the table if it repeats: it is one byte from then on.
     pub fn enter(&mut self, field: &OwnedField, out: &mut Vec<u8>) {
         let found = self.find(&field.name, &field.value);
+        // Of a larger one the table would hold little else.
         let enters = field.repeats && field.size() <= self.table.max_bytes() / 2;
         if matches!(found, Found::Whole(_)) || !enters {
             return write_found(found, field, out);
