@@ -38,6 +38,7 @@ impl GatewayState {
         // Unwritten receipts of others would be found waiting once more.
         self.receipts.written().await;
         let DeviceIdentity { app, device } = identity;
+        // Looked up after what the session ends: that is marked there, and no look can end it once more.
         let pending = self.pending.pending(identity).await?;
         // What the session confirms now is in no file yet, and would be found once more.
         let is_new = |chunk| !ended.receipts.iter().any(|receipt| receipt.chunk == chunk);

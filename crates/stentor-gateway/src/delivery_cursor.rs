@@ -74,6 +74,7 @@ fn several(numbers: &str) -> Option<Vec<MessageId>> {
     while !rest.is_empty() {
         last = last.checked_add(varint::take(&mut rest)?)?;
         let message = MessageId::from_raw(last);
+        // `from_raw` drops the top bit: such a number would name another message.
         if message.raw() != last || messages.len() == WINDOW_MAX_COUNT {
             return None;
         }

@@ -86,6 +86,7 @@ impl Gateway {
             Ok(_) | Err(StoreError::Conflict(_)) => {}
             Err(error) => return Err(error),
         }
+        // After the cancel: what was settled until then is found here.
         let pending = self.state().pending.pending(identity).await?;
         let kind = ReceiptKind::Dropped(Reason::CampaignCanceled);
         let of_message = pending.iter().filter(|one| one.message == message);

@@ -101,6 +101,7 @@ impl DeviceSession {
             SessionStep::Give(deliveries) => Ok(Some(SessionEvent::Messages(self.counted(deliveries)))),
             SessionStep::End(closed) => Err(closed),
             SessionStep::Wait => Ok(None),
+            // Begun before the future is polled: one that is dropped unpolled must still make it look again.
             SessionStep::LookUp => {
                 // Apart, so that whoever only waits does not hold the memory of a look-up.
                 let looking_up =

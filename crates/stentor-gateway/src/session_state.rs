@@ -209,6 +209,7 @@ impl SessionState {
         }
         // Whatever was settled while the ledger was read may or may not be in what was found: it is read once more.
         let again = state.look_up == LookUp::Running { again: true };
+        // Nobody is woken: whoever has looked takes the next step itself.
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
     }
 
@@ -228,6 +229,7 @@ impl SessionState {
         let flights = state.under_way.iter_mut().flat_map(|under_way| &mut under_way.flight);
         for flight in flights.filter(|flight| !flight.is_confirmed) {
             if is_meant(flight.message) {
+                // It keeps its place until it is written: until then the ledger would give it once more.
                 flight.is_confirmed = true;
                 let (chunk, device) = (flight.chunk, self.identity.device);
                 ended.receipts.push(Receipt { chunk, device, kind });

@@ -46,6 +46,7 @@ impl SilenceClock {
         let silence = session.silence();
         let longest_ms = u32::try_from(longest.as_millis()).unwrap_or(u32::MAX);
         silence.received_at_ms.store(self.now_ms(), Ordering::Relaxed);
+        // After the time above: with one of zero it would have been silent since the clock began.
         silence.longest_ms.store(longest_ms, Ordering::Relaxed);
         self.look_later(session);
     }

@@ -71,6 +71,7 @@ impl UpstreamBroker {
     /// Notes that messages were taken over by whoever speaks for the app.
     pub async fn settle(&self, app: AppId, ids: &[UpstreamId]) -> Result<UpstreamChange, StoreError> {
         let settled = self.store.settle_upstream(app, ids, self.clock.now()).await?;
+        // After the store, in which those look who are woken.
         self.arrived(app);
         Ok(settled)
     }
@@ -139,6 +140,7 @@ impl UpstreamBroker {
         }
         let mut apps = self.lock();
         if let Some(broker) = apps.get_mut(&app) {
+            // Only these: more may have been given back during the call.
             broker.given_back.retain(|id| !ids.contains(id));
             if broker.is_idle() {
                 apps.remove(&app);
@@ -224,6 +226,7 @@ impl UpstreamConsumer {
             return Ok(());
         }
         let claimed = {
+            // Across the call: what is let go in the store meanwhile would undo this claim.
             let _nobody_lets_go = self.claims.lock().await;
             self.broker.store.claim_upstream(self.app, &ids).await?
         };
@@ -254,6 +257,7 @@ impl UpstreamConsumer {
 
     /// Puts a message on the list of dead letters.
     pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        // Forgotten after it, as in `settle`.
         self.broker.store.bury_upstream(self.app, id, reason).await?;
         self.forget(&[id]);
         Ok(())
@@ -262,10 +266,12 @@ impl UpstreamConsumer {
     /// Lets go of messages without settling them: they wait for whoever is next.
     pub fn give_back(&mut self, ids: &[UpstreamId]) {
         let own: Vec<_> = ids.iter().copied().filter(|id| self.held.contains(id)).collect();
+        // What another consumer here takes before it is noted as given back, `let_go` leaves out.
         self.forget(&own);
         if let Some(broker) = self.broker.lock().get_mut(&self.app) {
             broker.given_back.extend(own);
         }
+        // After it is noted: the permit is kept, and whoever takes it finds these.
         self.broker.given_back.notify_one();
     }
 

@@ -83,6 +83,7 @@ pub(crate) fn halts(response: &Response, read: impl FnOnce(u16, &[u8], Option<Du
 
 /// Returns how long a request of the batch may wait for its stream: once the message has expired it must not be sent.
 pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
+    // A TTL of 0 leaves no time to start within: such a message is for the push service to drop.
     let lives_on = batch.message.spec.ttl.as_seconds() > 0;
     lives_on.then(|| batch.message.expires_at().since(batch.now))
 }

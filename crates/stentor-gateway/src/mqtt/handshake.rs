@@ -50,6 +50,7 @@ pub(super) async fn enter<S: AsyncRead + AsyncWrite + Unpin>(
     let login = async {
         tokio::select! {
             biased;
+            // First, so that a server that stops lets nobody in.
             () = stopping.cancelled() => None,
             login = answer(gateway, link, limits) => login,
         }
@@ -81,6 +82,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
         link.writer.refuse(*code, text);
     }
     link.flush().await.ok()?;
+    // Only now: before its login a device may send no more than a login takes.
     link.reader.set_packet_max_bytes(limits.packet_max_bytes);
     admitted.ok().map(Box::new)
 }

@@ -135,6 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             }
         }
         self.link.flush().await?;
+        // Only after the flush: what was gathered would stay here for as long as nothing comes.
         match poll_fn(|context| self.poll_event(context)).await? {
             MqttEvent::Filled => Ok(()),
             MqttEvent::Step(SessionStep::Give(messages)) if self.subscriptions.is_open() => {
@@ -210,6 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         link.close().await;
         // A server that stops leaves the sessions as they are: their devices come back at once.
         let stops = stopping.is_cancelled() || matches!(end, MqttEnd::Closed(Closed::Stopping));
+        // Before the will, whose delay may be long: the session's time runs from here.
         if let Some(record) = record.filter(|_| !stops)
             && let Err(error) = session_record::end(&gateway, identity, &record, end.session_expiry()).await
         {

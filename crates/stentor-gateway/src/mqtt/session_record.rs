@@ -91,6 +91,7 @@ pub(super) async fn begin(
     expiry_seconds: u32,
 ) -> Result<MqttSessionStart, StoreError> {
     let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
+    // From the look to the last change: of two connections at once each must see what the other wrote.
     let _turn = gateway.state().session_records.turn(identity.device).await;
     let known = store.channels(&agent).await?;
     let is_here = |record: SessionRecord<'_>| record.client_id == client_id && !record.is_over(now);
@@ -99,6 +100,7 @@ pub(super) async fn begin(
     let own = (expiry_seconds > 0).then(|| SessionRecord { client_id, expiry_seconds, phase }.name());
     if let Some(name) = own.clone().filter(|own| known.iter().all(|channel| channel.name != *own)) {
         let DeviceIdentity { app, device } = identity;
+        // The new record first: a server that dies in between leaves one too many, not none.
         store.put_channel(&agent, &Channel { name, app, device }).await?;
     }
     for other in known.iter().filter(|channel| Some(&channel.name) != own.as_ref()) {

@@ -93,11 +93,13 @@ impl<'a> VapidToken<'a> {
         let (signed, signature) = self.token.rsplit_once('.').ok_or_else(malformed)?;
         let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
         let header = json_of(header).ok_or_else(malformed)?;
+        // One algorithm, whatever the token names: it must not choose how it is checked.
         if header["alg"] != "ES256" {
             return Err(unauthorized("the token must be signed with ES256"));
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed())?;
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.as_bytes());
+        // Before the claims, which count only if the holder of the key has made them.
         let verified = key.verify(signed.as_bytes(), &signature);
         verified.map_err(|_| unauthorized("the signature is not that of the public key"))?;
         check_claims(&json_of(claims).ok_or_else(malformed)?, is_ours, now)?;

@@ -170,6 +170,7 @@ impl AccessTokens {
     pub async fn replace(self: &Arc<Self>, refused: &HeaderValue) -> Option<HeaderValue> {
         let _gate = self.gate.lock().await;
         let now = self.clock.now();
+        // Whoever had the gate before may have replaced it.
         if let Some(token) = self.current(now).filter(|token| token.bearer != refused) {
             return Some(token.bearer);
         }
@@ -184,6 +185,7 @@ impl AccessTokens {
         // A clock that went back must not forbid it until it has caught up.
         let recent = held.replaced_at.is_some_and(|at| at <= now && now < at.plus(REPLACE_MIN_SPAN));
         if !recent {
+            // Noted before anything is fetched: an endpoint that refuses must not be asked for each batch.
             held.replaced_at = Some(now);
         }
         !recent
@@ -233,6 +235,7 @@ impl AccessTokens {
         // An address instead of a name is not looked up.
         let checked = self.outbound.check_host(self.uri.host_str().unwrap_or_default());
         checked.map_err(|refused| Denied::AddressRefused(refused.to_string()))?;
+        // Taken before the request: from here on the token's life is counted, lest it is used after its end.
         let now = self.clock.now();
         let assertion = self.assertion(now)?;
         let form = GrantForm { grant_type: GRANT_TYPE, assertion: &assertion };

@@ -145,6 +145,7 @@ impl Provider for Fcm {
         let count = batch.devices.len();
         let bearer = tokio::select! {
             bearer = self.tokens.get() => bearer,
+            // Without a token nothing can have been sent.
             () = cut.clone() => return vec![UNSENT; count],
         };
         let bearer = match bearer {

@@ -127,6 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 Err(error) => return suback_code(&error),
             }
         }
+        // Only once the store has it: what is granted must outlive this connection.
         self.subscriptions.add(filter, qos);
         if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
     }
@@ -168,6 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
                 Err(_) => return UnsubackReasonCode::ImplementationSpecificError,
             }
         }
+        // Only once the store has let go of it: the device is told, and does not ask again.
         was_there |= self.subscriptions.remove(filter);
         if was_there { UnsubackReasonCode::Success } else { UnsubackReasonCode::NoSubscriptionExisted }
     }

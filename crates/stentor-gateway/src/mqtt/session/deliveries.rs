@@ -63,6 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
     async fn hand_over(&mut self, unacknowledged: &mut Vec<MessageId>) -> Result<(), MqttEnd> {
+        // Written before it is confirmed: what is confirmed is never given again.
         self.link.flush().await?;
         if !unacknowledged.is_empty() {
             self.session.confirm(unacknowledged);
@@ -91,6 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let place = self.flight.iter().position(|(known, _)| *known == packet_id)?;
         let (_, message) = self.flight.swap_remove(place);
         if self.flight.is_empty() {
+            // A connection that waits holds no memory for it.
             self.flight = Vec::new();
         }
         Some(message)
