@@ -124,6 +124,7 @@ impl BuiltServer {
         let service = Arc::new(
             open_service(&config, &dependencies, (keyring, last_event.is_some()), pipeline.clone()).await?,
         );
+        // Last of what can fail: whoever finds the address in the file finds a server behind it.
         let (address, socket_address) = write_addresses(&listener, socket.as_ref(), &config)?;
         let (drain_timeout, gateway_config) = (config.shutdown.drain_timeout(), config.gateway.clone());
         let parts_of = config.api.clone();
@@ -250,6 +251,7 @@ impl BuiltServer {
             ),
         );
         tokio::pin!(server);
+        // The server is polled in the last branch as well: it must answer while the pipeline drains.
         tokio::select! {
             () = &mut server => {}
             () = shutdown => {}
@@ -264,9 +266,11 @@ impl BuiltServer {
         gateway.stop();
         drain(server, &pipeline, &gateway, drain_timeout).await;
         gateway.close().await;
+        // After the last of its work: the others take over at once what is leased under its number.
         tie.part().await;
         for task in [arrivals, upstream, held] {
             task.abort();
+            // An abort only asks: until its end the task may still use the store.
             let _it_was_aborted = task.await;
         }
         drop(tie);

@@ -93,6 +93,7 @@ impl UpstreamWorkers {
             wanted.extend(self.service.all_apps().await?.into_iter().map(|app| (app, None)));
         }
         wanted.extend(webhooks.into_iter().map(|webhook| (webhook.app, Some(webhook))));
+        // Also one that has ended by itself is started anew, with what it held free again.
         self.running.retain(|app, worker| {
             wanted.get(app).is_some_and(|webhook| *webhook == worker.webhook) && !worker.task.is_finished()
         });

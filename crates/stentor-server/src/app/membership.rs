@@ -56,6 +56,7 @@ impl NodeIdentity {
         joining: JoiningNode,
         config: NodeConfig,
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
+        // Read before it asks: a sign of life counts from when it was sent, not from the reply.
         let (asked, patience, look_interval) = (uptime(), config.silence_max(), config.look_interval());
         let membership = store.join(joining, clock.now()).await?;
         let Membership { instance, id_place, last_event, shown } = membership;
@@ -128,6 +129,7 @@ impl NodeTie {
         // Who was away itself, or has just come, judges nobody: after a pause of the database all seem silent.
         let (mut judges_from, mut heard) = (uptime() + *patience, uptime());
         loop {
+            // Before the call, as in `join`: a slow reply must not make this server sure for longer.
             let asked = uptime();
             if asked.saturating_sub(heard) > *patience / 2 {
                 judges_from = asked + *patience;
@@ -158,6 +160,7 @@ impl NodeTie {
         match self.store.join(*joining, self.clock.now()).await {
             Ok(membership) => {
                 follow(&*self.clock, membership.shown, asked);
+                // First: its former place among the numbers may be another's by now.
                 self.ids.go_on(membership.instance, membership.id_place);
                 standing.renew(membership.instance);
                 standing.note_alive(asked, *patience, false);
@@ -181,6 +184,7 @@ impl NodeTie {
                 .await
             {
                 Ok(found) => {
+                    // By when it asked: what was told since is not heard of yet.
                     (heard, last_event, has_more) = (asked, found.last_event, found.has_more);
                     lapsing(self.take(&found, last_chunk), heard + unheard_max, look_interval, forget).await;
                     last_chunk = Some(found.last_chunk);
@@ -208,6 +212,7 @@ impl NodeTie {
             self.service.forget_keys();
             self.missed.note_all();
         }
+        // Before the other events: until then a key that was removed lets its holder in.
         if found.events.iter().any(is_of_keys) {
             self.learn().await;
         }
@@ -328,6 +333,7 @@ impl NodeTie {
             tracing::warn!(%error, "whether connected devices may still be so cannot be read");
             self.missed.note_all();
         }
+        // After what is held: a session that looked before would be given what is paused.
         self.gateway.look_again();
     }
 

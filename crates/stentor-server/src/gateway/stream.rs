@@ -69,6 +69,7 @@ pub(super) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     // What a browser repeats of itself when it connects again.
     let last = header_text(&headers, "last-event-id")?.and_then(|text| text.parse().ok());
+    // Before the session is opened, which would be given the same once more.
     confirm_given(&own.gateway, identity, query.after.or(last)).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, WINDOW_MAX_COUNT);
     // Read once the session is open: who changes the keys ends the sessions that are open.
@@ -110,6 +111,7 @@ impl DeviceEvents {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         if self.ready.is_empty() {
             let written = std::mem::take(&mut self.written);
+            // Only when more is asked for: until then the last event may still be on its way out.
             if self.confirming == Confirming::Written {
                 self.session.confirm(&written);
             }
@@ -179,8 +181,10 @@ pub(super) async fn poll(
 ) -> Result<Json<PollView>, Refusal> {
     let wait = Duration::from_secs(query.wait_seconds.unwrap_or(WAIT_USUAL_SECONDS).min(WAIT_MAX_SECONDS));
     let max = query.max.unwrap_or(WINDOW_MAX_COUNT).clamp(1, WINDOW_MAX_COUNT);
+    // Before the session, as in `events`.
     confirm_given(&own.gateway, identity, query.after).await?;
     let session = own.gateway.open(identity, DeviceProtocol::Stream, max);
+    // After the opening, as in `events`.
     let keys = own.gateway.device_keys(identity).await.map_err(Problem::from)?;
     let event = match tokio::time::timeout(wait, session.next()).await {
         Ok(Ok(event)) => event,

@@ -84,6 +84,7 @@ impl PushRoutes {
         let PushCapability::Subscription(identity, _) = capability else {
             return Err(PushRefusal::NoSuchUrl);
         };
+        // Before anything is looked up or read: the place bounds what one app's senders can ask for at once.
         take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
         self.prove(&capability, parts)?;
         self.find(identity).await?;
@@ -114,6 +115,7 @@ impl PushRoutes {
         parts: &Parts,
         body: Body,
     ) -> Result<Response, PushRefusal> {
+        // Only who has proved that it may send uses up what the device takes.
         let taken = self.rates.take(&identity.device, self.parts.gateway.clock().now());
         taken.map_err(PushRefusal::TooMany)?;
         let body = read(&parts.headers, body).await?;
@@ -231,6 +233,7 @@ impl PushRoutes {
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, PushRefusal> {
+    // Refused by its announcement: a sender that waits for `100 Continue` need not send it.
     let announced = text(headers, "content-length").and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > PUSH_BODY_MAX_BYTES) {
         return Err(PushRefusal::TooLarge);

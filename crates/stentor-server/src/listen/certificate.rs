@@ -109,6 +109,7 @@ impl Certificate {
         };
         let current = self.current();
         if content.hash() == current.content {
+            // What was refused before may come again, and is then told again.
             *lock(&self.refused) = None;
             self.say_that_it_ends(current.until, now);
             return CertificateReload::Same;
@@ -148,6 +149,7 @@ impl Certificate {
         let days_left = pair.until.since(now).as_secs() / 86_400;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
         *lock(&self.refused) = None;
+        // The new one has an end of its own, which is to be told of.
         self.said_that_it_ends.store(false, Ordering::Relaxed);
         self.replaced.fetch_add(1, Ordering::Relaxed);
         tracing::info!(days_left, "a new certificate is in use; open connections go on with the former");

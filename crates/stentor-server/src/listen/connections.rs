@@ -316,6 +316,7 @@ impl Place {
         loop {
             let timeout = if self.activity.was_asked.load(Ordering::SeqCst) { later } else { first };
             if !self.activity.is_idle() {
+                // No answer can be so old before: the time counts from the end of the request.
                 sleep(timeout).await;
                 continue;
             }

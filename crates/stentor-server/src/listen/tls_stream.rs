@@ -77,6 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             };
             poll_fn(go_on).await?;
         }
+        // A peer may wait for the handshake's last message, and nothing else writes before it speaks.
         poll_fn(|context| accepted.poll_drain(context)).await?;
         Ok(accepted)
     }
@@ -140,6 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     }
                 }
                 Ok(ConnectionState::EncodeTlsData(mut message)) => encode(&mut message, &mut self.outgoing)?,
+                // They are gathered in `outgoing`, which is written before anything that comes later.
                 Ok(ConnectionState::TransmitTlsData(gathered)) => gathered.done(),
                 Ok(ConnectionState::PeerClosed) => self.is_read_over = true,
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => {
@@ -239,6 +241,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.is_write_over {
+            // Once, however often it is polled: a second `close_notify` would be an error.
             this.is_write_over = true;
             this.seal(TlsOutput::End)?;
         }

@@ -62,6 +62,7 @@ pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppErro
     let _lock = prepare_folder(&config.data_dir)?;
     let database = store_file(&config.data_dir);
     require_absent(&database)?;
+    // Before the database, with which a server would start and make another.
     restore_pepper(folder, &config.data_dir)?;
     let draft = database.with_extension("restoring");
     remove(&draft)?;
@@ -69,6 +70,7 @@ pub fn restore(config: &Config, folder: &Path) -> Result<BackupManifest, AppErro
     // Ids of chunks that another database knew; it is made again from the store.
     remove(&super::engines::queue_file(&config.data_dir))?;
     std::fs::rename(&draft, &database).map_err(|cause| at(&database, cause))?;
+    // A rename survives a power cut only with its folder.
     sync_folder(&config.data_dir)?;
     Ok(manifest)
 }
@@ -159,6 +161,7 @@ fn copy_private(source: &Path, target: &Path) -> Result<bool, AppError> {
     let options = private::options().write(true).create_new(true).open(target);
     let copied = options.and_then(|mut to| {
         io::copy(&mut from, &mut to)?;
+        // On disk before the manifest says that it is there.
         to.sync_all()
     });
     copied.map_err(|cause| at(target, cause)).map(|()| true)

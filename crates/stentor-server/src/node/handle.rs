@@ -193,6 +193,7 @@ impl PipelineHandle {
         }
         let taken = self.pipeline.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(pipeline) = taken else { return };
+        // It may write a little longer than it is given; of a short time at least half is for the work.
         pipeline.drain(time.saturating_sub(LAST_WRITES).max(time / 2)).await;
     }
 
@@ -204,6 +205,7 @@ impl PipelineHandle {
 impl PipelinePort for PipelineHandle {
     fn published(&self, tickets: Vec<Ticket>) {
         if let Some(pipeline) = self.pipeline() {
+            // Counted before they wait to be published: whoever asks meanwhile would find their room free.
             pipeline.note_queued(&tickets);
         }
         if !tickets.is_empty() && self.tickets.try_send(tickets).is_err() {

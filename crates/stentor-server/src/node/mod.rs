@@ -85,6 +85,7 @@ pub enum AppError {
 /// Makes the data directory and locks it, so that no second server works on it.
 pub(crate) fn prepare(config: &Config) -> Result<std::fs::File, AppError> {
     let lock = prepare_folder(&config.data_dir)?;
+    // Under the lock: a running server must not have its secrets changed below it.
     shared_secrets::adopt(config)?;
     Ok(lock)
 }

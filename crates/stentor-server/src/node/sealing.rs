@@ -109,19 +109,23 @@ pub fn rotate(config: &Config) -> Result<Rotation, AppError> {
             "there is no database in {folder}: give the server's data directory"
         )));
     }
+    // Before the keys are read: a server that runs would go on sealing under the former key.
     let _lock = prepare_folder(&config.data_dir)?;
     let former = keys(config)?;
     let kept = read(&key_file)?.unwrap_or_default();
     let fresh = new_key();
     write(&key_file, &format!("{}\n{}\n", fresh.expose_secret(), kept.expose_secret().trim()))?;
+    // Read back from the disk: what could not be read after a crash must not seal anything.
     let present = parse(&key_file, &read(&key_file)?.unwrap_or_default())?;
     let to = present.present();
     let opened =
         SqliteStore::open_sealed(engines::store_file(&config.data_dir), SqliteSettings::store(), present);
+    // Opening it has sealed all anew; closed before the count, which reads the file.
     drop(opened.map_err(|error| store(&error))?);
     let wanted = wanted(config)?;
     let credentials = wanted.get(&to).copied().unwrap_or_default();
     let unreadable = wanted.values().sum::<u64>() - credentials;
+    // Only then: what no key opened yet may be under the former one.
     if unreadable == 0 {
         write(&key_file, &format!("{}\n", fresh.expose_secret()))?;
     }

@@ -75,6 +75,7 @@ impl AdmissionControl {
         for LaneDepth { lane, ready, delayed, leased, .. } in depths {
             fresh.add((lane.app, lane.provider), ready + delayed + leased);
         }
+        // Put in place at once: whoever asks for room must not meet counts that are half made.
         *self.lock() = fresh;
     }
 

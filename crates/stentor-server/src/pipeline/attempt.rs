@@ -85,6 +85,7 @@ impl Attempt {
         });
         let sent = AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().await;
         let mut outcomes = sent.unwrap_or_default();
+        // Also after a panic: a delivery without an outcome would be settled as never sent.
         let unknown = fill_unanswered(&mut outcomes, count);
         if unknown > 0 {
             tracing::warn!(provider = %provider.kind(), count, unknown, "a batch was not answered whole");

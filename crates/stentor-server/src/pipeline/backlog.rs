@@ -124,8 +124,10 @@ impl Backlog {
         }
         // Without more, nothing of what was there is left, whatever the counts say.
         let gone = if started.has_more { started.begun.len() as u64 } else { turn.messages };
+        // `Relaxed`: the counts say when and how much is begun, the store says what.
         let _ = self.messages.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_sub(gone)));
         let mut by_app = self.by_app();
+        // Locked to the end: what is accepted between the look at zero and the clearing would be lost.
         for app in &started.begun {
             if let Some(count) = by_app.get_mut(app) {
                 *count -= 1;

@@ -50,6 +50,7 @@ pub(super) async fn watch(shared: &PipelineContext) {
             continue;
         }
         match bring_forward(shared, pending).await {
+            // Forgotten only now: the next look compares with this one, and would not see the step again.
             Ok(()) => pending = Duration::ZERO,
             Err(error) => {
                 tracing::warn!(%error, "the queue could not follow the clock back; it is tried again")
@@ -75,6 +76,7 @@ pub(super) async fn bring_forward(shared: &PipelineContext, back: Duration) -> R
         shared.queue.clear().await?;
         publish_queued(shared, ChunkId::from_raw(0), Some).await?;
     }
+    // Last: who is woken reads breakers and queue as they are brought forward.
     shared.due_index.wake_all();
     Ok(())
 }
@@ -94,6 +96,7 @@ async fn bring_forward_in_store(
         for ticket in tickets.into_iter().filter(|ticket| ticket.due_at > now) {
             by_due.entry(brought_forward(ticket, back, now).due_at).or_default().push(ticket.chunk);
         }
+        // One call for each due time: a release gives all its chunks the same.
         for (due_at, chunks) in by_due {
             put_off_until(shared, &chunks, due_at).await?;
             moved.extend(chunks);
@@ -107,6 +110,7 @@ async fn put_off_until(
     chunks: &[ChunkId],
     due_at: Timestamp,
 ) -> Result<(), DutyError> {
+    // A sweep in between would find leases that nobody prolongs.
     let _until_given_back = shared.lease_table.taking().await;
     for some in chunks.chunks(shared.config.lease_max_chunks) {
         let replies = shared.store.lease(some, shared.lease(TrafficClass::Bulk)).await?;

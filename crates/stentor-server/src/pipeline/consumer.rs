@@ -70,6 +70,7 @@ pub(crate) async fn run(
     let mut open = true;
     while open || !batches.is_empty() {
         tokio::select! {
+            // No more once it is closed, which is always ready: the loop would turn without end.
             job = jobs.recv(), if open => match job {
                 Some(job) => batches.push(carry(&shared, dispatcher, job)),
                 None => open = false,
@@ -93,6 +94,7 @@ async fn carry(shared: &PipelineContext, dispatcher: DispatcherKey, mut job: Sen
     }
     let (tell, mut told) = oneshot::channel();
     let attempt = Attempt::of(&mut job.chunk, source.clone());
+    // Pinned, not moved into the branch: after an early word the same future goes on.
     let mut sending = std::pin::pin!(attempt.send(shared, Box::new(|early| drop(tell.send(early)))));
     tokio::select! {
         // Outcomes first: what has come whole needs no chunk of its own for a rest.
@@ -192,6 +194,7 @@ fn decide(
     before: Evidence,
 ) -> Settlement {
     let Source { key, handle, is_probe } = source;
+    // Drawn once here: `settle` stays a function of its arguments.
     let (jitter, now) = (rand::random(), shared.now());
     let evidence = Evidence::of(outcomes, is_weak(chunk, *is_probe)).and_fine(before);
     let evidence = evidence.and_foreign(count_foreign(chunk.provider, outcomes));

@@ -81,6 +81,7 @@ impl ConsumerPool {
         self.consumers.retain_mut(|one| {
             one.idle_since = if one.busy() == 0 { one.idle_since.or(Some(now)) } else { None };
             let idle = one.idle_since.is_some_and(|since| now.duration_since(since) >= idle_for);
+            // Also one whose task is gone, whatever the minimum: jobs for it would wait for their leases to run out.
             let goes = one.jobs.is_closed() || idle && left > min;
             left -= usize::from(goes);
             !goes

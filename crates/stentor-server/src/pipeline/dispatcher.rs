@@ -202,6 +202,7 @@ impl ChunkDispatcher {
     /// Looks at a lane again when its breaker may close; what opens it earlier reminds of it.
     fn put_off(&self, lane: Lane, now: Timestamp, until: Timestamp) {
         if until < Timestamp::MAX {
+            // Or the hint of now would bring the lane back at once, again and again.
             self.shared.due_index.take(lane, now);
             self.shared.due_index.insert(lane, until);
         }
@@ -209,6 +210,7 @@ impl ChunkDispatcher {
 
     /// Takes the tickets of a deleted app off the queue: their chunks are gone.
     async fn forget_if_app_is_gone(&self, lane: Lane, now: Timestamp) {
+        // Only where the store says so: an error says nothing of the app, and the tickets would be gone.
         if matches!(self.shared.store.app(lane.app).await, Err(StoreError::NotFound(_))) {
             for class in TrafficClass::ALL {
                 self.empty(Lane { class: *class, ..lane }, now).await;
@@ -233,6 +235,7 @@ impl ChunkDispatcher {
         let key: ProviderKey = (lane.app, lane.provider);
         let Ok(mut probe) = self.probe(key, *probe, now) else { return };
         let max = if probe.is_some() { 1 } else { max };
+        // Room before quota: tokens taken for nothing and given back to a full bucket are lost.
         let holds = self.reserve(lane.app, max, orders.len());
         let grants = self.grants(key, *lane, holds.len(), now);
         let places: Vec<_> = holds.into_iter().zip(grants).collect();
@@ -422,11 +425,13 @@ impl ChunkDispatcher {
             }
         }
         self.shared.ack(over).await;
+        // After the ack: of a chunk that the queue still has, publishing changes nothing.
         self.shared.publish_resumed(&paused).await;
     }
 
     fn hand_out(&mut self, order: LeasedTicket, chunk: Box<LeasedChunk>) {
         let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
+        // Reserved as a full chunk, whose size was not known; now others may have the rest.
         hold.resize(chunk.devices.len() as u64);
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);

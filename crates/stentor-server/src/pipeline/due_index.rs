@@ -66,6 +66,7 @@ impl DueIndex {
         let hints = lanes.entry(lane).or_default();
         hints.insert(due_at);
         if hints.len() > HINTS_PER_LANE_MAX_COUNT {
+            // The latest: the earlier ones wake somebody, and that look finds it again.
             hints.pop_last();
         }
         // After the insertion: who is woken finds it.
@@ -95,6 +96,7 @@ impl DueIndex {
             .filter(|(lane, hints)| (lane.provider, lane.class) == dispatcher && ready(hints))
             .map(|(lane, _)| *lane)
             .collect();
+        // The map gives them in any order; turns need one that stays.
         due.sort_unstable();
         due
     }

@@ -205,6 +205,7 @@ impl Pipeline {
         if self.shared.standing.is_shared() {
             self.start_mover("quotas", TrafficClass::Urgent, quota_draws::run(self.shared.clone()));
         }
+        // Before the task: one that is over at once would be followed by this, and it would stay set.
         self.shared.getting_ready.store(true, Ordering::Relaxed);
         let (shared, stop) = (self.shared.clone(), self.shared.stop.clone());
         self.tasks().movers.spawn(async move {
@@ -286,6 +287,7 @@ impl Pipeline {
             return;
         }
         let chunks: Vec<ChunkId> = tickets.iter().map(|ticket| ticket.chunk).collect();
+        // First: of a chunk that a dead server holds leased, publishing changes nothing.
         if let Err(error) = self.shared.queue.withdraw(&chunks).await {
             tracing::warn!(%error, "tickets of dead servers stay until their leases run out");
         }
@@ -326,6 +328,7 @@ impl Pipeline {
 
     /// Notes that an app's credential was put or removed: its lanes are served anew.
     pub fn changed(&self, app: AppId, provider: ProviderKind) {
+        // Before the lanes are woken, which would be served by the former provider.
         self.shared.providers.changed((app, provider));
         let now = self.shared.now();
         for class in TrafficClass::ALL {
@@ -386,15 +389,19 @@ impl Pipeline {
     pub async fn drain(&self, deadline: Duration) {
         let Tasks { mut movers, mut settlers } =
             std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        // Leasing ends first; what is under way may still be answered.
         self.shared.stop.cancel();
         if tokio::time::timeout(deadline, join(&mut movers)).await.is_err() {
             tracing::warn!("the drain's deadline has passed; batches in flight count as never answered");
         }
+        // Now retries and batches end, too: nothing waits for the store or a peer any longer.
         self.shared.cut.cancel();
         let last = async {
             join(&mut movers).await;
+            // After the movers: what they hand over last must find somebody who writes.
             self.settler_stop.cancel();
             join(&mut settlers).await;
+            // Last: only batches that are over let a provider close.
             self.shared.providers.close().await;
         };
         if tokio::time::timeout(LAST_WRITES, last).await.is_err() {

@@ -55,6 +55,7 @@ impl ProducerSupervisor {
             Err(error) => return tracing::warn!(%error, "producers could not be listed"),
         };
         for task in tasks {
+            // The list names those that run here as well.
             if self.running.insert(task) {
                 let shared = self.shared.clone();
                 let part = format!("producer of {}", task.provider);
@@ -154,6 +155,7 @@ async fn wait_while_resting(shared: &PipelineContext, task: ProducerTask) {
 }
 
 async fn wait_for_progress(shared: &PipelineContext, progress: Notified<'_>) {
+    // `progress` was made before the look and hears what comes during this pause, too.
     tokio::time::sleep(BREATH).await;
     tokio::select! {
         () = shared.stop.cancelled() => {}

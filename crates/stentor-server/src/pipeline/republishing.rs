@@ -54,6 +54,7 @@ async fn publish_pages(
                 shared.queue.withdraw(&chunks).await?;
             }
             shared.queue.publish(&tickets).await?;
+            // After they are in the queue: a dispatcher woken before would use up the hint for nothing.
             shared.due_index.note(&tickets);
         }
     }

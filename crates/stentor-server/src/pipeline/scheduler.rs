@@ -93,6 +93,7 @@ async fn fire(shared: &PipelineContext, schedule: &Schedule, now: Timestamp) -> 
         let next = due.fire.first().copied().or(due.next);
         shared.store.fire(&skip(next)).await?;
     }
+    // One after the other: each writes when the schedule is due next, and the last word must be the latest.
     for (at, instant) in due.fire.iter().enumerate().take(TICKS_MAX_COUNT) {
         let next_due = due.fire.get(at + 1).copied().or(due.next);
         fire_one(shared, schedule, *instant, next_due).await?;
@@ -129,6 +130,7 @@ async fn fire_one(
     match shared.store.fire(&occurrence).await {
         Err(StoreError::NotFound(what)) => {
             tracing::warn!(schedule = %schedule.id, what, "a schedule's target is gone; its tick is skipped");
+            // The tick is used up all the same, or it would be found due at every look.
             shared.store.fire(&Occurrence { message: None, ..occurrence }).await?;
             Ok(())
         }

@@ -95,9 +95,11 @@ pub fn settle(
     jitter: f64,
     now: Timestamp,
 ) -> Settled {
+    // From all outcomes at once: one refused token says nothing, and each position is judged by it.
     let foreign = foreign(chunk, outcomes, standing);
     let context = SettleContext { chunk, policy, jitter, now, standing, foreign };
     let others = outcomes.iter().filter(|outcome| !matches!(outcome, Outcome::Accepted));
+    // Before any position is judged: those withheld wait for as long as the lane rests.
     let parking = others.filter_map(|outcome| context.parking(outcome)).reduce(longer);
     let mut builder = SettlementBuilder {
         records: Vec::with_capacity(chunk.devices.len()),
@@ -269,6 +271,7 @@ impl SettleContext<'_> {
         }
         let floor = if intent.grows { self.age() } else { intent.floor };
         let wait = rounded(self.policy.wait(self.chunk.attempt, self.jitter, floor));
+        // At its end at the latest: there it ends as expired, and is not called so any earlier.
         let due_at = self.now.plus(wait).min(message.expires_at());
         let attempt = self.chunk.attempt.saturating_add(u16::from(intent.count != Count::Not));
         Decision {
@@ -291,6 +294,7 @@ impl SettleContext<'_> {
         let reason = parking.map_or(Reason::None, |parking| parking.reason);
         let until = parking.and_then(|parking| parking.until).unwrap_or(self.now);
         let zero_ttl = self.chunk.message.spec.ttl.as_seconds() == 0;
+        // With ttl 0 it expires when it is due: bounded by that, it would come back at once.
         let due_at = if zero_ttl { until } else { until.min(self.chunk.message.expires_at()) };
         let again = RetryKey { due_at, attempt: self.chunk.attempt, ambiguous: self.chunk.ambiguous };
         Decision { again: Some(again), ..self.end(DeliveryState::Queued, reason) }
@@ -303,9 +307,11 @@ impl SettleContext<'_> {
         let first = refused_payload(outcomes.first()?)?;
         let all = outcomes.iter().all(|outcome| refused_payload(outcome).is_some());
         let enough = outcomes.len() as u64 >= self.answers_to_stop();
+        // One accepted anywhere shows that the payload can be taken.
         if !wide || !all || !enough || self.chunk.tally.accepted > 0 {
             return None;
         }
+        // Only now, where the campaign stops: this is decided for each chunk that is settled.
         let detail = format!(
             "{} refuses this message for every one of the first {} devices ({first}) and has accepted it for none: \
              correct the content and send it again",

@@ -246,6 +246,7 @@ impl PipelineContext {
             Ok(was_there) => {
                 tracing::error!(%chunk, %why, was_there, "a chunk was set aside: its deliveries count as failed, damaged");
                 self.quarantined.fetch_add(u64::from(was_there), Ordering::Relaxed);
+                // After the write: a producer that waits for its books reads them now.
                 self.wakeups.progress.notify_waiters();
                 true
             }

@@ -42,6 +42,7 @@ async fn start(shared: &PipelineContext) -> Result<bool, StoreError> {
     // Accepted before the clock went back, they are due now and not when that time comes again.
     let now = shared.now();
     started.tickets.iter_mut().for_each(|ticket| ticket.due_at = ticket.due_at.min(now));
+    // Counted before they are published, or whoever asks in between finds their room free.
     shared.note_queued(&started.tickets);
     shared.publish(&started.tickets).await;
     // A message that begins without a ticket goes to a wider audience, and needs a producer.

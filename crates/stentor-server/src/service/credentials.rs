@@ -127,6 +127,7 @@ impl Serve<PutCredential> for Service {
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
         let subject = subject.with_detail(&in_words(&credential));
         self.change(author, subject, Change::PutCredential(credential)).await?;
+        // After the commit: whoever reads the credential because of these finds the new one.
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -160,6 +161,7 @@ impl Serve<DeleteCredential> for Service {
         let subject = AuditSubject::new(AuditAction::CredentialDelete, app, provider);
         let app = self.administrated_by(&author, &subject, identity, app).await?;
         self.change(author, subject, Change::DeleteCredential(app, provider)).await?;
+        // After the commit, as above: asked earlier, a lane would be given the credential once more.
         self.credentials.remove(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())
@@ -204,6 +206,7 @@ impl Service {
         let subject =
             AuditSubject::new(AuditAction::CredentialPut, app, provider).with_detail(&in_words(&credential));
         self.change(Author::for_caller(caller, origin), subject, Change::PutCredential(credential)).await?;
+        // Also where another request did it just now: putting the same again changes nothing.
         self.credentials.add(app, provider);
         self.pipeline.changed(app, provider);
         Ok(())

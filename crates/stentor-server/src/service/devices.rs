@@ -146,6 +146,7 @@ impl Serve<ChangeDevice> for Service {
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
         let device = change.await?;
         if patch.token.is_some() {
+            // After the change: whoever comes in again with the former token is refused by then.
             self.pipeline.cut_off(caller.app(), Some(id));
         }
         Ok(device.into())

@@ -103,6 +103,7 @@ impl Keyring {
     /// Forgets a key that was removed.
     pub fn forget_key(&self, key: KeyId) {
         let mut known = self.write();
+        // Counted under the lock under which look-ups compare it, or one that began before would be kept.
         known.removals += 1;
         known.keys.retain(|_, identity| !matches!(identity, Identity::Key { id, .. } if *id == key));
     }
@@ -154,6 +155,7 @@ impl Keyring {
     ) -> ServiceResult<Option<Identity>> {
         let (found, removals) = {
             let known = self.read();
+            // Under one lock, as in `identify`.
             (known.accounts.get(&id).copied(), known.removals)
         };
         if found.is_some() {

@@ -15,6 +15,7 @@ impl Service {
         app: AppId,
         repeat: Option<&Repeat>,
     ) -> ServiceResult<Option<Kept<T>>> {
+        // Only spares the work: that the first reply stays the only one is decided with the commit.
         let Some(Repeat { key, request_hash, former_hash }) = repeat else { return Ok(None) };
         let mut found = self.store.replay(app, key, request_hash).await?;
         // Earlier versions hashed method, path and body, and their replies are good until they are forgotten.

@@ -43,6 +43,7 @@ impl OperatorCommand {
             // One that runs too long ends with the call.
             .kill_on_drop(true)
             .spawn()?;
+        // Closed with this block: a program that reads to the end would wait for more.
         if let Some(mut input) = child.stdin.take() {
             // A program that does not read may still end well.
             let _unread = input.write_all(body.as_bytes()).await;

@@ -98,7 +98,9 @@ impl AppCalls {
         let mut attempt = before.saturating_add(1);
         loop {
             let refusal = {
+                // Given back before the pause: one that waits must not keep others from their calls.
                 let _place = self.places.acquire().await;
+                // Asked once there is a place: it may have expired while it waited for one.
                 if message.expires_at <= self.service.now() {
                     return HandOver::GivenUp(message, "it expired before anybody took it over".to_owned());
                 }

@@ -127,6 +127,7 @@ impl SocketSession {
         let broken = CancellationToken::new();
         let writing = write_all(write, replies, limits.body_timeout, broken.clone());
         let reading = async {
+            // The queue goes along: writing ends when it is gone and no reply is left.
             let was_told = self.read(&mut frames, queue, &broken).await;
             if was_told {
                 let _the_peer_may_go_on = timeout(FAREWELL, frames.drain()).await;
@@ -207,9 +208,11 @@ impl SocketSession {
     ) -> ServiceResult<()> {
         self.api.socket_counts().asked();
         let work = self.work(payload)?;
+        // At work from here on, not from when the task runs: the connection must not count as idle between.
         let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
         tokio::spawn(async move {
             let payload = session.answer(work).await;
+            // The request's bytes are not needed any more, while the reply may wait long for the peer.
             drop(room);
             session.send(payload, at_work, slot, &queue).await;
         });

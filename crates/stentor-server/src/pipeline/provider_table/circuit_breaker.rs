@@ -125,9 +125,11 @@ impl CircuitBreaker {
     pub(crate) fn judge(&mut self, verdict: Verdict, now: Timestamp, rules: &BreakerRules) {
         let Verdict { parking, health, standing, .. } = &verdict;
         if standing.has_accepted && self.is_suspected() {
+            // The next such answers must know that this suspicion was wrong.
             self.disproof.note();
             self.parked = None;
         }
+        // A probe knows better than what opened it: `park` would keep a later end.
         if standing.is_probe && parking.is_some() {
             self.parked = None;
         }

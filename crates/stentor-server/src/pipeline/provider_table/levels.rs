@@ -85,6 +85,7 @@ impl Levels {
             stays
         });
         let Some(file) = &self.file else { return };
+        // All free places, also those whose removal failed the last time.
         for place in free.iter() {
             if let Err(error) = file.write_all_at(&[0; RECORD_BYTES], place * RECORD_BYTES as u64) {
                 tracing::warn!(%error, "the quota of an app that is gone could not be removed");
@@ -103,6 +104,7 @@ impl Levels {
             };
             (free.pop_first().unwrap_or_else(new), None)
         });
+        // Given once: asked again, an entry would begin with tokens that it has spent since.
         (Some(Slot { file, place: *place, key }), level.take())
     }
 }

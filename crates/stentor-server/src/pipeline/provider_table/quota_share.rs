@@ -26,6 +26,7 @@ pub(super) struct QuotaShare {
 impl QuotaShare {
     /// Takes tokens, or notes that they are missing and tells when to ask again.
     pub(super) fn take(&mut self, class: TrafficClass, count: u64, now: Timestamp) -> Result<u64, Timestamp> {
+        // Before it is counted: what is too old may have been drawn by others meanwhile.
         self.give_up(now);
         let asked = i64::try_from(count).unwrap_or(i64::MAX);
         let there = self.tokens(class);
@@ -38,6 +39,7 @@ impl QuotaShare {
             TrafficClass::Urgent => &mut self.wanted_urgent,
             TrafficClass::Bulk => &mut self.wanted_common,
         };
+        // The largest, not the sum: lanes ask again and again while they wait.
         *wanted = (*wanted).max(missing);
         Err(now.plus(ASK_AGAIN))
     }
@@ -97,6 +99,7 @@ impl QuotaShare {
             self.common -= count;
             return;
         }
+        // Its own part first: what is common is all that audiences have.
         let own = count.min(self.urgent.max(0));
         let shared = (count - own).min(self.common.max(0));
         self.common -= shared;

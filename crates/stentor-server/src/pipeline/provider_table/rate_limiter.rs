@@ -39,6 +39,7 @@ impl RateLimiterRules {
         let (ramp, urgent_share_percent) = (self.ramp, self.urgent_share_percent);
         let quota = Quota { per_minute: per_minute?, ramp, urgent_share_percent };
         if let Some(mut rate_limiter) = old {
+            // The same bucket goes on: putting a credential again must give no second burst.
             rate_limiter.bucket.set_quota(quota, now);
             return Some(rate_limiter);
         }

@@ -181,6 +181,7 @@ impl AnswerShares {
         self.accepted = self.accepted.saturating_add(batch.accepted);
         self.troubled = self.troubled.saturating_add(batch.troubled);
         while self.fine.saturating_add(self.troubled) > WINDOW_MAX_ANSWERS {
+            // Rounded towards the good, so that no share becomes trouble by halving.
             (self.fine, self.troubled) = (self.fine.div_ceil(2), self.troubled / 2);
             self.accepted /= 2;
         }

@@ -23,6 +23,7 @@ where
         if let Some(block) = cutter.push(&piece)
             && to.send(block).await.is_err()
         {
+            // Nobody parses any more: whoever has failed tells why.
             return Ok(());
         }
     }
