@@ -60,6 +60,7 @@ impl Dialer {
     /// Opens a connection up to its first byte of HTTP/2.
     pub(crate) async fn dial(&self, limits: &Limits) -> Result<Opened, Fault> {
         let tcp = self.connect(limits.connect_timeout() / ADDRESSES_TRIED_COUNT).await?;
+        // Requests are gathered for one write already; the kernel would hold its last part back.
         tcp.set_nodelay(true).map_err(connect_fault)?;
         match &self.security {
             None => Ok(Opened { transport: Transport::plain(tcp), plain: Vec::new() }),

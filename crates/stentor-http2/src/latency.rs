@@ -22,6 +22,7 @@ impl Latency {
     pub(crate) fn note(&self, took: Duration, now: Duration) {
         let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(spans.began) >= SPAN {
+            // The span before counts on, or each new span would begin with nothing known.
             (spans.began, spans.before) = (now, spans.running.take());
         }
         spans.running = Some(spans.running.map_or(took, |least| least.min(took)));

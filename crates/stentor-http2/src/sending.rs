@@ -42,6 +42,7 @@ impl<'a> Sending<'a> {
     /// [`Client::send_until`]: crate::Client::send_until
     pub async fn all(self, cut: impl Future<Output = ()>) -> Replies {
         tokio::select! {
+            // What has come counts before a cut at the same moment, which would call it abandoned.
             biased;
             () = self.work.done() => {}
             () = cut => self.pool.withdraw(&self.work, &Fault::Abandoned),
@@ -57,6 +58,7 @@ impl<'a> Sending<'a> {
     /// has not processed does not go again.
     pub async fn most(&self, cut: impl Future<Output = ()>) -> Option<Part> {
         tokio::select! {
+            // The same here: a batch that is done is no part.
             biased;
             () = self.work.done() => return None,
             () = cut => return None,

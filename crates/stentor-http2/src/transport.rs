@@ -63,6 +63,7 @@ impl Transport {
         if self.is_ended {
             return Poll::Ready(Ok(false));
         }
+        // Noted first: what is held is still decrypted, and TLS may add its own end.
         self.is_ended = ready!(self.poll_fill(cx))? == 0;
         self.decrypt(plain)?;
         Poll::Ready(Ok(!self.is_ended))

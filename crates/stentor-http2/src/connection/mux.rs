@@ -227,6 +227,7 @@ impl Mux {
         let (mut late, mut speak) = (self.streams.older_than(opened_ms), 0);
         late.truncate(most);
         for id in &late {
+            // Looked at before `end`, which takes the stream away.
             let open = self.streams.get_mut(*id).map(|open| (open.is_late, open.batch));
             let speaks = open.is_some_and(|(is_late, batch)| !is_late && !self.is_repeated(batch));
             speak += usize::from(speaks);
@@ -311,6 +312,7 @@ impl Mux {
     /// Takes what was kept of an ended answer, and only an excerpt if no more is wanted.
     fn take_kept(&mut self, stream: u32, batch: u32) -> Option<Box<ResponseContent>> {
         let mut kept = if self.kept.is_empty() { None } else { self.kept.remove(&stream) }?;
+        // Before the cut, which makes the body shorter than what was counted.
         self.unread_bytes -= kept.body.len();
         if let Some(excerpt) = self.excerpt(batch) {
             excerpt.cut(&mut kept);

@@ -70,6 +70,7 @@ impl Peer {
         if bytes > i64::from(WINDOW_MAX_BYTES) {
             return Err(Violation(ErrorCode::FLOW_CONTROL_ERROR, "an initial window is too large"));
         }
+        // Only streams: the connection's window changes by WINDOW_UPDATE alone (RFC 9113, section 6.9.2).
         let change = bytes - self.stream_window_bytes;
         self.stream_window_bytes = bytes;
         Ok(SettingsChange::StreamWindows(change))

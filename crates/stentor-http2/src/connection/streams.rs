@@ -136,6 +136,7 @@ impl Streams {
     /// Lists the streams opened at or before `opened_ms`.
     pub(crate) fn older_than(&self, opened_ms: u32) -> Vec<u32> {
         let late = |open: &Open| open.opened_ms <= opened_ms;
+        // First those that left the ring: they are older than all in it, and the list may be cut.
         let mut ids: Vec<u32> =
             self.stragglers.iter().filter(|(_, open)| late(open)).map(|(id, _)| *id).collect();
         let ring = self.ring.iter().enumerate();

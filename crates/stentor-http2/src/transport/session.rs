@@ -153,6 +153,7 @@ impl Session {
 }
 
 fn encode(data: &mut EncodeTlsData<'_, ClientConnectionData>, outgoing: &mut Buffer) -> io::Result<()> {
+    // Asked without room: its error is the only way to learn how much it needs.
     let needed = match data.encode(&mut []) {
         Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => required_size,
         _ => return Ok(()),

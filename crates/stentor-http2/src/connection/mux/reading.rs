@@ -30,6 +30,7 @@ impl Mux {
     pub(crate) fn receive(&mut self, plain: &[u8]) -> Result<usize, Violation> {
         let mut used = 0;
         while let Some(head) = FrameHeader::read(&plain[used..]) {
+            // We announce no other size, so a larger frame is an error (RFC 9113, section 4.2).
             if head.length > PAYLOAD_DEFAULT_MAX_BYTES {
                 return Err(Violation(ErrorCode::FRAME_SIZE_ERROR, "a frame is too large"));
             }
@@ -98,6 +99,7 @@ impl Mux {
         let block = self.block.as_mut().filter(|block| block.stream == head.stream);
         let block = block.ok_or(Violation(ErrorCode::PROTOCOL_ERROR, "a CONTINUATION continues nothing"))?;
         block.bytes.extend_from_slice(payload);
+        // Empty parts add nothing to the bound, and could go on for ever.
         if block.bytes.len() > self.keep_header_bytes * BLOCK_MAX_FACTOR || payload.is_empty() {
             return Err(Violation(ErrorCode::ENHANCE_YOUR_CALM, "a header block has no end"));
         }
@@ -153,6 +155,7 @@ impl Mux {
             self.refuse_answer(head.stream);
             return Ok(());
         }
+        // With its padding, which could otherwise come without end.
         open.received_bytes = open.received_bytes.saturating_add(payload.len() as u32);
         let (received, batch) = (open.received_bytes as usize, open.batch);
         if !self.kept.is_empty() {
@@ -251,6 +254,7 @@ impl Mux {
             return Ok(());
         }
         self.peer.is_known = true;
+        // In the frame's order: of a value that comes twice the last one holds (RFC 9113, section 6.5.3).
         for (id, value) in settings {
             match self.peer.apply(id, value)? {
                 SettingsChange::None => {}
@@ -301,6 +305,7 @@ impl Mux {
             bytes.ok_or(Violation(ErrorCode::FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size"))?;
         let bytes = frame::without_reserved_bit(bytes);
         if head.stream == 0 {
+            // An error of the whole connection, while that of one stream ends this stream (section 6.9.1).
             self.peer.widen(bytes)?;
         } else {
             self.known(head.stream)?;
