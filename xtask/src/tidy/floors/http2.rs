@@ -22,7 +22,13 @@ pub(super) const HTTP2: Floors = Floors {
 pub(super) const HTTP2_CONNECTION: Floors = Floors {
     folder: "crates/stentor-http2/src/connection/",
     module: &["connection"],
-    floors: &[&["phase", "pulse", "streams", "violation"], &["peer"], &["blocked"], &["mux"], &["clock"]],
+    floors: &[
+        &["phase", "pulse", "streams", "violation"],
+        &["peer"],
+        &["blocked"],
+        &["mux"],
+        &["answers", "clock", "end", "requests"],
+    ],
     back: &[],
 };
 

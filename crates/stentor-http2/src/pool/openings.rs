@@ -1,0 +1,146 @@
+//! Connections that are being opened: when another one is, how many at once, and what follows a failure.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::member::{PooledConnection, ready};
+use super::{Pool, PoolState};
+
+use crate::batch::Reply;
+use crate::fault::Fault;
+
+/// Connections that may always be opening at once: handshakes cost the peer more than requests.
+const OPENINGS_MIN_COUNT: usize = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Pool {
+    /// Opens a connection if there is none, so that the first batch need not wait for it.
+    pub(crate) fn warm(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.members.is_empty() && state.opening == 0 && !state.closed {
+            self.open_one(&mut state);
+        }
+    }
+
+    /// Wakes the least loaded connections until their room covers what waits; opens another if it does not.
+    pub(super) fn spread(self: &Arc<Self>, state: &mut PoolState) {
+        let mut missing = state.queue.waiting();
+        for member in ready(&state.members) {
+            if missing == 0 {
+                return;
+            }
+            missing = missing.saturating_sub(member.room.load(Relaxed));
+            member.waker.wake();
+        }
+        let live = state.members.iter().filter(|member| !member.is_retired()).count();
+        let may_come = state.members.iter().any(|member| member.is_probing());
+        let wanted = missing > 0 && !may_come && (live == 0 || self.congestion.room() > 0);
+        let allowed = live < self.limits.max_connections;
+        // A peer tells how many streams it takes only once it is connected: the first connection is opened alone.
+        let streams =
+            state.members.iter().map(|member| member.streams()).max().filter(|streams| *streams > 0);
+        let streams = streams.unwrap_or(usize::MAX);
+        let most = self.openings_at_once(missing, streams, state.members.len());
+        let most = most.min(self.limits.max_connections.saturating_sub(live));
+        while wanted && allowed && !state.closed && state.opening < most {
+            self.open_one(state);
+        }
+    }
+
+    /// Returns how many connections may be opening: as many as the missing streams need, going by what others have, yet
+    /// no more at once than are there already, or four, unless a connection is good for a few requests only.
+    fn openings_at_once(&self, missing: usize, streams: usize, there: usize) -> usize {
+        let requests = self.limits.max_requests_per_connection.max(1) as usize;
+        let wanted = missing.min(self.congestion.room());
+        let is_short = requests < streams;
+        let most = if is_short { self.limits.max_connections } else { there.max(OPENINGS_MIN_COUNT) };
+        wanted.div_ceil(requests.min(streams.max(1))).clamp(1, most)
+    }
+
+    fn open_one(self: &Arc<Self>, state: &mut PoolState) {
+        // Counted before it runs: `spread` would open one after the other for the same requests.
+        state.opening += 1;
+        let opening = (self.opener)(Arc::clone(self), state.not_before);
+        match &self.home {
+            Some(home) => home.spawn(opening),
+            None => tokio::spawn(opening),
+        };
+    }
+
+    /// Waits until the instant, or until the pool is closed.
+    pub(crate) async fn pause_until(&self, instant: Instant) {
+        // Made before the look: from then on it hears the closing, though it is not polled yet.
+        let closing = self.closing.notified();
+        if !self.is_closed() {
+            let _ = tokio::time::timeout_at(instant, closing).await;
+        }
+    }
+
+    /// Notes that a connection has the peer's SETTINGS.
+    pub(crate) fn settled(&self) {
+        let mut state = self.lock();
+        state.opening = state.opening.saturating_sub(1);
+    }
+
+    /// Notes that a connection answered.
+    pub(crate) fn usable(&self) {
+        let mut state = self.lock();
+        (state.failures, state.not_before) = (0, None);
+    }
+
+    /// Notes that a connection ended without a single answer: the next one is opened a little later.
+    pub(crate) fn back_off(&self) {
+        self.lock().pause();
+    }
+
+    /// Notes that a connection could not be opened, and tells those who wait if there is no other.
+    pub(crate) fn failed_to_open(self: &Arc<Self>, fault: &Fault) {
+        let mut state = self.lock();
+        state.opening = state.opening.saturating_sub(1);
+        self.failed(state, fault);
+    }
+
+    /// Notes that a connection opened and then proved unusable.
+    pub(crate) fn failed_to_settle(self: &Arc<Self>, member: &Arc<PooledConnection>, fault: &Fault) {
+        let mut state = self.lock();
+        state.opening = state.opening.saturating_sub(1);
+        state.members.retain(|other| !Arc::ptr_eq(other, member));
+        self.failed(state, fault);
+    }
+
+    fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, fault: &Fault) {
+        self.counters.connect_failures.add(1);
+        // Before `after_loss`, whose next attempt goes by this pause.
+        state.pause();
+        let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());
+        // Taken before another is opened for what waits: that one would only wait out its pause for them.
+        let hopeless = if alone { state.queue.take_all() } else { Vec::new() };
+        self.after_loss(state);
+        hopeless.into_iter().for_each(|run| run.settle(&Reply::NotSent(fault.clone())));
+    }
+
+    pub(super) fn after_loss(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) {
+        if state.members.is_empty() && state.opening == 0 {
+            self.emptied.notify_waiters();
+        }
+        if state.queue.waiting() > 0 && !state.closed {
+            self.spread(&mut state);
+        }
+    }
+}
+
+impl PoolState {
+    fn pause(&mut self) {
+        // Bounded for the shift alone: seven failures reach the longest pause.
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Some(Instant::now() + pause);
+    }
+}
+
+#[cfg(test)]
+mod tests;
