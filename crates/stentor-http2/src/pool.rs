@@ -183,7 +183,9 @@ impl Pool {
         let mut state = self.lock();
         // Under the lock, so that nobody takes their room before they are in the queue again, first of all.
         self.congestion.ended(run.len(), 0);
-        if let Some(fault) = state.halted() {
+        // Whoever closed or halted the pool settled what waited then: nobody would settle what comes back later.
+        let refusal = if state.closed { Some(Fault::Closed) } else { state.halted() };
+        if let Some(fault) = refusal {
             drop(state);
             return run.settle(&Reply::NotSent(fault));
         }
@@ -286,3 +288,6 @@ impl PoolState {
         self.halt.as_ref().map(|(_, fault)| fault.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;
