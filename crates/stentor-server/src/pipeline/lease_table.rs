@@ -44,7 +44,7 @@ impl LeaseTable {
         lease: Option<&QueueLease>,
     ) -> LeaseGuard {
         self.lock().insert(chunk, (epoch, lease.map(|lease| (lease.ticket, lease.token))));
-        LeaseGuard { table: self.clone(), chunk }
+        LeaseGuard { table: self.clone(), chunk, epoch }
     }
 
     /// Notes that all that were held at an instant hold on from there.
@@ -56,6 +56,7 @@ impl LeaseTable {
     /// after that run out earlier than all others.
     pub(crate) fn is_stale(&self, now: Timestamp, age: Duration) -> bool {
         let prolonged_at = Timestamp::from_millis(self.prolonged_at_ms.load(Ordering::Acquire));
+        // A clock that went back counts as stale: the leases' ends are by the later time.
         now < prolonged_at || now.since(prolonged_at) > age
     }
 
@@ -77,10 +78,31 @@ impl LeaseTable {
 pub(crate) struct LeaseGuard {
     table: Arc<LeaseTable>,
     chunk: ChunkId,
+    epoch: u32,
 }
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.table.lock().remove(&self.chunk);
+        let mut leases = self.table.lock();
+        // A chunk whose lease ran out may be leased here again: that lease has another guard.
+        if leases.get(&self.chunk).is_some_and(|(epoch, _)| *epoch == self.epoch) {
+            leases.remove(&self.chunk);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guard_of_a_lease_that_was_lost_leaves_the_next_one_of_its_chunk() {
+        let (table, chunk) = (Arc::<LeaseTable>::default(), ChunkId::from_raw(7));
+        let lost = table.keep(chunk, 1, None);
+        let held = table.keep(chunk, 2, None);
+        drop(lost);
+        assert_eq!(table.list().0, [Lease { chunk, epoch: 2 }], "it is prolonged still");
+        drop(held);
+        assert_eq!(table.list().0, []);
     }
 }
