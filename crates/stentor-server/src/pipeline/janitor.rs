@@ -160,6 +160,7 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     let ended = hours_ago(shared, shared.config.campaign_retention_hours);
     let replies = hours_ago(shared, shared.config.idempotency_retention_hours);
     while shared.store.prune(ended, replies, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
+    // After the campaigns: their chunks count tokens that may go with them.
     let unlisted = hours_ago(shared, shared.config.unlisted_retention_hours);
     let mut next = Some(0);
     while let Some(after) = next.filter(|_| !shared.stop.is_cancelled()) {
@@ -168,7 +169,7 @@ async fn prune(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets what devices sent and nobody needs any more.
+/// Forgets what devices sent and nobody needs any more, unless the clock has just jumped forward.
 async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     if !shared.may_forget() {
         return Ok(());
@@ -180,8 +181,11 @@ async fn prune_upstream(shared: &PipelineContext) -> Result<(), DutyError> {
     Ok(())
 }
 
-/// Forgets entries of the audit trail that were kept long enough.
+/// Forgets entries of the audit trail that were kept long enough, unless the clock has just jumped forward.
 async fn prune_audit(shared: &PipelineContext) -> Result<(), DutyError> {
+    if !shared.may_forget() {
+        return Ok(());
+    }
     let before = hours_ago(shared, shared.config.audit_retention_hours);
     while shared.store.prune_audit(before, PAGE_MAX_COUNT).await? > 0 && !shared.stop.is_cancelled() {}
     Ok(())
@@ -200,6 +204,7 @@ fn hours_ago(shared: &PipelineContext, hours: u64) -> Timestamp {
 
 /// Prolongs the leases of what is being sent, well before they run out, until told to stop.
 pub(crate) async fn keep_leases(shared: &PipelineContext, stop: CancellationToken) {
+    // One try may fail: the next still comes in time.
     let interval = shared.config.lease_for() / 3;
     loop {
         tokio::select! {

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::FutureExt;
 use stentor_core::app::Credential;
+use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::chunk::TrafficClass;
 use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
@@ -9,7 +10,7 @@ use stentor_core::id::IdSource;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::provider::Provider;
 use stentor_core::ports::queue::QueueLease;
-use stentor_core::ports::store::{PipelineStore, Recovery};
+use stentor_core::ports::store::{AuditFilter, AuditStore, NewAuditEntry, Page, PipelineStore, Recovery};
 use stentor_core::target::Target;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at};
@@ -111,4 +112,30 @@ async fn a_clock_that_went_back_brings_forward_in_the_store_what_waits() {
     crate::pipeline::clock_step::bring_forward(&shared, back).await.expect("brought forward");
     let queued = store.queued(ChunkId::from_raw(0), 10).await.expect("listed");
     assert_eq!(queued.iter().map(|ticket| ticket.due_at).collect::<Vec<_>>(), [at(110)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_the_audit_trail_is_forgotten_for_a_day_by_a_clock_that_seems_to_have_jumped() {
+    let now = at(2 * 365 * 24 * 3_600);
+    let (store, clock) = (MemoryStore::new(), Arc::new(JumpingClock(AtomicI64::new(now.as_millis()))));
+    // The last thing that it knows of is of long ago.
+    let shared = shared(&store, &clock);
+    let note = AuditNote {
+        at: at(0),
+        actor: Actor::Root,
+        app: None,
+        action: AuditAction::CredentialPut,
+        thing: String::new(),
+        detail: String::new(),
+        address: None,
+        request_id: String::new(),
+        refused: true,
+    };
+    store.note_refused(NewAuditEntry { note, max_count: 10 }).await.expect("kept");
+    for (hours, left) in [(0, 1), (23, 1), (1, 0)] {
+        tokio::time::advance(Duration::from_secs(hours * 3_600)).await;
+        prune_audit(&shared).await.expect("pruned");
+        let all = Page { after: 0, limit: 10 };
+        assert_eq!(store.audit(AuditFilter::default(), all).await.expect("listed").len(), left);
+    }
 }
