@@ -73,6 +73,7 @@ impl ProviderHandle {
 
     /// Closes the provider once its batches are over.
     async fn close(self: Arc<Self>) {
+        // Before the wait, which otherwise never ends.
         self.batches.close();
         self.batches.wait().await;
         self.provider.close().await;
@@ -138,12 +139,16 @@ impl ProviderTable {
             Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
             Err(parking) => {
                 let mut entries = self.lock();
-                let breaker = &mut entries.entry(key).or_default().breaker;
+                let entry = entries.entry(key).or_default();
+                // What was found out is of the former credential: one that was put in between is to be tried at once.
+                if entry.changes != changes {
+                    return None;
+                }
                 // A probe that finds it as it was has nothing to tell.
-                if breaker.parking().is_none_or(|known| known.detail != parking.detail) {
+                if entry.breaker.parking().is_none_or(|known| known.detail != parking.detail) {
                     log_parked(key, &parking);
                 }
-                breaker.park(parking, now);
+                entry.breaker.park(parking, now);
                 None
             }
         }
@@ -218,6 +223,7 @@ impl ProviderTable {
         if entry.changes != changes {
             return None;
         }
+        // `levels` is locked under `entries`, nowhere the other way round.
         let kept = || self.levels.lock().unwrap_or_else(PoisonError::into_inner).slot(key);
         entry.rate_limiter = self.limiter_rules.apply(entry.rate_limiter.take(), quota, now, kept);
         entry.credential = Some(credential);
@@ -269,6 +275,7 @@ impl ProviderTable {
         if breaker.state(now, &self.rules) != BreakerState::HalfOpen {
             return None;
         }
+        // Under the lock under which it was found half open: two would both be the probe.
         breaker.set_probing(true);
         Some(Probe { table: self.clone(), key })
     }
@@ -355,6 +362,7 @@ impl ProviderTable {
             entry.handle.take()
         };
         if let Some(handle) = old {
+            // Apart: it waits for batches, and the caller must not.
             self.closing.spawn(handle.close());
         }
     }
@@ -368,6 +376,7 @@ impl ProviderTable {
 
     /// Forgets all that is remembered of apps that are gone.
     pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
+        // Entries first: one that still had its place would write into another's after `levels` gave it away.
         let entries: Vec<_> = self.lock().extract_if(|(app, _), _| gone.contains(app)).collect();
         for handle in entries.into_iter().filter_map(|(_, entry)| entry.handle) {
             self.closing.spawn(handle.close());

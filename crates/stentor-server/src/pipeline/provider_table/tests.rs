@@ -1,4 +1,5 @@
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use stentor_core::outcome::Outcome;
@@ -27,22 +28,24 @@ impl Provider for Silent {
     }
 }
 
-#[tokio::test]
-async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
+/// Makes a table whose credential is put anew between the first reading of it and what is made of that: a provider, or an error.
+async fn put_anew_while_it_is_read(key: ProviderKey, is_sound: bool) -> Arc<ProviderTable> {
     let store = MemoryStore::new();
     store.create_app(&app(1)).await.expect("new");
-    let key = (app(1).id, ProviderKind::Fcm);
     let secret = "{}".to_owned();
     let credential = Credential { app: key.0, provider: key.1, secret, updated_at: at(0) };
     store.put_credential(&credential).await.expect("kept");
-    let lanes: Arc<OnceLock<Arc<ProviderTable>>> = Arc::default();
-    let (told, first) = (lanes.clone(), std::sync::atomic::AtomicBool::new(true));
+    let table: Arc<OnceLock<Arc<ProviderTable>>> = Arc::default();
+    let (told, first) = (Arc::clone(&table), AtomicBool::new(true));
     let factory = move |_: &Credential| {
-        // Between the reading and the installing, once.
-        if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+        let is_first = first.swap(false, Ordering::SeqCst);
+        if is_first {
             told.get().expect("made").changed(key);
         }
-        Ok::<Arc<dyn Provider>, Invalid>(Arc::new(Silent))
+        match is_sound || !is_first {
+            true => Ok::<Arc<dyn Provider>, Invalid>(Arc::new(Silent)),
+            false => Err(Invalid::new("credential", "is of no use")),
+        }
     };
     let policy = RetryPolicy::default();
     let rules = BreakerRules { probe_after: Duration::from_secs(60), unanswered_max_attempts: 20, policy };
@@ -52,16 +55,19 @@ async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
         chunk_max_devices: 1_000,
         is_shared: false,
     };
-    let made = Arc::new(ProviderTable::new(
-        Arc::new(store),
-        Arc::new(factory),
-        rules,
-        limiter_rules,
-        Levels::open(None),
-        None,
-    ));
-    assert!(lanes.set(made.clone()).is_ok());
-    assert!(made.handle(key, at(1)).await.is_none(), "what was read is out of date");
-    assert!(made.parking(key).is_none(), "nothing rests for it");
-    assert!(made.handle(key, at(1)).await.is_some());
+    let (store, levels) = (Arc::new(store), Levels::open(None));
+    let made = Arc::new(ProviderTable::new(store, Arc::new(factory), rules, limiter_rules, levels, None));
+    assert!(table.set(Arc::clone(&made)).is_ok());
+    made
+}
+
+#[tokio::test]
+async fn a_credential_that_was_read_before_another_was_put_is_not_used() {
+    for is_sound in [true, false] {
+        let key = (app(1).id, ProviderKind::Fcm);
+        let table = put_anew_while_it_is_read(key, is_sound).await;
+        assert!(table.handle(key, at(1)).await.is_none(), "what was read is out of date");
+        assert!(table.parking(key).is_none(), "nothing rests for it");
+        assert!(table.handle(key, at(1)).await.is_some());
+    }
 }
