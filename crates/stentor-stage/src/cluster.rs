@@ -247,7 +247,8 @@ impl<'a> ClusterRun<'a> {
         });
         let campaign = cell(&clients[0].post("/v1/messages", &message).await?["campaign"]);
         let progress = self.reporter.begin("campaign", self.options.devices);
-        let watch = CampaignWatch { clients: clients.to_vec(), campaign, progress, latest };
+        let (clients, state) = (clients.to_vec(), self.state.clone());
+        let watch = CampaignWatch { clients, campaign, progress, latest, state };
         Ok(tokio::spawn(watch.run()))
     }
 

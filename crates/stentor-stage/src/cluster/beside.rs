@@ -15,6 +15,7 @@ pub(crate) struct BesideTasks {
     traffic: JoinHandle<TrafficLog>,
     controlled: JoinHandle<ControlledLog>,
     gateway: Option<GatewayDevices>,
+    state: Arc<FaultsState>,
 }
 
 /// What came of it.
@@ -41,14 +42,16 @@ impl BesideTasks {
             None => None,
         };
         let (traffic, controlled) = (SideTraffic::new(caller(clients), others).run(), controlled.run());
-        Ok(Self { traffic: tokio::spawn(traffic), controlled: tokio::spawn(controlled), gateway })
+        let (traffic, controlled) = (tokio::spawn(traffic), tokio::spawn(controlled));
+        Ok(Self { traffic, controlled, gateway, state: state.clone() })
     }
 
     /// Waits until all that was promised has come, if it comes in time.
     pub(crate) async fn finish(self, [clients, slow]: [&[ApiClient]; 2]) -> anyhow::Result<BesideLogs> {
         let (mut traffic, mut controlled) = (self.traffic.await?, self.controlled.await?);
-        traffic.until_ended(clients).await;
-        controlled.until_ended([clients, slow]).await;
+        let limit = self.state.end_limit();
+        traffic.until_ended(clients, limit).await;
+        controlled.until_ended([clients, slow], limit).await;
         let gateway = match self.gateway {
             Some(devices) => Some(devices.finish().await?),
             None => None,

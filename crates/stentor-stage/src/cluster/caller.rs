@@ -1,6 +1,6 @@
 //! Asks the servers of a cluster, one after the other, until one answers.
 
-use super::faults_state::FaultsState;
+use super::faults_state::{FaultsState, PATIENCE};
 use super::writing::ANSWER_LIMIT;
 use crate::client::ApiClient;
 use crate::failure::judge;
@@ -11,8 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long something may be refused after all faults are over, and how long a message may need to end then.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Answers after which the same is to be asked again.
 const LATER: [&str; 4] = ["rate_limited", "queue_full", "unavailable", "request_timeout"];
 

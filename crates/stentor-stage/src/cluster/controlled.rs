@@ -287,10 +287,10 @@ fn has_moved(before: &CampaignLedger, now: &CampaignLedger) -> bool {
 }
 
 impl ControlledLog {
-    /// Waits until every campaign has ended.
-    pub(crate) async fn until_ended(&mut self, [clients, slow]: [&[ApiClient]; 2]) {
-        until_ended(&mut self.promises, clients).await;
-        until_ended(&mut self.slow_promises, slow).await;
+    /// Waits until every campaign has ended, or until `limit`.
+    pub(crate) async fn until_ended(&mut self, [clients, slow]: [&[ApiClient]; 2], limit: Instant) {
+        until_ended(&mut self.promises, clients, limit).await;
+        until_ended(&mut self.slow_promises, slow, limit).await;
     }
 
     /// Compares every campaign with what the push services have counted.

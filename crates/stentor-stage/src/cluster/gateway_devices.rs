@@ -56,6 +56,7 @@ pub(crate) struct GatewayDevices {
     messages: JoinHandle<messages::GatewayLog>,
     minutes: MinuteSchedule,
     running: JoinSet<()>,
+    state: Arc<FaultsState>,
 }
 
 impl JoinedDevices {
@@ -89,18 +90,19 @@ impl JoinedDevices {
         }
         let minutes = MinuteSchedule::begin(caller()).await?;
         let messages = tokio::spawn(GatewayMessages::new(caller(), ids.clone(), seed).run());
-        Ok(GatewayDevices { clients, ids, records, messages, minutes, running })
+        Ok(GatewayDevices { clients, ids, records, messages, minutes, running, state })
     }
 }
 
 impl GatewayDevices {
     /// Waits until everything that was promised has come, if it comes in time, and judges it.
     pub(crate) async fn finish(self) -> anyhow::Result<GatewayFindings> {
-        let Self { clients, ids, records, messages, minutes, running } = self;
+        let Self { clients, ids, records, messages, minutes, running, state } = self;
         let mut log = messages.await?;
         let occurrences = minutes.finish(&log).await;
         log.promises.extend(occurrences.promises());
-        let judgement = Judgement { clients: &clients, ids: &ids, records: &records, log, occurrences };
+        let (clients, ids, records, limit) = (&clients, &ids, &records, state.end_limit());
+        let judgement = Judgement { clients, ids, records, log, occurrences, limit };
         let findings = judgement.run().await;
         drop(running);
         Ok(findings)

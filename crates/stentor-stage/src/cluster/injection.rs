@@ -14,7 +14,7 @@ const FILL_EVERY: Duration = Duration::from_millis(200);
 const ABSENCE: Duration = Duration::from_millis(SILENCE_MAX_MS as u64 + 1_000);
 /// How wrong a server's clock is, and the database's.
 const CLOCK_OFFSET_SECONDS: i64 = 3_600;
-const DATABASE_CLOCK_OFFSET_SECONDS: i64 = 300;
+const DATABASE_CLOCK_OFFSET_SECONDS: u32 = 300;
 /// Until who is told to look at another clock does, and all servers have asked it.
 const CLOCK_FOLLOWED_WITHIN: Duration = Duration::from_millis(SILENCE_MAX_MS as u64);
 
@@ -87,13 +87,17 @@ impl ClusterSite {
     async fn shift_database_clock(&mut self, fault: PlannedFault) -> anyhow::Result<()> {
         let state = self.state.clone();
         let Some(clock) = self.database.primary().clock() else { return Ok(()) };
-        let sign = if fault.place.is_multiple_of(2) { 1 } else { -1 };
+        let is_fast = fault.place.is_multiple_of(2);
+        let sign = if is_fast { 1 } else { -1 };
         state.note_clock_change();
-        clock.shift(sign * DATABASE_CLOCK_OFFSET_SECONDS)?;
+        clock.shift(sign * i64::from(DATABASE_CLOCK_OFFSET_SECONDS))?;
         tokio::time::sleep(fault.lasts).await;
         clock.shift(0)?;
         tokio::time::sleep(CLOCK_FOLLOWED_WITHIN).await;
         state.note_clock_change();
+        if is_fast {
+            state.note_fast_clock(Duration::from_secs(u64::from(DATABASE_CLOCK_OFFSET_SECONDS)));
+        }
         self.database.until_in_sync().await
     }
 

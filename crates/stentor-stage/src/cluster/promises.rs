@@ -1,6 +1,6 @@
 //! Messages through push services that were answered with 202, and what must have become of them at the end.
 
-use super::caller::{PATIENCE, RETRY_PAUSE, show};
+use super::caller::{RETRY_PAUSE, show};
 use crate::client::{ApiClient, segment};
 use crate::devices::{DevicePopulation, Half};
 use crate::emulator::Emulators;
@@ -74,16 +74,15 @@ impl Promise {
     }
 }
 
-/// Waits until all of these have ended, if they do in time.
-pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient]) {
-    let begun = Instant::now();
+/// Waits until all of these have ended, if they do by `limit`.
+pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient], limit: Instant) {
     for promise in promises {
         let path = format!("/v1/campaigns/{}", segment(&promise.campaign));
         loop {
             if let Some(Ok(ledger)) = show(clients, &path).await.map(CampaignLedger::deserialize) {
                 promise.ledger = ledger;
             }
-            if promise.ledger.is_ended() || begun.elapsed() > PATIENCE {
+            if promise.ledger.is_ended() || Instant::now() > limit {
                 break;
             }
             tokio::time::sleep(RETRY_PAUSE).await;

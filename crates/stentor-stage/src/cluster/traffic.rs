@@ -10,7 +10,7 @@ use crate::text::cell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Devices of one import: the first ones get a campaign to their topic, the others single messages.
 const SUBSCRIBED: u64 = 5;
@@ -110,9 +110,9 @@ impl SideTraffic {
 }
 
 impl TrafficLog {
-    /// Waits until every message that was answered with 202 has ended.
-    pub(crate) async fn until_ended(&mut self, clients: &[ApiClient]) {
-        until_ended(&mut self.promises, clients).await;
+    /// Waits until every message that was answered with 202 has ended, or until `limit`.
+    pub(crate) async fn until_ended(&mut self, clients: &[ApiClient], limit: Instant) {
+        until_ended(&mut self.promises, clients, limit).await;
     }
 
     /// Compares every message that was answered with 202 with what the push services have counted.

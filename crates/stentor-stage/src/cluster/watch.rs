@@ -1,5 +1,6 @@
 //! Watches the campaign through whichever server answers.
 
+use super::faults_state::FaultsState;
 use super::writing::ANSWER_LIMIT;
 use crate::client::ApiClient;
 use crate::ledger::CampaignLedger;
@@ -21,6 +22,8 @@ pub(crate) struct CampaignWatch {
     pub(crate) progress: Box<dyn Phase>,
     /// What was seen last.
     pub(crate) latest: Arc<Mutex<CampaignLedger>>,
+    /// How far the faults are.
+    pub(crate) state: Arc<FaultsState>,
 }
 
 /// What was seen.
@@ -37,6 +40,8 @@ impl CampaignWatch {
         let (mut ledger, mut always_balanced) = (CampaignLedger::default(), true);
         let (mut moved_at, mut asked) = (Instant::now(), 0);
         while !ledger.is_ended() && moved_at.elapsed() < GIVE_UP_AFTER {
+            // What was put off by a clock that was ahead does not move before it is due.
+            moved_at = self.state.all_due_at().map_or(moved_at, |at| moved_at.max(at));
             let client = &self.clients[asked % self.clients.len()];
             let look = CampaignLedger::fetch(client, &self.campaign);
             if let Ok(Ok((_, seen))) = tokio::time::timeout(ANSWER_LIMIT, look).await {

@@ -1,6 +1,6 @@
 //! What became of everything that devices of the gateway were promised, and promised themselves.
 
-use super::super::caller::{PATIENCE, RETRY_PAUSE, show};
+use super::super::caller::{RETRY_PAUSE, show};
 use super::messages::{GatewayLog, GatewayPromise, GatewayTarget};
 use super::minutes::MinuteOccurrences;
 use super::records::{GatewayRecords, GatewaySums};
@@ -18,6 +18,8 @@ pub(super) struct Judgement<'a> {
     pub(super) records: &'a GatewayRecords,
     pub(super) log: GatewayLog,
     pub(super) occurrences: MinuteOccurrences,
+    /// Until when everything must have come.
+    pub(super) limit: Instant,
 }
 
 /// What was found.
@@ -48,7 +50,6 @@ pub struct GatewayFindings {
 impl Judgement<'_> {
     /// Waits until everything has come, if it comes in time, and judges.
     pub(super) async fn run(self) -> GatewayFindings {
-        let begun = Instant::now();
         let mut findings = GatewayFindings {
             devices: self.ids.len() as u64,
             messages: self.log.promises.len() as u64,
@@ -57,10 +58,10 @@ impl Judgement<'_> {
             ..GatewayFindings::default()
         };
         for promise in &self.log.promises {
-            let ledger = self.until_delivered(promise, begun).await;
+            let ledger = self.until_delivered(promise).await;
             self.judge(promise, &ledger, &mut findings);
         }
-        self.judge_upstream(begun, &mut findings).await;
+        self.judge_upstream(&mut findings).await;
         findings.sums = self.records.sums();
         findings.refused = self.records.refused();
         for (word, count) in &self.log.answers.refused {
@@ -75,7 +76,7 @@ impl Judgement<'_> {
     }
 
     /// Waits until a message has ended, and is confirmed by all its devices where it does not expire before.
-    async fn until_delivered(&self, promise: &GatewayPromise, begun: Instant) -> CampaignLedger {
+    async fn until_delivered(&self, promise: &GatewayPromise) -> CampaignLedger {
         let (mut ledger, devices) = (CampaignLedger::default(), self.devices_of(promise));
         let path = format!("/v1/campaigns/{}", segment(&promise.campaign));
         loop {
@@ -83,7 +84,7 @@ impl Judgement<'_> {
                 ledger = seen;
             }
             let is_done = promise.is_short || ledger.totals.delivered == devices;
-            if ledger.is_ended() && is_done || begun.elapsed() > PATIENCE {
+            if ledger.is_ended() && is_done || Instant::now() > self.limit {
                 return ledger;
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -127,13 +128,13 @@ impl Judgement<'_> {
     }
 
     /// Waits until the app server has read what devices were told is kept, and nothing waits any more.
-    async fn judge_upstream(&self, begun: Instant, findings: &mut GatewayFindings) {
+    async fn judge_upstream(&self, findings: &mut GatewayFindings) {
         let (mut unread, mut waiting);
         loop {
             unread = self.records.unread(self.ids);
             let listed = show(self.clients, "/v1/upstream/messages").await;
             waiting = listed.and_then(|listed| Some(listed["messages"].as_array()?.len()));
-            if unread == 0 && waiting == Some(0) || begun.elapsed() > PATIENCE {
+            if unread == 0 && waiting == Some(0) || Instant::now() > self.limit {
                 break;
             }
             tokio::time::sleep(RETRY_PAUSE).await;

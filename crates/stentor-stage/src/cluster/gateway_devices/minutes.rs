@@ -1,6 +1,7 @@
 //! A schedule that fires each minute: each minute has one campaign, whoever dies meanwhile.
 
-use super::super::caller::{ClusterCaller, ClusterRequest, PATIENCE, RETRY_PAUSE};
+use super::super::caller::{ClusterCaller, ClusterRequest, RETRY_PAUSE};
+use super::super::faults_state::PATIENCE;
 use super::messages::{GatewayLog, GatewayPromise, GatewayTarget};
 use crate::client::segment;
 use crate::text::cell;
