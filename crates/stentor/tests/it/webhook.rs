@@ -88,13 +88,16 @@ impl Receiver {
         self.inbox.1.notify_all();
     }
 
-    /// Waits until so many different messages have come, and returns what was said of each.
-    fn different(&self, count: usize) -> BTreeMap<String, Vec<Value>> {
+    /// Waits until so many different messages have come, each of those before once more; returns what was said of each.
+    fn different(&self, count: usize, before: &BTreeMap<String, Vec<Value>>) -> BTreeMap<String, Vec<Value>> {
+        let is_missing = |inbox: &mut Inbox| {
+            let has_come_again = |(id, said): (&String, &Vec<Value>)| inbox.came[id].len() > said.len();
+            inbox.came.len() < count || !before.iter().all(has_come_again)
+        };
         let (inbox, news) = &*self.inbox;
         let inbox = inbox.lock().unwrap();
-        let (inbox, late) =
-            news.wait_timeout_while(inbox, PATIENCE, |inbox| inbox.came.len() < count).unwrap();
-        assert!(!late.timed_out(), "{} of {count} have come", inbox.came.len());
+        let (inbox, late) = news.wait_timeout_while(inbox, PATIENCE, is_missing).unwrap();
+        assert!(!late.timed_out(), "{} of {count} have come: {:?}", inbox.came.len(), inbox.came);
         inbox.came.clone()
     }
 }
@@ -129,13 +132,13 @@ fn a_server_that_is_killed_between_keeping_and_delivering_loses_no_message_of_a_
     let shown = server.ok(&["app", "webhook", "show"]);
     assert_eq!((&shown["url"], &shown["secret"]), (&json!(receiver.url), &Value::Null));
     let sent = say(&server, join["secret"].as_str().unwrap());
-    let before = receiver.different(1);
+    let before = receiver.different(1, &BTreeMap::new());
     server.process.kill();
     let data = directory.path().join("data");
     let again = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
     server = Server::of(Process::start(&again, &directory.path().join("again.log")), directory.path());
     receiver.answer_from_now_on();
-    let came = receiver.different(MESSAGES);
+    let came = receiver.different(MESSAGES, &before);
     let mut keys: Vec<_> = came.values().map(|said| said[0]["key"].as_str().unwrap().to_owned()).collect();
     keys.sort();
     assert_eq!(keys, sent, "each under an id of its own");
