@@ -727,6 +727,16 @@ export class AuditCalls {
   }
 }
 
+/** The servers that use the store together, for the operator. */
+export class NodesCalls {
+  constructor(private readonly transport: Transport) {}
+
+  /** Lists the servers that use the store (root key). */
+  list(options: CallOptions = {}): Promise<types.NodeList> {
+    return this.transport.call<types.NodeList>({ method: "GET", path: "/v1/nodes" }, options);
+  }
+}
+
 /** What the server is doing. */
 export class StatusCalls {
   constructor(private readonly transport: Transport) {}
@@ -786,6 +796,8 @@ export class Operations {
   readonly upstream: UpstreamCalls;
   /** Who changed what, for the operator. */
   readonly audit: AuditCalls;
+  /** The servers that use the store together, for the operator. */
+  readonly nodes: NodesCalls;
   /** What the server is doing. */
   readonly status: StatusCalls;
   /** Without a key. */
@@ -803,6 +815,7 @@ export class Operations {
     this.services = new ServicesCalls(transport);
     this.upstream = new UpstreamCalls(transport);
     this.audit = new AuditCalls(transport);
+    this.nodes = new NodesCalls(transport);
     this.status = new StatusCalls(transport);
     this.health = new HealthCalls(transport);
   }

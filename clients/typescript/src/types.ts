@@ -592,6 +592,33 @@ export interface NewUpstreamWebhook {
   secret?: string | null;
 }
 
+/** A server. */
+export interface Node {
+  /** Whether it is the server that answers. */
+  answers: boolean;
+  /** Whether it is the one that begins what is due and fires schedules. */
+  fires: boolean;
+  /** The name of its machine; empty where its version is too old to tell. */
+  host: string;
+  /** The number of its start. */
+  instance: string;
+  /** Lanes that rest at it, of which it sends. */
+  parked: Array<ParkedLane>;
+  /** What it does; empty where its version is too old to tell. */
+  roles: Array<string>;
+  /** Time since its last sign of life, by the clock of the store. */
+  silent_ms: number;
+  /** The version of its program; empty where that is too old to tell. */
+  version: string;
+  /** The schema of the store that its program knows; absent where the store serves one server. */
+  schema_version?: number | null;
+}
+
+/** The servers that use the store, the one that is there longest first. */
+export interface NodeList {
+  nodes: Array<Node>;
+}
+
 /** The visible part. */
 export interface Notification {
   /** The text below the title. */
@@ -609,6 +636,17 @@ export type NullCredential = Record<string, unknown>;
 export interface Parked {
   app: string;
   detail: string;
+  reason: string;
+  until?: string | null;
+}
+
+/** A lane that rests at a server. */
+export interface ParkedLane {
+  app: string;
+  /** Why. */
+  detail: string;
+  provider: string;
+  /** Why, in a word. */
   reason: string;
   until?: string | null;
 }
@@ -676,7 +714,7 @@ export type Quota = number | "none";
 export interface QuotaStatus {
   /** Messages per minute that are allowed now, while the credential warms up. */
   per_minute_now: number;
-  /** How long work has waited for it since the server's start. */
+  /** How long work has waited for it at this server since its start. */
   throttled_seconds: number;
   /** Messages that may go at once. */
   tokens: number;

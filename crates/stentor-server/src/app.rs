@@ -33,7 +33,7 @@ pub use crate::node::{
     TableSum, back_up, check_backup, copy_store, inspect, inspect_database, migrate, queue_file, restore,
     rotate, store_file, store_place,
 };
-use crate::node::{Dependencies, PipelineHandle, node_number, prepare};
+use crate::node::{Dependencies, PipelineHandle, host_name, node_number, prepare};
 use crate::pipeline::{Failure, NodeRole, NodeRoles};
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
@@ -358,7 +358,8 @@ fn joining_node(config: &Config) -> Result<JoiningNode, AppError> {
     let node = node_number(&config.data_dir).map_err(key_files)?;
     let secrets_hash = Pepper::of(&config.data_dir).map_err(key_files)?.hash(NODES_PURPOSE);
     let fires = config.roles.has(NodeRole::Scheduler);
-    Ok(JoiningNode { node, secrets_hash, fires })
+    let (host, roles) = (host_name(), config.roles.names());
+    Ok(JoiningNode { node, secrets_hash, fires, host, roles, version: env!("CARGO_PKG_VERSION") })
 }
 
 async fn open_service(

@@ -83,6 +83,15 @@ pub(crate) const UNDO_RETAINED: SchemaUndo = SchemaUndo {
         ALTER TABLE campaigns DROP COLUMN retained_topic",
 };
 
+/// Undoes the step by which servers say what they are. Each says it again when it joins.
+pub(crate) const UNDO_NODE_REPORTS: SchemaUndo = SchemaUndo {
+    finds_loss: "SELECT 1 WHERE 1 = 0",
+    loss: "nothing",
+    sql:
+        "DROP TABLE parked_lanes; ALTER TABLE nodes DROP COLUMN version; ALTER TABLE nodes DROP COLUMN roles;
+        ALTER TABLE nodes DROP COLUMN host",
+};
+
 /// Returns what undoes the step to a version, of those that can be undone. Refuses (Conflict) one that stays, and one by whose undoing
 /// something would be lost.
 pub(crate) fn undo_of<E: From<StoreError>>(

@@ -15,6 +15,7 @@ mod doctor;
 mod emulate;
 mod lab;
 mod message;
+mod node;
 mod reference;
 mod schedule;
 mod secret;
@@ -51,6 +52,7 @@ enum Command {
     Campaign(campaign::CampaignArgs),
     Schedule(schedule::ScheduleArgs),
     Audit(audit::AuditArgs),
+    Node(node::NodeArgs),
     Config(config::ConfigArgs),
     Secret(secret::SecretArgs),
     Store(store::StoreArgs),
@@ -105,6 +107,7 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Campaign(command) => return command.run(output).await,
         Command::Schedule(command) => command.run(output).await?,
         Command::Audit(command) => command.run(output).await?,
+        Command::Node(command) => command.run(output).await?,
         Command::Config(command) => command.run(output)?,
         Command::Secret(command) => command.run(output)?,
         Command::Store(command) => command.run(output).await?,

@@ -745,6 +745,17 @@ class AuditCalls:
             before = following
 
 
+class NodesCalls:
+    """The servers that use the store together, for the operator."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> _types.NodeList:
+        """Lists the servers that use the store (root key)."""
+        return _cast("_types.NodeList", self._transport.call(Call("GET", _address("/v1/nodes"))))
+
+
 class StatusCalls:
     """What the server is doing."""
 
@@ -794,6 +805,7 @@ class Operations:
         self.services = ServicesCalls(transport)
         self.upstream = UpstreamCalls(transport)
         self.audit = AuditCalls(transport)
+        self.nodes = NodesCalls(transport)
         self.status = StatusCalls(transport)
         self.health = HealthCalls(transport)
 
@@ -1530,6 +1542,17 @@ class AsyncAuditCalls:
             before = following
 
 
+class AsyncNodesCalls:
+    """The servers that use the store together, for the operator."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self) -> _types.NodeList:
+        """Lists the servers that use the store (root key)."""
+        return _cast("_types.NodeList", await self._transport.call(Call("GET", _address("/v1/nodes"))))
+
+
 class AsyncStatusCalls:
     """What the server is doing."""
 
@@ -1579,5 +1602,6 @@ class AsyncOperations:
         self.services = AsyncServicesCalls(transport)
         self.upstream = AsyncUpstreamCalls(transport)
         self.audit = AsyncAuditCalls(transport)
+        self.nodes = AsyncNodesCalls(transport)
         self.status = AsyncStatusCalls(transport)
         self.health = AsyncHealthCalls(transport)

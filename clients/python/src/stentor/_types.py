@@ -900,6 +900,47 @@ class NewUpstreamWebhook(_NewUpstreamWebhookRequired, total=False):
     """The secret that was made, shown this once; absent when it was given."""
 
 
+class _NodeRequired(TypedDict):
+    """What must be there."""
+
+    answers: bool
+    """Whether it is the server that answers."""
+
+    fires: bool
+    """Whether it is the one that begins what is due and fires schedules."""
+
+    host: str
+    """The name of its machine; empty where its version is too old to tell."""
+
+    instance: str
+    """The number of its start."""
+
+    parked: List[ParkedLane]
+    """Lanes that rest at it, of which it sends."""
+
+    roles: List[str]
+    """What it does; empty where its version is too old to tell."""
+
+    silent_ms: int
+    """Time since its last sign of life, by the clock of the store."""
+
+    version: str
+    """The version of its program; empty where that is too old to tell."""
+
+
+class Node(_NodeRequired, total=False):
+    """A server."""
+
+    schema_version: Optional[int]
+    """The schema of the store that its program knows; absent where the store serves one server."""
+
+
+class NodeList(TypedDict):
+    """The servers that use the store, the one that is there longest first."""
+
+    nodes: List[Node]
+
+
 class Notification(TypedDict, total=False):
     """The visible part."""
 
@@ -925,6 +966,26 @@ class _ParkedRequired(TypedDict):
 
 class Parked(_ParkedRequired, total=False):
     """A lane that rests."""
+
+    until: Optional[str]
+
+
+class _ParkedLaneRequired(TypedDict):
+    """What must be there."""
+
+    app: str
+
+    detail: str
+    """Why."""
+
+    provider: str
+
+    reason: str
+    """Why, in a word."""
+
+
+class ParkedLane(_ParkedLaneRequired, total=False):
+    """A lane that rests at a server."""
 
     until: Optional[str]
 
@@ -1016,7 +1077,7 @@ class QuotaStatus(TypedDict):
     """Messages per minute that are allowed now, while the credential warms up."""
 
     throttled_seconds: float
-    """How long work has waited for it since the server's start."""
+    """How long work has waited for it at this server since its start."""
 
     tokens: int
     """Messages that may go at once."""

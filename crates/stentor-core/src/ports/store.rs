@@ -23,7 +23,9 @@ pub use devices::{
 pub use messages::{
     AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
 };
-pub use nodes::{Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeStore, QuotaClaim};
+pub use nodes::{
+    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeRecord, NodeStore, ParkedLane, QuotaClaim,
+};
 pub use pipeline::{
     Awaited, Expanded, Expansion, Lease, LeaseReply, LeaseTerms, LeasedChunk, PipelineStore, ProducerTask,
     Recovery, SendDecision, SettleReply, Started, StoreFigures, Swept,

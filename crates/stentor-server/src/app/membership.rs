@@ -35,6 +35,8 @@ const UNHEARD_MAX_INTERVALS: u32 = 3;
 const SETTLED_MAX_COUNT: usize = 64;
 /// Signs of life within the time for which the others wait for one.
 const BEATS_PER_PATIENCE: u32 = 5;
+/// Lanes that rest here of which the others know, at most.
+const PARKED_MAX_COUNT: usize = 1_000;
 
 /// What a server is known by among the nodes.
 #[derive(Clone)]
@@ -58,7 +60,7 @@ impl NodeIdentity {
     ) -> Result<(Self, Arc<IdSource>, Option<u64>), StoreError> {
         // Read before it asks: a sign of life counts from when it was sent, not from the reply.
         let (asked, patience, look_interval) = (uptime(), config.silence_max(), config.look_interval());
-        let membership = store.join(joining, clock.now()).await?;
+        let membership = store.join(joining.clone(), clock.now()).await?;
         let Membership { instance, id_place, last_event, shown } = membership;
         follow(clock, shown, asked);
         let ids = Arc::new(IdSource::after(instance));
@@ -110,7 +112,8 @@ impl NodeTie {
     async fn hold(&self) {
         let Some(last_event) = self.last_event else { return std::future::pending().await };
         let hearing = async { tokio::join!(self.listen(last_event), self.make_up()) };
-        tokio::join!(self.beat(), hearing, self.pass_arrivals(), self.pass_events());
+        let reporting = self.report_parked();
+        tokio::join!(self.beat(), hearing, self.pass_arrivals(), self.pass_events(), reporting);
     }
 
     /// Announces that it leaves, so that nobody waits for it.
@@ -157,7 +160,7 @@ impl NodeTie {
             "this server gave no sign of life for too long: the others have taken over what it was sending"
         );
         let asked = uptime();
-        match self.store.join(*joining, self.clock.now()).await {
+        match self.store.join(joining.clone(), self.clock.now()).await {
             Ok(membership) => {
                 follow(&*self.clock, membership.shown, asked);
                 // First: its former place among the numbers may be another's by now.
@@ -361,6 +364,28 @@ impl NodeTie {
     async fn pass_events(&self) {
         while let Some(event) = self.pipeline.next_event().await {
             self.publish_event(event).await;
+        }
+    }
+
+    /// Reports to the others which lanes rest here, as often as that is something else, once for each sign of life at most.
+    async fn report_parked(&self) {
+        let NodeIdentity { standing, patience, .. } = &self.identity;
+        let mut reported = (standing.instance(), Vec::new());
+        loop {
+            tokio::time::sleep(*patience / BEATS_PER_PATIENCE).await;
+            let instance = standing.instance();
+            if instance != reported.0 {
+                // What was reported before went with the instance that it was reported for.
+                reported = (instance, Vec::new());
+            }
+            let lanes = self.pipeline.parked_lanes(PARKED_MAX_COUNT);
+            if lanes == reported.1 {
+                continue;
+            }
+            match self.store.report_parked(instance, lanes.clone()).await {
+                Ok(()) => reported.1 = lanes,
+                Err(error) => tracing::warn!(%error, "the others could not be told which lanes rest here"),
+            }
         }
     }
 

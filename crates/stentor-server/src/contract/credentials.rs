@@ -38,7 +38,7 @@ pub struct QuotaStatus {
     pub(crate) per_minute_now: u64,
     /// Messages that may go at once.
     pub(crate) tokens: u64,
-    /// How long work has waited for it since the server's start.
+    /// How long work has waited for it at this server since its start.
     pub(crate) throttled_seconds: f64,
 }
 

@@ -15,6 +15,7 @@ use super::devices::{
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportQuery, ImportRequest, ImportResult};
 use super::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
+use super::nodes::NodeList;
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use super::shape::{Described, FieldShape, RecordShape, Shape, Shapes, record_of};
@@ -38,7 +39,7 @@ macro_rules! by_its_schema {
 by_its_schema! {
     After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
-    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey RegisteredView ScheduleList
+    KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey NodeList RegisteredView ScheduleList
     PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest DeadLetterList UpstreamChangeView UpstreamIds UpstreamList
     NewUpstreamWebhook UpstreamWebhookRequest UpstreamWebhookView
 }

@@ -16,6 +16,7 @@ pub mod import;
 mod instant;
 mod list;
 pub mod messages;
+pub mod nodes;
 mod operation;
 mod problem;
 mod refused;

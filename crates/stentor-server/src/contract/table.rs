@@ -25,6 +25,7 @@ use super::devices::{
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportRequest, ImportResult};
 use super::messages::{MessageList, MessageRequest, MessageView, Sent};
+use super::nodes::NodeList;
 use super::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use super::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use super::shape::Shapes;
@@ -308,4 +309,6 @@ operations! { ($)
 
     /// Returns what every part is doing (root key).
     "status.status" ShowStatus: Identity { ; () } -> StatusView, ROOT, NEVER;
+    /// Lists the servers that use the store (root key).
+    "nodes.list" ListNodes: Identity { ; () } -> NodeList, ROOT, NEVER;
 }

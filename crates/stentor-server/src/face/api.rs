@@ -12,8 +12,8 @@ use super::http::middleware::{no_such_address, outer};
 use super::http::refusal::{Refusal, WriteRefusal};
 use super::http::{ReadTimeout, RequestLimits};
 use super::socket::SocketFace;
-use crate::contract::table::ShowStatus;
-use crate::contract::{Identity, Operation, Serve, ServiceResult, status};
+use crate::contract::table::{ListNodes, ShowStatus};
+use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
 use crate::keys::ServiceKey;
 use crate::listen::SocketCounts;
 use crate::service::Service;
@@ -154,5 +154,16 @@ impl Serve<ShowStatus> for Api {
         request: (),
     ) -> impl Future<Output = ServiceResult<status::StatusView>> + Send {
         Serve::<ShowStatus>::serve(self.server_status(), by, subject, request)
+    }
+}
+
+impl Serve<ListNodes> for Api {
+    fn serve(
+        &self,
+        by: Identity,
+        subject: (),
+        request: (),
+    ) -> impl Future<Output = ServiceResult<nodes::NodeList>> + Send {
+        Serve::<ListNodes>::serve(self.server_status(), by, subject, request)
     }
 }

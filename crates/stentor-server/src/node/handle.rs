@@ -7,7 +7,8 @@ use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::NodeEvent;
+use stentor_core::ports::store::{NodeEvent, ParkedLane};
+use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 use stentor_gateway::{Gateway, GatewayStats};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
@@ -183,6 +184,11 @@ impl PipelineHandle {
         }
     }
 
+    /// Lists the lanes that rest here, so many at most.
+    pub(crate) fn parked_lanes(&self, max: usize) -> Vec<ParkedLane> {
+        self.pipeline().map(|pipeline| pipeline.parked_lanes(max)).unwrap_or_default()
+    }
+
     /// Leases nothing more, settles what is in flight, and ends within `time`.
     pub(crate) async fn drain(&self, time: Duration) {
         let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -259,6 +265,10 @@ impl PipelinePort for PipelineHandle {
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {
         self.pipeline()?.quota(app, provider)
+    }
+
+    fn shared_quota(&self, key: (AppId, ProviderKind), shared: (u32, Level)) -> Option<QuotaStats> {
+        Some(self.pipeline()?.shared_quota(key, shared))
     }
 }
 

@@ -28,3 +28,8 @@ pub(crate) fn node_number(data_dir: &Path) -> io::Result<u64> {
         }
     }
 }
+
+/// Returns what this machine calls itself.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

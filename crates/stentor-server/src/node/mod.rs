@@ -21,7 +21,7 @@ pub use engines::{
     store_place,
 };
 pub use handle::PipelineHandle;
-pub(crate) use identity::node_number;
+pub(crate) use identity::{host_name, node_number};
 pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.

@@ -52,7 +52,8 @@ use stentor_core::outcome::Reason;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::Queue;
 use stentor_core::ports::settled::SettledFeed;
-use stentor_core::ports::store::{NodeEvent, Recovery, Store, StoreError};
+use stentor_core::ports::store::{NodeEvent, ParkedLane, Recovery, Store, StoreError};
+use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -359,6 +360,37 @@ impl Pipeline {
     /// Returns the quota of a credential, if it has one.
     pub(crate) fn quota(&self, app: AppId, provider: ProviderKind) -> Option<stats::QuotaStats> {
         self.shared.providers.quota((app, provider), self.shared.now())
+    }
+
+    /// Returns how a quota stands that all nodes share: what it allows in a minute, and what the store has of it.
+    pub(crate) fn shared_quota(
+        &self,
+        (app, provider): (AppId, ProviderKind),
+        shared: (u32, Level),
+    ) -> stats::QuotaStats {
+        self.shared.providers.shared_quota((app, provider), shared, self.shared.now())
+    }
+
+    /// Lists the lanes that rest here, by app and push service, so many at most; none where nothing is sent from here.
+    pub(crate) fn parked_lanes(&self, max: usize) -> Vec<ParkedLane> {
+        if !self.shared.roles.has(NodeRole::Consumer) {
+            return Vec::new();
+        }
+        let of_kind = |kind| {
+            let lanes = self.shared.providers.parked(kind).into_iter();
+            lanes.map(move |stats::ParkedStats { app, until, reason, detail }| ParkedLane {
+                app,
+                provider: kind,
+                until,
+                reason,
+                detail,
+            })
+        };
+        let mut lanes: Vec<_> = ProviderKind::ALL.iter().copied().flat_map(of_kind).collect();
+        // In one order, so that the same lanes are found to be the same.
+        lanes.sort_unstable_by_key(|lane| (lane.app, lane.provider));
+        lanes.truncate(max);
+        lanes
     }
 
     /// Returns what it has done and is doing.

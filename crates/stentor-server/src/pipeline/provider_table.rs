@@ -18,6 +18,7 @@ use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::{Provider, ProviderStats};
 use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
+use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -433,6 +434,12 @@ impl ProviderTable {
             Some(ParkedStats { app: *app, until, reason, detail })
         });
         parked.collect()
+    }
+
+    /// Returns how a quota stands of which all nodes draw, by what the store has of it.
+    pub(crate) fn shared_quota(&self, key: ProviderKey, shared: (u32, Level), now: Timestamp) -> QuotaStats {
+        let waited = self.quota(key, now).map(|own| own.waited).unwrap_or_default();
+        QuotaStats { waited, ..self.limiter_rules.shared_picture(key.0, shared, now) }
     }
 
     /// Lists the quotas in force.

@@ -71,6 +71,12 @@ impl NodeRoles {
         self.0.is_empty() || self.0.contains(&role)
     }
 
+    /// Lists the names of the roles that the node has.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        NodeRole::ALL.into_iter().filter(|role| self.has(*role)).map(NodeRole::name).collect()
+    }
+
     /// Returns whether the node has all of them.
     #[must_use]
     pub fn are_all(&self) -> bool {
@@ -87,6 +93,7 @@ mod tests {
         let (all, some) = (NodeRoles::default(), NodeRoles::of(vec![NodeRole::Api, NodeRole::Gateway]));
         assert!(all.are_all() && !some.are_all());
         assert_eq!((some.has(NodeRole::Api), some.has(NodeRole::Consumer)), (true, false));
+        assert_eq!((all.names().len(), some.names()), (5, vec!["api", "gateway"]));
         for role in NodeRole::ALL {
             assert_eq!(role.name().parse::<NodeRole>(), Ok(role));
         }

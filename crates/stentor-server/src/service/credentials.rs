@@ -11,7 +11,7 @@ use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
-use stentor_core::ports::store::{Change, StoreError};
+use stentor_core::ports::store::{Change, NodeRecord, StoreError};
 use stentor_providers::RefusedHost;
 
 use super::audit::{AuditSubject, Author};
@@ -22,6 +22,7 @@ use crate::contract::credentials::{
 };
 use crate::contract::table::{DeleteCredential, ListCredentials, PutCredential};
 use crate::decode::decode_with;
+use crate::pipeline::stats::QuotaStats;
 
 /// Why nothing is sent with a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,10 +138,10 @@ impl Serve<PutCredential> for Service {
 impl Serve<ListCredentials> for Service {
     async fn serve(&self, identity: Identity, app: AppId, (): ()) -> ServiceResult<CredentialList> {
         let app = self.administrated(identity, app).await?;
-        let mut credentials = Vec::new();
+        let (mut credentials, nodes) = (Vec::new(), self.store.nodes().await?);
         for provider in self.credentials.of_app(app) {
             match self.store.credential(app, provider).await {
-                Ok(credential) => credentials.push(self.view(&credential)),
+                Ok(credential) => credentials.push(self.view(&credential, &nodes).await?),
                 // Somebody has removed it since, perhaps at another server.
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -212,23 +213,35 @@ impl Service {
         Ok(())
     }
 
-    /// Shows a credential, why it is parked, and how its quota stands.
-    fn view(&self, credential: &Credential) -> CredentialView {
+    /// Shows a credential, why it is parked, here or at another of the nodes that send with it, and how its quota stands.
+    async fn view(&self, credential: &Credential, nodes: &[NodeRecord]) -> ServiceResult<CredentialView> {
         let (app, provider) = (credential.app, credential.provider);
         let resting = self.pipeline.parked(app, provider).or_else(|| self.is_refused(credential));
-        CredentialView {
+        let resting = resting.or_else(|| parked_elsewhere(nodes, app, provider));
+        Ok(CredentialView {
             provider,
             updated_at: credential.updated_at.into(),
             summary: summary(credential),
             state: if resting.is_some() { "parked" } else { "ok" },
             reason: resting.as_ref().map(|resting| resting.reason),
             detail: resting.map(|resting| resting.detail),
-            quota: self.pipeline.quota(app, provider).map(|quota| QuotaStatus {
+            quota: self.quota_of(credential).await?.map(|quota| QuotaStatus {
                 per_minute_now: quota.per_minute_now,
                 tokens: quota.tokens,
                 throttled_seconds: quota.waited.as_secs_f64(),
             }),
-        }
+        })
+    }
+
+    /// Returns how a credential's quota stands: where all nodes share it, by what the store has of it.
+    async fn quota_of(&self, credential: &Credential) -> ServiceResult<Option<QuotaStats>> {
+        let (app, provider) = (credential.app, credential.provider);
+        let level = self.store.quota_level(app, provider).await?;
+        let shared = crate::providers::quota(credential).zip(level);
+        Ok(match shared {
+            Some(shared) => self.pipeline.shared_quota((app, provider), shared),
+            None => self.pipeline.quota(app, provider),
+        })
     }
 
     /// Returns why a credential rests that was kept under other settings, before anything is sent with it.
@@ -263,6 +276,13 @@ impl Service {
             }
         }
     }
+}
+
+/// Returns why a lane rests at one of the nodes.
+fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<ParkReason> {
+    let mut lanes = nodes.iter().flat_map(|node| &node.parked);
+    let lane = lanes.find(|lane| (lane.app, lane.provider) == (app, provider))?;
+    Some(ParkReason { reason: lane.reason, detail: lane.detail.clone() })
 }
 
 fn may_not_connect(host: RefusedHost) -> Problem {

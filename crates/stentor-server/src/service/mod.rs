@@ -34,6 +34,7 @@ use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
 use stentor_core::outbound::OutboundPolicy;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::Store;
+use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 use stentor_gateway::UpstreamBroker;
 use tokio::sync::Notify;
@@ -92,7 +93,12 @@ pub trait PipelinePort: Send + Sync {
         None
     }
 
-    /// Returns why the lane of a credential is parked, if it is.
+    /// Returns how the quota of a credential stands that all nodes share: what it allows in a minute, and what the store has of it.
+    fn shared_quota(&self, _key: (AppId, ProviderKind), _shared: (u32, Level)) -> Option<QuotaStats> {
+        None
+    }
+
+    /// Returns why the lane of a credential is parked here, if it is.
     fn parked(&self, _app: AppId, _provider: ProviderKind) -> Option<ParkReason> {
         None
     }

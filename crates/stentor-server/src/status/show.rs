@@ -2,9 +2,12 @@
 
 use super::ServerStatus;
 use crate::config::Config;
+use crate::contract::nodes::{NodeList, NodeView, ParkedLaneView};
 use crate::contract::status::{LaneStatus, LimitStatus, Parked, ProviderStatus, RecoveryStatus, StatusView};
-use crate::contract::table::ShowStatus;
+use crate::contract::table::{ListNodes, ShowStatus};
 use crate::contract::{Identity, Instant, Serve, ServiceResult};
+use crate::node::host_name;
+use crate::pipeline::NodeRole;
 use crate::pipeline::stats::DispatchStats;
 
 impl Serve<ShowStatus> for ServerStatus {
@@ -24,6 +27,34 @@ impl Serve<ShowStatus> for ServerStatus {
             damaged_rows: figures.map(|figures| figures.damaged_rows),
             limits: LimitStatus::from(&self.config),
         })
+    }
+}
+
+impl Serve<ListNodes> for ServerStatus {
+    async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<NodeList> {
+        identity.allow::<ListNodes>()?;
+        let (own, found) = (self.pipeline.instance(), self.store.nodes().await?);
+        let nodes: Vec<_> = found.into_iter().map(|node| NodeView::of(node, own)).collect();
+        Ok(NodeList { nodes: if nodes.is_empty() { vec![self.alone()] } else { nodes } })
+    }
+}
+
+impl ServerStatus {
+    /// Shows this server, where no other can be.
+    fn alone(&self) -> NodeView {
+        let roles = &self.config.roles;
+        let parked = self.pipeline.parked_lanes(usize::MAX);
+        NodeView {
+            instance: format!("{:x}", self.pipeline.instance()),
+            host: host_name(),
+            answers: true,
+            fires: roles.has(NodeRole::Scheduler),
+            roles: roles.names().into_iter().map(str::to_owned).collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            schema_version: None,
+            silent_ms: 0,
+            parked: parked.into_iter().map(ParkedLaneView::from).collect(),
+        }
     }
 }
 

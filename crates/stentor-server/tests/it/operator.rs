@@ -156,6 +156,21 @@ async fn status_tells_the_operator_what_every_part_does() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_its_store_alone_is_the_one_node() {
+    let server = server().await;
+    let listed = server.root(Method::GET, "/v1/nodes").read().await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let nodes = listed.body["nodes"].as_array().expect("a list");
+    let roles = ["api", "scheduler", "producer", "consumer", "gateway"];
+    assert_eq!((nodes.len(), &nodes[0]["roles"]), (1, &json!(roles)));
+    assert_eq!((&nodes[0]["answers"], &nodes[0]["fires"]), (&json!(true), &json!(true)));
+    let status = server.root(Method::GET, "/v1/status").read().await;
+    assert_eq!(nodes[0]["instance"], status.body["instance"]);
+    let tenant = server.sender().await;
+    assert_eq!(server.send(&tenant, Method::GET, "/v1/nodes").read().await.refusal().0, 403);
+}
+
+#[tokio::test]
 async fn what_was_kept_is_there_after_a_drained_restart() {
     let server = durable_server(tempfile::tempdir().expect("a folder")).await;
     let tenant = server.sender().await;

@@ -13,8 +13,8 @@ use stentor_core::message::{Content, Message, MessageSpec, Notification, Priorit
 use stentor_core::name::{CollapseKey, ExternalId, GroupName, IdempotencyKey, Label, Tag, TopicName};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{
-    Awaited, Expansion, Idempotent, IdempotentReply, LeaseReply, LeaseTerms, LeasedChunk, NewMessage, Page,
-    SettleReply, Store, StoreError, StoredReply,
+    Awaited, Expansion, Idempotent, IdempotentReply, JoiningNode, LeaseReply, LeaseTerms, LeasedChunk,
+    NewMessage, Page, SettleReply, Store, StoreError, StoredReply,
 };
 use stentor_core::settlement::{Child, Settlement};
 use stentor_core::target::Target;
@@ -113,6 +113,13 @@ pub fn lease_at(now: Timestamp) -> LeaseTerms {
 pub fn lease_of(instance: u64, now: Timestamp) -> LeaseTerms {
     let until = Timestamp::from_millis(now.as_millis() + LEASE_SECONDS * 1_000);
     LeaseTerms { instance, until, now, class: TrafficClass::Bulk }
+}
+
+/// Makes a server that joins others.
+#[must_use]
+pub fn joining(node: u64) -> JoiningNode {
+    let (host, roles) = (format!("host-{node}"), vec!["api", "consumer"]);
+    JoiningNode { node, secrets_hash: [7; 32], fires: true, host, roles, version: "1.2.3" }
 }
 
 /// Lists the chunks of tickets.

@@ -4,8 +4,8 @@ use super::engine::Connection;
 use super::fault::{Done, conflict, damaged};
 use super::query::{exists, one};
 use crate::schema::{
-    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODES, UNDO_RECEIPTS, UNDO_RETAINED, UNDO_TRACES,
-    UNDO_WEBHOOKS, undo_of,
+    SchemaUndo, UNDO_CLAIMS, UNDO_MIXED_VERSIONS, UNDO_NODE_REPORTS, UNDO_NODES, UNDO_RECEIPTS,
+    UNDO_RETAINED, UNDO_TRACES, UNDO_WEBHOOKS, undo_of,
 };
 
 /// The oldest server that is tested (its own number, major version first).
@@ -41,6 +41,7 @@ const STEPS: &[SchemaStep] = &[
         usable_by: 5,
         work: Some(super::store::adopt_retained),
     },
+    step(5, include_str!("migrations/0009_store_node_reports.sql")),
 ];
 
 /// The first version that says by whom it may be used.
@@ -55,6 +56,7 @@ const UNDO: &[(usize, SchemaUndo)] = &[
     (6, UNDO_MIXED_VERSIONS),
     (7, UNDO_CLAIMS),
     (8, UNDO_RETAINED),
+    (9, UNDO_NODE_REPORTS),
 ];
 
 /// Returns the newest version.

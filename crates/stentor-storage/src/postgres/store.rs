@@ -28,6 +28,7 @@ mod message_rows;
 mod messages;
 mod named_devices;
 mod node_events;
+mod node_reports;
 mod nodes;
 mod offered_tokens;
 mod owners;

@@ -211,6 +211,7 @@ const APART: &[(&str, &str)] = &[
     ("queue_tickets", "the queue, which is filled anew from the store"),
     ("nodes", "the servers that run beside each other"),
     ("node_events", "what they tell each other"),
+    ("parked_lanes", "which lanes rest at which of them"),
     ("quota_levels", "what they may send within this second"),
     ("incarnation", "which life of the database this is"),
 ];

@@ -7,6 +7,7 @@ mod nats_queue;
 mod nats_server;
 mod nats_tls;
 mod postgres;
+mod postgres_node_reports;
 mod postgres_nodes;
 mod postgres_queue;
 mod postgres_server;

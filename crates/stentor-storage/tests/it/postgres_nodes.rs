@@ -16,33 +16,30 @@ use stentor_core::ports::store::{
 use stentor_core::quota::Quota;
 use stentor_core::target::Target;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
-use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, lease_of, registration};
+use stentor_storage::conformance::scene::{Draft, Scene, accept_all, at, joining, lease_of, registration};
 use stentor_storage::postgres::{PostgresSettings, PostgresStore};
 
 use crate::postgres_server::{TestDatabase, server};
 
-const SECRETS_HASH: [u8; 32] = [7; 32];
-
 /// Two stores on one database of their own.
-struct Pair {
-    one: PostgresStore,
-    other: PostgresStore,
+pub(crate) struct Pair {
+    pub(crate) one: PostgresStore,
+    pub(crate) other: PostgresStore,
     // After the stores: it is dropped with force.
-    database: TestDatabase,
+    pub(crate) database: TestDatabase,
 }
 
 impl Pair {
     /// Opens them; `None` where there is no server.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let database = server()?.database();
         let open = || PostgresStore::open(&database.address(), &PostgresSettings::default()).expect("opened");
         Some(Self { one: open(), other: open(), database })
     }
 }
 
-async fn join(store: &PostgresStore, node: u64) -> Membership {
-    let joining = JoiningNode { node, secrets_hash: SECRETS_HASH, fires: true };
-    let membership = store.join(joining, at(1)).await.expect("joined");
+pub(crate) async fn join(store: &PostgresStore, node: u64) -> Membership {
+    let membership = store.join(joining(node), at(1)).await.expect("joined");
     store.recover(membership.instance, at(1)).await.expect("recovered");
     membership
 }
@@ -181,8 +178,8 @@ async fn who_says_goodbye_leaves_nothing_leased() {
 async fn a_node_with_another_pepper_is_refused_while_others_are_there() {
     let Some(Pair { database: _database, one, other }) = Pair::new() else { return };
     let first = join(&one, 1).await;
-    let stranger = JoiningNode { node: 2, secrets_hash: [8; 32], fires: true };
-    let refused = other.join(stranger, at(1)).await;
+    let stranger = JoiningNode { secrets_hash: [8; 32], ..joining(2) };
+    let refused = other.join(stranger.clone(), at(1)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("key.pepper")));
     one.leave(first.instance, at(2)).await.expect("left");
     other.join(stranger, at(3)).await.expect("nobody is there any more");

@@ -32,6 +32,7 @@ mod messages;
 mod nats;
 mod node_duties;
 mod node_queues;
+mod node_reports;
 mod node_versions;
 mod nodes;
 mod packaging;

@@ -87,15 +87,14 @@ async fn each_tick_of_a_schedule_fires_once_though_the_server_that_fires_is_stop
 }
 
 /// Puts the credential with which an app sends through an emulator.
-async fn put_fcm(root: &ApiClient, app: &str, credential: &Value) {
+pub(crate) async fn put_fcm(root: &ApiClient, app: &str, credential: &Value) {
     root.put(&format!("/v1/apps/{app}/credentials/fcm"), credential).await.unwrap();
 }
 
-/// An emulator that asks to wait whoever sends to tokens that begin with `busy`.
-async fn busy_emulator() -> RunningFcm {
-    let wait = ServiceError::new("QUOTA_EXCEEDED").retry_after_s(3_600);
+/// An emulator that answers so for tokens that begin with a word.
+pub(crate) async fn failing_emulator(prefix: &str, error: ServiceError) -> RunningFcm {
     let script =
-        Script { prefix: Some("busy".into()), then: ScriptedAnswer::Error(wait), ..Script::default() };
+        Script { prefix: Some(prefix.into()), then: ScriptedAnswer::Error(error), ..Script::default() };
     let policy = Policy { scripts: vec![script], ..Policy::default() };
     FcmEmulator::start(FcmConfig { policy, ..FcmConfig::default() }).await.unwrap()
 }
@@ -124,7 +123,7 @@ pub(crate) fn message_to(devices: &[Value]) -> Value {
 }
 
 /// Sends so many messages; returns their campaigns.
-async fn send(app: &ApiClient, message: &Value, count: usize) -> Vec<Value> {
+pub(crate) async fn send(app: &ApiClient, message: &Value, count: usize) -> Vec<Value> {
     let mut campaigns = Vec::new();
     for _ in 0..count {
         campaigns.push(app.post("/v1/messages", message).await.unwrap()["campaign"].clone());
@@ -142,7 +141,8 @@ async fn rests(root: &ApiClient) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_service_that_asks_one_server_to_wait_is_left_alone_by_all() {
     let Some(mut nodes) = Nodes::new() else { return };
-    let emulator = busy_emulator().await;
+    let wait = ServiceError::new("QUOTA_EXCEEDED").retry_after_s(3_600);
+    let emulator = failing_emulator("busy", wait).await;
     let endpoint = format!("https://{}", emulator.addr());
     let credential = Keys::make().unwrap().fcm_credential(&endpoint, emulator.ca_pem().unwrap());
     let (one, other) = (nodes.start("one", ""), nodes.start("other", ""));

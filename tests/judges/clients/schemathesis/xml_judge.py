@@ -18,7 +18,7 @@ XML, JSON = "application/xml", "application/json"
 #: Words under which a schema has others.
 COMBINED = ("allOf", "anyOf", "oneOf")
 #: What differs from one look to the next: clocks and counters of the server.
-MOVES = {"status_status", "audit_list"}
+MOVES = {"status_status", "nodes_list", "audit_list"}
 WAIT_SECONDS = 60
 
 URL, ROOT = sys.argv[1:]
@@ -267,6 +267,7 @@ def the_rest(device):
         told(f"upstream_{operation}", {"ids": ["ups_0000000000001"]})
     told("audit_list")
     told("status_status")
+    told("nodes_list")
     told("topics_unsubscribe", {"devices": [device]}, topic="sports")
     told("groups_take_out", {"users": ["anna"], "devices": [device]}, group="team")
     refused("devices_show", "not_found", device="dev_0000000000000")

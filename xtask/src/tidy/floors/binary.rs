@@ -30,6 +30,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "emulate",
             "lab",
             "message",
+            "node",
             "reference",
         ],
         &["schedule", "secret", "serve", "store", "topic"],

@@ -87,6 +87,7 @@ pub(super) const POSTGRES_STORE: Floors = Floors {
             "codes",
             "credentials",
             "message_rows",
+            "node_reports",
             "owners",
             "quotas",
             "receipt_rows",

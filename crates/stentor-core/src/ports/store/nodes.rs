@@ -8,11 +8,11 @@ use crate::device::ProviderKind;
 use crate::id::{AppId, ChunkId, DeviceId, MessageId, next_number};
 use crate::outcome::Reason;
 use crate::ports::settled::SettledChunk;
-use crate::quota::Quota;
+use crate::quota::{Level, Quota};
 use crate::time::Timestamp;
 
 /// A server that wants to use the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoiningNode {
     /// The number of its data directory: what an earlier start from there left is dead.
     pub node: u64,
@@ -20,6 +20,50 @@ pub struct JoiningNode {
     pub secrets_hash: [u8; 32],
     /// Whether it fires schedules.
     pub fires: bool,
+    /// The name of the machine that it runs on, as that calls itself.
+    pub host: String,
+    /// The names of its roles.
+    pub roles: Vec<&'static str>,
+    /// The version of its program.
+    pub version: &'static str,
+}
+
+/// A server among those that use the store, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// The number of its data directory.
+    pub node: u64,
+    /// The number of its start.
+    pub instance: u64,
+    /// Whether it is the one that fires schedules: of those that may, the one that is there longest.
+    pub is_first: bool,
+    /// The name of its machine; empty where its program is too old to tell.
+    pub host: String,
+    /// The names of its roles; none where its program is too old to tell.
+    pub roles: Vec<String>,
+    /// The version of its program; empty where that is too old to tell.
+    pub version: String,
+    /// The schema that its program knows.
+    pub schema_version: u64,
+    /// The time since its last sign of life, by the store's clock; zero where that went back.
+    pub silent_for: Duration,
+    /// The lanes that rest at it, by app and push service.
+    pub parked: Vec<ParkedLane>,
+}
+
+/// A lane that rests at a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedLane {
+    /// Whose credential.
+    pub app: AppId,
+    /// At which push service.
+    pub provider: ProviderKind,
+    /// Until when; `None` until the credential changes or a probe passes.
+    pub until: Option<Timestamp>,
+    /// Why, in a word.
+    pub reason: Reason,
+    /// Why, in a sentence, for the operator.
+    pub detail: String,
 }
 
 /// How a server stands among those that use the same store.
@@ -155,6 +199,24 @@ pub trait NodeStore: AppStore {
     /// Takes tokens from quotas, by the store's own clock, all in one transaction; reply i is how many claim i got.
     async fn draw(&self, claims: Vec<QuotaClaim>) -> Result<Vec<u64>, StoreError> {
         Ok(claims.iter().map(|claim| claim.most).collect())
+    }
+
+    /// Returns what the quota of a credential has left that all nodes share, at its last draw; `None` where nobody has drawn from it yet, or
+    /// where no other node can be.
+    async fn quota_level(&self, app: AppId, provider: ProviderKind) -> Result<Option<Level>, StoreError> {
+        let _not_shared = (app, provider);
+        Ok(None)
+    }
+
+    /// Lists the nodes that are there, the one that is there longest first; none where no other node can be.
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Keeps which lanes rest at a node, instead of those it reported before, for as long as it is among the nodes.
+    async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
+        let _nobody_asks = (instance, lanes);
+        Ok(())
     }
 
     /// Reads what devices of the gateway may be waiting for in chunks that other nodes settled, those that are still there.

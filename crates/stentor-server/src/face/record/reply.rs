@@ -14,6 +14,7 @@ use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView,
 use crate::contract::groups::{GroupList, GroupView, MemberList};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{MessageList, MessageView, Sent};
+use crate::contract::nodes::NodeList;
 use crate::contract::schedules::{ScheduleList, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList};
 use crate::contract::status::StatusView;
@@ -41,7 +42,7 @@ macro_rules! by_writing {
 
 by_writing! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
-    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey RegisteredView ScheduleList
+    GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList RegisteredView ScheduleList
     PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }

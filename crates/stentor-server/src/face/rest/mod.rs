@@ -62,7 +62,7 @@ pub(super) fn health_router() -> Router<Api> {
 
 /// Routes with a key, a place and a time limit.
 fn limited_routes() -> OpenApiRouter<Api> {
-    let rows = table::limited().into_iter().chain(table::upstream());
+    let rows = table::limited().into_iter().chain(table::operator()).chain(table::upstream());
     rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 

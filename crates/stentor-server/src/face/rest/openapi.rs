@@ -43,6 +43,7 @@ const TAGS: &[(&str, &str)] = &[
     ("services", "A registry in which other services are published and found."),
     ("upstream", "What devices send to the app."),
     ("audit", "Who changed what, for the operator."),
+    ("nodes", "The servers that use the store together, for the operator."),
     ("status", "What the server is doing."),
     ("health", "Without a key."),
 ];

@@ -30,6 +30,7 @@ use crate::contract::devices::{
 use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{DryRun, MessageAccepted, MessageList, MessageRequest, MessageView, Sent};
+use crate::contract::nodes::NodeList;
 use crate::contract::schedules::{ScheduleList, ScheduleRequest, ScheduleView};
 use crate::contract::services::{PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest};
 use crate::contract::status::StatusView;
@@ -219,7 +220,7 @@ macro_rules! as_json {
 
 as_json! {
     AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
-    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey PublishedServiceView ScheduleList ScheduleView
+    ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView
 }

@@ -72,9 +72,12 @@ pub(super) fn limited() -> Vec<RestRow> {
         get::<ListServices>("/v1/services"),
         get::<ShowService>("/v1/services/{service}"),
         delete::<RemoveService>("/v1/services/{service}"),
-        get::<ListAudit>("/v1/audit"),
-        get::<ShowStatus>("/v1/status"),
     ]
+}
+
+/// The same, for the operator.
+pub(super) fn operator() -> Vec<RestRow> {
+    vec![get::<ListAudit>("/v1/audit"), get::<ShowStatus>("/v1/status"), get::<ListNodes>("/v1/nodes")]
 }
 
 /// The same, for what devices send.

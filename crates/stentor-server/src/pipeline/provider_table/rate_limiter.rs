@@ -36,8 +36,7 @@ impl RateLimiterRules {
         now: Timestamp,
         kept: impl FnOnce() -> (Option<Slot>, Option<Level>),
     ) -> Option<RateLimiter> {
-        let (ramp, urgent_share_percent) = (self.ramp, self.urgent_share_percent);
-        let quota = Quota { per_minute: per_minute?, ramp, urgent_share_percent };
+        let quota = self.quota(per_minute?);
         if let Some(mut rate_limiter) = old {
             // The same bucket goes on: putting a credential again must give no second burst.
             rate_limiter.bucket.set_quota(quota, now);
@@ -53,6 +52,21 @@ impl RateLimiterRules {
             None => Bucket::new(quota, now),
         };
         Some(RateLimiter::new(bucket, slot))
+    }
+
+    const fn quota(&self, per_minute: u32) -> Quota {
+        Quota { per_minute, ramp: self.ramp, urgent_share_percent: self.urgent_share_percent }
+    }
+
+    /// Makes a picture of a quota that all nodes share, by what the store has of it.
+    pub(super) fn shared_picture(
+        &self,
+        app: AppId,
+        (per_minute, level): (u32, Level),
+        now: Timestamp,
+    ) -> QuotaStats {
+        let bucket = Bucket::resume(self.quota(per_minute).shared(), level, now);
+        RateLimiter::new(bucket, None).picture(app, now)
     }
 }
 

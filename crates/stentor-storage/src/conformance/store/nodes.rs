@@ -3,16 +3,12 @@
 use std::time::Duration;
 
 use stentor_core::campaign::Tally;
-use stentor_core::ports::store::{JoiningNode, NodeEvent, Store};
+use stentor_core::ports::store::{NodeEvent, Store};
 use stentor_core::target::Target;
 
-use crate::conformance::scene::{Draft, Scene, accept_all, at, lease_of};
+use crate::conformance::scene::{Draft, Scene, accept_all, at, joining, lease_of};
 
 const PATIENCE: Duration = Duration::from_secs(3_600);
-
-fn joining(node: u64) -> JoiningNode {
-    JoiningNode { node, secrets_hash: [7; 32], fires: true }
-}
 
 pub async fn who_joins_gets_a_number_above_all_that_are_in_use(store: &dyn Store) {
     let scene = Scene::new(store).await;

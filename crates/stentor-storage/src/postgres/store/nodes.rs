@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 use crate::postgres::engine::{Connection, Row, Value, params};
 use async_trait::async_trait;
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{ChunkId, MessageId, next_number};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, ChunkId, MessageId, next_number};
 use stentor_core::ledger;
 use stentor_core::ports::settled::SettledChunk;
 use stentor_core::ports::store::{
-    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeStore, QuotaClaim, StoreError,
+    Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeRecord, NodeStore, ParkedLane, QuotaClaim,
+    StoreError,
 };
+use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 
 use super::codes::LEASED;
@@ -20,7 +23,7 @@ use super::message_rows::MessageMemory;
 use super::node_events::PublishedEvents;
 use super::rows::LedgerConnection;
 use super::seen_nodes::{LifeSign, SeenNodes};
-use super::{PostgresStore, apps, chunks, node_events, quotas, receipt_rows, sequences};
+use super::{PostgresStore, apps, chunks, node_events, node_reports, quotas, receipt_rows, sequences};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, conflict, damaged};
 use crate::postgres::migrations;
@@ -134,6 +137,18 @@ impl NodeStore for PostgresStore {
         self.write_rows(move |connection| quotas::draw(connection, &claims)).await
     }
 
+    async fn quota_level(&self, app: AppId, provider: ProviderKind) -> Result<Option<Level>, StoreError> {
+        self.read(move |connection| quotas::level(connection, app, provider)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        self.read(node_reports::nodes).await
+    }
+
+    async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
+        self.write_rows(move |connection| node_reports::replace_parked(connection, instance, &lanes)).await
+    }
+
     async fn settled_chunks(&self, chunks: &[ChunkId]) -> Result<Vec<SettledChunk>, StoreError> {
         let known = Arc::clone(&self.inner.messages);
         let chunks: Vec<i64> = chunks.iter().map(|chunk| int(chunk.raw())).collect();
@@ -185,10 +200,12 @@ fn join(connection: &Connection, joining: &JoiningNode, now: Timestamp) -> Done<
     let place = free_place(connection)?;
     let last = apps::last_id(connection)?;
     let instance = next_number(last, now, Some(place));
-    let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, schema_version, seen_at)
-        VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp())";
+    let sql = "INSERT INTO nodes (node, instance, id_place, fires, secrets_hash, schema_version, host, roles, version, seen_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp())";
     let (secrets_hash, known) = (joining.secrets_hash.to_vec(), migrations::newest() as u64);
-    let row = params![int(joining.node), int(instance), place, joining.fires, secrets_hash, int(known)];
+    let (node, fires) = (int(joining.node), joining.fires);
+    let (host, roles, version) = (&joining.host, joining.roles.join(","), joining.version);
+    let row = params![node, int(instance), place, fires, secrets_hash, int(known), host, roles, version];
     run(connection, sql, row)?;
     // The others hear by it that there is somebody to tell things to.
     node_events::wake(connection, instance);

@@ -1,6 +1,8 @@
 //! What the quotas have left that all nodes share.
 
 use crate::postgres::engine::{Connection, Row, params};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::AppId;
 use stentor_core::ports::store::QuotaClaim;
 use stentor_core::quota::{Bucket, Level};
 use stentor_core::time::Timestamp;
@@ -41,6 +43,13 @@ pub(super) fn forget(connection: &Connection, count: usize) -> Done<usize> {
         WHERE {UNUSED} ORDER BY app, provider LIMIT $2 FOR UPDATE SKIP LOCKED)"
     );
     run(connection, &sql, [UNUSED_MIN_MS, limit(count)])
+}
+
+/// Returns what a quota has left, at its last draw.
+pub(super) fn level(connection: &Connection, app: AppId, provider: ProviderKind) -> Done<Option<Level>> {
+    let sql = "SELECT at, warm_ms, urgent_grains, common_grains FROM quota_levels
+        WHERE app = $1 AND provider = $2";
+    one(connection, sql, params![int(app.raw()), provider.code()], read)
 }
 
 fn draw_one(connection: &Connection, claim: &QuotaClaim, now: Timestamp) -> Done<u64> {
