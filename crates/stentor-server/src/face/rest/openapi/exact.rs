@@ -41,7 +41,7 @@ const CURSORS: [(&str, &str); 13] = [
 ];
 
 /// Many things in one request, and where they stand in it.
-const BATCHES: [(&str, &str); 3] =
+pub(super) const BATCHES: [(&str, &str); 3] =
     [("DeviceBatch", "devices"), ("SubscriptionBatch", "subscriptions"), ("MessageBatch", "messages")];
 
 /// Makes the document say what is taken, and no more.

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::error::{PROBLEM_NAMESPACE, PROBLEM_XML};
 use super::super::format::MEDIA_TYPES;
-use super::exact::reference;
+use super::exact::{BATCHES, reference};
 use crate::contract::description::{OperationShape, description};
-use crate::contract::shape::{RecordShape, Shape};
+use crate::contract::shape::{FieldShape, RecordShape, Shape};
 use crate::face::record::xml::{ENTRY, KEY, NAMESPACE, VALUE};
 
 /// Where a reference to a schema begins.
@@ -32,7 +32,7 @@ fn describe_bodies(operation: &mut Value, schemas: &JsonSchemas) {
     let named = |one: &&OperationShape| operation["operationId"] == one.facts.name.replace('.', "_");
     let Some(one) = description().operations.iter().find(named) else { return };
     let request = operation.pointer_mut("/requestBody/content");
-    add_schema(request, |body| with_root(whole(body, schemas), one.facts.type_name, NAMESPACE));
+    add_schema(request, |body| with_root(asked(body, &one.request, schemas), one.facts.type_name, NAMESPACE));
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     for (_, response) in responses.into_iter().flatten() {
         add_schema(response.get_mut("content"), |body| {
@@ -56,10 +56,45 @@ fn with_root(mut schema: Value, element: &str, namespace: &str) -> Value {
     schema
 }
 
+/// Returns what a request looks like. Of many things in one, what breaks a rule is refused by itself: the document is none the
+/// worse for it, as long as each thing has the form of its record.
+fn asked(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
+    let mut written = whole(body, schemas);
+    let many = BATCHES.iter().find(|(name, _)| *body == reference(name));
+    let many = many.and_then(|(_, field)| record.field(field));
+    if let Some(FieldShape { name, shape: Shape::List(thing), .. }) = many {
+        let items = &mut written["properties"][name]["items"];
+        let mut form = of_shape(thing, &form_of_record);
+        form["description"] = "What breaks a rule is refused by itself.".into();
+        *items = json!({"anyOf": [items.take(), form]});
+    }
+    written
+}
+
+/// Returns the form of a record, whatever the rules for its fields are.
+fn form_of_record(name: &str) -> Value {
+    let Some(record) = description().shapes.record(name) else { return json!({}) };
+    let elements = record.fields.iter().map(|field| (&field.name, of_shape(&field.shape, &form_of_record)));
+    let object = |elements: JsonSchemas| json!({"type": "object", "additionalProperties": false, "properties": elements});
+    if !record.is_choice {
+        return object(elements.map(|(name, form)| (name.clone(), form)).collect());
+    }
+    let one = |(name, mut form): (&String, Value)| {
+        if form["type"] == "boolean" {
+            form["enum"] = json!([true]);
+        }
+        let mut one = object(JsonSchemas::from_iter([(name.clone(), form)]));
+        one["required"] = json!([name]);
+        one
+    };
+    json!({"oneOf": elements.map(one).collect::<Vec<_>>()})
+}
+
 /// Returns what a reply looks like: one record, also where JSON has several forms or says a part of it in headers.
 fn reply(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     let fields = record.fields.iter();
-    let elements = fields.map(|field| (field.name.clone(), of_shape(&field.shape, schemas)));
+    let of_record = |name: &str| as_xml(&reference(name), schemas);
+    let elements = fields.map(|field| (field.name.clone(), of_shape(&field.shape, &of_record)));
     if *body != reference(&record.name) {
         return json!({"type": "object", "properties": elements.collect::<JsonSchemas>()});
     }
@@ -73,16 +108,17 @@ fn reply(body: &Value, record: &RecordShape, schemas: &JsonSchemas) -> Value {
     written
 }
 
-fn of_shape(shape: &Shape, schemas: &JsonSchemas) -> Value {
+/// Returns what a shape looks like; what a record does is asked.
+fn of_shape(shape: &Shape, of_record: &dyn Fn(&str) -> Value) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
         Shape::Int => json!({"type": "integer", "format": "int64"}),
         Shape::Double => json!({"type": "number", "format": "double"}),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Json => text_of_json(&json!({})),
-        Shape::List(inner) => json!({"type": "array", "items": of_shape(inner, schemas)}),
-        Shape::Map(inner) => entries(&Map::new(), &of_shape(inner, schemas)),
-        Shape::Record(name) => as_xml(&reference(name), schemas),
+        Shape::List(inner) => json!({"type": "array", "items": of_shape(inner, of_record)}),
+        Shape::Map(inner) => entries(&Map::new(), &of_shape(inner, of_record)),
+        Shape::Record(name) => of_record(name),
     }
 }
 
