@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use stentor_core::device::ProviderKind;
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{AuditStore, Change};
 use stentor_core::time::Timestamp;
+use stentor_server::face::record::protobuf::Schema;
 use stentor_storage::memory::MemoryStore;
 
 use crate::harness::{Reading, durable_server, durable_server_at, server, server_on_store, server_with};
@@ -108,6 +109,44 @@ async fn a_credential_is_listed_without_its_secret() {
     let removed = server.send(&tenant, Method::DELETE, &format!("{path}/null")).read().await;
     assert_eq!(removed.status, 204);
     assert_eq!(server.get(&tenant, &path).await["credentials"], json!([]));
+}
+
+/// Writes a credential as the body of a request: JSON has it alone, the others in their record.
+fn written(credential: &Value, format: &str) -> Vec<u8> {
+    let record = json!({"credential": credential});
+    match format {
+        "application/json" => credential.to_string().into_bytes(),
+        "application/xml" => {
+            let inside = format!("<credential>{credential}</credential>");
+            format!("<PutCredential xmlns=\"urn:stentor:v1\">{inside}</PutCredential>").into_bytes()
+        }
+        _ => Schema::get()
+            .write("PutCredentialRequest", record.as_object().expect("a record"))
+            .expect("a message"),
+    }
+}
+
+#[tokio::test]
+async fn a_credential_is_put_in_each_format() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let path = format!("/v1/apps/{}/credentials", tenant.id);
+    let put = async |format: &str, credential: Value| {
+        let request = server.send(&tenant, Method::PUT, &format!("{path}/gateway"));
+        request.header("content-type", format).body(written(&credential, format)).read().await
+    };
+    for (format, quota) in
+        [("application/json", 601), ("application/xml", 602), ("application/x-protobuf", 603)]
+    {
+        let done = put(format, json!({"quota": quota})).await;
+        assert_eq!(done.status, 204, "{format}: {done:?}");
+        let listed = server.get(&tenant, &path).await;
+        assert_eq!(listed["credentials"][0]["summary"]["quota_per_minute"], quota, "{format}");
+        let refused = put(format, json!({"quoat": 1})).await.refusal();
+        assert_eq!(refused, (422, "invalid_field".to_owned(), Some("quoat".to_owned())), "{format}");
+        let refused = put(format, json!("no object")).await.refusal();
+        assert_eq!((refused.0, refused.1.as_str()), (400, "invalid_request"), "{format}");
+    }
 }
 
 #[tokio::test]

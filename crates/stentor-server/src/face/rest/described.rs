@@ -1,7 +1,7 @@
 //! The rows of this face in two older forms: WADL, and WSDL 2.0 with its binding to HTTP. Both are made from what the
 //! OpenAPI document is made of.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::{PROBLEM_JSON, PROBLEM_NAMESPACE, PROBLEM_XML};
 use super::format::MEDIA_TYPES;
@@ -100,8 +100,8 @@ impl DescribedRow<'_> {
 fn document() -> Value {
     let mut document = serde_json::to_value(openapi::document()).unwrap_or_default();
     // OpenAPI has a path for each push service, with a schema of its credentials; here they have one.
-    document["paths"][openapi::CREDENTIAL_ROUTE]["put"]["requestBody"] =
-        json!({"content": {(MEDIA_TYPES[0]): {}}});
+    let forms: Map<_, _> = MEDIA_TYPES.iter().map(|kind| ((*kind).to_owned(), json!({}))).collect();
+    document["paths"][openapi::CREDENTIAL_ROUTE]["put"]["requestBody"] = json!({"content": forms});
     document
 }
 

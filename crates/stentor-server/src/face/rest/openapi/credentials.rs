@@ -7,7 +7,9 @@ use stentor_providers::schema::{
     QUOTA_MAX_PER_MINUTE, TextForm,
 };
 
+use super::super::format::MEDIA_TYPES;
 use super::exact::{nullable, reference};
+use super::xml;
 
 /// The route that serves all of them.
 pub(in crate::face::rest) const ROUTE: &str = "/v1/apps/{app}/credentials/{provider}";
@@ -54,12 +56,19 @@ fn path(adapter: &Descriptor, mut route: Value) -> Value {
         let name = operation["operationId"].as_str().unwrap_or_default();
         operation["operationId"] = name.replace("credential", adapter.kind.as_str()).into();
     }
-    let body = json!({"schema": reference(adapter.credential.name)});
-    route["put"]["requestBody"] = json!({"content": {"application/json": body}, "required": true});
+    route["put"]["requestBody"] = json!({"content": forms(adapter.credential.name), "required": true});
     route["put"]["summary"] = adapter.credential.put.into();
     let removes = format!("Removes the credential for {}; what is queued for it waits.", adapter.title);
     route["delete"]["summary"] = removes.into();
     route
+}
+
+/// Returns the forms of a request: JSON has the credential alone, the others a record with its text.
+fn forms(name: &str) -> Value {
+    let [json, in_xml, protobuf] = MEDIA_TYPES;
+    let credential = reference(name);
+    let record = xml::of_credential(&credential);
+    json!({json: {"schema": credential}, in_xml: {"schema": record}, protobuf: {}})
 }
 
 fn schema(credential: &CredentialSchema) -> Value {

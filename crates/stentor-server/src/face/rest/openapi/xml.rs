@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 use super::super::error::{PROBLEM_NAMESPACE, PROBLEM_XML};
 use super::super::format::MEDIA_TYPES;
 use super::exact::{BATCHES, reference};
+use crate::contract::Operation as _;
 use crate::contract::description::{OperationShape, description};
 use crate::contract::shape::{FieldShape, RecordShape, Shape};
+use crate::contract::table::PutCredential;
 use crate::face::record::xml::{ENTRY, KEY, NAMESPACE, VALUE};
 
 /// Where a reference to a schema begins.
@@ -26,6 +28,18 @@ pub(super) fn apply(document: &mut Value) {
     operations.for_each(|(_, operation)| describe_bodies(operation, &schemas));
     let refusal = &mut document["components"]["responses"]["Problem"]["content"][PROBLEM_XML];
     *refusal = json!({"schema": with_root(reference("Problem"), "problem", PROBLEM_NAMESPACE)});
+}
+
+/// Describes the request that puts a credential, which is free JSON in the record.
+pub(super) fn of_credential(credential: &Value) -> Value {
+    let mut content = credential.clone();
+    content["description"] =
+        "The credential as its push service needs it: the text of an object of JSON.".into();
+    let record = json!({
+        "type": "object", "additionalProperties": false, "required": ["credential"],
+        "properties": {"credential": text_of_json(&content)},
+    });
+    with_root(record, PutCredential::FACTS.type_name, NAMESPACE)
 }
 
 fn describe_bodies(operation: &mut Value, schemas: &JsonSchemas) {

@@ -15,7 +15,7 @@ impl Described {
         Self { document: serde_json::from_str(&openapi_json()).expect("JSON") }
     }
 
-    /// Returns what is said of an operation; one that has a path for each push service is in JSON alone.
+    /// Returns what is said of an operation; one that has a path for each push service is under other names.
     fn operation(&self, name: &str) -> Option<&Value> {
         let paths = self.document["paths"].as_object().expect("paths").values();
         let mut operations = paths.flat_map(|item| item.as_object().expect("methods").values());
@@ -106,4 +106,20 @@ fn every_body_is_described_as_it_is_read_and_written() {
         }
     }
     assert!(checked > 50, "{checked} bodies");
+}
+
+#[test]
+fn the_credential_of_each_push_service_is_described_as_it_is_read() {
+    let described = Described::new();
+    let name = PutCredential::FACTS.name;
+    let one = description().operations.iter().find(|one| one.facts.name == name).expect("an operation");
+    for adapter in stentor_providers::all() {
+        let operation = described.operation(&name.replace("credential", adapter.kind.as_str()));
+        let content = &operation.expect("a path of its own")["requestBody"]["content"];
+        let [json, xml, protobuf] = MEDIA_TYPES.map(|kind| &content[kind]);
+        assert!(protobuf.is_object(), "{content}");
+        assert_eq!(xml["schema"]["xml"]["name"], one.facts.type_name);
+        described.check_record(&xml["schema"], &one.request, one.facts.subject);
+        assert_eq!(xml["schema"]["properties"]["credential"]["contentSchema"], json["schema"]);
+    }
 }
