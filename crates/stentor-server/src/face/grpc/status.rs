@@ -126,6 +126,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_has_the_status_of_each_code() {
+        let page = include_str!("../../../../../docs/faces/grpc.md");
+        for code in ErrorCode::ALL {
+            let (status, word) = (format!("| {} `", status_of(*code)), format!("`{}`", code.as_str()));
+            assert!(
+                page.lines().any(|row| row.starts_with(&status) && row.contains(&word)),
+                "{status}{word}"
+            );
+        }
+    }
+
+    #[test]
     fn messages_are_written_as_headers_may_carry_them() {
         assert_eq!(percent_encoded("50 % größer\n"), "50 %25 gr%C3%B6%C3%9Fer%0A");
     }

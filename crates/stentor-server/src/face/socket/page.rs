@@ -48,16 +48,37 @@ fn operations() -> String {
     let mut all: Vec<_> = description().operations.iter().map(|one| (number(one), one.facts)).collect();
     all.sort_by_key(|(number, _)| *number);
     let line = |(number, facts): &(u32, crate::contract::Facts)| {
-        format!("| {number} | `{}` | {} |", facts.name, facts.sentences().replace('|', "\\|"))
+        // A row of a table is one line.
+        let about = facts.sentences().replace('|', "\\|").replace('\n', " ");
+        format!("| {number} | `{}` | {about} |", facts.name)
     };
     lines(all.iter().map(line))
 }
 
 fn errors() -> String {
+    let mut all = ErrorCode::ALL.to_vec();
+    all.sort_by_key(|code| code.number());
     let line = |code: &ErrorCode| format!("| {} | `{}` | {} |", code.number(), code.as_str(), code.title());
-    lines(ErrorCode::ALL.iter().map(line))
+    lines(all.iter().map(line))
 }
 
 fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::table::OPERATIONS;
+
+    #[test]
+    fn every_operation_and_every_error_is_one_whole_row() {
+        let page = page();
+        let names = OPERATIONS.iter().map(|facts| facts.name);
+        for name in names.chain(ErrorCode::ALL.iter().map(|code| code.as_str())) {
+            let mark = format!(" | `{name}` | ");
+            let row = page.lines().find(|line| line.contains(&mark)).unwrap_or_else(|| panic!("{name}"));
+            assert!(row.starts_with("| ") && row.ends_with(" |"), "{row}");
+        }
+    }
 }

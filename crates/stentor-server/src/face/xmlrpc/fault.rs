@@ -54,3 +54,17 @@ pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(TEXT_XML));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_the_number_of_each_code() {
+        let page = include_str!("../../../../../docs/faces/xmlrpc.md");
+        for code in ErrorCode::ALL {
+            let cells = format!("| {} | `{}` |", code.number(), code.as_str());
+            assert!(page.contains(&cells), "{cells}");
+        }
+    }
+}
