@@ -169,6 +169,30 @@ async fn a_reader_is_told_what_is_new_and_a_change_of_an_older_state_is_refused(
 }
 
 #[tokio::test]
+async fn a_field_is_cleared_in_each_format() {
+    let shop = Shop::open();
+    let path = format!("/v1/devices/{}", shop.device("a-token").await);
+    let instance = "http://www.w3.org/2001/XMLSchema-instance";
+    let nil = format!("<ChangeDevice xmlns:xsi=\"{instance}\"><locale xsi:nil=\"true\"/></ChangeDevice>");
+    let record = json!({"locale": null});
+    let message = Schema::get().write("ChangeDeviceRequest", record.as_object().unwrap()).unwrap();
+    assert!(message.windows(6).any(|name| name == b"locale"), "it names what it clears: {message:?}");
+    let forms =
+        [("application/json", record.to_string().into_bytes()), (XML, nil.into_bytes()), (PROTOBUF, message)];
+    for (kind, body) in forms {
+        let set = told(shop.ask(Method::PATCH, &path).json(&json!({"locale": "de"}))).await;
+        assert_eq!(set.json()["locale"], "de", "{set:?}");
+        let cleared = shop.ask(Method::PATCH, &path).header("content-type", kind).body(body);
+        let cleared = told(cleared).await;
+        assert_eq!(
+            (cleared.status, &cleared.json()["locale"]),
+            (StatusCode::OK, &Value::Null),
+            "{kind}: {cleared:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn of_many_changes_of_one_state_one_is_made() {
     let shop = Arc::new(Shop::open());
     let path = format!("/v1/devices/{}", shop.device("a-token").await);
