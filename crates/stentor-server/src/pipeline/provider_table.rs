@@ -2,6 +2,7 @@
 
 mod circuit_breaker;
 mod levels;
+mod pictures;
 mod quota_share;
 mod rate_limiter;
 
@@ -16,9 +17,8 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::provider::{Provider, ProviderStats};
+use stentor_core::ports::provider::Provider;
 use stentor_core::ports::store::{NodeEvent, QuotaClaim, Store, StoreError};
-use stentor_core::quota::Level;
 use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -26,7 +26,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::settle::Parking;
 use super::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
-use super::stats::{ParkedStats, QuotaStats};
 use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
 pub(crate) use levels::Levels;
@@ -407,76 +406,6 @@ impl ProviderTable {
         }
         self.closing.close();
         self.closing.wait().await;
-    }
-
-    /// Returns why a lane rests, if it does.
-    pub(crate) fn parking(&self, key: ProviderKey) -> Option<Parking> {
-        self.lock().get(&key)?.breaker.parking().cloned()
-    }
-
-    /// Returns whether a lane rests because its credential seems to be another sender's.
-    pub(crate) fn is_suspected(&self, key: ProviderKey) -> bool {
-        self.lock().get(&key).is_some_and(|entry| entry.breaker.is_suspected())
-    }
-
-    /// Lists which lanes rest.
-    pub(crate) fn resting(&self) -> HashSet<ProviderKey> {
-        let entries = self.lock();
-        entries.iter().filter(|(_, entry)| entry.breaker.parking().is_some()).map(|(key, _)| *key).collect()
-    }
-
-    /// Lists the lanes that rest, and why.
-    pub(crate) fn parked(&self, kind: ProviderKind) -> Vec<ParkedStats> {
-        let entries = self.lock();
-        let of_kind = entries.iter().filter(|((_, provider), _)| *provider == kind);
-        let parked = of_kind.filter_map(|((app, _), entry)| {
-            let Parking { until, reason, detail } = entry.breaker.parking()?.clone();
-            Some(ParkedStats { app: *app, until, reason, detail })
-        });
-        parked.collect()
-    }
-
-    /// Returns how a quota stands of which all nodes draw, by what the store has of it.
-    pub(crate) fn shared_quota(&self, key: ProviderKey, shared: (u32, Level), now: Timestamp) -> QuotaStats {
-        let waited = self.quota(key, now).map(|own| own.waited).unwrap_or_default();
-        QuotaStats { waited, ..self.limiter_rules.shared_picture(key.0, shared, now) }
-    }
-
-    /// Lists the quotas in force.
-    pub(crate) fn quotas(&self, kind: ProviderKind, now: Timestamp) -> Vec<QuotaStats> {
-        let mut entries = self.lock();
-        let of_kind = entries.iter_mut().filter(|((_, provider), _)| *provider == kind);
-        of_kind
-            .filter_map(|((app, _), entry)| Some(entry.rate_limiter.as_mut()?.picture(*app, now)))
-            .collect()
-    }
-
-    /// Returns the quota of one credential, if one is in force.
-    pub(crate) fn quota(&self, key: ProviderKey, now: Timestamp) -> Option<QuotaStats> {
-        Some(self.lock().get_mut(&key)?.rate_limiter.as_mut()?.picture(key.0, now))
-    }
-
-    /// Returns what the provider of one credential is doing.
-    pub(crate) fn sender_stats(&self, key: ProviderKey) -> ProviderStats {
-        let handle = self.lock().get(&key).and_then(|entry| entry.handle.clone());
-        handle.map(|handle| handle.provider.stats()).unwrap_or_default()
-    }
-
-    /// Adds up what all providers of a kind are doing.
-    pub(crate) fn provider_stats(&self, kind: ProviderKind) -> ProviderStats {
-        let entries = self.lock();
-        let handles = entries.iter().filter(|((_, provider), _)| *provider == kind);
-        let stats = handles.filter_map(|(_, entry)| Some(entry.handle.as_ref()?.provider.stats()));
-        stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
-            connections: sum.connections + one.connections,
-            inflight: sum.inflight + one.inflight,
-            inflight_limit: sum.inflight_limit + one.inflight_limit,
-            latency_floor: sum.latency_floor.max(one.latency_floor),
-            delivery_rate: sum.delivery_rate + one.delivery_rate,
-            drains: sum.drains + one.drains,
-            aborts: sum.aborts + one.aborts,
-            connect_failures: sum.connect_failures + one.connect_failures,
-        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {

@@ -9,6 +9,8 @@ use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::memory::MemoryStore;
 
+use stentor_core::ports::provider::ProviderStats;
+
 use super::*;
 
 struct Silent;
