@@ -643,7 +643,7 @@ export interface Parked {
 /** A lane that rests at a server. */
 export interface ParkedLane {
   app: string;
-  /** Why. */
+  /** Why, in a sentence. */
   detail: string;
   provider: string;
   /** Why, in a word. */

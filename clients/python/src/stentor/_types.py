@@ -976,7 +976,7 @@ class _ParkedLaneRequired(TypedDict):
     app: str
 
     detail: str
-    """Why."""
+    """Why, in a sentence."""
 
     provider: str
 

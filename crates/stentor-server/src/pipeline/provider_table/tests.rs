@@ -3,13 +3,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use stentor_core::outcome::Outcome;
-use stentor_core::ports::provider::Batch;
+use stentor_core::ports::provider::{Batch, ProviderStats};
 use stentor_core::retry::RetryPolicy;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::scene::{app, at};
 use stentor_storage::memory::MemoryStore;
-
-use stentor_core::ports::provider::ProviderStats;
 
 use super::*;
 
