@@ -51,7 +51,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
 }
 
 fn calls(file: &RustFile, forbidden: &[(&str, &str)], sentence: &str) -> Vec<TidyFinding> {
-    let tokens = file.tokens();
+    let tokens = &file.tokens;
     let hits = tokens.windows(4).filter(|window| forbidden.iter().any(|call| is_call(window, *call)));
     let outside_tests = hits.filter(|window| !file.is_test_line(window[0].line));
     outside_tests

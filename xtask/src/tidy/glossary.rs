@@ -13,11 +13,11 @@ const PAGE: &str = "GLOSSARY.md";
 pub(crate) fn check(workspace: &Workspace, files: &[RustFile]) -> anyhow::Result<Vec<TidyFinding>> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE))?;
     let identifiers: BTreeSet<String> =
-        files.iter().flat_map(RustFile::tokens).map(|token| plain(&token.word)).collect();
+        files.iter().flat_map(|file| &file.tokens).map(|token| plain(&token.word)).collect();
     let text: Vec<String> = files.iter().map(|file| file.text.to_lowercase()).collect();
     let is_known = |word: &str| {
-        identifiers.iter().any(|name| name.contains(&plain(word)))
-            || text.iter().any(|text| text.contains(&word.to_lowercase()))
+        let (name, lower) = (plain(word), word.to_lowercase());
+        identifiers.iter().any(|known| known.contains(&name)) || text.iter().any(|text| text.contains(&lower))
     };
     Ok(findings(&page, is_known))
 }

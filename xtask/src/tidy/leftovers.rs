@@ -22,7 +22,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
 }
 
 fn unfinished(file: &RustFile) -> Vec<TidyFinding> {
-    let tokens = file.tokens();
+    let tokens = &file.tokens;
     let calls = tokens.windows(2).filter(|pair| pair[1].word == "!");
     calls
         .filter_map(|pair| {

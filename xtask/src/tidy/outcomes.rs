@@ -12,7 +12,7 @@ pub(crate) fn check(file: &RustFile) -> Vec<TidyFinding> {
     if !file.path.starts_with(HOUSE) || file.path.starts_with(ROOM) {
         return Vec::new();
     }
-    let tokens = file.tokens();
+    let tokens = &file.tokens;
     let named = tokens
         .windows(3)
         .filter(|part| part[0].word == "Outcome" && part[1].word == ":" && part[2].word == ":");
