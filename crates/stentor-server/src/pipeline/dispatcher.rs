@@ -180,7 +180,6 @@ impl ChunkDispatcher {
                     continue;
                 }
                 BreakerState::Closed => false,
-                BreakerState::HalfOpen if open.iter().any(|other| other.lane.app == lane.app) => continue,
                 BreakerState::HalfOpen if self.leaves_probe(lane, now) => continue,
                 BreakerState::HalfOpen => true,
             };
