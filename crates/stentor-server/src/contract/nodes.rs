@@ -58,13 +58,12 @@ pub struct NodeList {
     pub(crate) nodes: Vec<NodeView>,
 }
 
-impl NodeView {
-    /// Shows a server to one who asks the one of this instance.
-    pub(crate) fn of(node: NodeRecord, answering: u64) -> Self {
+impl From<NodeRecord> for NodeView {
+    fn from(node: NodeRecord) -> Self {
         Self {
             instance: format!("{:x}", node.instance),
             host: node.host,
-            answers: node.instance == answering,
+            answers: node.is_own,
             fires: node.is_first,
             roles: node.roles,
             version: node.version,

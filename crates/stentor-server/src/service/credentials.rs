@@ -278,9 +278,9 @@ impl Service {
     }
 }
 
-/// Returns why a lane rests at one of the nodes.
+/// Returns why a lane rests at one of the other nodes: of this one its pipeline knows more than its last report.
 fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<ParkReason> {
-    let mut lanes = nodes.iter().flat_map(|node| &node.parked);
+    let mut lanes = nodes.iter().filter(|node| !node.is_own).flat_map(|node| &node.parked);
     let lane = lanes.find(|lane| (lane.app, lane.provider) == (app, provider))?;
     Some(ParkReason { reason: lane.reason, detail: lane.detail.clone() })
 }

@@ -33,8 +33,7 @@ impl Serve<ShowStatus> for ServerStatus {
 impl Serve<ListNodes> for ServerStatus {
     async fn serve(&self, identity: Identity, (): (), (): ()) -> ServiceResult<NodeList> {
         identity.allow::<ListNodes>()?;
-        let (own, found) = (self.pipeline.instance(), self.store.nodes().await?);
-        let nodes: Vec<_> = found.into_iter().map(|node| NodeView::of(node, own)).collect();
+        let nodes: Vec<_> = self.store.nodes().await?.into_iter().map(NodeView::from).collect();
         Ok(NodeList { nodes: if nodes.is_empty() { vec![self.alone()] } else { nodes } })
     }
 }

@@ -21,8 +21,9 @@ async fn a_server_finds_what_the_others_are_and_which_of_them_fires_schedules() 
     let Some(Pair { database, one, other }) = Pair::new() else { return };
     let (first, second) = (join(&one, 1).await, join(&other, 2).await);
     let found = nodes(&other).await;
-    let instances: Vec<_> = found.iter().map(|node| (node.node, node.instance, node.is_first)).collect();
-    assert_eq!(instances, [(1, first.instance, true), (2, second.instance, false)]);
+    let instances: Vec<_> =
+        found.iter().map(|node| (node.node, node.instance, node.is_first, node.is_own)).collect();
+    assert_eq!(instances, [(1, first.instance, true, false), (2, second.instance, false, true)]);
     assert_eq!((found[0].host.as_str(), found[0].version.as_str()), ("host-1", joining(1).version));
     assert_eq!(found[0].roles, joining(1).roles);
     assert!(found[0].schema_version > 5 && found[0].silent_for < Duration::from_secs(60));

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stentor_emulators::Policy;
 use stentor_emulators::policy::ServiceError;
 use stentor_stage::client::ApiClient;
 use stentor_stage::keys::Keys;
 
-use crate::node_duties::{failing_emulator, fcm_app, message_to, put_fcm, send};
+use crate::node_duties::{failing_emulator, fcm_app, message_to, put_fcm, rows, send};
 use crate::nodes::{LIMIT, Nodes, client, ended};
 use crate::process::run;
 
@@ -82,4 +83,26 @@ async fn a_server_that_sends_nothing_shows_what_the_others_are_and_which_credent
     for campaign in send(&other, &message_to(&devices), 1).await {
         ended(&other, &campaign).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_reported_of_itself_does_not_hide_what_it_knows_by_now() {
+    let Some(mut nodes) = Nodes::new() else { return };
+    let emulator = failing_emulator("refused", ServiceError::new("PERMISSION_DENIED")).await;
+    let endpoint = format!("https://{}", emulator.addr());
+    let credential = Keys::make().unwrap().fcm_credential(&endpoint, emulator.ca_pem().unwrap());
+    // A minute between two reports.
+    let alone = nodes.start("alone", "[node]\nsilence_max_ms = 300_000\n");
+    let root = client(&alone, &alone.root_key());
+    let (app, devices) = fcm_app(&root, &credential, "refused", 1).await;
+    let path = format!("/v1/apps/{app}/credentials");
+    send(&root.clone().for_app(app.clone()), &message_to(&devices), 1).await;
+    until_shown(&root, &path, |shown| shown["credentials"][0]["state"] == "parked").await;
+    // As it may have reported it a moment ago, for whatever reason.
+    let reported = "INSERT INTO parked_lanes
+        SELECT instance, credentials.app, credentials.provider, 7, NULL, 'before' FROM nodes, credentials";
+    rows(&nodes.database, reported);
+    emulator.set_policy(Policy::default()).unwrap();
+    put_fcm(&root, &app, &credential).await;
+    assert_eq!(root.get(&path).await.unwrap()["credentials"][0]["state"], "ok");
 }

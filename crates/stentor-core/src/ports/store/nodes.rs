@@ -35,6 +35,8 @@ pub struct NodeRecord {
     pub node: u64,
     /// The number of its start.
     pub instance: u64,
+    /// Whether it is the one that asks.
+    pub is_own: bool,
     /// Whether it is the one that fires schedules: of those that may, the one that is there longest.
     pub is_first: bool,
     /// The name of its machine; empty where its program is too old to tell.

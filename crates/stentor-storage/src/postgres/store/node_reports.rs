@@ -14,8 +14,8 @@ use crate::postgres::fault::Done;
 use crate::postgres::query::{all, run};
 use crate::postgres::row::{int, maybe_time, number};
 
-/// Lists the nodes that are there, the one that is there longest first.
-pub(super) fn nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
+/// Lists the nodes that are there, the one that is there longest first, to one that may be among them.
+pub(super) fn nodes(connection: &Connection, own: Option<u64>) -> Done<Vec<NodeRecord>> {
     let mut parked = parked(connection)?;
     let sql = "SELECT node, instance, coalesce(fires AND instance = (SELECT min(instance) FROM nodes WHERE fires), FALSE),
         host, roles, version, schema_version,
@@ -26,6 +26,7 @@ pub(super) fn nodes(connection: &Connection) -> Done<Vec<NodeRecord>> {
         Ok(NodeRecord {
             node: number(row, 0)?,
             instance,
+            is_own: own == Some(instance),
             is_first: row.get(2)?,
             host: row.str(3)?.to_owned(),
             roles: names(row.str(4)?),

@@ -142,7 +142,8 @@ impl NodeStore for PostgresStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
-        self.read(node_reports::nodes).await
+        let own = self.inner.own.get();
+        self.read(move |connection| node_reports::nodes(connection, own)).await
     }
 
     async fn report_parked(&self, instance: u64, lanes: Vec<ParkedLane>) -> Result<(), StoreError> {
