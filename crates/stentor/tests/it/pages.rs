@@ -216,7 +216,7 @@ fn alone(script: &str) -> Command {
 }
 
 fn home_of_grpcurl() -> Option<PathBuf> {
-    crate::faces::home_wanted_by(&["judges", "go"], "grpcurl", "version")
+    crate::faces::home_wanted_by(&["judges", "go"], "grpcurl", "go.mod")
 }
 
 fn skip(word: &str, why: &str) {
