@@ -75,7 +75,8 @@ async fn a_server_that_sends_nothing_shows_what_the_others_are_and_which_credent
     assert_eq!((&lane["app"], &lane["provider"]), (&json!(app), &json!("fcm")), "{listed}");
     assert_eq!(listed["nodes"][0]["parked"], json!([]));
 
-    // A credential that is put anew is tried again.
+    // A credential that is put anew is tried again, and taken now: refused once more, it would soon rest again.
+    emulator.set_policy(Policy::default()).unwrap();
     let (other, devices) = fcm_app(&root, &credential, "taken", 1).await;
     put_fcm(&root, &app, &credential).await;
     until_shown(&root, &path, |shown| shown["credentials"][0]["state"] == "ok").await;
