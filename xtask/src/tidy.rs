@@ -7,6 +7,7 @@ mod environment;
 mod floors;
 mod glossary;
 mod leftovers;
+mod links;
 mod outcomes;
 mod promises;
 mod sizes;
@@ -47,6 +48,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     findings.extend(glossary::check(workspace, &files)?);
     findings.extend(promises::check(workspace, &files)?);
     findings.extend(text::check(workspace)?);
+    findings.extend(links::check(workspace)?);
     findings.sort();
     report(&findings, &sizes, files.len());
     Ok(findings)

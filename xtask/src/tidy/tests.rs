@@ -3,6 +3,7 @@
 mod floors;
 mod glossary;
 mod house;
+mod links;
 mod names;
 mod source;
 mod types;
