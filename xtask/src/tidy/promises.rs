@@ -1,4 +1,4 @@
-//! Promises: every test that the tables of the documentation name exists, and every regression has a row.
+//! Promises: every test that the tables of invariants name exists, and every regression has a row.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
 /// The page with the tables of invariants.
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGE: &str = "docs/invariants.md";
 /// Regressions that have a row each, from 1.
 const REGRESSIONS: u32 = 23;
 /// A name of so many words is that of a test.

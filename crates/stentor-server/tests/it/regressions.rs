@@ -1,5 +1,5 @@
 //! What broke other push servers, against this one and the emulators, over real TLS: the numbers are those of the
-//! invariants in ARCHITECTURE.md.
+//! invariants in docs/invariants.md.
 
 mod few;
 mod mutation;

@@ -1,4 +1,4 @@
-//! What broke other push servers, against real processes: the numbers are those of the invariants in ARCHITECTURE.md.
+//! What broke other push servers, against real processes: the numbers are those of the invariants in docs/invariants.md.
 
 mod caller;
 mod crashes;
