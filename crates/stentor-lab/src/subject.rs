@@ -71,7 +71,7 @@ pub(crate) const JAVA_HEAP: &str = "java_heap";
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// The definition is no such TOML.
-    #[error("the definition of the subject cannot be read (docs/lab.md has one under \"Adding one\"): {0}")]
+    #[error("the definition of the subject cannot be read (docs/lab/your-own-service.md has one): {0}")]
     Definition(#[from] toml::de::Error),
     /// It speaks nothing that we know.
     #[error("{0:?} is no dialect: they are {known}", known = dialect::names())]

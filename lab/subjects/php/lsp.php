@@ -1,5 +1,5 @@
 <?php
-// LSP-1 and what is asked by it (docs/lab.md): the part that all subjects in PHP share.
+// LSP-1 and what is asked by it (docs/lab/your-own-service.md): the part that all subjects in PHP share.
 declare(strict_types=1);
 
 const FIELDS = ['id', 'name', 'category', 'description', 'address', 'city', 'country',
@@ -168,7 +168,7 @@ final class Stamps
     public int $bytes = 0;
 }
 
-/** Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab.md. */
+/** Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab/your-own-service.md. */
 final class Rows
 {
     private SQLite3 $file;

@@ -3,7 +3,7 @@
 XML is read by libexpat with callbacks, the parser behind Android's SAX; here it calls Python instead of Dalvik, so it shows
 that parser's events and memory, not its speed on a phone.
 
-Takes orders as LSP-1 has them (docs/lab.md). Usage: subject.py rest+json|rest+xml-sax|xmlrpc
+Takes orders as LSP-1 has them (docs/lab/your-own-service.md). Usage: subject.py rest+json|rest+xml-sax|xmlrpc
 """
 
 import http.client
@@ -213,7 +213,7 @@ class XmlRpc:
 
 
 class Rows:
-    """Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab.md."""
+    """Points as rows of the SQLite file that the factor insert names; the tables are those of docs/lab/your-own-service.md."""
 
     def __init__(self, factors):
         import sqlite3  # Only who keeps rows needs it.

@@ -160,7 +160,7 @@ fn a_subject_that_does_not_come_up_is_refused_with_what_happened() {
         (code, told["error"].as_str().unwrap().to_owned())
     };
     for (run, code, why) in [
-        ("", 2, "docs/lab.md has one under"),
+        ("", 2, "docs/lab/your-own-service.md has one"),
         ("run = ['/nowhere/x']", 1, "starting /nowhere/x, which is what `run` says"),
         ("run = ['true']", 1, "it ended when told to say hello"),
         ("run = ['cat']", 1, "where a report was expected"),

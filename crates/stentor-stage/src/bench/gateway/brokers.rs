@@ -144,7 +144,7 @@ impl BrokerKind {
         let places = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
         let mut places = options.broker_folder.iter().cloned().chain(places);
         let found = places.find_map(|folder| Some(folder.join(self.program)).filter(|file| file.is_file()));
-        found.with_context(|| format!("no {} here: docs/lab.md says how it is installed", self.program))
+        found.with_context(|| format!("no {} here: docs/lab/bench.md says how it is installed", self.program))
     }
 
     /// Returns the line in which the program tells its version.

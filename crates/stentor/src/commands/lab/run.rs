@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     /// Run these tests or questions only
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Also run the questions that the paper did not ask; docs/lab.md lists them
+    /// Also run the questions that the paper did not ask; docs/lab/isikligil-2017.md lists them
     #[arg(long)]
     beyond: bool,
     /// The median latency of the push services; by default their mean is the paper's

@@ -54,7 +54,7 @@ Examples:
   stentor lab subject check --definition my-subject.toml
 
 Client and server are started as processes and get their orders by LSP-1. Every answer is compared with the right one, and a
-subject with one wrong answer is refused. docs/lab.md describes how to write a subject.")]
+subject with one wrong answer is refused. docs/lab/your-own-service.md describes how to write a subject.")]
 struct CheckArgs {
     /// A subject of ours, by its dialect, or a foreign one, by its id or the beginning of it
     #[arg(required_unless_present = "definition", conflicts_with = "definition")]

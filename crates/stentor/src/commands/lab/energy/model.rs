@@ -29,7 +29,7 @@ Examples:
   stentor lab energy model --trace packets.csv --radio 3g --cpu-seconds 1.8 --processor htc-dream
 
 The radio is idle before the first packet, and the model ends when it is idle again after the last one. Nothing is measured
-here: docs/lab.md, Energy, lists the sources of the coefficients and what the models leave out.")]
+here: docs/lab/energy.md lists the sources of the coefficients and what the models leave out.")]
 pub(super) struct ModelArgs {
     #[command(flatten)]
     traffic: TraceOptions,

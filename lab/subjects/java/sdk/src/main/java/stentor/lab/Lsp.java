@@ -11,7 +11,7 @@ import java.nio.file.Paths;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The subject's side of LSP-1 (docs/lab.md): takes orders on standard input and reports on standard output. */
+/** The subject's side of LSP-1 (docs/lab/your-own-service.md): takes orders on standard input and reports on standard output. */
 public final class Lsp {
     /** What is measured. */
     public interface Subject {

@@ -5,7 +5,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
-/** What is asked and what is answered, made from a seed by the rules of docs/lab.md. */
+/** What is asked and what is answered, made from a seed by the rules of docs/lab/your-own-service.md. */
 public final class Reference {
     /** What echo is with the factor reply = number: the payload's length comes back. */
     public static final String COUNT = "count";

@@ -9,7 +9,7 @@ import java.sql.Statement;
 import java.util.Collections;
 import java.util.Map;
 
-/** Points of interest as rows of the SQLite file that the factor insert names; the tables are those of docs/lab.md. */
+/** Points of interest as rows of the SQLite file that the factor insert names; the tables are those of docs/lab/your-own-service.md. */
 final class Rows {
     private final Connection connection;
     private final PreparedStatement point;
