@@ -1,7 +1,7 @@
 //! Configuration: any file and any variables are one, or every problem is named.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use stentor_server::config::load_with;
+use stentor_node::config::load_with;
 
 fuzz_target!(|input: &str| {
     // First lines of the form NAME=VALUE, as variables; after an empty line the file. Names of other files are left out.

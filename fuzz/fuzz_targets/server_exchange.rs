@@ -91,7 +91,7 @@ impl RunningServer {
         config.data_dir.clone_from(&folder);
         config.api.listen = "127.0.0.1:0".parse().expect("an address");
         (config.store.engine, config.queue.engine) = (Engine::Memory, QueueEngine::Memory);
-        let server = runtime.block_on(BuiltServer::build(config)).expect("a server");
+        let server = runtime.block_on(stentor_node::build(config)).expect("a server");
         let url = format!("http://{}", server.local_addr());
         let (stop, stopped) = oneshot::channel();
         let (reload, reloads) = mpsc::channel(1);

@@ -5,12 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
-pub mod caller;
 pub mod claims;
 mod document;
-pub mod emulation;
 pub mod energy;
-pub mod facts;
 pub mod load;
 pub mod order;
 pub mod plan;

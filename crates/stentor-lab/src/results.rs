@@ -37,10 +37,10 @@ mod verdicts;
 use std::collections::BTreeMap;
 
 use crate::claims::{ClaimsError, Dossier};
-use crate::emulation::NOT_TIMED;
 use crate::plan::{Campaigns, StudyPlan};
 use crate::probes::Probed;
 use crate::record::{CAMPAIGNS, ForkRecord, RECORDS};
+use stentor_machine::emulation::NOT_TIMED;
 
 pub use campaigns::{CellSummary, JudgedClaim, overview};
 pub use cell::MeasuredCell;

@@ -19,7 +19,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::clock::ServerClock;
 use crate::config::{ApiConfig, Config, GatewayConfig};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
@@ -27,12 +26,7 @@ use crate::front;
 use crate::gateway::{self, GatewayListeners};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Http, Listener, ListenerState, SocketCounts};
-pub use crate::node::{
-    AppError, BackupFile, BackupManifest, CopyStep, Depth, Engines, Inspection, LISTEN_FILE,
-    PostgresInspection, Rotation, SOCKET_FILE, SchemaChange, SchemaGoal, Sealing, StoreCopy, StorePlace,
-    TableSum, back_up, check_backup, copy_store, inspect, inspect_database, migrate, queue_file, restore,
-    rotate, store_file, store_place,
-};
+pub use crate::node::{AppError, Engines, LISTEN_FILE, SOCKET_FILE, prepare_folder};
 use crate::node::{Dependencies, PipelineHandle, host_name, node_number, prepare};
 use crate::pipeline::{Failure, NodeRole, NodeRoles};
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
@@ -73,15 +67,14 @@ pub struct BuiltServer {
 }
 
 impl BuiltServer {
-    /// Opens store and queue, binds the address, recovers what a crash left and starts the pipeline.
-    pub async fn build(config: Config) -> Result<Self, AppError> {
-        Self::build_with(config, Arc::new(ServerClock::default())).await
-    }
-
-    /// Builds a server that reads its time from the given clock.
-    pub async fn build_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, AppError> {
+    /// Locks the data directory, opens the engines, binds the address, recovers the leases of a crash and starts the pipeline.
+    pub async fn build(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        open: impl FnOnce(&Config, &Arc<dyn Clock>) -> Result<Engines, AppError>,
+    ) -> Result<Self, AppError> {
         let lock = prepare(&config)?;
-        let engines = Engines::open(&config, &clock)?;
+        let engines = open(&config, &clock)?;
         Self::assemble(config, clock, engines, lock).await
     }
 
@@ -91,8 +84,7 @@ impl BuiltServer {
         clock: Arc<dyn Clock>,
         engines: Engines,
     ) -> Result<Self, AppError> {
-        let lock = prepare(&config)?;
-        Self::assemble(config, clock, engines, lock).await
+        Self::build(config, clock, |_, _| Ok(engines)).await
     }
 
     async fn assemble(

@@ -21,15 +21,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use stentor_core::error::Invalid;
-use stentor_core::ports::store::StoreError;
-use stentor_storage::nats::NatsAddress;
-use stentor_storage::postgres::PostgresAddress;
 
-pub use explain::{Explained, explain};
+pub use explain::{Explained, explain, explain_with};
 pub use gateway::GatewayConfig;
 pub use outbound::OutboundConfig;
-pub(crate) use secrets::SEAL_KEY_FILE;
-pub use secrets::SecretsConfig;
+pub use secrets::{SEAL_KEY_FILE, SecretsConfig};
 pub use sender::SenderConfig;
 pub use upstream::UpstreamConfig;
 
@@ -193,18 +189,16 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// Returns where the PostgreSQL database is; the reason why not does not repeat it.
-    pub(crate) fn address(&self) -> Result<PostgresAddress, StoreError> {
-        self.url.expose_secret().parse()
-    }
-
-    fn problems(&self) -> Vec<String> {
-        let is_given = !self.url.expose_secret().is_empty();
+    fn problems(&self, formats: &FormatChecks) -> Vec<String> {
+        let url = self.url.expose_secret();
+        let is_given = !url.is_empty();
         match (self.engine, is_given) {
             (Engine::Postgres, false) => vec!["store.url: says where the PostgreSQL database is".to_owned()],
-            (Engine::Postgres, true) => {
-                self.address().err().map(|error| format!("store.url: {error}")).into_iter().collect()
-            }
+            (Engine::Postgres, true) => (formats.store_url)(url)
+                .err()
+                .map(|error| format!("store.url: {error}"))
+                .into_iter()
+                .collect(),
             (_, true) => vec!["store.url: goes with store.engine = \"postgres\"".to_owned()],
             (_, false) => Vec::new(),
         }
@@ -240,18 +234,16 @@ pub struct QueueConfig {
 }
 
 impl QueueConfig {
-    /// Returns where the NATS servers are; the reason why not does not repeat it.
-    pub(crate) fn address(&self) -> Result<NatsAddress, StoreError> {
-        self.url.expose_secret().parse()
-    }
-
-    fn problems(&self, store: Engine) -> Vec<String> {
-        let is_given = !self.url.expose_secret().is_empty();
+    fn problems(&self, store: Engine, formats: &FormatChecks) -> Vec<String> {
+        let url = self.url.expose_secret();
+        let is_given = !url.is_empty();
         let mut problems = match (self.engine, is_given) {
             (QueueEngine::Nats, false) => vec!["queue.url: says where the NATS servers are".to_owned()],
-            (QueueEngine::Nats, true) => {
-                self.address().err().map(|error| format!("queue.url: {error}")).into_iter().collect()
-            }
+            (QueueEngine::Nats, true) => (formats.queue_url)(url)
+                .err()
+                .map(|error| format!("queue.url: {error}"))
+                .into_iter()
+                .collect(),
             (_, true) => vec!["queue.url: goes with queue.engine = \"nats\"".to_owned()],
             (QueueEngine::Postgres, _) if store != Engine::Postgres => {
                 vec!["queue.engine: postgres goes with store.engine = \"postgres\"".to_owned()]
@@ -305,30 +297,42 @@ pub struct LogConfig {
     pub level: String,
 }
 
-/// Reads the configuration: defaults, then the file if one is given, then the process' environment.
-pub fn load(path: Option<&Path>) -> Result<Config, ConfigError> {
-    load_with(path, environment())
+/// Checks of texts whose format belongs to an engine. No reason repeats the text, which may be a secret.
+#[derive(Debug, Clone, Copy)]
+pub struct FormatChecks {
+    /// Judges the address of a PostgreSQL database.
+    pub store_url: fn(&str) -> Result<(), String>,
+    /// Judges the address of NATS servers.
+    pub queue_url: fn(&str) -> Result<(), String>,
+    /// Judges keys that seal credentials.
+    pub seal_keys: fn(&str) -> Result<(), String>,
 }
 
-/// Reads the configuration with the given variables instead of the process' environment.
+impl FormatChecks {
+    /// Accepts every text, for a configuration that names no engine of its own.
+    pub const NONE: Self = Self { store_url: |_| Ok(()), queue_url: |_| Ok(()), seal_keys: |_| Ok(()) };
+}
+
+/// Reads the configuration: defaults, then the file if one is given, then the variables.
 pub fn load_with(
     path: Option<&Path>,
     variables: impl IntoIterator<Item = (String, String)>,
+    formats: &FormatChecks,
 ) -> Result<Config, ConfigError> {
     let figment = layers::figment(path, variables)?;
     let config: Config = figment.extract().map_err(layers::reworded)?;
-    config.checked()
+    config.checked(formats)
 }
 
 /// Returns the process' variables that are text.
-fn environment() -> impl Iterator<Item = (String, String)> {
+pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
 }
 
 impl Config {
     /// Returns the defaults as the embedded file tells them.
     pub fn embedded() -> Result<Self, ConfigError> {
-        load_with(None, [])
+        load_with(None, [], &FormatChecks::NONE)
     }
 
     /// Refuses roles where no other server can have the rest of them.
@@ -341,12 +345,12 @@ impl Config {
         }
     }
 
-    fn checked(self) -> Result<Self, ConfigError> {
+    fn checked(self, formats: &FormatChecks) -> Result<Self, ConfigError> {
         let mut problems = self.api.problems();
         problems.extend(self.gateway.problems());
-        problems.extend(self.secrets.problems());
-        problems.extend(self.store.problems());
-        problems.extend(self.queue.problems(self.store.engine));
+        problems.extend(self.secrets.problems(formats));
+        problems.extend(self.store.problems(formats));
+        problems.extend(self.queue.problems(self.store.engine, formats));
         if self.node.silence_max_ms < 1_000 {
             problems.push("node.silence_max_ms: must be at least 1000".to_owned());
         }

@@ -26,7 +26,7 @@ const SECRET_BYTES: usize = 32;
 /// Letters behind the prefix: 32 bytes in base64url.
 const SECRET_LETTERS: usize = 43;
 /// File in the data directory that holds the pepper.
-pub(crate) const PEPPER_FILE: &str = "key.pepper";
+pub const PEPPER_FILE: &str = "key.pepper";
 /// File in the data directory that holds the operator's key.
 pub const ROOT_KEY_FILE: &str = "root.key";
 

@@ -1,6 +1,7 @@
 //! A process that this one started, and that never outlives it.
 
 use crate::failure::CommandFailure;
+use crate::programs::Program;
 use anyhow::Context;
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
@@ -45,20 +46,19 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts this program once more with other arguments, away from the user's environment; its output is appended
-    /// to a log.
+    /// Starts the product with these arguments, away from the user's environment. Its output is appended to a log.
     pub fn start(name: &'static str, arguments: &[OsString], log: &Path) -> anyhow::Result<Self> {
         Self::start_with(name, arguments, &[], log)
     }
 
-    /// Starts this program once more, with variables of its own.
+    /// Starts the product with variables of its own.
     pub fn start_with(
         name: &'static str,
         arguments: &[OsString],
         environment: &[(&'static str, OsString)],
         log: &Path,
     ) -> anyhow::Result<Self> {
-        Self::start_behind(name, &[this_program()?], arguments, environment, log)
+        Self::start_behind(name, &[Program::Product.find()?.into()], arguments, environment, log)
     }
 
     /// Starts a program that is the last of some words; those before it end in becoming it, such as those that enter a namespace.
@@ -81,12 +81,7 @@ impl ChildProcess {
         let file = File::options().create(true).append(true).open(log);
         let file = file.with_context(|| format!("{} cannot be written", log.display()))?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        // What the user has set must not reach a process that is measured.
-        for (variable, _) in std::env::vars_os() {
-            if variable.to_string_lossy().starts_with("STENTOR_") {
-                command.env_remove(variable);
-            }
-        }
+        without_settings(&mut command);
         let process = command.spawn().with_context(|| format!("the {name} cannot be started"))?;
         Ok(Self { name, process, log: log.to_owned(), peak_rss_bytes: 0 })
     }
@@ -225,6 +220,15 @@ impl ChildProcess {
     }
 }
 
+/// Keeps the user's settings away from a process that is measured.
+pub fn without_settings(command: &mut Command) {
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("STENTOR_") {
+            command.env_remove(variable);
+        }
+    }
+}
+
 /// Asks the operating system how much memory of a process is resident now.
 pub fn rss_bytes(process: u32) -> anyhow::Result<u64> {
     let status = Process::new(process.cast_signed()).and_then(|process| process.status());
@@ -240,7 +244,7 @@ pub fn cpu_seconds(process: u32) -> anyhow::Result<f64> {
 
 /// Returns how many processes wanted a processor in the last minute.
 pub fn load_average() -> f64 {
-    let line = stentor_lab::facts::line("/proc/loadavg");
+    let line = stentor_machine::facts::line("/proc/loadavg");
     line.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
@@ -250,9 +254,4 @@ impl Drop for ChildProcess {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Returns where the program is that this process runs.
-pub(crate) fn this_program() -> anyhow::Result<OsString> {
-    Ok(std::env::current_exe().context("this program cannot find itself")?.into_os_string())
 }

@@ -9,7 +9,6 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
-use stentor_lab::caller::HttpCaller;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Twice what the server itself gives a request by default, so that its own refusal is seen and not this limit.
@@ -154,8 +153,8 @@ impl ApiClient {
         self.call(request.body(body)).await
     }
 
-    /// Opens a connection that says the same of itself and costs as little as can be; without TLS.
-    pub async fn caller(&self) -> anyhow::Result<HttpCaller> {
+    /// Returns the headers of its requests.
+    pub fn headers(&self) -> anyhow::Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
@@ -164,8 +163,7 @@ impl ApiClient {
         if let Some(app) = &self.app {
             headers.insert(HeaderName::from_static("x-stentor-app"), HeaderValue::from_str(app)?);
         }
-        let authority = self.server.strip_prefix("http://").context("a caller speaks without TLS only")?;
-        Ok(HttpCaller::connect(authority, headers).await?)
+        Ok(headers)
     }
 
     /// Asks a path that answers without a key, and returns its status and body whatever it says.

@@ -1,7 +1,7 @@
 //! One campaign to all devices of a stage, or of our own gateway, what is killed while it runs, and the proof of where every message went.
 
 mod campaign;
-pub(crate) mod comparison;
+pub mod comparison;
 mod gateway;
 mod histories;
 mod kills;
@@ -21,7 +21,7 @@ pub use comparison::{Comparison, EmulatorCounts};
 pub use gateway::{GatewayDemoOptions, run_gateway};
 pub use kills::Kills;
 pub use options::DemoOptions;
-pub(crate) use report::{ClusterFacts, DemoFindings};
+pub use report::{ClusterFacts, DemoFindings};
 pub use report::{DemoReport, GatewayFigures, ImportCost, rounded};
 use std::sync::Arc;
 use std::time::Instant;

@@ -57,7 +57,7 @@ impl Half {
     }
 
     /// The platform's word.
-    pub(crate) const fn platform(self) -> &'static str {
+    pub const fn platform(self) -> &'static str {
         match self {
             Self::Fcm => "android",
             Self::Apns => "apple",

@@ -3,7 +3,7 @@
 use crate::failure::{CommandFailure, Exit};
 use std::sync::LazyLock;
 use std::time::Duration;
-use stentor_lab::emulation;
+use stentor_machine::emulation;
 
 /// What speaks for an emulated processor; looked up once.
 static WHY: LazyLock<Option<String>> = LazyLock::new(emulation::here);

@@ -53,7 +53,7 @@ impl PrivateNats {
 }
 
 /// Finds the program, or says how it is installed.
-pub(crate) fn installed() -> anyhow::Result<PathBuf> {
+pub fn installed() -> anyhow::Result<PathBuf> {
     program().context("no nats-server is installed: run lab/brokers/install")
 }
 

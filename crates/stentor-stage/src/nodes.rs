@@ -20,7 +20,7 @@ pub struct NodeFigures {
 }
 
 /// Starts so many servers beside one that has started in this directory, each in a directory of its own below.
-pub(crate) async fn start_beside(
+pub async fn start_beside(
     directory: &Path,
     count: u32,
     settings: Option<&String>,
@@ -36,12 +36,12 @@ pub(crate) async fn start_beside(
 }
 
 /// Adds up what servers used.
-pub(crate) fn together(used: impl Iterator<Item = ResourceUsage>) -> ResourceUsage {
+pub fn together(used: impl Iterator<Item = ResourceUsage>) -> ResourceUsage {
     used.reduce(ResourceUsage::with).unwrap_or_default()
 }
 
 /// Asks a server how many requests at push services it has made since its start.
-pub(crate) async fn attempts(server: &Server) -> anyhow::Result<u64> {
+pub async fn attempts(server: &Server) -> anyhow::Result<u64> {
     Ok(sum(&server.client()?.text("/metrics").await?, ATTEMPTS))
 }
 

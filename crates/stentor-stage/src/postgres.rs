@@ -90,7 +90,7 @@ impl Drop for PrivatePostgres {
 }
 
 /// Finds the programs of the newest server that is installed.
-pub(crate) fn programs() -> Option<PathBuf> {
+pub fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
     let version = |path: PathBuf| Some((path.file_name()?.to_str()?.parse::<u32>().ok()?, path));
     let versions = versions.filter_map(|entry| version(entry.path()));
@@ -99,12 +99,12 @@ pub(crate) fn programs() -> Option<PathBuf> {
 }
 
 /// Returns a command that runs as the server's user.
-pub(crate) fn as_user(program: &Path) -> Command {
+pub fn as_user(program: &Path) -> Command {
     as_user_behind(&[], program)
 }
 
 /// Returns a command that runs as the server's user behind words that end in becoming it.
-pub(crate) fn as_user_behind(before: &[OsString], program: &Path) -> Command {
+pub fn as_user_behind(before: &[OsString], program: &Path) -> Command {
     let mut words = before.to_vec();
     if rustix::process::geteuid().is_root() {
         words.extend(["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"].map(OsString::from));
@@ -116,7 +116,7 @@ pub(crate) fn as_user_behind(before: &[OsString], program: &Path) -> Command {
 }
 
 /// Lets the server's user have a folder.
-pub(crate) fn hand_over(folder: &Path) -> std::io::Result<()> {
+pub fn hand_over(folder: &Path) -> std::io::Result<()> {
     if rustix::process::geteuid().is_root() { chown(folder, id("-u"), id("-g")) } else { Ok(()) }
 }
 
@@ -126,7 +126,7 @@ fn id(flag: &str) -> Option<u32> {
 }
 
 /// Does a command to its end.
-pub(crate) fn finish(mut command: Command) -> anyhow::Result<()> {
+pub fn finish(mut command: Command) -> anyhow::Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if output.status.success() {
         return Ok(());

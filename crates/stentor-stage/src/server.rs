@@ -1,14 +1,14 @@
 //! The server as a process of its own, which may be killed and goes on where it was.
 
-use crate::child_process::{ChildProcess, ResourceUsage, this_program};
+use crate::child_process::{ChildProcess, ResourceUsage};
 use crate::client::{ApiClient, Key, read_key};
 use crate::failure::CommandFailure;
+use crate::programs::Program;
 use anyhow::Context;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use stentor_rig::cgroup::Cgroup;
 
 /// A server that was killed first takes back what was in flight, over millions of devices.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -17,6 +17,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const SECRETS: [&str; 3] = ["key.pepper", "root.key", "seal.key"];
 /// Any free port of this machine.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Puts a process under limits that hold until this is dropped.
+pub type ProcessLimit = Box<dyn Fn(u32) -> anyhow::Result<()> + Send + Sync>;
 
 /// Where a server is among others.
 #[derive(Clone, Debug)]
@@ -51,8 +54,8 @@ pub struct Server {
     /// Who vouches for it; without it there is no TLS.
     authority: Option<Vec<u8>>,
     child: Option<ChildProcess>,
-    /// What limits it, if anything does; behind the process, which must have ended before.
-    cgroup: Option<Cgroup>,
+    /// Its limit, if any. It stands behind the process, which must have ended before.
+    limit: Option<ProcessLimit>,
     past: ResourceUsage,
 }
 
@@ -115,7 +118,7 @@ impl Server {
             place,
             authority: None,
             child: None,
-            cgroup: None,
+            limit: None,
             past: ResourceUsage::default(),
         };
         server.launch().await?;
@@ -151,11 +154,11 @@ impl Server {
         self.restart_with(settings, None).await
     }
 
-    /// Ends it and starts it again at the same address with these settings and in this group; what it used is counted
-    /// anew.
-    pub async fn restart_with(&mut self, settings: &str, cgroup: Option<Cgroup>) -> anyhow::Result<()> {
+    /// Ends it and starts it again at the same address with these settings and under this limit. Its usage is counted from
+    /// zero again.
+    pub async fn restart_with(&mut self, settings: &str, limit: Option<ProcessLimit>) -> anyhow::Result<()> {
         self.stop();
-        self.cgroup = cgroup;
+        self.limit = limit;
         self.past = ResourceUsage::default();
         self.config = Some(publish_settings(&self.data_dir, settings)?);
         self.launch().await
@@ -192,12 +195,12 @@ impl Server {
     }
 
     /// Returns whether it runs another program than this process.
-    pub(crate) const fn is_of_another_program(&self) -> bool {
+    pub const fn is_of_another_program(&self) -> bool {
         self.place.program.is_some()
     }
 
     /// Asks it to end, and starts another program in its place, or this process's own, which goes on where it was.
-    pub(crate) async fn exchange(&mut self, program: Option<PathBuf>) -> anyhow::Result<()> {
+    pub async fn exchange(&mut self, program: Option<PathBuf>) -> anyhow::Result<()> {
         self.stop();
         self.place.program = program;
         self.launch().await
@@ -251,13 +254,13 @@ impl Server {
         if let Some(config) = &self.config {
             arguments.extend(["--config".into(), config.clone().into()]);
         }
-        let program = self.place.program.clone().map_or_else(this_program, |program| Ok(program.into()))?;
-        let words: Vec<OsString> = self.place.before.iter().cloned().chain([program]).collect();
+        let program = self.place.program.clone().map_or_else(|| Program::Product.find(), Ok)?;
+        let words: Vec<OsString> = self.place.before.iter().cloned().chain([program.into()]).collect();
         let child = ChildProcess::start_behind("server", &words, &arguments, &self.environment, &self.log)?;
         let child = self.child.insert(child);
-        if let Some(cgroup) = &self.cgroup {
-            // Before it is waited for: what it takes at its start is limited and counted as well.
-            cgroup.take(child.id()).context("the server cannot be moved into its control group")?;
+        if let Some(limit) = &self.limit {
+            // Before the wait for its answer: the resources of its start are limited and counted as well.
+            limit(child.id())?;
         }
         let started = Instant::now();
         while !self.is_ready().await {

@@ -143,7 +143,7 @@ pub struct Stage {
 }
 
 /// Where all processes of a stage keep their files.
-pub(crate) enum StageDirectory {
+pub enum StageDirectory {
     /// Gone with the stage.
     Temporary(TempDir),
     /// Named by the user.
@@ -152,7 +152,7 @@ pub(crate) enum StageDirectory {
 
 impl StageDirectory {
     /// Makes one, or takes the one that is to be kept if it is empty.
-    pub(crate) fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = keep else {
             let directory = tempfile::Builder::new().prefix("stentor-demo-").tempdir();
             return Ok(Self::Temporary(directory.context("no directory can be made for the demo")?));
@@ -168,7 +168,7 @@ impl StageDirectory {
     }
 
     /// Returns its path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match self {
             Self::Temporary(directory) => directory.path(),
             Self::Kept(path) => path,

@@ -4,8 +4,8 @@
 //! made, and the reason is said.
 
 mod acceptance;
-pub(crate) mod clock;
-pub(crate) mod disk;
+pub mod clock;
+pub mod disk;
 mod sync;
 
 use crate::child_process::ChildProcess;

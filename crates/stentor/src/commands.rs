@@ -13,6 +13,7 @@ mod device;
 mod discover;
 mod doctor;
 mod emulate;
+mod kill;
 mod lab;
 mod message;
 mod node;
@@ -28,6 +29,8 @@ use crate::failure::{EXIT_CODES, judge};
 use crate::output::Output;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
+use stentor_stage::programs::Program;
+use stentor_terminal::reference::CommandsArgs;
 
 /// The push server that can prove where every message went
 #[derive(Debug, Parser)]
@@ -58,28 +61,43 @@ enum Command {
     Store(store::StoreArgs),
     Discover(discover::DiscoverArgs),
     Doctor(doctor::DoctorArgs),
+    Kill(kill::KillArgs),
     Lab(lab::LabArgs),
     Completions(completions::CompletionsArgs),
     Contract(contract::Contract),
     Openapi(reference::OpenapiArgs),
     Errors(reference::ErrorsArgs),
-    Commands(reference::CommandsArgs),
+    Commands(CommandsArgs),
 }
 
 /// Does what the command line says and returns how it went.
 pub(crate) fn run() -> ExitCode {
-    let arguments = Stentor::parse();
+    Program::Product.declare();
+    let arguments = with_own_lab_commands(Stentor::parse());
+    if let Command::Lab(lab) = &arguments.command {
+        return failed(&lab.exec(arguments.json), Output::new(arguments.json));
+    }
     if matches!(arguments.command, Command::Serve(_) | Command::Emulate(_)) {
         crate::copying::restart_with_tunable();
     }
     let output = Output::new(arguments.json);
     match perform(arguments.command, output) {
         Ok(code) => code,
-        Err(error) => {
-            output.error(&error);
-            ExitCode::from(judge(&error).0 as u8)
-        }
+        Err(error) => failed(&error, output),
     }
+}
+
+fn failed(error: &anyhow::Error, output: Output) -> ExitCode {
+    output.error(error);
+    ExitCode::from(judge(error).0 as u8)
+}
+
+/// Reads `lab kill …` as `kill …`, by which scripts of earlier versions go on.
+fn with_own_lab_commands(arguments: Stentor) -> Stentor {
+    let Command::Lab(lab) = &arguments.command else { return arguments };
+    let Some(words) = lab.own() else { return arguments };
+    let json = arguments.json.then(|| "--json".into());
+    Stentor::parse_from(std::iter::once("stentor".into()).chain(json).chain(words.iter().cloned()))
 }
 
 /// Returns the whole command line, for what is generated from it.
@@ -113,12 +131,13 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Store(command) => command.run(output).await?,
         Command::Discover(command) => command.run(output).await?,
         Command::Doctor(command) => return command.run(output).await,
-        Command::Lab(command) => return command.run(output).await,
+        Command::Kill(command) => return command.run(output).await,
+        Command::Lab(command) => return Err(command.exec(output.is_json())),
         Command::Completions(command) => command.run()?,
         Command::Contract(command) => command.run(output)?,
         Command::Openapi(command) => command.run()?,
         Command::Errors(command) => command.run(output)?,
-        Command::Commands(command) => command.run(output)?,
+        Command::Commands(command) => command.run_with(tree(), &lab::commands()?, output)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,16 +5,9 @@ mod commands;
 mod connection;
 mod copying;
 mod device;
-mod failure;
-mod ledger;
-mod logging;
-mod output;
-mod process;
-mod progress;
-mod value_names;
 
-// What commands and the stage have in common.
-use stentor_stage::{client, emulated};
+use stentor_stage::client;
+use stentor_terminal::{failure, ledger, logging, output, process, progress, value_names};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

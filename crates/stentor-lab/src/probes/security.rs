@@ -31,7 +31,7 @@ pub(super) async fn laughs(face: &mut TrialFace) -> Result<ProbeReply, SubjectEr
 /// Sends an entity that stands for a file of the server.
 pub(super) async fn external(face: &mut TrialFace) -> Result<ProbeReply, SubjectError> {
     let definition = format!("<!DOCTYPE x [<!ENTITY f SYSTEM \"file://{FILE}\">]>");
-    harm(face, &definition, PLACE, "&f;", crate::facts::line(FILE).trim()).await
+    harm(face, &definition, PLACE, "&f;", stentor_machine::facts::line(FILE).trim()).await
 }
 
 /// Sends elements within elements.

@@ -10,9 +10,9 @@ use super::verdicts::ClaimFindings;
 use super::{Account, MeasuredCell, Results, campaigns, grounds, joined, paper};
 use crate::claims::ClaimVerdict;
 use crate::document::TextTable;
-use crate::emulation::NOT_TIMED;
 use crate::plot::short;
 use crate::record::ForkRecord;
+use stentor_machine::emulation::NOT_TIMED;
 
 /// Letters of a date in front of a time of day.
 const DATE_LETTERS: usize = 10;

@@ -1,8 +1,8 @@
 //! Where a fork ran.
 
-use crate::emulation;
-use crate::facts::{fact, line, processor};
 use crate::record::Environment;
+use stentor_machine::emulation;
+use stentor_machine::facts::{fact, line, processor};
 
 /// Reads what this system tells of itself; what it does not tell is left empty.
 #[must_use]

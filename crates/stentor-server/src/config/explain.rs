@@ -28,7 +28,7 @@ pub fn explain(path: Option<&Path>) -> Result<Vec<Explained>, ConfigError> {
 }
 
 /// Lists every setting in force with the given variables instead of the process' environment.
-pub(super) fn explain_with(
+pub fn explain_with(
     path: Option<&Path>,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<Explained>, ConfigError> {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use stentor_storage::seal::SealKeys;
+
+use super::FormatChecks;
 
 /// File in the data directory that holds the key, unless the configuration names another place.
-pub(crate) const SEAL_KEY_FILE: &str = "seal.key";
+pub const SEAL_KEY_FILE: &str = "seal.key";
 
 /// Settings of the key that seals credentials at rest.
 #[derive(Debug, Clone, Deserialize)]
@@ -39,9 +40,9 @@ impl SecretsConfig {
     }
 
     /// Lists what is wrong, without repeating it.
-    pub(super) fn problems(&self) -> Vec<String> {
-        let read = |key: &SecretString| key.expose_secret().parse::<SealKeys>().err();
-        let wrong = self.key().and_then(read).map(|error| format!("secrets.key: {error}"));
+    pub(super) fn problems(&self, formats: &FormatChecks) -> Vec<String> {
+        let wrong = self.key().and_then(|key| (formats.seal_keys)(key.expose_secret()).err());
+        let wrong = wrong.map(|error| format!("secrets.key: {error}"));
         let both = self.key().is_some() && !self.key_file.as_os_str().is_empty();
         let both = both.then(|| "secrets.key: goes without secrets.key_file: give one of them".to_owned());
         wrong.into_iter().chain(both).collect()

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::AppError;
-use super::engines::Dependencies;
+use super::dependencies::Dependencies;
 use super::threads::Threads;
 use crate::config::{Config, QueueEngine};
 use crate::pipeline::stats::QuotaStats;

@@ -1,10 +1,8 @@
-//! What runs in this process: the engines, the threads, the pipeline, and the handle by which others reach it.
+//! The parts of a running process: its data directory, the threads, the pipeline, and the handle by which others reach it.
 
-mod backup;
-mod engines;
+mod dependencies;
 mod handle;
 mod identity;
-mod sealing;
 mod shared_secrets;
 mod threads;
 
@@ -13,16 +11,10 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::private;
-pub use backup::{BackupFile, BackupManifest, back_up, check_backup, restore};
-pub(crate) use engines::Dependencies;
-pub use engines::{
-    CopyStep, Depth, Engines, Inspection, PostgresInspection, SchemaChange, SchemaGoal, StoreCopy,
-    StorePlace, TableSum, copy_store, inspect, inspect_database, migrate, queue_file, store_file,
-    store_place,
-};
+pub(crate) use dependencies::Dependencies;
+pub use dependencies::Engines;
 pub use handle::PipelineHandle;
 pub(crate) use identity::{host_name, node_number};
-pub use sealing::{Rotation, Sealing, rotate};
 
 /// File in the data directory that tells the address when the port was chosen by the system.
 pub const LISTEN_FILE: &str = "listen.addr";
@@ -91,7 +83,7 @@ pub(crate) fn prepare(config: &Config) -> Result<std::fs::File, AppError> {
 }
 
 /// Makes the data directory of a server for its owner alone and locks it.
-pub(crate) fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
+pub fn prepare_folder(data_dir: &Path) -> Result<std::fs::File, AppError> {
     let what = data_dir.display().to_string();
     let wrap = |cause| AppError::File { what: what.clone(), cause };
     private::make_folder(data_dir).map_err(wrap)?;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde_json::json;
-use stentor_server::app::{AppError, BuiltServer, Sealing, rotate};
+use stentor_node::{Sealing, rotate};
+use stentor_server::app::{AppError, BuiltServer};
 use stentor_server::config::Engine;
 use tokio::sync::mpsc;
 
@@ -27,7 +28,7 @@ fn wider(folder: &Path) -> Vec<(String, u32)> {
 
 /// Lets a server work in a directory that is not there yet.
 async fn worked(data: PathBuf) {
-    let app = BuiltServer::build(config(&data, Engine::Sqlite)).await.expect("the server starts");
+    let app = stentor_node::build(config(&data, Engine::Sqlite)).await.expect("the server starts");
     assert_eq!((mode(&data), wider(&data)), (0o700, Vec::new()), "while it runs");
     let names: Vec<_> = modes(&data).into_iter().map(|(name, _)| name).collect();
     for name in [
@@ -92,7 +93,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 async fn refused(folder: &Path) -> String {
-    match BuiltServer::build(config(folder, Engine::Sqlite)).await {
+    match stentor_node::build(config(folder, Engine::Sqlite)).await {
         Err(AppError::Sealing(why)) => why,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it starts"),
@@ -173,7 +174,7 @@ async fn a_key_from_the_configuration_takes_over_with_the_former_one_behind_it()
     let former = std::fs::read_to_string(folder.path().join("seal.key")).expect("a key");
     let mut settings = config(folder.path(), Engine::Sqlite);
     settings.secrets.key = format!("{} {former}", "5a".repeat(32)).into();
-    drop(BuiltServer::build(settings.clone()).await.expect("both are known"));
+    drop(stentor_node::build(settings.clone()).await.expect("both are known"));
     settings.secrets.key = "5a".repeat(32).into();
     assert_eq!(Sealing::look(&settings).expect("looked at").problem(), None);
     assert!(refused(folder.path()).await.contains("the key"), "the file has the former one alone");

@@ -94,11 +94,11 @@ pub(crate) async fn durable_server_with(
 /// Starts a server on SQLite in the given folder with a clock of the test's own.
 pub(crate) async fn durable_server_at(clock: Arc<dyn Clock>, folder: tempfile::TempDir) -> Server {
     let config = config(folder.path(), Engine::Sqlite);
-    run(BuiltServer::build_with(config, clock).await.expect("the server starts"), folder)
+    run(stentor_node::build_with(config, clock).await.expect("the server starts"), folder)
 }
 
 async fn start(config: Config, folder: tempfile::TempDir) -> Server {
-    run(BuiltServer::build(config).await.expect("the server starts"), folder)
+    run(stentor_node::build(config).await.expect("the server starts"), folder)
 }
 
 /// Starts a server in memory over a clock and a queue of the test's own.

@@ -12,7 +12,7 @@ use stentor_core::ports::store::{Idempotent, IdempotentReply, MessageStore, NewM
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
-use stentor_server::app::store_file;
+use stentor_node::store_file;
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
 

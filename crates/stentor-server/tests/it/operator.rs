@@ -229,7 +229,7 @@ async fn what_was_kept_is_there_after_a_drained_restart() {
 async fn a_second_server_on_the_same_folder_is_refused() {
     let server = durable_server(tempfile::tempdir().expect("a folder")).await;
     let config = crate::harness::config(server.folder.path(), stentor_server::config::Engine::Sqlite);
-    let error = stentor_server::app::BuiltServer::build(config).await.err().expect("refused");
+    let error = stentor_node::build(config).await.err().expect("refused");
     assert!(error.to_string().contains("in use by another server"), "{error}");
 }
 

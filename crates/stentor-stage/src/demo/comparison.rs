@@ -63,26 +63,23 @@ pub struct EmulatorCounts {
 }
 
 /// What is compared.
-pub(crate) struct ComparedCampaign<'a> {
+pub struct ComparedCampaign<'a> {
     /// What the emulators answered by.
-    pub(crate) policy: AnswerPolicy,
+    pub policy: AnswerPolicy,
     /// Both of them, whose counts are final.
-    pub(crate) emulators: &'a Emulators,
+    pub emulators: &'a Emulators,
     /// Asks the server.
-    pub(crate) client: &'a ApiClient,
+    pub client: &'a ApiClient,
     /// The devices of the campaign.
-    pub(crate) population: DevicePopulation,
+    pub population: DevicePopulation,
     /// Devices that got other messages meanwhile.
-    pub(crate) others: DevicePopulation,
+    pub others: DevicePopulation,
     /// The books of the campaign.
-    pub(crate) ledger: &'a CampaignLedger,
+    pub ledger: &'a CampaignLedger,
 }
 
 /// Compares ledger and observers, device by device.
-pub(crate) async fn run(
-    compared: ComparedCampaign<'_>,
-    reporter: &dyn Reporter,
-) -> anyhow::Result<Comparison> {
+pub async fn run(compared: ComparedCampaign<'_>, reporter: &dyn Reporter) -> anyhow::Result<Comparison> {
     let ComparedCampaign { policy, emulators, client, population, others, ledger } = compared;
     let books = ObserverFiles { fcm: emulators.fcm.counted()?, apns: emulators.apns.counted()? };
     let (mut comparison, mut odd) = survey(population, &books);

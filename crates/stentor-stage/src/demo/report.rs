@@ -9,11 +9,11 @@ use crate::devices::Half;
 use crate::emulated;
 use crate::engines::EngineSeconds;
 use crate::ledger::LedgerTotals;
+use crate::limits::max_unsettled;
 use crate::nodes::NodeFigures;
 use crate::troubles::Trouble;
 use serde_json::{Value, json};
-use stentor_lab::emulation::NOT_TIMED;
-use stentor_server::pipeline::PipelineConfig;
+use stentor_machine::emulation::NOT_TIMED;
 
 /// Fields that are times, what rests on times, or memory, which is the emulator's where there is one.
 const TIMED: [&str; 14] = [
@@ -34,31 +34,31 @@ const TIMED: [&str; 14] = [
 ];
 
 /// What was found, before it is judged.
-pub(crate) struct DemoFindings {
+pub struct DemoFindings {
     /// How many devices there were.
-    pub(crate) devices: u64,
+    pub devices: u64,
     /// How the campaign went.
-    pub(crate) run: CampaignResult,
+    pub run: CampaignResult,
     /// What the comparison with the ledger found.
-    pub(crate) comparison: Comparison,
+    pub comparison: Comparison,
     /// What the server's processes used.
-    pub(crate) usage: ResourceUsage,
+    pub usage: ResourceUsage,
     /// How the import went.
-    pub(crate) import: ImportCost,
+    pub import: ImportCost,
     /// The limits in force.
-    pub(crate) limits: Value,
+    pub limits: Value,
 }
 
 /// What was done to a cluster while its campaign ran.
-pub(crate) struct ClusterFacts {
+pub struct ClusterFacts {
     /// Faults that were planned, and that were done.
-    pub(crate) faults: [u32; 2],
+    pub faults: [u32; 2],
     /// Faults of which some cut answers of push services off.
-    pub(crate) unanswered: u32,
+    pub unanswered: u32,
     /// Servers, of which each fault may stop all.
-    pub(crate) nodes: u32,
+    pub nodes: u32,
     /// What else does not hold.
-    pub(crate) broken: Vec<String>,
+    pub broken: Vec<String>,
 }
 
 /// How it went with devices of our own gateway.
@@ -120,7 +120,7 @@ impl DemoReport {
     }
 
     /// Draws the conclusions of a campaign through a cluster.
-    pub(crate) fn of_cluster(cluster: ClusterFacts, findings: DemoFindings) -> Self {
+    pub fn of_cluster(cluster: ClusterFacts, findings: DemoFindings) -> Self {
         let facts = facts_of(&findings);
         let facts = ProofFacts {
             kills: cluster.faults,
@@ -297,7 +297,7 @@ fn node_object(figures: &NodeFigures) -> Value {
 }
 
 /// Returns what is read the same way from every campaign.
-fn facts_of(DemoFindings { devices, run, comparison, .. }: &DemoFindings) -> ProofFacts {
+fn facts_of(DemoFindings { devices, run, comparison, limits, .. }: &DemoFindings) -> ProofFacts {
     let mut facts = ProofFacts {
         devices: *devices,
         audience: run.ledger.audience,
@@ -306,7 +306,7 @@ fn facts_of(DemoFindings { devices, run, comparison, .. }: &DemoFindings) -> Pro
         balanced: run.is_balanced(),
         stuck: run.stuck,
         duplicate_bound: run.ledger.duplicate_bound,
-        max_unsettled: PipelineConfig::default().max_unsettled_deliveries,
+        max_unsettled: max_unsettled(limits),
         attempts: run.ledger.attempts,
         ..ProofFacts::default()
     };

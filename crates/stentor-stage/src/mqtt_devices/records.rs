@@ -31,7 +31,7 @@ impl DeviceRecord {
 
     /// Returns the record of a device that got these messages so often.
     #[cfg(test)]
-    pub(crate) fn of(messages: &[(&str, u32)]) -> Self {
+    pub fn of(messages: &[(&str, u32)]) -> Self {
         let receptions = messages.iter().map(|(id, count)| ((*id).to_owned(), *count)).collect();
         Self { receptions, ..Self::default() }
     }

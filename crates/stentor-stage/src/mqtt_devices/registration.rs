@@ -15,8 +15,10 @@ const REQUESTS_AT_ONCE: usize = 32;
 pub struct RegisteredDevice {
     /// Its id.
     pub id: String,
-    pub(crate) token: String,
-    pub(crate) secret: String,
+    /// Its address.
+    pub token: String,
+    /// The secret of its login.
+    pub secret: String,
 }
 
 /// Registers so many devices through a client with a key for that; returns them and how long that took.

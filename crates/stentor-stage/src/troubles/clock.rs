@@ -11,7 +11,7 @@ const LIBRARY: &str = "libfaketimeMT.so.1";
 const FOLDERS: [&str; 3] = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
 /// Returns why no clock can be shifted here.
-pub(crate) fn obstacle() -> Option<String> {
+pub fn obstacle() -> Option<String> {
     if library().is_none() {
         return Some("libfaketime is missing: install faketime".to_owned());
     }
@@ -33,14 +33,14 @@ fn library() -> Option<PathBuf> {
 }
 
 /// The clock of one server.
-pub(crate) struct ShiftedClock {
+pub struct ShiftedClock {
     library: PathBuf,
     offset: PathBuf,
 }
 
 impl ShiftedClock {
     /// Sets it up so that it is right at first; what it shows is kept in a file.
-    pub(crate) fn set_up(offset: &Path) -> anyhow::Result<Self> {
+    pub fn set_up(offset: &Path) -> anyhow::Result<Self> {
         let library = library().context("libfaketime is missing")?;
         let clock = Self { library, offset: offset.to_owned() };
         clock.shift(0)?;
@@ -48,7 +48,7 @@ impl ShiftedClock {
     }
 
     /// What a server's environment must hold to look at this clock.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         vec![
             ("LD_PRELOAD", self.library.clone().into()),
             ("FAKETIME_TIMESTAMP_FILE", self.offset.clone().into()),
@@ -62,7 +62,7 @@ impl ShiftedClock {
     }
 
     /// Shifts it by so much from the true time.
-    pub(crate) fn shift(&self, offset_seconds: i64) -> anyhow::Result<()> {
+    pub fn shift(&self, offset_seconds: i64) -> anyhow::Result<()> {
         crate::files::publish(&self.offset, &format!("{offset_seconds:+}s\n"))
     }
 }

@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 const SMALL_BLOCK_BYTES: usize = 512;
 
 /// Returns why no file system can be made here.
-pub(crate) fn obstacle(reporter: &Arc<dyn Reporter>) -> Option<String> {
+pub fn obstacle(reporter: &Arc<dyn Reporter>) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("a tmpfs is needed, which only Linux has".to_owned());
     }
@@ -34,7 +34,7 @@ pub(crate) fn obstacle(reporter: &Arc<dyn Reporter>) -> Option<String> {
 }
 
 /// A mounted tmpfs; unmounted when dropped.
-pub(crate) struct SmallDisk {
+pub struct SmallDisk {
     at: PathBuf,
     /// Whom to tell when it stays mounted.
     reporter: Arc<dyn Reporter>,
@@ -47,7 +47,7 @@ impl SmallDisk {
     }
 
     /// Mounts it on a directory, which is made if need be, with so much room.
-    pub(crate) fn mount_bytes(at: &Path, bytes: u64, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
+    pub fn mount_bytes(at: &Path, bytes: u64, reporter: &Arc<dyn Reporter>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(at).with_context(|| format!("{} cannot be made", at.display()))?;
         let size = format!("size={bytes},mode=0700");
         run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at))?;
@@ -55,7 +55,7 @@ impl SmallDisk {
     }
 
     /// Takes all the room that is left.
-    pub(crate) fn fill(&self) -> anyhow::Result<()> {
+    pub fn fill(&self) -> anyhow::Result<()> {
         let ballast = File::options().create(true).append(true).open(self.ballast());
         let mut ballast = match ballast {
             Err(error) if error.kind() == ErrorKind::StorageFull => return Ok(()),
@@ -70,7 +70,7 @@ impl SmallDisk {
     }
 
     /// Returns the room back.
-    pub(crate) fn empty(&self) -> anyhow::Result<()> {
+    pub fn empty(&self) -> anyhow::Result<()> {
         std::fs::remove_file(self.ballast()).context("the ballast cannot be removed")
     }
 

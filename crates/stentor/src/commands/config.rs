@@ -62,7 +62,7 @@ impl ConfigArgs {
 
 /// Loads the configuration from its file and the environment.
 pub(super) fn load(file: Option<&Path>) -> anyhow::Result<config::Config> {
-    config::load(file).map_err(refused)
+    stentor_node::config::load(file).map_err(refused)
 }
 
 fn refused(error: config::ConfigError) -> anyhow::Error {

@@ -1,23 +1,22 @@
 //! `stentor demo`: the main job, with real processes, and a proof at its end.
 
-pub(super) mod describe;
-
 use crate::failure::{CommandFailure, Exit};
 use crate::output::Output;
 use crate::process::raise_file_limit;
 use crate::progress::on_the_terminal;
 use clap::{Args, ValueEnum};
-use describe::describe;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use stentor_stage::demo::{self, DemoOptions, DemoReport, GatewayDemoOptions, Kills};
 use stentor_stage::devices::MAX_DEVICES;
-use stentor_stage::engines::{StageQueue, StageStore};
+use stentor_stage::engines::StageQueue;
 use stentor_stage::policy::AnswerPolicy;
 use stentor_stage::reporter::Reporter;
 use stentor_stage::stage::{PushServices, StageOptions};
+use stentor_terminal::demo_report::describe;
+use stentor_terminal::store_name::StoreName;
 
 /// How often an emulator is killed where the server is not.
 const EMULATOR_KILLS: u32 = 3;
@@ -81,24 +80,6 @@ pub(crate) struct DemoArgs {
     /// Stop when no delivery changed for this long
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     give_up_after_seconds: u64,
-}
-
-/// Where a server keeps everything
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum StoreName {
-    /// The server's file
-    Sqlite,
-    /// A PostgreSQL server of its own, 15 or newer, from the programs of Debian's package
-    Postgres,
-}
-
-impl From<StoreName> for StageStore {
-    fn from(name: StoreName) -> Self {
-        match name {
-            StoreName::Sqlite => Self::File,
-            StoreName::Postgres => Self::Postgres,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

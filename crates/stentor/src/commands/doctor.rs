@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use stentor_server::app::Depth;
+use stentor_node::Depth;
 
 /// Check database, queue, credentials, clock, file limits and free disk, and say what to do
 #[derive(Debug, Args)]

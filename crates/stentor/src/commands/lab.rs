@@ -1,85 +1,52 @@
-//! `stentor lab`: measurements that anyone can repeat.
+//! `stentor lab`: starts the laboratory, a program of its own beside this one.
 
-mod advise;
-mod bench;
-mod claims;
-mod clock;
-mod cluster;
-mod compare;
-mod doctor;
-mod energy;
-mod features;
-mod kill;
-mod link;
-mod list;
-mod load;
-mod mqtt_devices;
-mod probe;
-mod report;
-mod rig;
-mod run;
-mod scale;
-mod subject;
+use crate::failure::CommandFailure;
+use anyhow::Context;
+use clap::Args;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use stentor_stage::programs::Program;
 
-use crate::output::Output;
-use clap::{Args, Subcommand};
-use std::process::ExitCode;
-
-/// Measure: the sender, the pipeline, and what others have published
+/// Measure: the sender, the pipeline, and published studies
 #[derive(Debug, Args)]
+#[command(
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_help = "\
+The laboratory is the program `stentor-lab`, beside this one or on PATH. `stentor lab --help` lists its commands."
+)]
 pub(crate) struct LabArgs {
-    #[command(subcommand)]
-    command: LabCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum LabCommand {
-    Bench(bench::BenchArgs),
-    Run(run::RunArgs),
-    Kill(kill::KillArgs),
-    Cluster(cluster::ClusterArgs),
-    Scale(scale::ScaleArgs),
-    Claims(claims::ClaimsArgs),
-    Probe(probe::ProbeArgs),
-    Features(features::FeaturesArgs),
-    Report(report::ReportArgs),
-    Compare(compare::CompareArgs),
-    Advise(advise::AdviseArgs),
-    Subject(subject::SubjectArgs),
-    Energy(energy::EnergyArgs),
-    List(list::LabListArgs),
-    Doctor(doctor::LabDoctorArgs),
-    Link(link::LinkArgs),
-    Clock(clock::ClockArgs),
-    #[command(hide = true)]
-    Load(load::LoadArgs),
-    #[command(hide = true)]
-    MqttDevices(mqtt_devices::MqttDevicesArgs),
+    /// The laboratory's command and its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
 }
 
 impl LabArgs {
-    /// Runs it.
-    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
-        match self.command {
-            LabCommand::Bench(bench) => bench.run(output).await,
-            LabCommand::Run(run) => run.run(output).await,
-            LabCommand::Kill(kill) => kill.run(output).await,
-            LabCommand::Cluster(cluster) => cluster.run(output).await,
-            LabCommand::Scale(scale) => scale.run(output),
-            LabCommand::Claims(claims) => claims.run(output),
-            LabCommand::Probe(probe) => probe.run(output).await,
-            LabCommand::Features(features) => features.run(output).await,
-            LabCommand::Report(report) => report.run(output),
-            LabCommand::Compare(compare) => compare.run(output),
-            LabCommand::Advise(advise) => advise.run(output),
-            LabCommand::Subject(subject) => subject.run(output).await,
-            LabCommand::Energy(energy) => energy.run(output).await,
-            LabCommand::List(list) => list.run(output),
-            LabCommand::Doctor(doctor) => doctor.run(output),
-            LabCommand::Link(link) => link.run(output).await,
-            LabCommand::Clock(clock) => clock.run(output).await,
-            LabCommand::Load(load) => load.run(output),
-            LabCommand::MqttDevices(devices) => devices.run(),
-        }
+    /// Returns the words of a command that this program has itself, which had its name below `lab` before.
+    pub(crate) fn own(&self) -> Option<&[OsString]> {
+        self.words.first().is_some_and(|word| word == "kill").then_some(&self.words)
     }
+
+    /// Becomes the laboratory; returns only where that fails.
+    pub(crate) fn exec(&self, json: bool) -> anyhow::Error {
+        let program = match Program::Laboratory.find() {
+            Ok(program) => program,
+            Err(error) => return error,
+        };
+        let json = json.then_some("--json");
+        let error = Command::new(&program).args(json).args(&self.words).exec();
+        CommandFailure::not_done(format!("{} cannot be started: {error}", program.display())).into()
+    }
+}
+
+/// Asks the laboratory for the list of its commands. Without a laboratory there are none.
+pub(super) fn commands() -> anyhow::Result<Vec<Value>> {
+    let Ok(program) = Program::Laboratory.find() else { return Ok(Vec::new()) };
+    let output = Command::new(program).args(["--json", "commands"]).output();
+    let output = output.context("the laboratory cannot be started")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let object: Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+    Ok(object["commands"].as_array().cloned().unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use crate::output::{Output, table};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use stentor_server::app::{Rotation, Sealing, rotate};
+use stentor_node::{Rotation, Sealing, rotate};
 
 /// Look after the key that seals credentials at rest
 #[derive(Debug, Args)]

@@ -73,7 +73,7 @@ impl ServeArgs {
         }
         super::config::start_log(&config)?;
         let data_dir = config.data_dir.clone();
-        let server = app::BuiltServer::build(config).await;
+        let server = stentor_node::build(config).await;
         let server =
             server.map_err(|error| CommandFailure::not_done(format!("the server cannot start: {error}")))?;
         let mut facts = facts(server.local_addr(), server.is_encrypted(), &data_dir);

@@ -11,9 +11,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use stentor_server::app::{
-    AppError, BackupManifest, Depth, Sealing, back_up, check_backup, restore, store_file,
-};
+use stentor_node::{BackupManifest, Depth, Sealing, back_up, check_backup, restore, store_file};
+use stentor_server::app::AppError;
 use stentor_server::config::Config;
 
 /// How often a running backup is looked at.

@@ -70,7 +70,7 @@ impl Served {
         config.outbound.allow("loopback").map_err(|invalid| anyhow::anyhow!("{invalid:?}"))?;
         change(&mut config);
         let data = config.data_dir.clone();
-        let app = BuiltServer::build(config).await?;
+        let app = stentor_node::build(config).await?;
         let url = match app.is_encrypted() {
             true => "https://fcm.googleapis.com".to_owned(),
             false => format!("http://{}", app.local_addr()),

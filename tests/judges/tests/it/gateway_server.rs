@@ -52,7 +52,7 @@ impl GatewayServer {
         config.api.listen = ([127, 0, 0, 1], 0).into();
         change(&mut config);
         let data = config.data_dir.clone();
-        let server = BuiltServer::build(config).await?;
+        let server = stentor_node::build(config).await?;
         let scheme = if server.is_encrypted() { "https" } else { "http" };
         let url = format!("{scheme}://localhost:{}", server.local_addr().port());
         let root = std::fs::read_to_string(data.join("root.key"))?.trim().to_owned();

@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use stentor_server::app::{Depth, StorePlace, store_place};
+use stentor_node::{Depth, StorePlace, store_place};
 
 pub(super) use transport::look as transport;
 

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Instant;
-use stentor_server::app::{CopyStep, StoreCopy, StorePlace, copy_store};
+use stentor_node::{CopyStep, StoreCopy, StorePlace, copy_store};
 
 /// Copy all that a store keeps into another engine, and compare both
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use crate::output::Output;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use stentor_server::app::{SchemaChange, SchemaGoal, migrate, store_place};
+use stentor_node::{SchemaChange, SchemaGoal, migrate, store_place};
 
 /// Bring the schema to this version's, or one step back for an older version
 #[derive(Debug, Args)]

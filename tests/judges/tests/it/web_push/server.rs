@@ -46,7 +46,7 @@ impl PushServer {
             http = http.tls_certs_only([reqwest::Certificate::from_pem(&std::fs::read(&files.authority)?)?]);
         }
         let data = config.data_dir.clone();
-        let built = BuiltServer::build(config).await?;
+        let built = stentor_node::build(config).await?;
         let port = built.local_addr().port();
         let url = match built.is_encrypted() {
             true => format!("https://localhost:{port}"),

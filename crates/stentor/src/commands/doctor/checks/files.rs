@@ -3,7 +3,7 @@
 use super::{FindingHealth, ServerFinding};
 use crate::output::thousands;
 use std::path::{Path, PathBuf};
-use stentor_server::app::{Depth, Inspection, inspect, queue_file, store_file};
+use stentor_node::{Depth, Inspection, inspect, queue_file, store_file};
 
 /// A file, and what to do when something is wrong with it.
 struct CheckedFile {

@@ -2,7 +2,7 @@
 
 use super::{FindingHealth, ServerFinding};
 use crate::output::thousands;
-use stentor_server::app::{PostgresInspection, StorePlace, inspect_database};
+use stentor_node::{PostgresInspection, StorePlace, inspect_database};
 
 /// Connections that a server opens: three that write, six that read, and one for a look like this.
 const NEEDED_CONNECTIONS: u64 = 10;

@@ -2,7 +2,7 @@
 
 use super::{FindingHealth, ServerFinding};
 use std::path::Path;
-use stentor_server::app::Sealing;
+use stentor_node::Sealing;
 
 const SUBJECT: &str = "sealing key";
 

@@ -1,0 +1,17 @@
+//! What Stentor costs, beside others where there are any, as ratios within one run.
+
+pub(crate) mod accept;
+mod campaigns;
+pub(crate) mod cold;
+pub(crate) mod faces;
+pub(crate) mod fair;
+pub(crate) mod gateway;
+pub(crate) mod http2;
+pub(crate) mod import;
+pub(crate) mod pipeline;
+mod singles;
+mod sink;
+mod sink_log;
+mod store_ratio;
+pub(crate) mod trouble;
+pub(crate) mod urgent;

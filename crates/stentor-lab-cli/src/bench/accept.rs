@@ -1,0 +1,152 @@
+//! How many single messages a second are on disk and answered with 202.
+
+use super::singles::{self, SentMessages};
+use super::sink_log::{self, DeliveryCheck};
+use super::store_ratio::beside_file;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stentor_stage::engines::StageStore;
+use stentor_stage::reporter::Reporter;
+use stentor_stage::stage::{Stage, StageOptions};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcceptOptions {
+    /// How many messages, each to a token of its own.
+    pub(crate) messages: u64,
+    /// Callers side by side.
+    pub(crate) callers: u64,
+    /// Where the server keeps everything; with PostgreSQL the same is measured with the file before.
+    pub(crate) store: StageStore,
+}
+
+/// What was measured.
+pub(crate) struct AcceptReport {
+    options: AcceptOptions,
+    sent: SentMessages,
+    kept: DeliveryCheck,
+    /// How long the last of them waited for the push service's answer after the last 202.
+    behind: Duration,
+    /// How long as many requests took that do nothing.
+    idle: Duration,
+    /// Processor time of the server for those that do nothing, and for the messages.
+    cpu_seconds: [f64; 2],
+    /// Processor time of the database for the messages, where there is one.
+    database_cpu_seconds: Option<f64>,
+    peak_rss_bytes: u64,
+    limits: Value,
+    /// The same on the server's file, where it was another store.
+    beside: Option<Box<AcceptReport>>,
+}
+
+/// What is told of two stores side by side.
+const COMPARED: [&str; 5] = [
+    "accepted_per_second",
+    "sent_per_second",
+    "wall_seconds",
+    "server_cpu_microseconds_per_message",
+    "server_peak_rss_bytes",
+];
+
+/// Measures it and returns the report.
+pub(crate) async fn run(
+    options: AcceptOptions,
+    reporter: &Arc<dyn Reporter>,
+) -> anyhow::Result<AcceptReport> {
+    let on_file = AcceptOptions { store: StageStore::File, ..options };
+    let beside = match options.store {
+        StageStore::File => None,
+        StageStore::Postgres => Some(Box::new(run_once(on_file, reporter).await?)),
+    };
+    Ok(AcceptReport { beside, ..run_once(options, reporter).await? })
+}
+
+async fn run_once(options: AcceptOptions, reporter: &Arc<dyn Reporter>) -> anyhow::Result<AcceptReport> {
+    let AcceptOptions { messages, callers, store } = options;
+    let on_stage = StageOptions { store, ..StageOptions::with_sinks(2_100_000) };
+    let mut stage = Stage::build(&on_stage, reporter).await?;
+    // Connections, plans and pages are there before the clock starts.
+    let warm = singles::send(&stage.client, (messages, callers * 4), callers, None).await?;
+    let start = stage.server.usage().cpu_seconds;
+    let idle = singles::ask_nothing(&stage.client, messages, callers).await?;
+    let before = stage.server.usage().cpu_seconds;
+    let engines_before = stage.engines.used();
+    let sent = singles::send(&stage.client, (0, messages), callers, None).await?;
+    let usage = stage.server.usage();
+    let database_cpu_seconds = stage.engines.used().since(engines_before).postgres;
+    let answered = Instant::now();
+    let kept = sink_log::kept(stage.directory(), &[&warm, &sent]).await?;
+    let behind = answered.elapsed();
+    let limits = stage.server.limits()?;
+    let cpu_seconds = [before - start, usage.cpu_seconds - before];
+    let peak_rss_bytes = usage.peak_rss_bytes;
+    Ok(AcceptReport {
+        options,
+        sent,
+        kept,
+        behind,
+        idle,
+        cpu_seconds,
+        database_cpu_seconds,
+        peak_rss_bytes,
+        limits,
+        beside: None,
+    })
+}
+
+impl AcceptReport {
+    /// Returns whether the push service got every message.
+    pub(crate) fn holds(&self) -> bool {
+        self.kept.lost == 0 && self.beside.as_ref().is_none_or(|beside| beside.holds())
+    }
+
+    /// Messages that were answered with 202, per second.
+    pub(crate) fn accepted_per_second(&self) -> f64 {
+        self.options.messages as f64 / self.sent.wall.as_secs_f64()
+    }
+
+    /// Messages that the push service had answered, per second from the first request on.
+    fn sent_per_second(&self) -> f64 {
+        self.options.messages as f64 / (self.sent.wall + self.behind).as_secs_f64()
+    }
+
+    /// The time within which this part of the messages was answered, in milliseconds.
+    pub(crate) fn latency_ms(&self, part: f64) -> Option<f64> {
+        self.sent.latency_ms.quantile(part)
+    }
+
+    /// The report as one object.
+    pub(crate) fn object(&self) -> Value {
+        let AcceptOptions { messages, callers, .. } = self.options;
+        let [idle_cpu_seconds, cpu_seconds] = self.cpu_seconds;
+        let at = |part| self.latency_ms(part);
+        let mut object = json!({
+            "messages": messages,
+            "callers": callers,
+            "ok": self.holds(),
+            "accepted": self.sent.messages.len(),
+            "lost": self.kept.lost,
+            "duplicates": self.kept.duplicates,
+            "wall_seconds": self.sent.wall.as_secs_f64(),
+            "sent_behind_seconds": self.behind.as_secs_f64(),
+            "server_cpu_seconds": cpu_seconds,
+            "accepted_per_second": self.accepted_per_second(),
+            "sent_per_second": self.sent_per_second(),
+            "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0)},
+            "server_cpu_microseconds_per_message": cpu_seconds * 1e6 / messages as f64,
+            "database_cpu_microseconds_per_message":
+                self.database_cpu_seconds.map(|seconds| seconds * 1e6 / messages as f64),
+            "floor": {
+                "requests_per_second": messages as f64 / self.idle.as_secs_f64(),
+                "server_cpu_microseconds_per_request": idle_cpu_seconds * 1e6 / messages as f64,
+            },
+            "server_peak_rss_bytes": self.peak_rss_bytes,
+            "limits": self.limits,
+        });
+        if let Some(beside) = &self.beside {
+            object["beside_sqlite"] = beside_file(&COMPARED, &beside.object(), &object);
+        }
+        object
+    }
+}

@@ -1,0 +1,261 @@
+//! Measures a cell: a server of its own, a campaign without trouble, and the same one with it, single messages beside.
+
+use super::case::{SINGLES, TroubleCase, TroubleCell};
+use crate::bench::campaigns::millis;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stentor_emulators::ObserverFile;
+use stentor_emulators::observer::token_hash;
+use stentor_lab::statistics::Samples;
+use stentor_stage::client::{ApiClient, segment};
+use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
+use stentor_stage::failure::CommandFailure;
+use stentor_stage::import;
+use stentor_stage::ledger::CampaignLedger;
+use stentor_stage::reporter::Reporter;
+use stentor_stage::stage::{Stage, StageOptions};
+use stentor_stage::text::cell;
+use tokio::task::JoinHandle;
+
+/// Enough for a 99th percentile that is not the slowest one, within three seconds.
+const SINGLES_COUNT: u64 = 150;
+const SINGLES_EVERY: Duration = Duration::from_millis(20);
+/// How long the last single message is waited for; one that has not ended then counts as old as it is.
+const SINGLES_LIMIT: Duration = Duration::from_secs(10);
+/// The median of these is the clean rate: one of two could be the odd one.
+const CLEAN_ROUNDS: u32 = 3;
+/// Each poll reads all counts, which costs the machine that is measured.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
+
+/// A server, its push service and a population of Android devices.
+pub(super) struct CellStage {
+    stage: Stage,
+    devices: u64,
+    /// Longest time for the good deliveries, and for all of a cell in which many meet trouble.
+    limit: Duration,
+}
+
+impl CellStage {
+    /// Starts everything; the devices are imported and the connections are warm.
+    pub(super) async fn build(
+        devices: u64,
+        limit: Duration,
+        reporter: &Arc<dyn Reporter>,
+    ) -> anyhow::Result<Self> {
+        let mut stage =
+            Stage::build(&StageOptions::with_emulators(2 * (devices + 4 * SINGLES_COUNT)), reporter).await?;
+        import::run_with(&stage.client, DevicePopulation::new(devices, 1), write_line, &**reporter).await?;
+        stage.server.restart().await?;
+        Ok(Self { stage, devices, limit })
+    }
+
+    /// Measures a cell.
+    pub(super) async fn measure(&self, case: TroubleCase) -> anyhow::Result<TroubleCell> {
+        let singles = |first| tokio::spawn(send_singles(self.stage.client.clone(), first));
+        let single_idle_p99_ms = p99(&self.stage.client, singles(0).await??).await?;
+        let clean_rate = self.clean_rate(case).await?;
+        let counted = self.stage.emulators.fcm.counted()?;
+        let mut open = OpenDeliveries::of(&counted, self.devices, case.meets()?);
+        self.set_policy(&case.policy()).await?;
+        let beside = singles(SINGLES_COUNT);
+        let began = self.campaign().await?;
+        let good = self.until_good(&mut open, began).await?;
+        let parked = self.is_parked().await?;
+        self.until_repeated(&mut open, began, case, &beside).await?;
+        let single_p99_ms = p99(&self.stage.client, beside.await??).await?;
+        let requests = self.requests_since(&counted)?;
+        Ok(TroubleCell {
+            case,
+            devices: self.devices,
+            troubled: open.troubled,
+            left: open.good.len() as u64,
+            pending: good.pending,
+            parked,
+            rate: good.rate,
+            clean_rate,
+            unsent: if case.persistence.failures().is_some() { open.repeated.len() as u64 } else { 0 },
+            single_idle_p99_ms,
+            single_p99_ms,
+            requests,
+        })
+    }
+
+    /// Returns the median rate of some campaigns without trouble; the push service has as much to look up for each request.
+    async fn clean_rate(&self, case: TroubleCase) -> anyhow::Result<f64> {
+        self.set_policy(&TroubleCase { share: 0.0, ..case }.policy()).await?;
+        let mut rates = Samples::default();
+        for round in 1..=CLEAN_ROUNDS {
+            let mut open = OpenDeliveries::of(&self.stage.emulators.fcm.counted()?, self.devices, |_| false);
+            let began = self.campaign().await?;
+            let good = self.until_good(&mut open, began).await?;
+            let left = open.good.len();
+            if left > 0 {
+                let sentence = format!("campaign {round} without trouble does not end: {left} are left");
+                return Err(CommandFailure::not_done(sentence).into());
+            }
+            rates.push(good.rate);
+        }
+        Ok(rates.quantile(0.5).unwrap_or_default())
+    }
+
+    async fn set_policy(&self, policy: &Value) -> anyhow::Result<()> {
+        let control = self.stage.emulators.fcm.control.as_deref().unwrap_or_default();
+        ApiClient::new(control, None, None)?.put("/policy", policy).await.map(drop)
+    }
+
+    /// Sends to everyone and returns when that was asked.
+    async fn campaign(&self) -> anyhow::Result<Instant> {
+        let began = Instant::now();
+        let everyone = json!({"target": "everyone", "notification": {"title": "to everyone"}});
+        self.stage.client.post("/v1/messages", &everyone).await?;
+        Ok(began)
+    }
+
+    /// Waits until the good deliveries are accepted, or too long.
+    async fn until_good(&self, open: &mut OpenDeliveries, began: Instant) -> anyhow::Result<GoodDeliveries> {
+        loop {
+            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
+            let elapsed = began.elapsed();
+            if open.good.is_empty() || elapsed > self.limit {
+                let pending = open.repeated.len() as u64;
+                let accepted = self.devices - pending - open.good.len() as u64;
+                return Ok(GoodDeliveries {
+                    rate: accepted as f64 / elapsed.as_secs_f64().max(1e-9),
+                    pending,
+                });
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Waits until every delivery that can succeed is accepted, and the single messages are sent, or too long.
+    async fn until_repeated<T>(
+        &self,
+        open: &mut OpenDeliveries,
+        began: Instant,
+        case: TroubleCase,
+        beside: &JoinHandle<T>,
+    ) -> anyhow::Result<()> {
+        let bound = began.elapsed() + case.repeats_max();
+        let limit = if case.is_of_few() { bound } else { bound.min(self.limit) };
+        let can_succeed = case.persistence.failures().is_some();
+        while began.elapsed() < limit {
+            open.remove_accepted(&self.stage.emulators.fcm.counted()?);
+            let waits = can_succeed && !open.repeated.is_empty();
+            if !waits && beside.is_finished() {
+                break;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    async fn is_parked(&self) -> anyhow::Result<bool> {
+        let path = format!("/v1/apps/{}/credentials", segment(self.stage.client.app().unwrap_or_default()));
+        let list = self.stage.client.get(&path).await?;
+        let mut credentials = list["credentials"].as_array().into_iter().flatten();
+        Ok(credentials.any(|one| one["state"] == "parked"))
+    }
+
+    /// Counts the requests that arrived since, without those of the single messages beside the campaign.
+    fn requests_since(&self, before: &ObserverFile) -> anyhow::Result<u64> {
+        let now = self.stage.emulators.fcm.counted()?;
+        let tokens = (SINGLES_COUNT..2 * SINGLES_COUNT).map(single_token);
+        let singles: u64 = tokens.map(|token| u64::from(now.lookup(&token).attempts)).sum();
+        Ok((now.totals().attempts - before.totals().attempts).saturating_sub(singles))
+    }
+}
+
+/// What was seen when the last good delivery was accepted, or the waiting ended.
+struct GoodDeliveries {
+    rate: f64,
+    pending: u64,
+}
+
+/// A token by its hash, and how often it was accepted before.
+type AcceptedBefore = (u64, u32);
+
+/// The deliveries that are waited for.
+struct OpenDeliveries {
+    good: Vec<AcceptedBefore>,
+    repeated: Vec<AcceptedBefore>,
+    troubled: u64,
+}
+
+impl OpenDeliveries {
+    fn of(counted: &ObserverFile, devices: u64, meets: impl Fn(&str) -> bool) -> Self {
+        let population = DevicePopulation::new(devices, 1);
+        let (mut good, mut repeated) = (Vec::new(), Vec::new());
+        for place in 0..devices {
+            let token = population.token(PopulationMember { half: Half::Fcm, number: place });
+            let hash = token_hash(token.as_bytes());
+            let list = if meets(&token) { &mut repeated } else { &mut good };
+            list.push((hash, counted.lookup_hash(hash).accepted));
+        }
+        let troubled = repeated.len() as u64;
+        Self { good, repeated, troubled }
+    }
+
+    /// Strikes out what has been accepted since.
+    fn remove_accepted(&mut self, counted: &ObserverFile) {
+        for list in [&mut self.good, &mut self.repeated] {
+            list.retain(|(hash, before)| counted.lookup_hash(*hash).accepted <= *before);
+        }
+    }
+}
+
+/// Writes the line of an Android device, whichever half the place belongs to.
+fn write_line(population: DevicePopulation, member: PopulationMember, lines: &mut String) {
+    let number = 2 * member.number + u64::from(member.half == Half::Apns);
+    population.write_line(PopulationMember { half: Half::Fcm, number }, lines);
+}
+
+fn single_token(number: u64) -> String {
+    format!("{SINGLES}{number:0140}")
+}
+
+/// Sends single messages to healthy devices, one after the other, and returns their campaigns.
+async fn send_singles(client: ApiClient, first: u64) -> anyhow::Result<Vec<String>> {
+    let mut ticks = tokio::time::interval(SINGLES_EVERY);
+    let mut campaigns = Vec::new();
+    for number in first..first + SINGLES_COUNT {
+        ticks.tick().await;
+        let message = json!({
+            "target": {"token": {"platform": "android", "token": single_token(number)}},
+            "notification": {"title": "Your code"},
+            "priority": "high",
+            "ttl_seconds": 300,
+        });
+        campaigns.push(cell(&client.post("/v1/messages", &message).await?["campaign"]));
+    }
+    Ok(campaigns)
+}
+
+/// Returns how long single messages took, from acceptance to the commit of the answer, in whole milliseconds.
+async fn p99(client: &ApiClient, campaigns: Vec<String>) -> anyhow::Result<f64> {
+    let (began, mut times) = (Instant::now(), Samples::default());
+    for campaign in campaigns {
+        let created_at =
+            client.get(&format!("/v1/campaigns/{}", segment(&campaign))).await?["created_at"].clone();
+        let ended_at = loop {
+            let (value, ledger) = CampaignLedger::fetch(client, &campaign).await?;
+            if ledger.is_ended() {
+                break value["ended_at"].clone();
+            }
+            if began.elapsed() > SINGLES_LIMIT {
+                break json!(Timestamp::now().to_string());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        };
+        if let (Some(from), Some(to)) = (millis(&created_at), millis(&ended_at)) {
+            times.push((to - from).rem_euclid(DAY_MS) as f64);
+        }
+    }
+    times
+        .quantile(0.99)
+        .map(f64::round)
+        .ok_or_else(|| CommandFailure::not_done("no single message was timed").into())
+}

@@ -1,0 +1,188 @@
+//! Messages through push services that were answered with 202, and what must have become of them at the end.
+
+use super::caller::{RETRY_PAUSE, show};
+use serde::Deserialize;
+use std::ops::Range;
+use std::time::Instant;
+use stentor_emulators::{Counts, ObserverFile};
+use stentor_stage::client::{ApiClient, segment};
+use stentor_stage::devices::{DevicePopulation, Half};
+use stentor_stage::emulator::Emulators;
+use stentor_stage::ledger::CampaignLedger;
+
+/// A message that was answered with 202.
+pub(crate) struct Promise {
+    pub(crate) campaign: String,
+    /// Where its devices are in their population.
+    pub(crate) places: Range<u64>,
+    pub(crate) end: PromiseEnd,
+    ledger: CampaignLedger,
+}
+
+/// What was done with a message after its 202.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromiseEnd {
+    /// Nothing that keeps it from any of its devices.
+    Sent,
+    /// It was canceled, before it was due where `is_unsent`.
+    Canceled {
+        /// Whether nothing of it may have been sent.
+        is_unsent: bool,
+    },
+}
+
+/// What became of messages.
+#[derive(Debug, Default)]
+pub(crate) struct PromiseFindings {
+    /// Devices that they were for.
+    pub(crate) deliveries: u64,
+    /// Deliveries that were canceled.
+    pub(crate) canceled: u64,
+    /// Devices whose message is in no push service, or whose 202 is not known to the ledger.
+    pub(crate) lost: u64,
+    /// Deliveries without an end.
+    pub(crate) stuck: u64,
+    /// Pushes accepted beyond the first.
+    pub(crate) duplicates: u64,
+    /// How many there may be, by the ledger's bounds and marks.
+    pub(crate) duplicate_bound: u64,
+    /// What must not be.
+    pub(crate) broken: Vec<String>,
+}
+
+/// What the push services have of the devices of a message.
+#[derive(Default)]
+struct SeenPushes {
+    accepted: u64,
+    unseen: u64,
+    /// Devices that got it more than once, and how often beyond the first.
+    twice: u64,
+    extra: u64,
+}
+
+/// What the push services counted.
+pub(crate) struct CountedPushes {
+    population: DevicePopulation,
+    fcm: ObserverFile,
+    apns: ObserverFile,
+}
+
+impl Promise {
+    /// Remembers a message.
+    pub(crate) fn new(campaign: String, places: Range<u64>, end: PromiseEnd) -> Self {
+        Self { campaign, places, end, ledger: CampaignLedger::default() }
+    }
+}
+
+/// Waits until all of these have ended, if they do by `limit`.
+pub(crate) async fn until_ended(promises: &mut [Promise], clients: &[ApiClient], limit: Instant) {
+    for promise in promises {
+        let path = format!("/v1/campaigns/{}", segment(&promise.campaign));
+        loop {
+            if let Some(Ok(ledger)) = show(clients, &path).await.map(CampaignLedger::deserialize) {
+                promise.ledger = ledger;
+            }
+            if promise.ledger.is_ended() || Instant::now() > limit {
+                break;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+}
+
+impl CountedPushes {
+    /// Reads what the push services counted of a population; they must have ended.
+    pub(crate) fn read(emulators: &Emulators, population: DevicePopulation) -> anyhow::Result<Self> {
+        let of = |half| emulators.of(half).counted();
+        Ok(Self { population, fcm: of(Half::Fcm)?, apns: of(Half::Apns)? })
+    }
+
+    fn seen(&self, places: &Range<u64>) -> SeenPushes {
+        let mut seen = SeenPushes::default();
+        for member in places.clone().map(|place| self.population.member(place)) {
+            let book = if member.half == Half::Fcm { &self.fcm } else { &self.apns };
+            let Counts { accepted, rejected, .. } = book.lookup(&self.population.token(member));
+            seen.accepted += u64::from(accepted > 0);
+            seen.unseen += u64::from(accepted == 0 && rejected == 0);
+            seen.twice += u64::from(accepted > 1);
+            seen.extra += u64::from(accepted.saturating_sub(1));
+        }
+        seen
+    }
+}
+
+impl PromiseFindings {
+    /// Judges messages by what the push services counted.
+    pub(crate) fn of(promises: &[Promise], counted: &CountedPushes) -> Self {
+        let mut findings = Self::default();
+        for promise in promises {
+            findings.judge(promise, &counted.seen(&promise.places));
+        }
+        findings
+    }
+
+    fn judge(&mut self, promise: &Promise, seen: &SeenPushes) {
+        let Promise { campaign, places, end, ledger } = promise;
+        let devices = places.end - places.start;
+        self.deliveries += devices;
+        self.canceled += ledger.totals.canceled;
+        self.stuck += ledger.totals.open();
+        self.duplicates += seen.extra;
+        // What a push service never answered may be there twice as well, and is marked.
+        self.duplicate_bound += ledger.duplicate_bound.max(ledger.ambiguous);
+        let mut checks = vec![
+            (!ledger.is_ended(), format!("it is {} and has no end", ledger.state_text())),
+            (!(ledger.balanced && ledger.sums_up()), "its books do not balance".to_owned()),
+            (
+                seen.twice > ledger.ambiguous,
+                format!("{} devices got it twice, {} are marked", seen.twice, ledger.ambiguous),
+            ),
+        ];
+        checks.extend(match end {
+            PromiseEnd::Sent => {
+                self.lost += seen.unseen.max(devices.saturating_sub(ledger.audience));
+                of_sent(devices, seen, ledger)
+            }
+            PromiseEnd::Canceled { is_unsent } => of_canceled(devices, seen, ledger, *is_unsent),
+        });
+        let wrong = checks.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, why)| why);
+        self.broken.extend(wrong.map(|why| format!("the message {campaign} beside: {why}")));
+    }
+}
+
+fn of_sent(devices: u64, seen: &SeenPushes, ledger: &CampaignLedger) -> Vec<(bool, String)> {
+    let reasons: Vec<_> = ledger.providers.iter().flat_map(|books| &books.reasons).collect();
+    vec![
+        (ledger.audience != devices, format!("its audience is {} devices, not {devices}", ledger.audience)),
+        (
+            ledger.totals.accepted != seen.accepted,
+            format!(
+                "the push services accepted {}, the ledger has {:?}: {reasons:?}",
+                seen.accepted, ledger.totals
+            ),
+        ),
+        (seen.unseen > 0, format!("{} devices got nothing", seen.unseen)),
+    ]
+}
+
+fn of_canceled(
+    devices: u64,
+    seen: &SeenPushes,
+    ledger: &CampaignLedger,
+    is_unsent: bool,
+) -> Vec<(bool, String)> {
+    let (totals, audience) = (ledger.totals, ledger.audience);
+    // What was on its way and never answered is canceled in the ledger, and marked.
+    let accepted = totals.accepted..=totals.accepted + ledger.ambiguous;
+    let counted = format!("the push services accepted {}, the ledger has {totals:?}", seen.accepted);
+    vec![
+        (ledger.state != "canceled", format!("it was canceled and is {}", ledger.state_text())),
+        (audience > devices, format!("its audience is {audience} devices, more than {devices}")),
+        (!accepted.contains(&seen.accepted), counted.clone()),
+        (is_unsent && seen.accepted > 0, format!("it was canceled before it was due: {counted}")),
+        (
+            totals.failed + totals.expired + totals.collapsed > 0,
+            format!("deliveries of a canceled campaign ended otherwise: {totals:?}"),
+        ),
+    ]
+}

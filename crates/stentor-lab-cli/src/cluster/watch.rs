@@ -1,0 +1,63 @@
+//! Watches the campaign through whichever server answers.
+
+use super::faults_state::FaultsState;
+use super::writing::ANSWER_LIMIT;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use stentor_stage::client::ApiClient;
+use stentor_stage::ledger::CampaignLedger;
+use stentor_stage::reporter::Phase;
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// When to stop although deliveries are open: after so long without a change.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(150);
+
+/// What is asked about.
+pub(crate) struct CampaignWatch {
+    /// All servers.
+    pub(crate) clients: Vec<ApiClient>,
+    /// The campaign.
+    pub(crate) campaign: String,
+    /// Shows how far it is.
+    pub(crate) progress: Box<dyn Phase>,
+    /// What was seen last.
+    pub(crate) latest: Arc<Mutex<CampaignLedger>>,
+    /// How far the faults are.
+    pub(crate) state: Arc<FaultsState>,
+}
+
+/// What was seen.
+pub(crate) struct WatchedCampaign {
+    /// The books at the end.
+    pub(crate) ledger: CampaignLedger,
+    /// Whether they balanced at every look.
+    pub(crate) always_balanced: bool,
+}
+
+impl CampaignWatch {
+    /// Looks until the campaign has ended or has not moved for too long.
+    pub(crate) async fn run(mut self) -> WatchedCampaign {
+        let (mut ledger, mut always_balanced) = (CampaignLedger::default(), true);
+        let (mut moved_at, mut asked) = (Instant::now(), 0);
+        while !ledger.is_ended() && moved_at.elapsed() < GIVE_UP_AFTER {
+            // What was put off by a clock that was ahead does not move before it is due.
+            moved_at = self.state.all_due_at().map_or(moved_at, |at| moved_at.max(at));
+            let client = &self.clients[asked % self.clients.len()];
+            let look = CampaignLedger::fetch(client, &self.campaign);
+            if let Ok(Ok((_, seen))) = tokio::time::timeout(ANSWER_LIMIT, look).await {
+                always_balanced &= seen.balanced && seen.sums_up();
+                if (seen.totals, seen.attempts) != (ledger.totals, ledger.attempts) {
+                    moved_at = Instant::now();
+                }
+                self.progress.update(seen.totals.ended());
+                ledger = seen;
+                self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ledger);
+            } else {
+                asked += 1;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        self.progress.finish(ledger.totals.ended());
+        WatchedCampaign { ledger, always_balanced }
+    }
+}

@@ -1,0 +1,61 @@
+//! `stentor lab bench`: what Stentor costs, beside others where there are any, as ratios within one run.
+
+mod accept;
+mod cold;
+mod faces;
+mod fair;
+mod gateway;
+mod http2;
+mod import;
+mod pipeline;
+mod trouble;
+mod urgent;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use stentor_terminal::output::Output;
+
+/// Measure what Stentor costs on this machine
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    Accept(accept::AcceptArgs),
+    Cold(cold::ColdArgs),
+    Faces(faces::FacesArgs),
+    Fair(fair::FairArgs),
+    Gateway(gateway::GatewayBenchArgs),
+    Http2(http2::Http2Args),
+    Import(import::ImportBenchArgs),
+    Pipeline(pipeline::PipelineArgs),
+    Trouble(trouble::TroubleArgs),
+    Urgent(urgent::UrgentArgs),
+}
+
+impl BenchArgs {
+    /// Measures and prints the report.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        stentor_stage::emulated::refuse()?;
+        match self.command {
+            BenchCommand::Accept(accept) => accept.run(output).await,
+            BenchCommand::Cold(cold) => cold.run(output).await,
+            BenchCommand::Faces(faces) => faces.run(output).await,
+            BenchCommand::Fair(fair) => fair.run(output).await,
+            BenchCommand::Gateway(gateway) => gateway.run(output).await,
+            BenchCommand::Http2(http2) => http2.run(output).await,
+            BenchCommand::Import(import) => import.run(output).await,
+            BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
+            BenchCommand::Trouble(trouble) => trouble.run(output).await,
+            BenchCommand::Urgent(urgent) => urgent.run(output).await,
+        }
+    }
+}
+
+/// Returns the exit code of a bench that holds, or does not.
+fn exit(holds: bool) -> ExitCode {
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,45 @@
+//! `stentor lab bench accept`: how many single messages a second are on disk and answered with 202.
+
+use crate::bench::accept::{self, AcceptOptions};
+use clap::Args;
+use std::process::ExitCode;
+use stentor_terminal::output::Output;
+use stentor_terminal::progress::on_the_terminal;
+use stentor_terminal::store_name::StoreName;
+
+/// Send many single messages at once, and measure how fast the server accepts them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab bench accept
+  stentor lab bench accept --messages 100000 --callers 64 --json
+  stentor lab bench accept --store postgres --json
+
+Each message is sent to a sink, and the bench checks that it arrived there. The callers share the machine with the server.
+`floor` is the rate of the same callers at /healthz, which does nothing: no server on this machine can answer faster.")]
+pub(crate) struct AcceptArgs {
+    /// How many messages, each to a different token
+    #[arg(long, default_value_t = 50_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000))]
+    messages: u64,
+    /// Callers at the same time
+    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    callers: u64,
+    /// Where the server keeps everything; with postgres the same is measured with sqlite beside it, and the result has the ratios
+    #[arg(long, value_enum, default_value_t = StoreName::Sqlite)]
+    store: StoreName,
+}
+
+impl AcceptArgs {
+    /// Measures and prints the report.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let Self { messages, callers, store } = self;
+        let options = AcceptOptions { messages, callers, store: store.into() };
+        let report = accept::run(options, &on_the_terminal()).await?;
+        output.result(&report.object(), || {
+            let [p50, p99] = [0.5, 0.99].map(|part| report.latency_ms(part).unwrap_or_default());
+            let rate = report.accepted_per_second();
+            format!("{rate:.0} messages per second on disk and answered; p50 {p50:.2} ms, p99 {p99:.2} ms")
+        })?;
+        Ok(super::exit(report.holds()))
+    }
+}

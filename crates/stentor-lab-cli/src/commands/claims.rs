@@ -1,0 +1,150 @@
+//! `stentor lab claims`: what published studies say, judged by their own tables and by ours.
+
+mod description;
+
+use super::report::read;
+use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::claims::figures::Figures;
+use stentor_lab::claims::judge::Judgment;
+use stentor_lab::claims::{Analysis, Derived, Dossier, Judged, STUDIES};
+use stentor_lab::probes::Probed;
+use stentor_lab::record::file_of;
+use stentor_lab::results::{ClaimFindings, verdicts};
+use stentor_terminal::failure::CommandFailure;
+use stentor_terminal::output::Output;
+
+/// The file in which a record keeps its figures.
+const FIGURES: &str = "figures.csv";
+
+/// Judge what a published study says: by its own tables, and by a record of ours
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab claims nunes-2014 --published-only
+  stentor lab claims cai-2009 --published-only --json
+  stentor lab claims anacleto-2012 --record results
+
+Claims that the paper's own tables contradict come first, with the cells that contradict them. A record is a run, or your own
+figures. For a directory with records.jsonl the verdicts are those of lab report: only software of the paper's period counts for
+the paper, and claims about features use probes.json. A figures.csv has the columns of published.csv, and low and high for the
+bounds of each figure. Exits 0 when every claim has a verdict and the paper's tables still give the recorded ones.")]
+pub(crate) struct ClaimsArgs {
+    /// Which study
+    #[arg(value_parser = PossibleValuesParser::new(STUDIES))]
+    study: String,
+    /// Judge by the paper's own tables alone
+    #[arg(long, conflicts_with = "record")]
+    published_only: bool,
+    /// Measurements to judge by as well
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+}
+
+/// Everything that is told of a study.
+struct ClaimsAccount {
+    dossier: Dossier,
+    judged: Vec<Judged>,
+    derived: Vec<Derived>,
+    analyses: Vec<Analysis>,
+    /// At which levels a run was judged; empty without one.
+    judged_at: String,
+}
+
+impl ClaimsArgs {
+    /// Judges and tells.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let unknown = || CommandFailure::usage(format!("there is no study {}", self.study));
+        let dossier = Dossier::open(&self.study)?.ok_or_else(unknown)?;
+        let (derived, analyses) = (dossier.derive()?, dossier.analyse()?);
+        let (judged, judged_at) = self.judge(&dossier)?;
+        let account = ClaimsAccount { judged, dossier, derived, analyses, judged_at };
+        output.result(&account.object(), || description::describe(&account))?;
+        Ok(if account.is_as_recorded() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Judges by what there is: a run as its report does, figures as they are, or the tables alone.
+    fn judge(&self, dossier: &Dossier) -> anyhow::Result<(Vec<Judged>, String)> {
+        match self.record.as_deref() {
+            Some(record) if is_run(record) => by_run(&self.study, record),
+            record => {
+                let measured = record.map(figures).transpose()?;
+                Ok((dossier.judge(measured.as_ref())?, String::new()))
+            }
+        }
+    }
+}
+
+fn is_run(record: &Path) -> bool {
+    file_of(record).is_some() || record.extension().is_some_and(|end| end == "jsonl" || end == "ndjson")
+}
+
+/// Judges by the records of a run, with the same corrections as its report.
+fn by_run(study: &str, record: &Path) -> anyhow::Result<(Vec<Judged>, String)> {
+    let results = read(record)?;
+    if results.study != study {
+        let sentence = format!("{} is a run of {}, not of {study}", record.display(), results.study);
+        return Err(CommandFailure::usage(sentence).into());
+    }
+    let found = verdicts(&results)?;
+    let judged_at = found.as_ref().map(stentor_lab::results::Verdicts::judged_at).unwrap_or_default();
+    let claims = found.into_iter().flat_map(|found| found.claims);
+    Ok((claims.map(ClaimFindings::into_judged).collect(), judged_at))
+}
+
+impl ClaimsAccount {
+    fn is_as_recorded(&self) -> bool {
+        self.judged.iter().all(Judged::is_as_recorded)
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "study": self.dossier.paper(),
+            "claims": self.judged.iter().map(claim).collect::<Vec<_>>(),
+            "derived": self.derived,
+            "effects": self.analyses,
+            "judged_at": self.judged_at,
+            "ok": self.is_as_recorded(),
+        })
+    }
+}
+
+fn claim(one: &Judged) -> Value {
+    let statement = &one.statement;
+    json!({
+        "id": statement.id,
+        "kind": statement.kind,
+        "text": statement.text,
+        "quote": statement.quote,
+        "source": statement.source,
+        "verdict_published": one.published.verdict,
+        "verdict_recorded": statement.recorded,
+        "verdict_ours": one.ours.as_ref().map_or_else(|| json!("not_run"), |ours| json!(ours.verdict)),
+        "published": evidence(&one.published),
+        "ours": one.ours.as_ref().map(evidence),
+        "basis": statement.basis,
+        "note": statement.note,
+    })
+}
+
+fn evidence(judgment: &Judgment) -> Value {
+    json!({ "comparisons": judgment.comparisons, "missing": judgment.missing })
+}
+
+/// Reads a file of figures, or that of a directory.
+fn figures(record: &Path) -> anyhow::Result<Figures> {
+    let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let figures = Figures::parse(&text);
+    let mut figures =
+        figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
+    // Claims about features go by the probes of the record, where it has any.
+    let probed = Probed::read(record).map_err(|error| CommandFailure::usage(error.to_string()))?;
+    figures.extend(probed.map(|probed| probed.figures()).unwrap_or_default());
+    Ok(figures)
+}

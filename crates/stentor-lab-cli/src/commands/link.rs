@@ -1,0 +1,37 @@
+//! `stentor lab link`: a link between two network namespaces, for anything that is run behind it.
+
+mod run;
+mod selftest;
+mod show;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use stentor_terminal::output::Output;
+
+/// Run anything behind an emulated link, and test the link itself
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    #[command(subcommand)]
+    command: LinkCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LinkCommand {
+    Show(show::ShowArgs),
+    Selftest(selftest::LinkSelftestArgs),
+    Run(Box<run::LinkRunArgs>),
+}
+
+impl LinkArgs {
+    /// Does what was asked for.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        if !matches!(self.command, LinkCommand::Show(_)) {
+            stentor_stage::emulated::refuse()?;
+        }
+        match self.command {
+            LinkCommand::Show(show) => show.run(output),
+            LinkCommand::Selftest(selftest) => selftest.run(output).await,
+            LinkCommand::Run(run) => run.run(output).await,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `stentor lab link run`: a command behind a link.
+
+mod options;
+mod outcome;
+
+use crate::commands::rig::refusal;
+use anyhow::Context;
+use clap::Args;
+use options::ShapeArgs;
+use outcome::LinkRunOutcome;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use stentor_rig::forward::Forward;
+use stentor_rig::{Plan, Rig, RigLevel, Side, Wanted};
+use stentor_terminal::failure::CommandFailure;
+use stentor_terminal::output::{Output, note};
+use stentor_terminal::process::asked_to_end;
+
+/// How long a command that was asked to end may take.
+const END_WITHIN: Duration = Duration::from_secs(5);
+/// How long `--wait-port` waits.
+const SERVE_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// So long nothing must pass before the link counts as still.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Run a command on the device's side of a link
+///
+/// The command runs in a network namespace of its own whose only way out is the link. At the link's other end is the
+/// server's side, 10.77.0.2 (also in the environment as STENTOR_SERVER): a second command runs there (--serve), or
+/// single ports of it lead to services of this machine or beyond (--forward). Nothing of the machine's own network is
+/// changed, and there are no names: use addresses.
+///
+/// The exit code is the command's; 6 when this machine allows no link.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab link run --profile 3g --serve 'python3 -m http.server 8000' --wait-port 8000 -- curl -s http://10.77.0.2:8000/
+  stentor lab link run --profile 4g --forward 8080 -- curl http://10.77.0.2:8080/
+  stentor lab link run --profile wifi --forward 443=example.org:443 --pcap out.pcap -- curl --connect-to ::10.77.0.2: https://example.org/
+  stentor lab link run --delay-ms 30 --down-trace down.trace --up-trace up.trace -- ./app")]
+pub(super) struct LinkRunArgs {
+    #[command(flatten)]
+    shape: ShapeArgs,
+    /// Decides which packets are lost and how much each is delayed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run this shell command on the server's side while the main command runs; may be repeated
+    #[arg(long, value_name = "COMMAND")]
+    serve: Vec<String>,
+    /// Wait until a TCP port on the server's side listens before the command starts; may be repeated
+    #[arg(long, value_name = "PORT")]
+    wait_port: Vec<u16>,
+    /// Forward a TCP port of the server's side to the same port of this machine, or to HOST:PORT; may be repeated
+    #[arg(long, value_name = "PORT[=HOST:PORT]", value_parser = options::forward)]
+    forward: Vec<(u16, String)>,
+    /// Write the packets at the device's end to FILE, those at the server's end to FILE with `-server`, and the outcome of
+    /// each packet to FILE with `-notes`
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Accept a lower level: veth has addresses but no link; loopback has neither
+    #[arg(long, value_parser = options::level, default_value = "netns")]
+    level: RigLevel,
+    /// What to run, with its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl LinkRunArgs {
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let end = asked_to_end()?;
+        let link = self.shape.link()?;
+        let plan = Plan { level: Wanted::Exactly(self.level), seed: self.seed, ..Plan::new(link) };
+        let rig = Rig::raise(&plan).map_err(refusal)?;
+        for missing in self.level.cannot_test() {
+            note(&format!("{}: cannot test {missing}", self.level));
+        }
+        let forwards = self.forwards(&rig)?;
+        let mut services = self.services(&rig)?;
+        self.wait_for_ports(&rig, &mut services).await?;
+        if self.pcap.is_some() || output.is_json() {
+            rig.begin_capture();
+        }
+        let started = Instant::now();
+        let status = attend(self.start(&rig)?, end).await?;
+        let took = started.elapsed();
+        // What the command sent last is still on its way.
+        let _ = rig.settle(QUIET, Duration::from_secs(2));
+        let outcome = LinkRunOutcome::of(&rig, &plan.link, status, took);
+        // After the outcome, so that nothing of their ending counts in it; before the rig, in whose namespaces they are.
+        drop(forwards);
+        for service in &mut services {
+            end_of(service);
+        }
+        if let Some(file) = &self.pcap {
+            outcome.write(file)?;
+        }
+        outcome.print(output)?;
+        Ok(outcome.exit_code())
+    }
+
+    fn forwards(&self, rig: &Rig) -> anyhow::Result<Vec<Forward>> {
+        let open = |(port, target): &(u16, String)| {
+            Forward::open(rig, *port, target)
+                .with_context(|| format!("port {port} cannot be led to {target}"))
+        };
+        self.forward.iter().map(open).collect()
+    }
+
+    fn services(&self, rig: &Rig) -> anyhow::Result<Vec<Child>> {
+        let start = |line: &String| {
+            let mut command = Command::new("sh");
+            // What it says is told on standard error: standard output belongs to the command.
+            command.args(["-c", &format!("exec 1>&2; {line}")]).stdin(Stdio::null());
+            rig.spawn(Side::Server, command).with_context(|| format!("`{line}` cannot be started"))
+        };
+        self.serve.iter().map(start).collect()
+    }
+
+    fn start(&self, rig: &Rig) -> anyhow::Result<Child> {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        command.env("STENTOR_SERVER", rig.address(Side::Server).to_string());
+        command.env("STENTOR_DEVICE", rig.address(Side::Device).to_string());
+        rig.spawn(Side::Device, command)
+            .with_context(|| format!("`{}` cannot be started", self.command[0].to_string_lossy()))
+    }
+
+    async fn wait_for_ports(&self, rig: &Rig, services: &mut [Child]) -> anyhow::Result<()> {
+        let started = Instant::now();
+        for port in &self.wait_port {
+            while !rig.listens(Side::Server, *port)? {
+                for service in services.iter_mut() {
+                    if let Some(status) = service.try_wait()? {
+                        return Err(CommandFailure::not_done(format!(
+                            "what --serve runs has ended before it listened on port {port}: {status}"
+                        ))
+                        .into());
+                    }
+                }
+                if started.elapsed() > SERVE_WITHIN {
+                    let sentence = format!("nothing listens at port {port} of the server's side after 60 s");
+                    return Err(CommandFailure::not_done(sentence).into());
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a command; ends it when we are asked to end.
+async fn attend(mut child: Child, end: impl Future<Output = ()>) -> anyhow::Result<ExitStatus> {
+    let process = child.id();
+    let mut waiting = tokio::task::spawn_blocking(move || child.wait());
+    tokio::select! {
+        status = &mut waiting => return Ok(status??),
+        () = end => {}
+    }
+    // It has got the signal as well when it came from the terminal; a second one does no harm.
+    signal(process, rustix::process::Signal::TERM);
+    match tokio::time::timeout(END_WITHIN, &mut waiting).await {
+        Ok(status) => Ok(status??),
+        Err(_) => {
+            signal(process, rustix::process::Signal::KILL);
+            Ok(waiting.await??)
+        }
+    }
+}
+
+fn signal(process: u32, signal: rustix::process::Signal) {
+    if let Some(process) = rustix::process::Pid::from_raw(process.cast_signed()) {
+        // One that has ended meanwhile is what was wanted.
+        let _ = rustix::process::kill_process(process, signal);
+    }
+}
+
+fn end_of(service: &mut Child) {
+    signal(service.id(), rustix::process::Signal::TERM);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(1) {
+        if matches!(service.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let _ = service.kill();
+    let _ = service.wait();
+}

@@ -1,0 +1,330 @@
+//! `stentor lab report`: what came of a run, as a page, as Markdown and as CSV.
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use stentor_lab::claims::ClaimVerdict;
+use stentor_lab::plan::{StudyPlan, UnservedPart};
+use stentor_lab::probes::Probed;
+use stentor_lab::record::{self, CAMPAIGNS};
+use stentor_lab::results::{self, Account, CONFIDENCE, Remarks, Results};
+use stentor_lab::runner::ASKED;
+use stentor_terminal::failure::CommandFailure;
+use stentor_terminal::output::{Output, note, table};
+
+/// What a run keeps of how it was asked for.
+const PLAN: &str = "plan.json";
+/// Where, when and how campaigns were run.
+pub(super) const PROVENANCE: &str = "provenance.json";
+
+/// Write the report of a run: verdicts, drawings, costs, and what was not tested
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab report results --html report.html
+  stentor lab report results --html report.html --md report.md --csv figures.csv --svg drawings
+  stentor lab report results --json
+
+The page is self-contained: no scripts, no fonts, nothing from the network. It can be printed, has a dark mode and does not
+depend on colours. Records are only read, so a report can be written at any time, also during a run. For isikligil-2017 --csv
+writes the rates beside the paper's, and --svg the drawings of its page.")]
+pub(crate) struct ReportArgs {
+    /// Directory of a run, or a file of records
+    #[arg(value_name = "DIR")]
+    run: PathBuf,
+    /// Write one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    md: Option<PathBuf>,
+    /// Write every figure of cells and of forks, ratios of subjects and effects of factors
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write each drawing as a file of its own, for print
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Writes it.
+    pub(crate) fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let account = account(&self.run)?;
+        let mut written: Vec<String> = Vec::new();
+        let files = [
+            (&self.html, results::page as fn(&Account) -> String),
+            (&self.md, results::markdown),
+            (&self.csv, sheet),
+        ];
+        for (path, make) in files {
+            if let Some(path) = path {
+                write(path, &make(&account))?;
+                written.push(path.display().to_string());
+            }
+        }
+        if let Some(directory) = &self.svg {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("{} cannot be made", directory.display()))?;
+            for plot in &account.plots {
+                let path = directory.join(format!("{}.svg", plot.id));
+                write(&path, &plot.file())?;
+                written.push(path.display().to_string());
+            }
+        }
+        if account.results.is_of_campaigns() {
+            let mut object = campaigns(&account)?;
+            object["written"] = json!(written);
+            let told = describe_campaigns(&account)?;
+            output.result(&object, || format!("{told}\n\n{}", files_text(&written)))?;
+        } else {
+            output.result(&object(&account, &written), || describe(&account, &written))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Writes every figure; of campaigns the rates beside the paper's.
+fn sheet(account: &Account) -> String {
+    let results = &account.results;
+    if results.is_of_campaigns() {
+        results::figures_csv(results, CONFIDENCE)
+    } else {
+        results::sheet(results)
+    }
+}
+
+/// Returns what a directory keeps, also of a run that was interrupted or goes on.
+pub(super) fn account(run: &Path) -> anyhow::Result<Account> {
+    let results = read(run)?;
+    let remarks = remarks(&results, run);
+    Ok(Account::of(results, remarks)?)
+}
+
+/// Returns what came of campaigns, for programs.
+pub(super) fn campaigns(account: &Account) -> anyhow::Result<Value> {
+    let (tests, beyond) = account.results.measured();
+    Ok(json!({
+        "study": account.results.study,
+        "scenarios": tests,
+        "beyond": beyond,
+        "claims": account.answers()?,
+        "uncounted": account.results.uncounted_runs(),
+        "provenance": account.remarks.provenance,
+    }))
+}
+
+/// Describes every cell of campaigns and every claim.
+pub(super) fn describe_campaigns(account: &Account) -> anyhow::Result<String> {
+    let (tests, beyond) = account.results.measured();
+    let cells: Vec<_> = tests.into_iter().chain(beyond).collect();
+    let claims = account.answers()?.into_iter().filter_map(|one| {
+        let ours = format!("  by ours: {} ({})", one.ours.word(), one.our_figures);
+        if one.group.is_empty() {
+            let (published, figures) = (one.published.word(), &one.published_figures);
+            return Some(format!("{}\n  by the paper's figures: {published} ({figures})\n{ours}", one.text));
+        }
+        (one.ours != ClaimVerdict::NotTestable).then(|| format!("{}\n{ours}", one.text))
+    });
+    let (header, rows) = results::overview(&cells);
+    Ok(format!("{}\n\n{}", table(header, rows), claims.collect::<Vec<_>>().join("\n")))
+}
+
+/// Reads records of exchanges; those of campaigns have nothing of the kind.
+pub(super) fn read_exchanges(path: &Path) -> anyhow::Result<Results> {
+    let results = read(path)?;
+    if results.is_of_campaigns() {
+        return Err(CommandFailure::usage(format!("{} has {NO_EXCHANGES}", path.display())).into());
+    }
+    Ok(results)
+}
+
+const NO_EXCHANGES: &str = "campaigns of isikligil-2017 and no records of subjects: rates with intervals are in its report.html \
+    and figures.csv";
+
+/// Reads the records of a directory, or of a file.
+pub(super) fn read(path: &Path) -> anyhow::Result<Results> {
+    let hint = || {
+        let is_of_campaigns = path.join(CAMPAIGNS).is_file();
+        let none = "no records: stentor lab run STUDY --out DIR makes some";
+        let what = if is_of_campaigns { NO_EXCHANGES } else { none };
+        CommandFailure::usage(format!("{} has {what}", path.display()))
+    };
+    if !path.exists() {
+        let sentence = format!("there is no {}: stentor lab run STUDY --out DIR makes one", path.display());
+        return Err(CommandFailure::usage(sentence).into());
+    }
+    if path.is_dir() && record::file_of(path).is_none() {
+        return Err(hint().into());
+    }
+    let records = if path.is_dir() { record::read_directory(path) } else { record::read(path) };
+    let records = records.map_err(|error| CommandFailure::usage(error.to_string()))?;
+    let probed = Probed::read(path).map_err(|error| CommandFailure::usage(error.to_string()))?;
+    if records.is_empty() {
+        return Err(hint().into());
+    }
+    let results = Results::of(records);
+    let results = results.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
+    results.not_timed().iter().for_each(|told| note(&format!("{}: {told}", path.display())));
+    Ok(results.with_probed(probed))
+}
+
+/// Gathers what is told beside the records.
+fn remarks(results: &Results, run: &Path) -> Remarks {
+    let directory =
+        if run.is_dir() { run.to_owned() } else { run.parent().map(Path::to_owned).unwrap_or_default() };
+    // Whoever reads the report elsewhere has no use for where it lay here.
+    let name = directory
+        .file_name()
+        .map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned());
+    let raw_files = raw_files(results, &directory);
+    let provenance = if results.is_of_campaigns() { provenance(&directory) } else { Value::Null };
+    let command = provenance["command"].as_str().map_or_else(
+        || {
+            let run = again(&results.study, &directory.join(PLAN));
+            format!("{run} --out {name}\nstentor lab report {name} --html report.html")
+        },
+        str::to_owned,
+    );
+    // A study of one's own has no plan here.
+    let Some(plan) = StudyPlan::shipped(&results.study).ok().flatten() else {
+        return Remarks { command, directory: name, raw_files, ..Remarks::default() };
+    };
+    let unserved = plan.unserved.iter().map(UnservedPart::not_run);
+    let not_here = plan.not_here.into_iter().chain(unserved).map(|one| (one.what, one.reason)).collect();
+    let on_figures = if results.is_of_campaigns() { on_figures(results) } else { Vec::new() };
+    let (differences, threats) = (plan.differences, plan.threats);
+    let directory = name;
+    Remarks { differences, threats, not_here, on_figures, command, directory, provenance, raw_files }
+}
+
+/// Reads how campaigns were run; what is written last is missing where a run did not come to its end.
+fn provenance(directory: &Path) -> Value {
+    let object = |name: &str| serde_json::from_str(&std::fs::read_to_string(directory.join(name)).ok()?).ok();
+    object(PROVENANCE).or_else(|| object(PLAN)).unwrap_or_default()
+}
+
+/// Lists what is to be known of published figures.
+fn on_figures(results: &Results) -> Vec<String> {
+    let figures = results.dossier.iter().flat_map(|dossier| dossier.figures().iter());
+    let noted = figures.filter(|figure| !figure.note.is_empty());
+    let told = noted.map(|figure| {
+        let (source, experiment, metric) = (&figure.source, &figure.experiment, &figure.metric);
+        format!("{source}, {experiment} {metric} = {}: {}", figure.value, figure.note)
+    });
+    told.collect()
+}
+
+/// Counts the files of raw samples that records name and that are there.
+fn raw_files(results: &Results, directory: &Path) -> usize {
+    let named = results.records.iter().flat_map(|record| &record.raw);
+    named.filter(|raw| directory.join(&raw.path).is_file()).count()
+}
+
+/// Returns the command of a run, with what its plan says of profile, link, seed, samples, and which part was asked for.
+fn again(study: &str, plan: &Path) -> String {
+    let text = std::fs::read_to_string(plan).unwrap_or_default();
+    let plan: Value = serde_json::from_str(&text).unwrap_or_default();
+    let profile = plan["profile"].as_str().filter(|profile| ["quick", "standard", "full"].contains(profile));
+    let options = [
+        profile.map(|profile| format!(" --{profile}")),
+        plan["link"].as_str().map(|link| format!(" --link {link}")),
+        plan["seed"].as_u64().map(|seed| format!(" --seed {seed}")),
+        plan["samples"].as_u64().map(|samples| format!(" --samples {samples}")),
+    ];
+    let asked = plan[ASKED].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let asked = asked.map(|word| {
+        let is_plain = !word.contains(|letter: char| letter.is_whitespace() || "'\"$`\\".contains(letter));
+        if is_plain { format!(" {word}") } else { format!(" '{}'", word.replace('\'', "'\\''")) }
+    });
+    let options: String = options.into_iter().flatten().chain(asked).collect();
+    format!("stentor lab run {study}{options}")
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn object(account: &Account, written: &[String]) -> Value {
+    let results = &account.results;
+    let claims = account.verdicts.iter().flat_map(|verdicts| &verdicts.claims).map(|one| {
+        let finding = |finding: &results::Finding| {
+            json!({"verdict": finding.verdict, "p": finding.p, "why": finding.why, "run": finding.judgment.is_some()})
+        };
+        json!({
+            "id": one.judged.statement.id,
+            "text": one.judged.statement.text,
+            "verdict_published": one.judged.published.verdict,
+            "verdict_ours": ours(one),
+            "basis": one.judged.statement.basis,
+            "period": finding(&one.period),
+            "modern": finding(&one.modern),
+        })
+    });
+    json!({
+        "study": results.study,
+        "not_timed": results.not_timed(),
+        "cells": results.cells.len(),
+        "forks": results.cells.iter().map(|cell| cell.forks.len()).sum::<usize>(),
+        "forks_invalid": results.uncounted().count(),
+        "period": account.verdicts.as_ref().map(|verdicts| verdicts.period),
+        "setting": account.verdicts.as_ref().map(|verdicts| {
+            json!({"period": verdicts.period_setting, "modern": verdicts.modern_setting})
+        }),
+        "claims": claims.collect::<Vec<_>>(),
+        "plots": account.plots.iter().map(|plot| json!({"id": plot.id, "title": plot.title})).collect::<Vec<_>>(),
+        "written": written,
+    })
+}
+
+fn ours(one: &results::ClaimFindings) -> Value {
+    one.speaking().map_or_else(|| json!("not_run"), |finding| json!(finding.verdict))
+}
+
+fn describe(account: &Account, written: &[String]) -> String {
+    let results = &account.results;
+    let forks: usize = results.cells.iter().map(|cell| cell.forks.len()).sum();
+    let mut lines = vec![format!(
+        "{}: {} cells, {forks} forks that count, {} that do not",
+        results.study,
+        results.cells.len(),
+        results.uncounted().count()
+    )];
+    lines.extend(results.not_timed());
+    if let Some(verdicts) = &account.verdicts {
+        let count = |wanted: ClaimVerdict| {
+            let ours = verdicts.claims.iter().map(results::ClaimFindings::best);
+            ours.filter(|finding| finding.verdict == wanted).count()
+        };
+        let all = [
+            ClaimVerdict::Holds,
+            ClaimVerdict::DoesNotHold,
+            ClaimVerdict::Undecided,
+            ClaimVerdict::NotTestable,
+        ];
+        let told: Vec<String> =
+            all.into_iter().map(|verdict| format!("{} {}", count(verdict), verdict.word())).collect();
+        let software = if verdicts.period {
+            "the period's software"
+        } else {
+            "today's software only, so that none speaks for the paper"
+        };
+        let software = if results.probed.is_some() {
+            format!("{software}, and by probes of our own faces")
+        } else {
+            software.to_owned()
+        };
+        lines.push(format!("claims, by {software}: {}", told.join(", ")));
+        lines.extend(Some(verdicts.judged_at()).filter(|told| !told.is_empty()));
+    }
+    lines.push(files_text(written));
+    lines.join("\n")
+}
+
+fn files_text(written: &[String]) -> String {
+    if written.is_empty() {
+        return "nothing was written: ask for --html FILE, --md FILE, --csv FILE or --svg DIR".to_owned();
+    }
+    written.iter().map(|file| format!("written: {file}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,172 @@
+//! `stentor lab run`: a published study, run again: with our server against emulators, or with pairs of web services.
+
+mod background;
+mod campaigns;
+mod known;
+mod lateness;
+mod policy;
+mod proof;
+mod records;
+mod services;
+mod settings;
+mod site;
+mod trial;
+mod watch;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use services::{RunOptions, Services};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use stentor_lab::plan::StudyPlan;
+use stentor_lab::runner::RunError;
+use stentor_terminal::failure::{CommandFailure, Exit};
+use stentor_terminal::output::Output;
+
+/// The commit that this program is made of, as the build found it.
+const COMMIT: &str = env!("STENTOR_COMMIT");
+
+/// Run a published study again and put its figures beside ours
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stentor lab run cai-2009 --quick --out study
+  stentor lab run anacleto-2012 --standard --subject rust --out study
+  stentor lab run nunes-2014 --full --dry-run --out study
+  stentor lab run albertengo-2020 --variant code --factor 'payload=64 B,4055 B' --out study --json
+  stentor lab run isikligil-2017 --scale 0.002 --out study
+  stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study
+  stentor lab run isikligil-2017 --scale 0.02 --repetitions 5 --out study --resume
+  stentor lab run isikligil-2017 --scale 0.05 --only T1,T9 --out study
+  stentor lab run isikligil-2017 --scale 0.01 --beyond --repetitions 3 --out study --json
+  stentor lab run isikligil-2017 --scale 0.01 --beyond --only supply,slow-producer --out study
+
+isikligil-2017: 13 tests, each a campaign to a million devices (at scale 1) of 3 million in two apps, through emulated
+push services, with 20, 50 or 100 requests in flight for each. At full scale that takes hours. Each run has a fresh
+server, and each round runs the tests in a random order. DIR gets report.html, report.md, rates.svg, consumers.svg, scenarios.ndjson (a
+line for each run), samples.csv, provenance.json and plan.json. Exits 0 only if nothing was lost, stuck or sent twice.
+
+The other studies compare web services. A cell is one combination of levels for one subject; each of its forks has a fresh
+server and a fresh client process, every answer is checked, and a subject with a wrong answer is refused. DIR gets
+records.jsonl (a line for each attempt, written when it ends), plan.json and raw samples; cai-2009 also probes.json (see stentor
+lab probe). Exits 0 only if every cell has its minimum of valid forks and every probe finished.")]
+pub(crate) struct RunArgs {
+    /// Which study
+    #[arg(value_enum)]
+    study: StudyName,
+    /// Share of the paper's devices: 1 is all of them
+    #[arg(long, default_value_t = 0.002, value_name = "S", value_parser = scale)]
+    scale: f64,
+    /// How many times each test runs, each with a fresh server; from 2 on, figures have intervals
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// Seed of the order of the runs
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Where the results go; the directory must be empty or not exist
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Continue an interrupted run in DIR, or add repetitions
+    #[arg(long)]
+    resume: bool,
+    /// Run these tests or questions only
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Also run the questions that the paper did not ask; docs/lab/isikligil-2017.md lists them
+    #[arg(long)]
+    beyond: bool,
+    /// The median latency of the push services; by default their mean is the paper's
+    #[arg(long, value_name = "MS")]
+    latency_median_ms: Option<f64>,
+    /// Stop a run when no delivery changed for this long
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    give_up_after_seconds: u64,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StudyName {
+    /// SOAP, XML-RPC and REST: arrays of three types in five sizes
+    #[value(name = "cai-2009")]
+    Cai2009,
+    /// Points of interest to a phone: XML, JSON, Protocol Buffers, sockets
+    #[value(name = "anacleto-2012")]
+    Anacleto2012,
+    /// Axis2 and CXF on a small computer: numbers sent, sorted and sent back
+    #[value(name = "nunes-2014")]
+    Nunes2014,
+    /// A push framework with a pool of consumers, 13 tests
+    #[value(name = "isikligil-2017")]
+    Isikligil2017,
+    /// SOAP, REST, GCM and FCM: delay and overhead by payload
+    #[value(name = "albertengo-2020")]
+    Albertengo2020,
+}
+
+impl StudyName {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Cai2009 => "cai-2009",
+            Self::Anacleto2012 => "anacleto-2012",
+            Self::Nunes2014 => "nunes-2014",
+            Self::Isikligil2017 => "isikligil-2017",
+            Self::Albertengo2020 => "albertengo-2020",
+        }
+    }
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let scale: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
+    if scale > 0.0 && scale <= 1.0 { Ok(scale) } else { Err("more than 0 and at most 1".to_owned()) }
+}
+
+impl RunArgs {
+    /// Runs the study: campaigns through our server, or exchanges between pairs of subjects.
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let plan = StudyPlan::shipped(self.study.id())?.context("the study has no plan")?;
+        if plan.campaigns.is_some() {
+            self.campaigns(&plan, output).await
+        } else {
+            self.services(&plan, output).await
+        }
+    }
+
+    async fn services(&self, plan: &StudyPlan, output: Output) -> anyhow::Result<ExitCode> {
+        Services { plan, run: self, options: &self.options }.run(output).await
+    }
+
+    /// Waits for what is measured, or ends with it when asked to.
+    async fn until_interrupted<T>(
+        &self,
+        measured: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let ended = stentor_terminal::process::asked_to_end()?;
+        tokio::select! {
+            measured = measured => measured,
+            () = ended => {
+                let sentence = "interrupted; every run that ended is in the directory: go on with --resume";
+                Err(CommandFailure::new(Exit::Interrupted, sentence).into())
+            }
+        }
+    }
+}
+
+/// Returns an error that names whose fault it is that a study cannot be run.
+fn refused(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::InUse(_) | RunError::OtherSettings(_) => CommandFailure::usage(error.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scale;
+
+    #[test]
+    fn a_scale_is_a_share_of_the_paper() {
+        assert_eq!((scale("1"), scale("0.002")), (Ok(1.0), Ok(0.002)));
+        assert!(["0", "-1", "1.01", "NaN", "x"].iter().all(|text| scale(text).is_err()));
+    }
+}

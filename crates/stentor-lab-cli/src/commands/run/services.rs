@@ -1,0 +1,378 @@
+//! `stentor lab run` for the studies of web services: pairs of processes, cell by cell.
+
+mod run_reporter;
+
+pub(in crate::commands) use run_reporter::minutes;
+
+use super::{RunArgs, refused};
+use anyhow::Context;
+use clap::Args;
+use run_reporter::RunReporter;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use stentor_lab::plan::{ExpandedPlan, NotRun, PlanChoice, RunProfile, SampleChoice, StudyPlan};
+use stentor_lab::probes;
+use stentor_lab::runner::gate::ValidityLimits;
+use stentor_lab::runner::power::Models;
+use stentor_lab::runner::rigged::{NO_LINK, Rigged};
+use stentor_lab::runner::{self, RunSummary, Settings, roster};
+use stentor_lab::subject::{Definition, catalogue};
+use stentor_machine::emulation::NOT_TIMED;
+use stentor_stage::emulated;
+use stentor_terminal::failure::CommandFailure;
+use stentor_terminal::output::{Output, note, table};
+
+/// What only the studies of web services know.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Studies of web services")]
+pub(super) struct RunOptions {
+    /// A few minutes: few forks, few exchanges (the default)
+    #[arg(long, conflicts_with_all = ["standard", "full"])]
+    quick: bool,
+    /// Every level, fewer repetitions than the paper's
+    #[arg(long, conflicts_with = "full")]
+    standard: bool,
+    /// The paper's repetitions
+    #[arg(long)]
+    full: bool,
+    /// Readings of the study: paper, code, modern
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    variant: Vec<String>,
+    /// Subjects whose label, id or stack contains this
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    subject: Vec<String>,
+    /// Levels of a factor instead of the profile's, such as type=Int,String; may be repeated
+    #[arg(long, value_name = "NAME=LEVELS", value_parser = factor)]
+    factor: Vec<(String, Vec<String>)>,
+    /// Fresh pairs of processes for each cell, instead of the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    forks: Option<u32>,
+    /// Measured exchanges of each fork, instead of the profile's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    samples: Option<u32>,
+    /// The link between the halves: lan, wifi, 4g, 3g, 2g, open, or none for plain loopback; by default the study's
+    #[arg(long, value_name = "PROFILE")]
+    link: Option<String>,
+    /// The link between the gateway and the app server of GCM and FCM; by default the study's, and none without a link
+    #[arg(long, value_name = "PROFILE")]
+    gateway_link: Option<String>,
+    /// Folder of definitions of further subjects; otherwise `lab/subjects` here, above, or above this program
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+    /// A fork does not count when the load average per processor is above this
+    #[arg(long, default_value_t = ValidityLimits::default().load_per_core_max, value_name = "LOAD")]
+    gate_load: f64,
+    /// A fork does not count when 1 of 100 wake-ups is later than this
+    #[arg(long, default_value_t = ValidityLimits::default().lateness_p99_max_us / 1000.0, value_name = "MS")]
+    gate_lateness_ms: f64,
+    /// Print what would run and how long it would take, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn factor(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, levels) = text.split_once('=').ok_or("NAME=LEVEL,LEVEL is wanted")?;
+    Ok((name.to_owned(), levels.split(',').map(str::to_owned).collect()))
+}
+
+/// A study to be run.
+pub(super) struct Services<'a> {
+    pub(super) plan: &'a StudyPlan,
+    pub(super) run: &'a RunArgs,
+    pub(super) options: &'a RunOptions,
+}
+
+impl RunOptions {
+    /// Names an option that only the studies of web services can follow.
+    pub(super) fn only_theirs(&self) -> Option<&'static str> {
+        let options = [
+            ("--standard", self.standard),
+            ("--full", self.full),
+            ("--variant", !self.variant.is_empty()),
+            ("--subject", !self.subject.is_empty()),
+            ("--factor", !self.factor.is_empty()),
+            ("--forks", self.forks.is_some()),
+            ("--samples", self.samples.is_some()),
+            ("--link", self.link.is_some()),
+            ("--gateway-link", self.gateway_link.is_some()),
+            ("--dry-run", self.dry_run),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    const fn profile(&self) -> RunProfile {
+        if self.full {
+            RunProfile::Full
+        } else if self.standard {
+            RunProfile::Standard
+        } else {
+            RunProfile::Quick
+        }
+    }
+
+    /// Gathers the levels of each factor, whether they were given at once or one after the other.
+    fn levels(&self) -> BTreeMap<String, Vec<String>> {
+        let mut levels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, some) in &self.factor {
+            levels.entry(name.clone()).or_default().extend(some.iter().cloned());
+        }
+        levels
+    }
+
+    fn choice(&self) -> PlanChoice {
+        PlanChoice {
+            profile: self.profile(),
+            factors: self.levels(),
+            subjects: self.subject.clone(),
+            variants: self.variant.clone(),
+            samples: SampleChoice { forks: self.forks, samples: self.samples },
+        }
+    }
+
+    /// Lists the options by which a part of the study was asked for, as whoever repeats the run has to give them.
+    fn asked(&self) -> Vec<String> {
+        let listed = |name: &str, values: &[String]| match values {
+            [] => Vec::new(),
+            some => vec![name.to_owned(), some.join(",")],
+        };
+        let factors = self
+            .factor
+            .iter()
+            .flat_map(|(name, levels)| ["--factor".to_owned(), format!("{name}={}", levels.join(","))]);
+        let forks = self.forks.iter().flat_map(|forks| ["--forks".to_owned(), forks.to_string()]);
+        let behind = self.gateway_link.iter().flat_map(|link| ["--gateway-link".to_owned(), link.to_owned()]);
+        let (variants, subjects) = (listed("--variant", &self.variant), listed("--subject", &self.subject));
+        variants
+            .into_iter()
+            .chain(subjects)
+            .chain(factors)
+            .chain(forks)
+            .chain(behind)
+            .chain(self.wider_gate())
+            .collect()
+    }
+
+    /// Lists the limits of forks that count, where they are not the usual ones.
+    fn wider_gate(&self) -> impl Iterator<Item = String> {
+        let usual = ValidityLimits::default();
+        let limits = [
+            ("--gate-load", self.gate_load, usual.load_per_core_max),
+            ("--gate-lateness-ms", self.gate_lateness_ms, usual.lateness_p99_max_us / 1000.0),
+        ];
+        let others = limits.into_iter().filter(|(_, asked, usual)| asked.total_cmp(usual).is_ne());
+        others.flat_map(|(name, asked, _)| [name.to_owned(), asked.to_string()])
+    }
+
+    /// Names the link behind the gateway.
+    fn link_behind(&self, plan: &StudyPlan, link: &str) -> String {
+        let usual = if link == NO_LINK { NO_LINK } else { plan.gateway_link.as_str() };
+        self.gateway_link.clone().unwrap_or_else(|| usual.to_owned())
+    }
+
+    fn gate(&self) -> ValidityLimits {
+        let usual = ValidityLimits::default();
+        let factor = 1000.0 * self.gate_lateness_ms / usual.lateness_p99_max_us;
+        ValidityLimits {
+            load_per_core_max: self.gate_load,
+            lateness_p99_max_us: usual.lateness_p99_max_us * factor,
+            link_p99_max_us: usual.link_p99_max_us * factor.max(1.0),
+            ..usual
+        }
+    }
+}
+
+impl Services<'_> {
+    /// Runs it.
+    pub(super) async fn run(self, output: Output) -> anyhow::Result<ExitCode> {
+        let plan = self.plan;
+        let (definitions, mut unusable) = self.definitions(plan)?;
+        let expanded = plan.expand(&self.options.choice(), &definitions);
+        let mut expansion = expanded.map_err(|error| CommandFailure::usage(error.to_string()))?;
+        expansion.not_run.append(&mut unusable);
+        if expansion.cells.is_empty() {
+            return Err(CommandFailure::usage(
+                "no cell is left: ask for fewer subjects, levels or variants less",
+            )
+            .into());
+        }
+        note(&estimate(plan, &expansion, self.options.profile()));
+        if let Some(why) = emulated::why() {
+            note(&format!("this processor is emulated ({why}): answers are checked, and nothing is timed"));
+        }
+        if self.options.dry_run {
+            return dry(output, plan, &expansion);
+        }
+        let summary = self.run.until_interrupted(self.measure(expansion)).await?;
+        let is_probed = self.probe().await?;
+        output.result(&self.object(&summary), || self.describe(&summary))?;
+        Ok(if summary.is_complete() && is_probed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Keeps what probes say of the study's features, where it has tables of them; returns whether all of them ran.
+    async fn probe(&self) -> anyhow::Result<bool> {
+        if self.plan.id != probes::STUDY {
+            return Ok(true);
+        }
+        let probed = super::super::probe::keep(&self.run.out, self.options.subjects.as_deref()).await?;
+        for one in probed.all().filter(|one| !one.has_run()) {
+            note(&format!("probe {} of {} did not run: {}", one.id, one.subject, one.evidence));
+        }
+        Ok(probed.have_all_run())
+    }
+
+    async fn measure(&self, expansion: ExpandedPlan) -> anyhow::Result<RunSummary> {
+        let link = self.options.link.clone().unwrap_or_else(|| self.plan.link.clone());
+        let mut testbed = testbed(&link, &self.options.link_behind(self.plan, &link), self.run.seed)?;
+        let settings = self.settings(link);
+        let mut reporter = RunReporter::default();
+        let ExpandedPlan { cells, not_run } = expansion;
+        let summary =
+            runner::run(&cells, not_run, &mut testbed, &settings, &mut |event| reporter.report(&event)).await;
+        summary.map_err(refused)
+    }
+
+    fn settings(&self, link: String) -> Settings {
+        let (plan, options) = (self.plan, self.options);
+        let mut kept = json!({
+            "study": plan.id,
+            "profile": options.profile().word(),
+            "seed": self.run.seed,
+            "link": link,
+            "samples": options.samples,
+        });
+        let asked = options.asked();
+        if !asked.is_empty() {
+            kept[runner::ASKED] = asked.into();
+        }
+        // What is timed and what is not are not gone on with in one directory.
+        if !emulated::is_timed() {
+            kept["not_timed"] = NOT_TIMED.into();
+        }
+        Settings {
+            study: plan.id.clone(),
+            out: self.run.out.clone(),
+            resume: self.run.resume,
+            seed: self.run.seed,
+            gate: options.gate(),
+            patience: Duration::from_secs(30),
+            queries_clocks: plan.queries_clocks,
+            models: Models {
+                processor: plan.processor.clone(),
+                radio: plan.radio.clone(),
+                battery_period_ms: plan.battery_period_ms,
+            },
+            commit: super::COMMIT.to_owned(),
+            plan: kept,
+        }
+    }
+
+    /// Lists our subjects and those of the directory of definitions, and what is unusable there.
+    fn definitions(&self, plan: &StudyPlan) -> anyhow::Result<(Vec<Definition>, Vec<NotRun>)> {
+        let program = std::env::current_exe().context("the path of this program is not known")?;
+        let words = ["subject", "speak"].map(str::to_owned);
+        let speak: Vec<String> = [program.display().to_string()].into_iter().chain(words).collect();
+        let mut definitions = roster::ours(&speak);
+        let served: Vec<String> = speak.iter().cloned().chain(["--served".to_owned()]).collect();
+        definitions.extend(roster::served(&served));
+        definitions.extend(roster::pushed(&speak));
+        let here = std::env::current_dir().ok();
+        let places = here.iter().map(PathBuf::as_path).chain([Path::new(&speak[0])]);
+        let directory = self.options.subjects.clone().or_else(|| catalogue::folder(places));
+        let Some(directory) = directory else { return Ok((definitions, Vec::new())) };
+        let entries =
+            catalogue::read(&directory).map_err(|error| CommandFailure::usage(error.to_string()))?;
+        let (ready, mut not_run) = roster::ready(&entries);
+        not_run.retain(|one| plan.concerns(&one.what));
+        definitions.extend(ready);
+        Ok((definitions, not_run))
+    }
+
+    fn object(&self, summary: &RunSummary) -> Value {
+        json!({
+            "study": self.plan.id,
+            "profile": self.options.profile().word(),
+            "ok": summary.is_complete(),
+            "cells": summary.cells,
+            "cells_complete": summary.cells_complete,
+            "forks": { "valid": summary.forks_valid, "invalid": summary.forks_invalid },
+            "refused": summary.refused,
+            "not_run": summary.not_run,
+            "out": self.run.out,
+            "not_timed": (!emulated::is_timed()).then_some(NOT_TIMED),
+            "seconds": emulated::is_timed().then_some(summary.seconds),
+            "instrument": emulated::is_timed().then_some(summary.instrument),
+        })
+    }
+
+    fn describe(&self, summary: &RunSummary) -> String {
+        let not_run = summary.not_run.iter().map(|one| [one.what.clone(), one.reason.clone()]);
+        let not_run = if summary.not_run.is_empty() {
+            String::new()
+        } else {
+            format!("\n\n{}", table(["not run", "why"], not_run))
+        };
+        format!(
+            "{}: {} of {} cells have their forks; {} forks count, {} attempts do not\n{}{not_run}\n\nrecords: {}\n\
+             next: stentor lab claims {} --record {}",
+            self.plan.id,
+            summary.cells_complete,
+            summary.cells,
+            summary.forks_valid,
+            summary.forks_invalid,
+            took(summary),
+            self.run.out.join(stentor_lab::record::RECORDS).display(),
+            self.plan.id,
+            self.run.out.display(),
+        )
+    }
+}
+
+/// Returns what the laboratory itself took.
+fn took(summary: &RunSummary) -> String {
+    let instrument = summary.instrument;
+    if !emulated::is_timed() {
+        return NOT_TIMED.to_owned();
+    }
+    format!(
+        "the laboratory itself took {:.1} s of a processor; a sleeper was woken at most {:.1} ms late in 99 of 100 cases",
+        instrument.cpu_seconds,
+        instrument.lateness_p99_us / 1000.0,
+    )
+}
+
+/// Tries the rig, and returns what is less than it could be.
+fn testbed(link: &str, link_behind: &str, seed: u64) -> anyhow::Result<Rigged> {
+    let tried = Rigged::try_out(link, link_behind, seed)?;
+    let unknown = || {
+        CommandFailure::usage(format!(
+            "there is no link {link} or {link_behind}: they are lan, wifi, 4g, 3g, 2g, open, {NO_LINK}"
+        ))
+    };
+    let testbed = tried.ok_or_else(unknown)?;
+    testbed.notes().iter().for_each(|text| note(text));
+    for what in testbed.level_of().cannot_test().iter().filter(|_| link != NO_LINK) {
+        note(&format!("{} cannot test {what}", testbed.level_of()));
+    }
+    Ok(testbed)
+}
+
+fn estimate(plan: &StudyPlan, expansion: &ExpandedPlan, profile: RunProfile) -> String {
+    let forks: u64 = expansion.cells.iter().map(|cell| u64::from(cell.amount.forks)).sum();
+    let time = run_reporter::minutes(expansion.expected_seconds());
+    format!("{}, {}: {} cells, {forks} forks, about {time}", plan.id, profile.word(), expansion.cells.len())
+}
+
+fn dry(output: Output, plan: &StudyPlan, expansion: &ExpandedPlan) -> anyhow::Result<ExitCode> {
+    let cells: Vec<String> = expansion.cells.iter().map(stentor_lab::plan::Cell::label_text).collect();
+    let object = json!({
+        "study": plan.id,
+        "cells": cells,
+        "expected_seconds": expansion.expected_seconds(),
+        "not_run": expansion.not_run,
+    });
+    output.result(&object, || cells.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

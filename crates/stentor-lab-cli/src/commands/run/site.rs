@@ -1,0 +1,217 @@
+//! The site of a study: a server with its apps, and an emulator of each push service.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use stentor_lab::plan::{Background, CampaignCell, Campaigns, PlatformDevices, PlatformMix};
+use stentor_stage::client::ApiClient;
+use stentor_stage::devices::{DevicePopulation, Half, PopulationMember};
+use stentor_stage::emulator::Emulators;
+use stentor_stage::import;
+use stentor_stage::keys::Keys;
+use stentor_stage::server::Server;
+use stentor_stage::stage::make_app;
+use stentor_terminal::output::cell;
+use stentor_terminal::progress::on_the_terminal;
+use tempfile::TempDir;
+
+/// The app of tests of one platform.
+const ONE: usize = 0;
+/// The app of tests of both.
+const BOTH: usize = 1;
+/// Producers at one provider that an audience can be divided among, apart from a single one.
+const PARTS: [u32; 2] = [2, 4];
+
+/// How the directory of the processes begins, below the results.
+pub(super) const DIRECTORY: &str = "site-";
+
+/// Everything that runs.
+pub(super) struct Site {
+    // The server is first, so that it is ended before those it talks to.
+    pub(super) server: Server,
+    pub(super) emulators: Emulators,
+    pub(super) apps: Vec<SiteApp>,
+    /// What goes on beside every trial.
+    pub(super) background: Background,
+    /// Apps that send at once, by their number and whether they send to both platforms.
+    at_once: HashMap<(u32, bool), Vec<usize>>,
+    devices: [PlatformDevices; 2],
+    /// What every app reaches the emulators with.
+    credentials: [Value; 2],
+    _directory: TempDir,
+}
+
+/// An app and its devices.
+pub(super) struct SiteApp {
+    pub(super) client: ApiClient,
+    pub(super) fleet: DevicePopulation,
+}
+
+impl Site {
+    /// Starts everything, makes the two apps of the study and imports their devices.
+    pub(super) async fn build(study: &Campaigns, scale: f64, out: &Path) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix(DIRECTORY).tempdir_in(out);
+        let directory = directory.context("no directory can be made for the processes")?;
+        let path = std::path::absolute(directory.path())?;
+        let (keys, devices) =
+            (Keys::make()?, [PlatformMix::Gcm, PlatformMix::Both].map(|mix| study.devices(mix, scale)));
+        let tokens: u64 = devices.iter().map(|devices| devices.gcm.max(devices.apns)).sum();
+        // A run meets no more than these; the rest is for tokens that should not be there.
+        let settings = |half| settings(half, &keys, 4 * tokens + 1000);
+        let emulators = Emulators::start(false, &path, settings).await?;
+        let server = Server::start(&path).await?;
+        let credentials = emulators.credentials(&keys)?;
+        let mut site = Self {
+            server,
+            emulators,
+            apps: Vec::new(),
+            background: study.background,
+            at_once: HashMap::new(),
+            devices,
+            credentials,
+            _directory: directory,
+        };
+        for devices in devices {
+            site.add_app(devices).await?;
+        }
+        Ok(site)
+    }
+
+    /// Returns the apps that a cell's pushes go out from, made when they are not there yet.
+    pub(super) async fn apps_for(&mut self, cell: &CampaignCell) -> anyhow::Result<Vec<usize>> {
+        let is_both = cell.mix == PlatformMix::Both;
+        let place = if is_both { BOTH } else { ONE };
+        let key = (cell.apps, is_both);
+        if cell.needs_own_devices() || (cell.apps > 1 && !self.at_once.contains_key(&key)) {
+            let made = self.add_apps(cell.apps, self.devices[place]).await?;
+            if cell.needs_own_devices() {
+                return Ok(made);
+            }
+            self.at_once.insert(key, made);
+        }
+        Ok(self.at_once.get(&key).cloned().unwrap_or_else(|| vec![place]))
+    }
+
+    /// Makes so many apps that share these devices evenly; returns their places.
+    async fn add_apps(&mut self, count: u32, devices: PlatformDevices) -> anyhow::Result<Vec<usize>> {
+        let first = self.apps.len();
+        let share = |all: u64| (all / u64::from(count)).max(2);
+        for _ in 0..count {
+            self.add_app(PlatformDevices { gcm: share(devices.gcm), apns: share(devices.apns) }).await?;
+        }
+        Ok((first..self.apps.len()).collect())
+    }
+
+    /// The tokens of the known devices of a platform: the first of each app.
+    pub(super) fn known_tokens(&self, apps: &[usize], half: Half) -> Vec<String> {
+        apps.iter().map(|app| self.apps[*app].fleet.token(PopulationMember { half, number: 0 })).collect()
+    }
+
+    /// Counts the devices that a campaign of each of these apps reaches.
+    pub(super) fn audience(&self, apps: &[usize], mix: PlatformMix) -> u64 {
+        let halves = || halves(mix).iter();
+        apps.iter().map(|app| halves().map(|half| self.apps[*app].fleet.devices_of(*half)).sum::<u64>()).sum()
+    }
+
+    /// Cancels what a run has left unfinished, so that it does not go on in the next.
+    pub(super) async fn cancel_running(&self, apps: &[usize]) -> anyhow::Result<()> {
+        for SiteApp { client, .. } in apps.iter().map(|app| &self.apps[*app]) {
+            let listed = client.get_with("/v1/campaigns", &[("limit", "100".to_owned())]).await?;
+            let campaigns = listed["campaigns"].as_array().into_iter().flatten();
+            for campaign in campaigns.filter(|campaign| campaign["ended_at"].is_null()) {
+                client.act(&format!("/v1/campaigns/{}/cancel", cell(&campaign["campaign"]))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the emulators how many connections they have taken since they were started.
+    pub(super) async fn connections_opened(&self) -> anyhow::Result<u64> {
+        let mut opened = 0;
+        for emulator in [&self.emulators.fcm, &self.emulators.apns] {
+            let control = ApiClient::new(emulator.control.as_deref().unwrap_or_default(), None, None)?;
+            opened += control.get("/counts").await?["wire"]["connections"].as_u64().unwrap_or(0);
+        }
+        Ok(opened)
+    }
+
+    /// When the newest campaign of any app was asked for, by the server's clock.
+    pub(super) async fn newest_campaign(&self) -> anyhow::Result<Option<String>> {
+        let mut newest = None;
+        for SiteApp { client, .. } in &self.apps {
+            let listed = client.get_with("/v1/campaigns", &[("limit", "1".to_owned())]).await?;
+            // Instants in this form are in order as text.
+            newest = newest.max(listed["campaigns"][0]["created_at"].as_str().map(str::to_owned));
+        }
+        Ok(newest)
+    }
+
+    /// Fails when a process has ended by itself.
+    pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.server.check_alive()?;
+        self.emulators.check_alive()
+    }
+
+    async fn add_app(&mut self, devices: PlatformDevices) -> anyhow::Result<()> {
+        let number = self.apps.len() as u64 + 1;
+        let client = make_app(self.server.client()?, &format!("app {number}"), &self.credentials).await?;
+        // Both platforms have as many devices, which is what a fleet is made of.
+        let fleet = DevicePopulation::new(2 * devices.gcm.min(devices.apns), number);
+        import::run_with(&client, fleet, write_line, &*on_the_terminal()).await?;
+        self.apps.push(SiteApp { client, fleet });
+        Ok(())
+    }
+}
+
+/// The platforms that a mix means.
+pub(super) const fn halves(mix: PlatformMix) -> &'static [Half] {
+    match mix {
+        PlatformMix::Gcm => &[Half::Fcm],
+        PlatformMix::Apns => &[Half::Apns],
+        PlatformMix::Both => &Half::BOTH,
+    }
+}
+
+/// The topic that all devices of a platform are subscribed to.
+pub(super) const fn topic(half: Half) -> &'static str {
+    match half {
+        Half::Fcm => "gcm",
+        Half::Apns => "apns",
+    }
+}
+
+/// The topic that a part of a platform's devices is subscribed to.
+pub(super) fn part(half: Half, parts: u32, number: u64) -> String {
+    format!("{}-{}-of-{parts}", topic(half), number % u64::from(parts) + 1)
+}
+
+/// A device as the API wants it.
+pub(super) fn registration(fleet: DevicePopulation, member: PopulationMember) -> Value {
+    let platform = match member.half {
+        Half::Fcm => "android",
+        Half::Apns => "apple",
+    };
+    json!({"platform": platform, "token": fleet.token(member)})
+}
+
+fn write_line(fleet: DevicePopulation, member: PopulationMember, lines: &mut String) {
+    let mut device = registration(fleet, member);
+    let parts = PARTS.map(|parts| part(member.half, parts, member.number));
+    let topics: Vec<&str> =
+        [topic(member.half)].into_iter().chain(parts.iter().map(String::as_str)).collect();
+    device["topics"] = json!(topics);
+    // Writing to a string cannot fail.
+    let _ = writeln!(lines, "{device}");
+}
+
+fn settings(half: Half, keys: &Keys, capacity_tokens: u64) -> Value {
+    let mut settings = json!({
+        "seed": 1,
+        "control": "127.0.0.1:0",
+        "observer": {"capacity_tokens": capacity_tokens},
+    });
+    keys.introduce(half, &mut settings);
+    settings
+}

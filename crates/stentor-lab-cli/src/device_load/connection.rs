@@ -1,0 +1,98 @@
+//! One device: its login, what comes to it, and what it confirms.
+
+use super::arrivals::Arrivals;
+use super::orders::DeviceLogin;
+use super::transport::DeviceTransport;
+use std::io;
+use stentor_stage::mqtt_packets::{self as packets, ReceivedPacket};
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionState {
+    /// There is none.
+    Closed,
+    /// It is being made.
+    Opening,
+    /// The device has said who it is and what it wants.
+    Asked,
+    /// It is subscribed.
+    Ready,
+}
+
+/// A device and its connection.
+pub(super) struct DeviceConnection {
+    login: DeviceLogin,
+    transport: Option<DeviceTransport>,
+    state: ConnectionState,
+    /// A packet that is not there as a whole.
+    rest: Vec<u8>,
+}
+
+impl DeviceConnection {
+    pub(super) const fn new(login: DeviceLogin) -> Self {
+        Self { login, transport: None, state: ConnectionState::Closed, rest: Vec::new() }
+    }
+
+    pub(super) const fn state(&self) -> ConnectionState {
+        self.state
+    }
+
+    pub(super) fn open(&mut self, transport: DeviceTransport) {
+        (self.transport, self.state) = (Some(transport), ConnectionState::Opening);
+    }
+
+    pub(super) fn close(&mut self) {
+        (self.transport, self.state, self.rest) = (None, ConnectionState::Closed, Vec::new());
+    }
+
+    /// Goes on with what has happened; fails when the connection is of no more use.
+    pub(super) fn go_on(
+        &mut self,
+        space: &mut Vec<u8>,
+        place: usize,
+        noted: &mut Arrivals,
+    ) -> io::Result<()> {
+        let Some(transport) = &mut self.transport else { return Ok(()) };
+        if self.state == ConnectionState::Opening {
+            if let Some(error) = transport.failure() {
+                return Err(error);
+            }
+            let DeviceLogin { client_id, user, password, filter } = &self.login;
+            // Both at once: a client need not wait for the answer to its login (MQTT 3.1.1, section 3.1.4).
+            let asked = [packets::connect(client_id, user, password), packets::subscribe(filter)].concat();
+            transport.send(&asked)?;
+            self.state = ConnectionState::Asked;
+        }
+        space.clear();
+        space.append(&mut self.rest);
+        let is_open = transport.receive(space)?;
+        self.take(space, place, noted)?;
+        if is_open { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Takes what came, and confirms all messages of it with one write.
+    fn take(&mut self, came: &[u8], place: usize, noted: &mut Arrivals) -> io::Result<()> {
+        let (mut at, mut confirmations) = (0, Vec::new());
+        while let Some((heard, next)) = packets::read(came, at).map_err(|_| io::ErrorKind::InvalidData)? {
+            at = next;
+            match heard {
+                ReceivedPacket::Message { packet_id, payload } => {
+                    noted.note(&came[payload], place, super::poll_loop::now_us());
+                    confirmations.extend(packet_id.map(packets::confirm).into_iter().flatten());
+                }
+                ReceivedPacket::LoginAnswer(0) | ReceivedPacket::Confirmation(_) | ReceivedPacket::Other => {}
+                ReceivedPacket::SubscriptionAnswer { is_granted: true } => {
+                    self.state = ConnectionState::Ready
+                }
+                ReceivedPacket::LoginAnswer(_) | ReceivedPacket::SubscriptionAnswer { is_granted: false } => {
+                    return Err(io::ErrorKind::PermissionDenied.into());
+                }
+            }
+        }
+        self.rest.extend_from_slice(&came[at..]);
+        match &mut self.transport {
+            Some(transport) if !confirmations.is_empty() => transport.send(&confirmations),
+            _ => Ok(()),
+        }
+    }
+}

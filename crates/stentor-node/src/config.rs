@@ -1,0 +1,54 @@
+//! The configuration with the checks that only engines can make: of addresses and of keys.
+
+use std::path::Path;
+
+use stentor_core::ports::store::StoreError;
+use stentor_server::config::{
+    Config, ConfigError, FormatChecks, QueueConfig, StoreConfig, environment, load_with as load_checked,
+};
+use stentor_storage::nats::NatsAddress;
+use stentor_storage::postgres::PostgresAddress;
+use stentor_storage::seal::SealKeys;
+
+use secrecy::ExposeSecret;
+
+/// The formats of this build's engines.
+const FORMATS: FormatChecks = FormatChecks {
+    store_url: |text| checked::<PostgresAddress, _>(text),
+    queue_url: |text| checked::<NatsAddress, _>(text),
+    seal_keys: |text| checked::<SealKeys, _>(text),
+};
+
+/// Reads the configuration: defaults, then the file if one is given, then the process' environment.
+pub fn load(path: Option<&Path>) -> Result<Config, ConfigError> {
+    load_with(path, environment())
+}
+
+/// Reads the configuration with the given variables instead of the process' environment.
+pub fn load_with(
+    path: Option<&Path>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Config, ConfigError> {
+    load_checked(path, variables, &FORMATS)
+}
+
+/// Returns the address of the PostgreSQL database. An error does not repeat it.
+pub(crate) fn store_address(config: &StoreConfig) -> Result<PostgresAddress, StoreError> {
+    config.url.expose_secret().parse()
+}
+
+/// Returns the address of the NATS servers. An error does not repeat it.
+pub(crate) fn queue_address(config: &QueueConfig) -> Result<NatsAddress, StoreError> {
+    config.url.expose_secret().parse()
+}
+
+fn checked<T, E>(text: &str) -> Result<(), String>
+where
+    T: std::str::FromStr<Err = E>,
+    E: std::fmt::Display,
+{
+    text.parse::<T>().map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

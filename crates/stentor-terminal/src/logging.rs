@@ -1,0 +1,98 @@
+//! The server's log: to standard error, as text or as JSON lines, by a thread of its own.
+//!
+//! Whoever logs only hands the line over: a standard error that fails, or a pipe that nobody reads, ends nobody and holds
+//! nobody up. Lines that cannot be written are lost, and their number is logged once lines can be written again.
+
+mod buffer;
+
+use buffer::LogBuffer;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::panic::PanicHookInfo;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// How long an ending process waits for its last lines to be written.
+const LAST_LINES_MAX: Duration = Duration::from_secs(1);
+
+static BUFFER: OnceLock<Arc<LogBuffer>> = OnceLock::new();
+
+/// Begins to log. A filter that cannot be understood falls back to `info`.
+pub fn start(level: &str, json: bool) -> io::Result<()> {
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
+    let buffer = LogBuffer::start(standard_error(), tell_lost)?;
+    let lines = buffer.clone();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || LineWriter(lines.clone()))
+        .with_ansi(false)
+        .log_internal_errors(false);
+    // A second subscriber in one process changes nothing.
+    let begun = if json { log.json().finish().try_init() } else { log.finish().try_init() };
+    if begun.is_ok() && BUFFER.set(buffer).is_ok() {
+        std::panic::set_hook(Box::new(log_panic));
+    }
+    Ok(())
+}
+
+/// Hands a line over that is not part of the log but goes the same way; `false` when there is no log.
+pub fn hand_over(line: &str) -> bool {
+    let buffer = BUFFER.get();
+    buffer.into_iter().for_each(|buffer| buffer.put(format!("{line}\n").as_bytes()));
+    buffer.is_some()
+}
+
+/// Has the last lines written when it is dropped, as far as they can be within a second.
+pub struct LastLines;
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        finish();
+    }
+}
+
+/// Waits until all lines are written, at most a second.
+pub fn finish() {
+    BUFFER.get().into_iter().for_each(|buffer| buffer.wait(LAST_LINES_MAX));
+}
+
+/// The file itself: whoever writes through the library's handle holds a lock meanwhile, for which others wait.
+fn standard_error() -> Box<dyn Write + Send> {
+    match io::stderr().as_fd().try_clone_to_owned() {
+        Ok(file) => Box::new(File::from(file)),
+        Err(_) => Box::new(io::stderr()),
+    }
+}
+
+/// Logs a panic: the usual hook writes to standard error itself, and may wait there for ever.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let why = panic.payload_as_str().unwrap_or("no word why");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or_default();
+    let trace = Backtrace::capture();
+    if trace.status() == BacktraceStatus::Captured {
+        tracing::error!(thread, place, why, %trace, "a panic");
+    } else {
+        tracing::error!(thread, place, why, "a panic");
+    }
+}
+
+/// One line on its way.
+struct LineWriter(Arc<LogBuffer>);
+
+impl Write for LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.put(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
