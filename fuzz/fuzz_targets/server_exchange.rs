@@ -8,7 +8,6 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
-use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine, QueueEngine};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};

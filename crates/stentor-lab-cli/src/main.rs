@@ -3,7 +3,6 @@
 
 mod bench;
 mod caller;
-mod ccs_client;
 mod cluster;
 mod commands;
 mod device_load;

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
+use secrecy::ExposeSecret;
 use stentor_core::ports::store::StoreError;
 use stentor_server::config::{
-    Config, ConfigError, FormatChecks, QueueConfig, StoreConfig, environment, load_with as load_checked,
+    Config, ConfigError, FormatChecks, StoreConfig, environment, load_with as load_checked,
 };
-use stentor_storage::nats::NatsAddress;
 use stentor_storage::postgres::PostgresAddress;
 use stentor_storage::seal::SealKeys;
 
-use secrecy::ExposeSecret;
+use crate::nats;
 
 /// The formats of this build's engines.
 const FORMATS: FormatChecks = FormatChecks {
     store_url: |text| checked::<PostgresAddress, _>(text),
-    queue_url: |text| checked::<NatsAddress, _>(text),
+    queue_url: nats::check,
     seal_keys: |text| checked::<SealKeys, _>(text),
 };
 
@@ -34,11 +34,6 @@ pub fn load_with(
 
 /// Returns the address of the PostgreSQL database. An error does not repeat it.
 pub(crate) fn store_address(config: &StoreConfig) -> Result<PostgresAddress, StoreError> {
-    config.url.expose_secret().parse()
-}
-
-/// Returns the address of the NATS servers. An error does not repeat it.
-pub(crate) fn queue_address(config: &QueueConfig) -> Result<NatsAddress, StoreError> {
     config.url.expose_secret().parse()
 }
 

@@ -8,9 +8,7 @@ use stentor_core::ports::queue::Queue;
 use stentor_core::ports::store::Store;
 use stentor_server::app::{AppError, Engines};
 use stentor_server::config::{Config, Engine, QueueEngine};
-use stentor_storage::held::HeldQueue;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
-use stentor_storage::nats::{NatsQueue, NatsSettings};
 pub use stentor_storage::postgres::{PostgresInspection, inspect as inspect_database};
 use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
 pub use stentor_storage::schema::{SchemaChange, SchemaGoal};
@@ -19,7 +17,8 @@ use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
 pub use stentor_storage::store_copy::{CopyStep, StoreCopy, TableSum, copy_store};
 pub use stentor_storage::store_place::{StorePlace, migrate};
 
-use crate::config::{queue_address, store_address};
+use crate::config::store_address;
+use crate::nats;
 
 const STORE_FILE: &str = "stentor.db";
 const QUEUE_FILE: &str = "queue.db";
@@ -86,23 +85,10 @@ fn queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppE
             let opened = PostgresQueue::open(&address, &PostgresSettings::default());
             Ok(Arc::new(opened.map_err(|error| engine("the queue", &error))?))
         }
-        QueueEngine::Nats => Ok(nats_queue(config, clock)?),
+        QueueEngine::Nats => nats::queue(config, clock),
     }
 }
 
-/// Uses a stream of NATS. It says of itself that it does not hold back what is not due, so that this process does.
-fn nats_queue(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
-    let address = queue_address(&config.queue).map_err(|error| engine("the queue", &error))?;
-    let settings = NatsSettings {
-        stream: config.queue.stream.clone(),
-        replicas_count: config.queue.replicas_count,
-        ack_wait: config.pipeline.lease_for(),
-        ..NatsSettings::default()
-    };
-    tracing::info!(queue = %address.shown(), stream = settings.stream, "the queue is a stream of NATS JetStream");
-    Ok(Arc::new(HeldQueue::over(NatsQueue::new(address, settings), clock.clone())))
-}
-
-fn engine(what: &'static str, cause: &dyn std::fmt::Display) -> AppError {
+pub(crate) fn engine(what: &'static str, cause: &dyn std::fmt::Display) -> AppError {
     AppError::Engine { what, cause: cause.to_string() }
 }

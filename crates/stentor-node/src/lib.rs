@@ -7,6 +7,7 @@
 mod backup;
 pub mod config;
 mod engines;
+mod nats;
 mod sealing;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 //! nothing was lost. Options go in and reports come out. A [`reporter::Reporter`] gets the progress.
 #![forbid(unsafe_code)]
 
+pub mod ccs_client;
 pub mod child_process;
 pub mod client;
 pub mod demo;

@@ -9,6 +9,7 @@ pub mod conformance;
 mod device_keys;
 pub mod held;
 pub mod memory;
+#[cfg(feature = "nats")]
 pub mod nats;
 pub mod postgres;
 pub mod schema;

@@ -22,10 +22,8 @@ const WALL_CLOCK: &[(&str, &str)] =
 /// Places that may do both, with the reason.
 const FREE_PLACES: &[(&str, &str)] = &[
     ("crates/stentor/", "the binary is where the outside world comes in"),
-    (
-        "crates/stentor-stage/",
-        "it starts processes in an environment of their own, and dates what callers saw",
-    ),
+    ("crates/stentor-lab-cli/", "so is the laboratory's, which also dates what callers and devices saw"),
+    ("crates/stentor-stage/", "it starts processes in an environment of their own"),
     ("crates/stentor-emulators/", "an emulator is a foreign server with a clock of its own"),
     ("xtask/", "a script"),
 ];

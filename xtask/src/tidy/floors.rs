@@ -4,6 +4,7 @@ mod binary;
 mod core;
 mod http2;
 mod lab;
+mod program;
 mod protocols;
 mod server;
 mod stage;
@@ -43,14 +44,14 @@ const HOUSES: &[Floors] = &[
     protocols::GATEWAY,
     stage::STAGE,
     stage::STAGE_DEMO,
-    stage::STAGE_CLUSTER,
-    stage::STAGE_CLUSTER_DEVICES,
-    stage::STAGE_BENCH,
-    stage::STAGE_BENCH_FACES,
-    stage::STAGE_FACES,
-    stage::STAGE_FEATURES,
-    stage::STAGE_SCALING,
-    stage::STAGE_PUSH_SUBJECT,
+    program::PROGRAM_CLUSTER,
+    program::PROGRAM_CLUSTER_DEVICES,
+    program::PROGRAM_BENCH,
+    program::PROGRAM_BENCH_FACES,
+    program::PROGRAM_FACES,
+    program::PROGRAM_FEATURES,
+    program::PROGRAM_SCALING,
+    program::PROGRAM_PUSH_SUBJECT,
     storage::SQLITE_STORE,
     storage::STORAGE,
     storage::STORAGE_SQLITE,
@@ -65,14 +66,15 @@ const HOUSES: &[Floors] = &[
     lab::LAB_PROBES,
     lab::LAB_RESULTS,
     lab::RIG,
+    program::PROGRAM,
     binary::BINARY,
     binary::BINARY_COMMANDS,
     binary::BINARY_EMULATE,
-    binary::BINARY_LAB,
-    binary::BINARY_LAB_ENERGY,
-    binary::BINARY_LAB_LINK,
-    binary::BINARY_LAB_BENCH,
-    binary::BINARY_LAB_RUN,
+    program::PROGRAM_COMMANDS,
+    program::PROGRAM_COMMANDS_ENERGY,
+    program::PROGRAM_COMMANDS_LINK,
+    program::PROGRAM_COMMANDS_BENCH,
+    program::PROGRAM_COMMANDS_RUN,
 ];
 
 /// Reports every use that runs back up in one file.

@@ -33,10 +33,19 @@ const ROOMS: &[CrateWalls] = &[
         tests_may: &["stentor-storage"],
     },
     CrateWalls {
+        // The server knows ports. Its stories run over real engines, put together as the binary does.
         name: "stentor-server",
-        may: &["stentor-core", "stentor-storage", "stentor-providers", "stentor-gateway", "stentor-wire"],
-        tests_may: &["stentor-emulators"],
+        may: &["stentor-core", "stentor-providers", "stentor-gateway", "stentor-wire"],
+        tests_may: &["stentor-emulators", "stentor-node", "stentor-storage"],
     },
+    // The composition: the only product crate that knows both the server and the storage.
+    CrateWalls {
+        name: "stentor-node",
+        may: &["stentor-core", "stentor-server", "stentor-storage"],
+        tests_may: &[],
+    },
+    // Facts of the machine belong to no side: the demo names them as the laboratory does.
+    CrateWalls { name: "stentor-machine", may: &[], tests_may: &[] },
     // Of what vendors say both sides keep a reading of their own: a mistake that both share would not be seen.
     CrateWalls { name: "stentor-emulators", may: &["stentor-http2-codec"], tests_may: &[] },
     // Formats are bytes and values: whoever speaks one, a subject or a face of the server, brings its own sockets.
@@ -46,20 +55,27 @@ const ROOMS: &[CrateWalls] = &[
     CrateWalls {
         // The laboratory measures the sender from within and everything else as a process; its own subjects speak formats.
         name: "stentor-lab",
-        may: &["stentor-http2", "stentor-wire", "stentor-rig"],
+        may: &["stentor-http2", "stentor-machine", "stentor-wire", "stentor-rig"],
         tests_may: &["stentor-emulators"],
     },
+    // The stage starts the server as a process and knows nothing of its crate. It reads the counts of the emulators' observers.
+    CrateWalls { name: "stentor-stage", may: &["stentor-emulators", "stentor-machine"], tests_may: &[] },
+    // Both programs print reports of the stage.
+    CrateWalls { name: "stentor-terminal", may: &["stentor-machine", "stentor-stage"], tests_may: &[] },
     CrateWalls {
-        // The stage starts the server as a process; of its crate it reads the defaults, so that a report names the limits in force,
-        // and it runs it where a study's subject is the server itself. What the faces reply it reads by the formats. A device of a
-        // study speaks MCS by the gateway's own client of it.
-        name: "stentor-stage",
+        // The laboratory's program runs the server within its own process where a study's subject is the server itself. It reads
+        // replies of faces by the formats. A device of a study speaks MCS by the gateway's own client.
+        name: "stentor-lab-cli",
         may: &[
-            "stentor-server",
-            "stentor-gateway",
             "stentor-emulators",
+            "stentor-gateway",
             "stentor-lab",
+            "stentor-machine",
+            "stentor-node",
             "stentor-rig",
+            "stentor-server",
+            "stentor-stage",
+            "stentor-terminal",
             "stentor-wire",
         ],
         tests_may: &[],
@@ -70,18 +86,30 @@ const ROOMS: &[CrateWalls] = &[
         name: "stentor",
         may: &[
             "stentor-server",
+            "stentor-node",
             "stentor-gateway",
             "stentor-providers",
             "stentor-emulators",
+            "stentor-stage",
+            "stentor-terminal",
+        ],
+        // A story with a device needs somebody who speaks MCS as one; those of the laboratory read its records.
+        tests_may: &[
+            "stentor-core",
+            "stentor-storage",
+            "stentor-http2",
+            "stentor-gateway",
             "stentor-lab",
             "stentor-rig",
-            "stentor-stage",
+            "stentor-wire",
         ],
-        // A story with a device needs somebody who speaks MCS as one.
-        tests_may: &["stentor-core", "stentor-storage", "stentor-http2", "stentor-gateway", "stentor-wire"],
     },
     // Clients of other servers judge the fronts, which send on to the emulators.
-    CrateWalls { name: "stentor-judges", may: &["stentor-emulators", "stentor-server"], tests_may: &[] },
+    CrateWalls {
+        name: "stentor-judges",
+        may: &["stentor-emulators", "stentor-node", "stentor-server"],
+        tests_may: &[],
+    },
     // Whatever reads foreign bytes is fuzzed.
     CrateWalls {
         name: "stentor-fuzz-targets",
@@ -92,6 +120,7 @@ const ROOMS: &[CrateWalls] = &[
             "stentor-gateway",
             "stentor-http2",
             "stentor-lab",
+            "stentor-node",
             "stentor-providers",
             "stentor-server",
             "stentor-storage",
@@ -186,14 +215,14 @@ const OWNED: &[Owned] = &[
     },
     Owned {
         library: "clap",
-        by: &["stentor", "xtask"],
+        by: &["stentor", "stentor-lab-cli", "stentor-terminal", "xtask"],
         tests_of: &[],
-        why: "the command line is the binary's: a library takes options as plain values",
+        why: "the command line belongs to the binaries: a library takes options as plain values",
     },
     Owned {
         library: "anyhow",
         // Who fails on the stage fails for a person: a chain of sentences that a command prints.
-        by: &["stentor", "stentor-stage", "stentor-judges", "xtask"],
+        by: &["stentor", "stentor-lab-cli", "stentor-stage", "stentor-terminal", "stentor-judges", "xtask"],
         tests_of: &["stentor-server", "stentor-storage", "stentor-providers", "stentor-emulators"],
         why: "a library names its errors",
     },

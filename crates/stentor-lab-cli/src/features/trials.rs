@@ -11,7 +11,7 @@ use super::app_server::{FeatureMessage, FeatureTarget};
 use super::event_device::{EventDevice, FeatureDevice};
 use super::scene::FeatureScene;
 use super::{PushServiceFront, TrialOutcome};
-use crate::ccs_client::CcsAppServer;
+use stentor_stage::ccs_client::CcsAppServer;
 
 /// A trial of one feature at one service.
 pub(super) type FeatureTrial =

@@ -14,8 +14,8 @@ use stentor_lab::subject::setup::{Stream, SubjectSetup};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::gateway_api::{APP, CCS_PORT, GatewayCaller, SEND_KEY, SEND_PORT, fact, port_at};
-use crate::ccs_client::{CcsAppServer, read, stanza};
 use crate::features::PushServiceFront;
+use stentor_stage::ccs_client::{CcsAppServer, read, stanza};
 
 /// How long what is sent back may wait for the device, in seconds: as long as a fork, and in the published code of GCM.
 const TTL_SECONDS: u32 = 600;

@@ -42,7 +42,7 @@ pub(super) fn allowances<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<Allo
 mod tests {
     use std::io::Write;
 
-    use super::super::{Config, explain::explain_with, load_with};
+    use super::super::{Config, FormatChecks, explain::explain_with, load_with};
     use super::*;
 
     const VARIABLE: &str = "STENTOR__OUTBOUND__ALLOWED_NETWORKS";
@@ -52,7 +52,7 @@ mod tests {
     }
 
     fn from_variable(text: &str) -> Result<Config, ConfigError> {
-        load_with(None, [(VARIABLE.to_owned(), text.to_owned())])
+        load_with(None, [(VARIABLE.to_owned(), text.to_owned())], &FormatChecks::NONE)
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         let text = b"[outbound]\nallowed_networks = [\"private\", \"192.0.2.7\", \"fd12::/32\"]\n";
         file.write_all(text).expect("written");
-        let config = load_with(Some(file.path()), []).expect("readable");
+        let config = load_with(Some(file.path()), [], &FormatChecks::NONE).expect("readable");
         assert_eq!(shown(&config), ["private", "192.0.2.7/32", "fd12::/32"]);
     }
 

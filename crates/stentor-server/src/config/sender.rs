@@ -60,13 +60,13 @@ impl SenderConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, load_with};
+    use super::super::{Config, FormatChecks, load_with};
     use super::*;
 
     fn with(settings: &[(&str, &str)]) -> Result<Config, super::super::ConfigError> {
         let variables =
             settings.iter().map(|(key, value)| (format!("STENTOR__SENDER__{key}"), (*value).to_owned()));
-        load_with(None, variables)
+        load_with(None, variables, &FormatChecks::NONE)
     }
 
     #[test]

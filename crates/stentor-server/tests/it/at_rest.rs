@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::json;
 use stentor_node::{Sealing, rotate};
-use stentor_server::app::{AppError, BuiltServer};
+use stentor_server::app::AppError;
 use stentor_server::config::Engine;
 use tokio::sync::mpsc;
 

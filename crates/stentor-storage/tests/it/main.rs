@@ -1,10 +1,15 @@
 //! Engines, judged by the suites of the ports.
 
 mod memory;
+#[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "nats")]
 mod nats_cluster;
+#[cfg(feature = "nats")]
 mod nats_queue;
+#[cfg(feature = "nats")]
 mod nats_server;
+#[cfg(feature = "nats")]
 mod nats_tls;
 mod postgres;
 mod postgres_node_reports;

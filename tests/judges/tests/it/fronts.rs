@@ -8,7 +8,6 @@ use reqwest::{Client as Http, StatusCode};
 use serde_json::{Value, json};
 use stentor_emulators::policy::{Policy, ServiceError, Stall};
 use stentor_emulators::{FcmConfig, FcmEmulator, RunningFcm};
-use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;

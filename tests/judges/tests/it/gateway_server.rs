@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use reqwest::{Client as Http, RequestBuilder};
 use serde_json::{Value, json};
-use stentor_server::app::BuiltServer;
 use stentor_server::config::Config;
 use tokio::sync::{mpsc, oneshot};
 

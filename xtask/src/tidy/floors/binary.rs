@@ -5,12 +5,7 @@ use super::Floors;
 pub(super) const BINARY: Floors = Floors {
     folder: "crates/stentor/src/",
     module: &[],
-    floors: &[
-        &["copying", "failure", "logging", "value_names"],
-        &["output"],
-        &["connection", "device", "ledger", "process", "progress"],
-        &["commands"],
-    ],
+    floors: &[&["copying"], &["connection", "device"], &["commands"]],
     back: &[],
 };
 
@@ -28,6 +23,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "discover",
             "doctor",
             "emulate",
+            "kill",
             "lab",
             "message",
             "node",
@@ -43,69 +39,5 @@ pub(super) const BINARY_EMULATE: Floors = Floors {
     folder: "crates/stentor/src/commands/emulate/",
     module: &["commands", "emulate"],
     floors: &[&["devices", "options"], &["sink"]],
-    back: &[],
-};
-
-/// A study's run stands highest: it probes what it measures and reports what it found.
-pub(super) const BINARY_LAB: Floors = Floors {
-    folder: "crates/stentor/src/commands/lab/",
-    module: &["commands", "lab"],
-    floors: &[
-        &["rig"],
-        &[
-            "bench",
-            "clock",
-            "cluster",
-            "doctor",
-            "energy",
-            "features",
-            "kill",
-            "link",
-            "list",
-            "load",
-            "mqtt_devices",
-            "report",
-            "scale",
-            "subject",
-        ],
-        &["advise", "claims", "compare", "probe"],
-        &["run"],
-    ],
-    back: &[],
-};
-
-pub(super) const BINARY_LAB_ENERGY: Floors = Floors {
-    folder: "crates/stentor/src/commands/lab/energy/",
-    module: &["commands", "lab", "energy"],
-    floors: &[&["port", "traffic"], &["battery", "import", "measure", "model", "record"], &["phases"]],
-    back: &[],
-};
-
-pub(super) const BINARY_LAB_LINK: Floors = Floors {
-    folder: "crates/stentor/src/commands/lab/link/",
-    module: &["commands", "lab", "link"],
-    floors: &[&["run", "selftest", "show"]],
-    back: &[],
-};
-
-pub(super) const BINARY_LAB_BENCH: Floors = Floors {
-    folder: "crates/stentor/src/commands/lab/bench/",
-    module: &["commands", "lab", "bench"],
-    floors: &[&[
-        "accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent",
-    ]],
-    back: &[],
-};
-
-pub(super) const BINARY_LAB_RUN: Floors = Floors {
-    folder: "crates/stentor/src/commands/lab/run/",
-    module: &["commands", "lab", "run"],
-    floors: &[
-        &["lateness", "policy", "settings", "site"],
-        &["background", "known", "proof", "records"],
-        &["watch"],
-        &["services", "trial"],
-        &["campaigns"],
-    ],
     back: &[],
 };

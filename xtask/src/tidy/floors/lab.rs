@@ -23,7 +23,7 @@ pub(super) const LAB: Floors = Floors {
     folder: "crates/stentor-lab/src/",
     module: &[],
     floors: &[
-        &["caller", "document", "emulation", "facts", "load", "order", "rates", "word"],
+        &["document", "load", "order", "rates", "word"],
         &["plot", "statistics", "subject"],
         &["claims", "energy", "plan"],
         &["record"],

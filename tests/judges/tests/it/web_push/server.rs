@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use stentor_server::app::BuiltServer;
 use stentor_server::config::{Config, Engine};
 use tokio::sync::{mpsc, oneshot};
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use stentor_wire::Value as WireValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
@@ -16,7 +17,7 @@ const PAYLOAD_END: &str = "</gcm>";
 const READ_BYTES: usize = 16 << 10;
 
 /// An app server that has logged in.
-pub(crate) struct CcsAppServer<S> {
+pub struct CcsAppServer<S> {
     stream: S,
     said: Vec<u8>,
     buffer: Vec<u8>,
@@ -24,16 +25,13 @@ pub(crate) struct CcsAppServer<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
     /// Logs in over a connection as an app, under one of the service's names.
-    pub(crate) async fn log_in(stream: S, domain: &str, app: &str, key: &str) -> anyhow::Result<Self> {
+    pub async fn log_in(stream: S, domain: &str, app: &str, key: &str) -> anyhow::Result<Self> {
         let mut server = Self { stream, said: Vec::new(), buffer: vec![0; READ_BYTES] };
         let head = format!(
             "<stream:stream to='{domain}' xmlns='jabber:client' \
              xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
         );
-        let plain = WireValue::Bytes(format!("\0{app}@{domain}\0{key}").into_bytes());
-        // JSON carries bytes as base64.
-        let plain = String::from_utf8(stentor_wire::json::write(&plain)?)?;
-        let plain = plain.trim_matches('"');
+        let plain = STANDARD.encode(format!("\0{app}@{domain}\0{key}"));
         let auth = format!("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>{plain}</auth>");
         let steps = [
             (head.as_str(), "</stream:features>"),
@@ -49,24 +47,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
     }
 
     /// Writes a payload.
-    pub(crate) async fn say(&mut self, payload: &Value) -> anyhow::Result<()> {
+    pub async fn say(&mut self, payload: &Value) -> anyhow::Result<()> {
         self.write(&stanza(payload)).await
     }
 
     /// Writes stanzas.
-    pub(crate) async fn write(&mut self, text: &str) -> anyhow::Result<()> {
+    pub async fn write(&mut self, text: &str) -> anyhow::Result<()> {
         self.stream.write_all(text.as_bytes()).await?;
         Ok(self.stream.flush().await?)
     }
 
     /// Waits some seconds for what the service says next in JSON.
-    pub(crate) async fn hear(&mut self) -> anyhow::Result<Value> {
+    pub async fn hear(&mut self) -> anyhow::Result<Value> {
         let text = timeout(PATIENCE, self.next()).await.context("CCS said nothing more in 20 seconds")??;
         read(&text)
     }
 
     /// Waits for the text of the next payload. Nothing is lost when the call is dropped before it ends.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<String> {
+    pub async fn next(&mut self) -> anyhow::Result<String> {
         loop {
             if let Some(text) = self.payload()? {
                 return Ok(text);
@@ -105,13 +103,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsAppServer<S> {
 }
 
 /// Returns the stanza of a payload.
-pub(crate) fn stanza(payload: &Value) -> String {
+pub fn stanza(payload: &Value) -> String {
     let text = payload.to_string().replace('&', "&amp;").replace('<', "&lt;");
     format!("<message><gcm xmlns='google:mobile:data'>{text}</gcm></message>")
 }
 
 /// Reads the text of a payload.
-pub(crate) fn read(text: &str) -> anyhow::Result<Value> {
+pub fn read(text: &str) -> anyhow::Result<Value> {
     let text = text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     Ok(serde_json::from_str(&text)?)
 }

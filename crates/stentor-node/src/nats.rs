@@ -1,0 +1,11 @@
+//! The queue on NATS JetStream, where this build has it.
+
+#[cfg(not(feature = "nats"))]
+mod absent;
+#[cfg(feature = "nats")]
+mod jetstream;
+
+#[cfg(not(feature = "nats"))]
+pub(crate) use absent::{check, queue};
+#[cfg(feature = "nats")]
+pub(crate) use jetstream::{check, queue};

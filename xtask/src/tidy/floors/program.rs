@@ -1,0 +1,151 @@
+//! The floors of the laboratory's program.
+
+use super::Floors;
+
+pub(super) const PROGRAM: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/",
+    module: &[],
+    floors: &[
+        &["caller", "device_load", "orders", "scaling"],
+        &["faces"],
+        &["bench", "features", "cluster"],
+        &["push_subject"],
+        &["commands"],
+    ],
+    back: &[],
+};
+
+pub(super) const PROGRAM_CLUSTER: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/cluster/",
+    module: &["cluster"],
+    floors: &[
+        &["network", "writing", "fault", "roles", "faults_state"],
+        &["caller", "database", "queue_servers", "watch"],
+        &["batches", "database_pair", "gateway_devices", "promises"],
+        &["controlled", "traffic"],
+        &["beside", "report", "site"],
+        &["injection"],
+    ],
+    back: &[],
+};
+
+pub(super) const PROGRAM_CLUSTER_DEVICES: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/cluster/gateway_devices/",
+    module: &["cluster", "gateway_devices"],
+    floors: &[&["records", "messages"], &["device", "minutes", "reader"], &["findings"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_BENCH: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/bench/",
+    module: &["bench"],
+    floors: &[
+        &["singles", "campaigns", "sink", "store_ratio"],
+        &["sink_log"],
+        &["accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent"],
+    ],
+    back: &[],
+};
+
+pub(super) const PROGRAM_BENCH_FACES: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/bench/faces/",
+    module: &["bench", "faces"],
+    floors: &[&["measured"], &["rivals"], &["report"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_FEATURES: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/features/",
+    module: &["features"],
+    floors: &[&["event_device"], &["scene"], &["app_server"], &["trials"], &["connection_servers"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_PUSH_SUBJECT: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/push_subject/",
+    module: &["push_subject"],
+    floors: &[&["gateway_api", "provider_delay"], &["gateway_half", "app_server_half", "device_half"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_FACES: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/faces/",
+    module: &["faces"],
+    floors: &[
+        &["replay", "list_page", "served"],
+        &["replaying_caller", "own_data", "asked_face"],
+        &["face_caller"],
+        &["subject", "trials"],
+    ],
+    back: &[],
+};
+
+pub(super) const PROGRAM_SCALING: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/scaling/",
+    module: &["scaling"],
+    floors: &[&["measured", "station"], &["simulation"]],
+    back: &[],
+};
+
+/// A study's run stands highest: it probes what it measures and reports what it found.
+pub(super) const PROGRAM_COMMANDS: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/commands/",
+    module: &["commands"],
+    floors: &[
+        &["rig"],
+        &[
+            "bench",
+            "clock",
+            "cluster",
+            "doctor",
+            "energy",
+            "features",
+            "link",
+            "list",
+            "load",
+            "mqtt_devices",
+            "report",
+            "scale",
+            "subject",
+        ],
+        &["advise", "claims", "compare", "probe"],
+        &["run"],
+    ],
+    back: &[],
+};
+
+pub(super) const PROGRAM_COMMANDS_ENERGY: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/commands/energy/",
+    module: &["commands", "energy"],
+    floors: &[&["port", "traffic"], &["battery", "import", "measure", "model", "record"], &["phases"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_COMMANDS_LINK: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/commands/link/",
+    module: &["commands", "link"],
+    floors: &[&["run", "selftest", "show"]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/commands/bench/",
+    module: &["commands", "bench"],
+    floors: &[&[
+        "accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent",
+    ]],
+    back: &[],
+};
+
+pub(super) const PROGRAM_COMMANDS_RUN: Floors = Floors {
+    folder: "crates/stentor-lab-cli/src/commands/run/",
+    module: &["commands", "run"],
+    floors: &[
+        &["lateness", "policy", "settings", "site"],
+        &["background", "known", "proof", "records"],
+        &["watch"],
+        &["services", "trial"],
+        &["campaigns"],
+    ],
+    back: &[],
+};
