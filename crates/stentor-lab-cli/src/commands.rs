@@ -60,7 +60,6 @@ enum LabCommand {
     Load(load::LoadArgs),
     #[command(hide = true)]
     MqttDevices(mqtt_devices::MqttDevicesArgs),
-    #[command(hide = true)]
     Commands(CommandsArgs),
 }
 

@@ -13,7 +13,9 @@ use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// How long an ending process waits for its last lines to be written.
@@ -23,17 +25,17 @@ static BUFFER: OnceLock<Arc<LogBuffer>> = OnceLock::new();
 
 /// Begins to log. A filter that cannot be understood falls back to `info`.
 pub fn start(level: &str, json: bool) -> io::Result<()> {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = level.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
     let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
     let buffer = LogBuffer::start(standard_error(), tell_lost)?;
     let lines = buffer.clone();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(move || LineWriter(lines.clone()))
         .with_ansi(false)
         .log_internal_errors(false);
+    let registry = tracing_subscriber::registry().with(filter);
     // A second subscriber in one process changes nothing.
-    let begun = if json { log.json().finish().try_init() } else { log.finish().try_init() };
+    let begun = if json { registry.with(log.json()).try_init() } else { registry.with(log).try_init() };
     if begun.is_ok() && BUFFER.set(buffer).is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }

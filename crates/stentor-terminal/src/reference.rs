@@ -11,11 +11,15 @@ use serde_json::{Value, json};
 Examples:
   stentor commands
   stentor commands --markdown
-  stentor commands --markdown device > docs/commands/device.md")]
+  stentor commands --markdown device
+  stentor commands --index")]
 pub struct CommandsArgs {
-    /// Print a Markdown page: of one group of commands, or of all groups without GROUP
+    /// Print a Markdown page of one group of commands, or of all without GROUP
     #[arg(long)]
     markdown: bool,
+    /// Print a Markdown page that links to the page of each group
+    #[arg(long, conflicts_with = "markdown")]
+    index: bool,
     /// The first word of the commands
     #[arg(value_name = "GROUP", requires = "markdown")]
     group: Option<String>,
@@ -30,6 +34,9 @@ impl CommandsArgs {
     /// Prints the commands of a tree, and those of a neighbour in its own form.
     pub fn run_with(&self, mut tree: clap::Command, others: &[Value], output: Output) -> anyhow::Result<()> {
         tree.build();
+        if self.index {
+            return line(overview(&tree).trim_end());
+        }
         if self.markdown {
             return line(self.page(&tree)?.trim_end());
         }
@@ -40,8 +47,8 @@ impl CommandsArgs {
     }
 
     fn page(&self, tree: &clap::Command) -> anyhow::Result<String> {
-        let Some(group) = &self.group else { return Ok(overview(tree)) };
-        let command = tree.find_subcommand(group).filter(|command| !command.is_hide_set());
+        let Some(group) = &self.group else { return Ok(shown(tree).map(group_page).collect()) };
+        let command = tree.find_subcommand(group);
         let command =
             command.ok_or_else(|| CommandFailure::usage(format!("there is no command `{group}`")))?;
         Ok(group_page(command))
@@ -142,7 +149,7 @@ fn about(command: &clap::Command) -> String {
 }
 
 fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
+    command.get_subcommands().filter(|inner| inner.get_name() != "help")
 }
 
 fn leaves(command: &clap::Command, visit: &mut impl FnMut(&str, &clap::Command)) {

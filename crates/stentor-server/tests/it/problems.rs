@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use serde_json::json;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::harness::{Reading, server};
 
@@ -59,10 +62,10 @@ impl Write for Log {
 async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     let log = Log::default();
     let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter("trace,hyper=info,hyper_util=info,h2=info,reqwest=info,rustls=info")
-        .with_writer(move || writer.clone())
-        .finish();
+    let libraries = ["hyper", "hyper_util", "h2", "reqwest", "rustls"].map(|library| (library, Level::INFO));
+    let levels = Targets::new().with_default(Level::TRACE).with_targets(libraries);
+    let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+    let subscriber = tracing_subscriber::registry().with(levels).with(lines);
     // For all threads: a subscriber of one thread alone would miss what others have seen first.
     tracing::subscriber::set_global_default(subscriber).expect("no other test sets one");
     let server = server().await;
