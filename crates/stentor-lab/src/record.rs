@@ -8,6 +8,7 @@ mod file;
 mod latency;
 
 pub use campaign::CampaignRecord;
+pub(crate) use file::decompress;
 pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, read, read_directory};
 pub use latency::{From, PhaseLatency};
 
