@@ -128,6 +128,11 @@ fn texts(binary: &Path) -> anyhow::Result<Vec<GeneratedText>> {
     REFERENCES.iter().map(text).collect()
 }
 
+/// Lists the files that codegen writes and git keeps, from the root.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    REFERENCES.iter().map(|reference| reference.path)
+}
+
 /// Lists the generated files of the clients, from the root.
 pub(crate) fn client_paths() -> impl Iterator<Item = &'static str> {
     clients::FILES.iter().map(|file| file.path)

@@ -9,6 +9,7 @@ mod dist;
 mod finding;
 mod rust_file;
 mod tidy;
+mod weight;
 mod workspace;
 
 use std::path::PathBuf;
@@ -73,6 +74,12 @@ rightly and no time was kept. What is missing is said with the command that inst
         #[arg(long)]
         jobs: Option<u32>,
     },
+    /// Counts lines, packages and the bytes of a clone without history, and lists the slowest crates of the last timed build
+    Weight {
+        /// Prints one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -85,6 +92,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Weight { json } => weight::run(&workspace, json)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
