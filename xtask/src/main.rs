@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod dist;
 mod finding;
+mod records;
 mod rust_file;
 mod tidy;
 mod weight;
@@ -74,6 +75,8 @@ rightly and no time was kept. What is missing is said with the command that inst
         #[arg(long)]
         jobs: Option<u32>,
     },
+    /// Brings the records of the studies, which a clone without history does not have, into docs/studies
+    Records,
     /// Counts lines, packages and the bytes of a clone without history, and lists the slowest crates of the last timed build
     Weight {
         /// Prints one JSON object
@@ -92,6 +95,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Records => records::run(&workspace)?,
         XtaskCommand::Weight { json } => weight::run(&workspace, json)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

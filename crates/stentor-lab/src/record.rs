@@ -470,4 +470,4 @@ impl ForkRecord {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,3 +1,7 @@
+mod kept;
+
+pub(crate) use kept::kept;
+
 use super::*;
 use proptest::prelude::*;
 use std::path::Path;
