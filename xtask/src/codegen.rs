@@ -1,4 +1,5 @@
-//! `cargo xtask codegen`: the references under docs/ that the binary itself writes, and the clients made from one of them.
+//! `cargo xtask codegen`: the references under docs/ that the binary itself writes, descriptions for tools of other kinds, and the
+//! clients made from one of them. Git keeps the references; the others are made again wherever they are needed.
 
 mod clients;
 
@@ -9,45 +10,93 @@ use anyhow::{Context, ensure};
 
 use crate::workspace::Workspace;
 
-/// A generated file and the command that writes it.
+/// The description of the REST API, from which the clients are made.
+const OPENAPI: Reference =
+    Reference { path: "docs/openapi.json", arguments: &["openapi"], shape: without_indentation };
+/// The folder of [`DESCRIPTIONS`], below the target folder.
+const DESCRIPTIONS_FOLDER: &str = "descriptions";
+
+/// A generated file, and the command that writes it.
 struct Reference {
     path: &'static str,
     arguments: &'static [&'static str],
+    /// Makes the file of the command's output.
+    shape: fn(String) -> String,
 }
 
+impl Reference {
+    /// Names a file that holds the output of a command.
+    const fn printed(path: &'static str, arguments: &'static [&'static str]) -> Self {
+        Self { path, arguments, shape: as_printed }
+    }
+}
+
+/// The files that git keeps.
 const REFERENCES: &[Reference] = &[
-    Reference { path: "docs/openapi.json", arguments: &["openapi"] },
-    Reference { path: "docs/stentor.wsdl", arguments: &["contract", "wsdl"] },
-    Reference { path: "docs/stentor.wadl", arguments: &["contract", "wadl"] },
-    Reference { path: "docs/stentor-rest.wsdl2", arguments: &["contract", "wsdl2"] },
-    Reference { path: "docs/config.default.toml", arguments: &["config", "default"] },
-    Reference {
-        path: "crates/stentor-server/src/contract/description/numbers.toml",
-        arguments: &["contract", "numbers"],
-    },
-    Reference { path: "docs/faces/socket.md", arguments: &["contract", "socket"] },
-    Reference { path: "docs/faces/xmlrpc-methods.md", arguments: &["contract", "xmlrpc"] },
-    Reference { path: "docs/stentor.proto", arguments: &["contract", "proto"] },
-    Reference { path: "docs/errors.md", arguments: &["errors", "--markdown"] },
-    Reference { path: "docs/commands.md", arguments: &["commands", "--markdown"] },
+    OPENAPI,
+    Reference::printed("docs/config.default.toml", &["config", "default"]),
+    Reference::printed(
+        "crates/stentor-server/src/contract/description/numbers.toml",
+        &["contract", "numbers"],
+    ),
+    Reference::printed("docs/faces/socket.md", &["contract", "socket"]),
+    Reference::printed("docs/stentor.proto", &["contract", "proto"]),
+    Reference::printed("docs/errors.md", &["errors", "--markdown"]),
+    Reference::printed("docs/commands.md", &["commands", "--markdown"]),
 ];
 
-/// Writes all references, or with `check` compares them; returns whether all is well.
+/// The files that are for tools alone, in a folder that git does not keep.
+const DESCRIPTIONS: &[Reference] = &[
+    Reference::printed("stentor.wsdl", &["contract", "wsdl"]),
+    Reference::printed("stentor.wadl", &["contract", "wadl"]),
+    Reference::printed("stentor-rest.wsdl2", &["contract", "wsdl2"]),
+    Reference::printed("xmlrpc-methods.md", &["contract", "xmlrpc"]),
+];
+
+fn as_printed(text: String) -> String {
+    text
+}
+
+/// Takes away the spaces before each line of JSON: half of the OpenAPI description, and of no use to programs.
+fn without_indentation(text: String) -> String {
+    text.lines().map(|line| format!("{}\n", line.trim_start())).collect()
+}
+
+/// Writes all files, or with `check` compares those that git keeps; returns whether all is well.
 pub(crate) fn run(workspace: &Workspace, is_check: bool, binary: Option<PathBuf>) -> anyhow::Result<bool> {
     if is_check {
         return Ok(check(workspace, binary)?.is_empty());
     }
-    let texts = texts(workspace, binary)?;
-    for text in &texts {
-        write(&workspace.root.join(text.path), &text.generated).context(text.path)?;
-        println!("wrote {}", text.path);
+    let binary = binary.map_or_else(|| build(workspace), Ok)?;
+    for text in texts(&binary)? {
+        write_named(&workspace.root.join(text.path), text.path, &text.generated)?;
+    }
+    let folder = workspace.metadata.target_directory.join(DESCRIPTIONS_FOLDER);
+    write_descriptions(&binary, folder.as_std_path())?;
+    write_clients(workspace)
+}
+
+/// Writes the generated half of each client from the OpenAPI description that git keeps, without a binary.
+pub(crate) fn write_clients(workspace: &Workspace) -> anyhow::Result<bool> {
+    let openapi = std::fs::read_to_string(workspace.root.join(OPENAPI.path)).context(OPENAPI.path)?;
+    for (path, generated) in clients::texts(&openapi)? {
+        write_named(&workspace.root.join(path), path, &generated)?;
     }
     Ok(true)
 }
 
+/// Writes the descriptions that git does not keep into a folder.
+pub(crate) fn write_descriptions(binary: &Path, folder: &Path) -> anyhow::Result<()> {
+    for description in DESCRIPTIONS {
+        let path = folder.join(description.path);
+        write_named(&path, &path.display().to_string(), &generate(binary, description)?)?;
+    }
+    Ok(())
+}
+
 /// Prints and returns a sentence about each reference that is not what would be written.
 pub(crate) fn check(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::Result<Vec<String>> {
-    let texts = texts(workspace, binary)?;
+    let texts = texts(&binary.map_or_else(|| build(workspace), Ok)?)?;
     let problems: Vec<String> = texts.iter().filter_map(|text| text.problem(&workspace.root)).collect();
     problems.iter().for_each(|problem| println!("{problem}"));
     Ok(problems)
@@ -70,18 +119,23 @@ impl GeneratedText {
     }
 }
 
-/// Generates the references, and the clients from one of them.
-fn texts(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::Result<Vec<GeneratedText>> {
-    let binary = binary.map_or_else(|| build(workspace), Ok)?;
-    let mut texts = Vec::new();
-    for Reference { path, arguments } in REFERENCES {
-        let what = format!("what `stentor {}` prints", arguments.join(" "));
-        texts.push(GeneratedText { path, generated: generate(&binary, arguments)?, what });
-    }
-    for (path, generated) in clients::texts(&generate(&binary, &["openapi"])?)? {
-        texts.push(GeneratedText { path, generated, what: "made from the OpenAPI description".to_owned() });
-    }
-    Ok(texts)
+/// Generates the references.
+fn texts(binary: &Path) -> anyhow::Result<Vec<GeneratedText>> {
+    let text = |reference: &Reference| {
+        let what = format!("what `stentor {}` prints", reference.arguments.join(" "));
+        Ok(GeneratedText { path: reference.path, generated: generate(binary, reference)?, what })
+    };
+    REFERENCES.iter().map(text).collect()
+}
+
+/// Lists the files that codegen writes and git keeps, from the root.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    REFERENCES.iter().map(|reference| reference.path)
+}
+
+/// Lists the generated files of the clients, from the root.
+pub(crate) fn client_paths() -> impl Iterator<Item = &'static str> {
+    clients::FILES.iter().map(|file| file.path)
 }
 
 /// Returns where `cargo test` or `cargo build` leave the binary.
@@ -97,17 +151,18 @@ fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(debug_binary(workspace))
 }
 
-fn generate(binary: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let command = format!("stentor {}", arguments.join(" "));
-    let output = Command::new(binary).args(arguments).output();
+fn generate(binary: &Path, reference: &Reference) -> anyhow::Result<String> {
+    let command = format!("stentor {}", reference.arguments.join(" "));
+    let output = Command::new(binary).args(reference.arguments).output();
     let output = output.with_context(|| format!("{} cannot be started", binary.display()))?;
     ensure!(
         output.status.success(),
         "`{command}` failed: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    String::from_utf8(output.stdout)
-        .with_context(|| format!("`{command}` printed something that is not UTF-8"))
+    let text = String::from_utf8(output.stdout)
+        .with_context(|| format!("`{command}` printed something that is not UTF-8"))?;
+    Ok((reference.shape)(text))
 }
 
 /// Returns the first line, counted from one, in which two texts differ.
@@ -119,11 +174,24 @@ fn first_difference(left: &str, right: &str) -> Option<usize> {
     Some(same + 1)
 }
 
+/// Writes a file where it is not the same already, and prints its name.
+fn write_named(path: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    write(path, text).with_context(|| name.to_owned())?;
+    println!("wrote {name}");
+    Ok(())
+}
+
+/// Writes a file as a whole, so that a program that reads it at the same time sees the one before or the new one.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|written| written == text) {
+        return Ok(());
+    }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    Ok(std::fs::write(path, text)?)
+    let half = path.with_added_extension(format!("{}.part", std::process::id()));
+    std::fs::write(&half, text)?;
+    Ok(std::fs::rename(half, path)?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! `cargo xtask dist`: builds the static binary, then proves that it is static and that it works.
+//! `cargo xtask dist`: builds the static binary, then proves that it is static and that it works. Descriptions for tools, and the
+//! clients, come into a folder beside it.
 
+mod archive;
 mod elf;
 mod trial;
 
@@ -19,6 +21,7 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Builds the binary and tries it, or with a binary only tries that; returns whether all is well.
 pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
+    let is_built_here = binary.is_none();
     let binary = match binary {
         Some(binary) => binary,
         None => build(workspace, jobs)?,
@@ -28,6 +31,9 @@ pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u
     ensure!(needs.is_empty(), "{} is not static: it needs {}", binary.display(), needs.join(", "));
     println!("dist: static: no interpreter, no shared library");
     trial::run(&binary)?;
+    if is_built_here {
+        println!("archive {}", archive::write(workspace, &binary)?.display());
+    }
     println!("path    {}", binary.display());
     println!("size    {} bytes ({:.1} MiB)", bytes.len(), bytes.len() as f64 / MEBIBYTE);
     println!("sha256  {}", sha256(&binary)?);

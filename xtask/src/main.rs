@@ -7,8 +7,10 @@ mod ci;
 mod codegen;
 mod dist;
 mod finding;
+mod records;
 mod rust_file;
 mod tidy;
+mod weight;
 mod workspace;
 
 use std::path::PathBuf;
@@ -29,8 +31,11 @@ struct Cli {
 enum XtaskCommand {
     /// Checks walls, sizes, words and the other house rules; exits 1 on any finding
     Tidy,
-    /// Writes the references that the binary generates under docs/
+    /// Writes what the binary generates: the references under docs/, target/descriptions, and half of the clients
     Codegen {
+        /// Writes the clients alone, from docs/openapi.json, and builds no server
+        #[arg(long, conflicts_with_all = ["check", "binary"])]
+        clients: bool,
         /// Writes nothing; fails when a reference is not what the binary would write
         #[arg(long)]
         check: bool,
@@ -70,6 +75,14 @@ rightly and no time was kept. What is missing is said with the command that inst
         #[arg(long)]
         jobs: Option<u32>,
     },
+    /// Brings the records of the studies, which a clone without history does not have, into docs/studies
+    Records,
+    /// Counts lines, packages and the bytes of a clone without history, and lists the slowest crates of the last timed build
+    Weight {
+        /// Prints one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -77,10 +90,13 @@ fn main() -> anyhow::Result<ExitCode> {
     let workspace = Workspace::load()?;
     let passed = match cli.command {
         XtaskCommand::Tidy => tidy::run(&workspace)?,
-        XtaskCommand::Codegen { check, binary } => codegen::run(&workspace, check, binary)?,
+        XtaskCommand::Codegen { clients: true, .. } => codegen::write_clients(&workspace)?,
+        XtaskCommand::Codegen { clients: false, check, binary } => codegen::run(&workspace, check, binary)?,
         XtaskCommand::Ci { full } => ci::run(&workspace, full)?,
         XtaskCommand::Arm { binary, jobs } => arm::run(&workspace, binary, jobs)?,
         XtaskCommand::Dist { binary, jobs } => dist::run(&workspace, binary, jobs)?,
+        XtaskCommand::Records => records::run(&workspace)?,
+        XtaskCommand::Weight { json } => weight::run(&workspace, json)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

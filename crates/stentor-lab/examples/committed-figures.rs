@@ -1,4 +1,5 @@
-//! Writes the figures that advice cites without records of one's own, out of those in `docs/studies`.
+//! Writes the figures that advice cites without records of one's own, out of those in `docs/studies`,
+//! where `cargo xtask records` brings them.
 
 use std::path::Path;
 

@@ -8,6 +8,7 @@ mod file;
 mod latency;
 
 pub use campaign::CampaignRecord;
+pub(crate) use file::decompress;
 pub use file::{CAMPAIGNS, LINE_MAX_BYTES, RECORDS, RecordWriter, file_of, read, read_directory};
 pub use latency::{From, PhaseLatency};
 
@@ -469,4 +470,4 @@ impl ForkRecord {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

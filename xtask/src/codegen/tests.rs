@@ -23,3 +23,9 @@ fn a_missing_or_another_reference_is_named_with_its_line_and_what_brings_it_back
     assert_eq!(text("{}\n").problem(folder.path()), None);
     assert_eq!(text("{\"a\":1}\n").problem(folder.path()).as_deref(), Some(problem));
 }
+
+#[test]
+fn json_without_indentation_is_the_same_json_line_by_line() {
+    let pretty = "{\n  \"a\": [\n    \"  b\"\n  ]\n}\n";
+    assert_eq!(without_indentation(pretty.to_owned()), "{\n\"a\": [\n\"  b\"\n]\n}\n");
+}

@@ -21,6 +21,20 @@ fn dynamic(entries: &[(u64, u64)]) -> Vec<u8> {
 }
 
 #[test]
+fn the_archive_has_each_client_with_its_generated_half() {
+    let tracked = ["README.md", "clients/python/README.md", "clients/python-device/README.md"];
+    let files = archive::client_files(&tracked.map(str::to_owned));
+    assert_eq!(files[0], "clients/python/README.md");
+    assert!(files.contains(&"clients/typescript/src/types.ts".to_owned()) && files.len() == 5, "{files:?}");
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    archive::copy(from.path(), &files, to.path()).unwrap_err();
+    std::fs::create_dir_all(from.path().join("clients/python")).unwrap();
+    std::fs::write(from.path().join(&files[0]), "one").unwrap();
+    archive::copy(from.path(), &files[..1], to.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(to.path().join(&files[0])).unwrap(), "one");
+}
+
+#[test]
 fn an_interpreter_is_a_need() {
     let needs = elf::needs(&executable(3, b"/lib64/ld-linux-x86-64.so.2\0")).unwrap();
     assert_eq!(needs, ["the interpreter /lib64/ld-linux-x86-64.so.2"]);

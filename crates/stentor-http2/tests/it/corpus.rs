@@ -12,8 +12,9 @@ fn bytes(line: &str) -> Vec<u8> {
 
 #[test]
 fn every_input_that_the_fuzzer_kept_ends_every_request() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sender_frames.hex");
-    let kept = std::fs::read_to_string(kept).expect("readable");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/sender_frames.hex.zst");
+    let kept = zstd::decode_all(&*std::fs::read(kept).expect("readable")).expect("zstd");
+    let kept = String::from_utf8(kept).expect("digits");
     assert!(kept.lines().count() > 500, "the corpus is there");
     for input in kept.lines().map(bytes) {
         // As the target `sender_frames` reads its input.

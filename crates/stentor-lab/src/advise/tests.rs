@@ -1,8 +1,7 @@
 use super::*;
-use crate::record::read_directory;
+use crate::record::tests::kept;
 use crate::results::Results;
 use crate::results::tests::study;
-use std::path::Path;
 
 fn wish(payload_bytes: u64, per_second: f64, link: &str) -> AdviceRequest {
     AdviceRequest {
@@ -124,12 +123,11 @@ fn cited(wish: &AdviceRequest, choice: &str) -> Vec<Measured> {
 #[test]
 fn the_figures_that_advice_cites_are_those_of_the_committed_records() {
     let of = |study: &str| {
-        let records = format!("docs/studies/{study}");
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&records);
-        let results = Results::of(read_directory(&directory).expect("readable")).expect("one study");
-        StudyEvidence::of(&results, &records).expect("judged")
+        let results = Results::of(kept(study)?).expect("one study");
+        Some(StudyEvidence::of(&results, &format!("docs/studies/{study}")).expect("judged"))
     };
-    let found: Vec<StudyEvidence> = crate::plan::PLANNED.map(of).into();
+    let found: Option<Vec<StudyEvidence>> = crate::plan::PLANNED.into_iter().map(of).collect();
+    let Some(found) = found else { return };
     assert!(
         write(&found) == write(&StudyEvidence::committed()),
         "records have changed: cargo run -p stentor-lab --example committed-figures"

@@ -1,4 +1,4 @@
-//! Records as lines of a file.
+//! Records as lines of a file, plain or compressed with zstd.
 
 use super::{ForkRecord, RecordError, SCHEMA};
 use std::fs::{File, OpenOptions};
@@ -11,6 +11,10 @@ pub const LINE_MAX_BYTES: usize = 4 << 20;
 pub const RECORDS: &str = "records.jsonl";
 /// The same for a study of campaigns.
 pub const CAMPAIGNS: &str = "scenarios.ndjson";
+/// The further ending of a file of records that is compressed.
+const COMPRESSED_END: &str = "zst";
+/// The first bytes of a zstd frame; no line of JSON begins with them.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Appends records to a file; each is on the disk before the next fork begins.
 pub struct RecordWriter {
@@ -21,7 +25,7 @@ pub struct RecordWriter {
 impl RecordWriter {
     /// Opens a file to append to. A last line without an end, left by an interruption, is cut off.
     pub fn append(path: &Path) -> Result<Self, RecordError> {
-        let wrong = |source| RecordError::Io { path: path.display().to_string(), source };
+        let wrong = |source| io_error(path, source);
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(wrong)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(wrong)?;
@@ -34,7 +38,7 @@ impl RecordWriter {
 
     /// Adds a record and waits until it is on the disk.
     pub fn write(&mut self, record: &ForkRecord) -> Result<(), RecordError> {
-        let wrong = |source| RecordError::Io { path: self.path.display().to_string(), source };
+        let wrong = |source| io_error(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| wrong(error.into()))?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(wrong)?;
@@ -42,10 +46,42 @@ impl RecordWriter {
     }
 }
 
-/// Returns the file of records of a run's directory; `None` where there is none.
+/// Returns the file of records of a run's directory, the plain one before the compressed one; `None` where there is none.
 #[must_use]
 pub fn file_of(directory: &Path) -> Option<PathBuf> {
-    [RECORDS, CAMPAIGNS].map(|name| directory.join(name)).into_iter().find(|path| path.is_file())
+    let plain = [RECORDS, CAMPAIGNS].map(|name| directory.join(name));
+    let compressed = plain.each_ref().map(|path| compressed(path));
+    plain.into_iter().chain(compressed).find(|path| path.is_file())
+}
+
+fn compressed(plain: &Path) -> PathBuf {
+    plain.with_added_extension(COMPRESSED_END)
+}
+
+/// Writes the plain file out of its compressed form, where only that is there, so that a run can go on.
+pub(crate) fn decompress(plain: &Path) -> Result<(), RecordError> {
+    let packed = compressed(plain);
+    if plain.exists() || !packed.is_file() {
+        return Ok(());
+    }
+    // A half-written file would look like a run that stopped early.
+    let half = plain.with_added_extension("part");
+    let mut lines = open(&packed).map_err(|source| io_error(&packed, source))?;
+    let copied = File::create(&half).and_then(|mut file| std::io::copy(&mut lines, &mut file));
+    copied.and_then(|_| std::fs::rename(&half, plain)).map_err(|source| io_error(&half, source))
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> RecordError {
+    RecordError::Io { path: path.display().to_string(), source }
+}
+
+/// Opens a file of records; its first bytes tell whether it is compressed.
+fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(File::open(path)?);
+    if !file.fill_buf()?.starts_with(&ZSTD_MAGIC) {
+        return Ok(Box::new(file));
+    }
+    Ok(Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)))
 }
 
 /// Reads the records of a run's directory.
@@ -53,11 +89,11 @@ pub fn read_directory(directory: &Path) -> Result<Vec<ForkRecord>, RecordError> 
     read(&file_of(directory).unwrap_or_else(|| directory.join(RECORDS)))
 }
 
-/// Reads a file of records. A last line without an end is left out: the fork was interrupted.
+/// Reads a file of records, plain or compressed. A last line without an end is left out: the fork was interrupted.
 pub fn read(path: &Path) -> Result<Vec<ForkRecord>, RecordError> {
     let name = path.display().to_string();
-    let wrong = |source| RecordError::Io { path: name.clone(), source };
-    let mut lines = BufReader::new(File::open(path).map_err(wrong)?);
+    let wrong = |source| io_error(path, source);
+    let mut lines = open(path).map_err(wrong)?;
     let mut records = Vec::new();
     for line in 1.. {
         let mut text = Vec::new();

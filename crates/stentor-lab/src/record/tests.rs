@@ -1,3 +1,7 @@
+mod kept;
+
+pub(crate) use kept::kept;
+
 use super::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -27,6 +31,47 @@ fn what_is_written_is_read() {
     let records = [record(1), record(2)];
     written(&records, &directory.path().join(RECORDS));
     assert_eq!(read_directory(directory.path()).expect("read"), records);
+}
+
+/// Writes records as a compressed file, and returns its path.
+fn written_compressed(records: &[ForkRecord], directory: &Path) -> std::path::PathBuf {
+    let plain = directory.join("plain");
+    written(records, &plain);
+    let packed = zstd::encode_all(&*std::fs::read(&plain).expect("there"), 3).expect("compressed");
+    let path = directory.join("records.jsonl.zst");
+    std::fs::write(&path, packed).expect("written");
+    path
+}
+
+#[test]
+fn a_compressed_file_is_read_like_a_plain_one_which_comes_first() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = written_compressed(&[record(1), record(2)], directory.path());
+    assert_eq!(file_of(directory.path()), Some(path));
+    assert_eq!(read_directory(directory.path()).expect("read"), [record(1), record(2)]);
+    written(&[record(3)], &directory.path().join(RECORDS));
+    assert_eq!(read_directory(directory.path()).expect("read"), [record(3)]);
+}
+
+#[test]
+fn a_compressed_file_that_is_torn_is_refused_with_its_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = written_compressed(&[record(1), record(2)], directory.path());
+    let whole = std::fs::read(&path).expect("there");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("written");
+    let error = read(&path).expect_err("torn").to_string();
+    assert!(error.contains("records.jsonl.zst"), "{error}");
+}
+
+#[test]
+fn a_run_goes_on_after_its_compressed_records() {
+    let directory = tempfile::tempdir().expect("a directory");
+    written_compressed(&[record(1)], directory.path());
+    let plain = directory.path().join(RECORDS);
+    decompress(&plain).expect("decompressed");
+    written(&[record(2)], &plain);
+    decompress(&plain).expect("there already");
+    assert_eq!(read_directory(directory.path()).expect("read"), [record(1), record(2)]);
 }
 
 #[test]

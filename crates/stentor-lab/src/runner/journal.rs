@@ -1,7 +1,7 @@
 //! The directory of a run: records that grow, raw samples beside, and what must be the same to go on there.
 
 use super::{RunError, Settings};
-use crate::record::{ForkRecord, RecordWriter, read};
+use crate::record::{ForkRecord, RecordWriter, decompress, read};
 use std::path::{Path, PathBuf};
 
 /// What must be the same to go on in a directory.
@@ -26,6 +26,7 @@ impl Journal {
         let (plan, records) = (out.join(PLAN), out.join(file));
         let kept = if settings.resume {
             check(&plan, settings)?;
+            decompress(&records)?;
             if records.exists() { read(&records)? } else { Vec::new() }
         } else if std::fs::read_dir(out).map_err(wrong)?.next().is_some() {
             return Err(RunError::InUse(out.display().to_string()));

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -186,13 +187,21 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     pieces.map(|piece| piece.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
+/// The generated half of each client, which git does not keep: made once for all tests.
+static GENERATED: LazyLock<()> = LazyLock::new(|| {
+    let root = client("..");
+    ran(Command::new(env!("CARGO")).args(["xtask", "codegen", "--clients"]).current_dir(root));
+});
+
 /// A Python with what our client needs.
 pub(crate) struct Python(PathBuf);
 
 impl Python {
     pub(crate) fn installed() -> Option<Self> {
         let pins = client("python").join("requirements.txt");
-        home("client-python", &pins).map(Self)
+        let home = home("client-python", &pins)?;
+        LazyLock::force(&GENERATED);
+        Some(Self(home))
     }
 
     pub(crate) fn program(&self) -> PathBuf {
@@ -215,6 +224,7 @@ impl Python {
 pub(crate) fn built_package() -> Option<TempDir> {
     let source = client("typescript");
     let home = home("client-typescript", &source.join("package-lock.json"))?;
+    LazyLock::force(&GENERATED);
     let package = TempDir::new().unwrap();
     let inside = package.path().join("node_modules/stentor-client");
     std::fs::create_dir_all(&inside).unwrap();

@@ -111,21 +111,22 @@ fn the_fuzzer_has_the_libraries_that_the_targets_have_here() {
         let names = table.as_table().expect("a table").keys();
         names.filter(|name| !but.contains(&name.as_str())).cloned().collect()
     };
-    // `arbitrary` comes with libfuzzer-sys; TOML is read by these tests alone.
+    // `arbitrary` comes with libfuzzer-sys; TOML and zstd are read by these tests alone.
     assert_eq!(
         names(&manifest()["dependencies"], &["libfuzzer-sys"]),
-        names(&own["dev-dependencies"], &["arbitrary", "toml"])
+        names(&own["dev-dependencies"], &["arbitrary", "toml", "zstd"])
     );
 }
 
-/// Returns the inputs of a target: files, and lines of hexadecimal digits, which the fuzzer has kept.
+/// Returns the inputs of a target: files, and compressed lines of hexadecimal digits, which the fuzzer has kept.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let folder = fuzz_folder().join("seeds");
     let files = std::fs::read_dir(folder.join(name)).into_iter().flatten();
     let files = files.map(|seed| std::fs::read(seed.expect("a seed").path()).expect("a file"));
     // A target may have only one of both.
-    let kept = std::fs::read_to_string(folder.join(format!("{name}.hex"))).unwrap_or_default();
-    files.chain(kept.lines().map(bytes_of_hex)).collect()
+    let packed = std::fs::read(folder.join(format!("{name}.hex.zst")));
+    let kept = packed.map_or_else(|_| Vec::new(), |packed| zstd::decode_all(&*packed).expect("zstd"));
+    files.chain(str::from_utf8(&kept).expect("ASCII").lines().map(bytes_of_hex)).collect()
 }
 
 fn bytes_of_hex(line: &str) -> Vec<u8> {
