@@ -27,6 +27,13 @@ const TESTS_PER_PROCESSOR: usize = 2;
 /// The variable that lists what may not be skipped.
 const REQUIRED: &str = "STENTOR_TEST_REQUIRE";
 
+/// Finds what the static binary is linked with.
+const DIST_PROBE: &str =
+    r#"musl-gcc --version && test -d "$(rustc --print target-libdir --target x86_64-unknown-linux-musl)""#;
+/// Finds PostgreSQL, and the commit of the older version, which a shallow clone has not.
+const UPGRADE_PROBE: &str = r#"ls /usr/lib/postgresql/*/bin/initdb &&
+    git rev-parse --verify --quiet "$(cat lab/upgrade/older)^{commit}""#;
+
 /// What one step runs.
 enum StepWork {
     /// A cargo command, with variables that only it sees.
@@ -111,18 +118,17 @@ const FULL_STEPS: &[CiStep] = &[
         work: StepWork::Dist,
         needs: Some(NeededTool {
             word: "dist",
-            probe: &["musl-gcc", "--version"],
+            probe: &["sh", "-c", DIST_PROBE],
             remedy: "musl-tools, and rustup target add x86_64-unknown-linux-musl",
         }),
     },
-    // The version before this one is built from the history, which a shallow clone has not.
     CiStep {
         name: "upgrade",
         work: StepWork::Script("lab/upgrade/run"),
         needs: Some(NeededTool {
-            word: "postgres",
-            probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
-            remedy: "postgresql 15 or newer",
+            word: "older",
+            probe: &["sh", "-c", UPGRADE_PROBE],
+            remedy: "postgresql 15 or newer, and the whole history (git fetch --unshallow)",
         }),
     },
 ];
@@ -167,10 +173,15 @@ impl StepVerdict {
 
 impl NeededTool {
     /// Returns why the step cannot run.
-    fn missing(&self) -> Option<String> {
+    fn missing(&self, workspace: &Workspace) -> Option<String> {
         let [program, arguments @ ..] = self.probe else { return None };
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(arguments)
+            .current_dir(&workspace.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let is_there = command.status().is_ok_and(|status| status.success());
         (!is_there).then(|| format!("missing: {}", self.remedy))
     }
@@ -192,7 +203,7 @@ const fn cargo(arguments: &'static [&'static str]) -> StepWork {
 
 fn run_step(workspace: &Workspace, step: &CiStep, is_full: bool, log: &mut RunLog) -> EndedStep {
     let meter = Meter::start();
-    let missing = step.needs.as_ref().and_then(|tool| Some((tool.missing()?, tool.is_required())));
+    let missing = step.needs.as_ref().and_then(|tool| Some((tool.missing(workspace)?, tool.is_required())));
     let (failed, counts, skipped) = match missing {
         Some((why, false)) => (vec![], TestCounts::default(), Some(why)),
         Some((why, true)) => (vec![failure(step, vec![why])], TestCounts::default(), None),

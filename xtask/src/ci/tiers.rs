@@ -50,6 +50,7 @@ const fn row(package: &'static str, path: &'static str, reason: &'static str) ->
 pub(crate) const FULL_ONLY: &[FullOnly] = &[
     // Stories of the program.
     row("stentor", "studies::", STUDIES),
+    row("stentor", "abilities::", STUDIES),
     row("stentor", "push_studies::", STUDIES),
     row("stentor", "lab::", STUDIES),
     row("stentor", "features::", STUDIES),
