@@ -1,16 +1,22 @@
-//! `cargo xtask ci`: every check and every test, one step after the other; what failed is repeated at the end, above one
-//! line for each step.
+//! `cargo xtask ci`: every check and every test that a change must pass, one step after the other. With `--full` also what takes long or
+//! needs many tools. What failed is repeated at the end, above the table of steps and the sum of tests.
 
 mod failures;
 mod output;
+mod programs;
 mod repeated;
+mod report;
+mod suite;
+mod tally;
+mod tiers;
+mod usage;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use self::failures::{FailureLog, StepFailure};
-
+use self::tally::TestCounts;
+use self::usage::{Cost, Meter};
 use crate::workspace::Workspace;
 use crate::{codegen, dist, tidy};
 
@@ -18,6 +24,15 @@ use crate::{codegen, dist, tidy};
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// With one for each processor a half of two processors was idle in the tests of the binary, with two a fifth.
 const TESTS_PER_PROCESSOR: usize = 2;
+/// The variable that lists what may not be skipped.
+const REQUIRED: &str = "STENTOR_TEST_REQUIRE";
+
+/// Finds what the static binary is linked with.
+const DIST_PROBE: &str =
+    r#"musl-gcc --version && test -d "$(rustc --print target-libdir --target x86_64-unknown-linux-musl)""#;
+/// Finds PostgreSQL, and the commit of the older version, which a shallow clone has not.
+const UPGRADE_PROBE: &str = r#"ls /usr/lib/postgresql/*/bin/initdb &&
+    git rev-parse --verify --quiet "$(cat lab/upgrade/older)^{commit}""#;
 
 /// What one step runs.
 enum StepWork {
@@ -25,7 +40,9 @@ enum StepWork {
     Cargo { arguments: &'static [&'static str], variables: &'static [(&'static str, &'static str)] },
     /// The house rules, in this process.
     Tidy,
-    /// The generated references, asked of the binary that the tests have built.
+    /// The tests of all programs that were built.
+    Tests,
+    /// The generated references, asked of the binary that was built.
     Codegen,
     /// The static binary: built, judged and tried.
     Dist,
@@ -33,133 +50,229 @@ enum StepWork {
     Script(&'static str),
 }
 
+/// A tool without which a step is skipped.
+struct NeededTool {
+    /// The word for `STENTOR_TEST_REQUIRE`, with which its absence is a failure.
+    word: &'static str,
+    /// A command that succeeds where the tool is there.
+    probe: &'static [&'static str],
+    /// The way to get it.
+    remedy: &'static str,
+}
+
 /// A named step.
 struct CiStep {
     name: &'static str,
     work: StepWork,
+    needs: Option<NeededTool>,
 }
 
 /// How a step ended.
-struct StepEnd {
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum StepVerdict {
+    Passed,
+    Failed,
+    /// With the reason.
+    Skipped(String),
+}
+
+/// A step that ended.
+struct EndedStep {
     name: &'static str,
-    passed: bool,
-    took: Duration,
+    verdict: StepVerdict,
+    counts: TestCounts,
+    cost: Cost,
 }
 
 /// The steps of every run. They share one target folder and differ in no compiler flag, so nothing is built twice:
-/// clippy's and rustdoc's strictness are arguments to those tools alone.
+/// clippy's strictness is an argument to clippy alone.
 const STEPS: &[CiStep] = &[
-    CiStep { name: "fmt", work: cargo(&["fmt", "--all", "--check"]) },
-    CiStep { name: "tidy", work: StepWork::Tidy },
-    CiStep {
-        name: "clippy",
-        work: cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-    },
-    CiStep { name: "test", work: cargo(&["test", "--workspace", "--no-fail-fast"]) },
-    CiStep { name: "codegen", work: StepWork::Codegen },
-    CiStep {
-        name: "doc",
-        work: StepWork::Cargo {
+    step("fmt", cargo(&["fmt", "--all", "--check"])),
+    step("tidy", StepWork::Tidy),
+    step("clippy", cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    step("build", cargo(&programs::BUILD)),
+    step("test", StepWork::Tests),
+    step("codegen", StepWork::Codegen),
+];
+
+/// The further steps of `--full`.
+const FULL_STEPS: &[CiStep] = &[
+    step(
+        "doc",
+        StepWork::Cargo {
             arguments: &["doc", "--workspace", "--no-deps"],
             variables: &[("RUSTDOCFLAGS", "-D warnings")],
         },
+    ),
+    CiStep {
+        name: "deny",
+        work: cargo(&["deny", "--workspace", "check"]),
+        needs: Some(NeededTool {
+            word: "deny",
+            probe: &["cargo", "deny", "--version"],
+            remedy: "cargo install --locked cargo-deny",
+        }),
+    },
+    CiStep {
+        name: "dist",
+        work: StepWork::Dist,
+        needs: Some(NeededTool {
+            word: "dist",
+            probe: &["sh", "-c", DIST_PROBE],
+            remedy: "musl-tools, and rustup target add x86_64-unknown-linux-musl",
+        }),
+    },
+    CiStep {
+        name: "upgrade",
+        work: StepWork::Script("lab/upgrade/run"),
+        needs: Some(NeededTool {
+            word: "older",
+            probe: &["sh", "-c", UPGRADE_PROBE],
+            remedy: "postgresql 15 or newer, and the whole history (git fetch --unshallow)",
+        }),
     },
 ];
 
-/// The slow steps of `--full`; each tool must be installed.
-const FULL_STEPS: &[CiStep] = &[
-    CiStep { name: "deny", work: cargo(&["deny", "--workspace", "check"]) },
-    CiStep { name: "dist", work: StepWork::Dist },
-    // The version before this one is built from the history, which a shallow clone has not.
-    CiStep { name: "upgrade", work: StepWork::Script("lab/upgrade/run") },
-];
-
-/// Runs all steps, also those behind a failed one, prints what failed and the summary, and returns whether all passed.
-pub(crate) fn run(workspace: &Workspace, full: bool) -> anyhow::Result<bool> {
-    let further = if full { FULL_STEPS } else { &[] };
-    let (mut ended, mut failures) = (Vec::new(), Vec::new());
-    for step in STEPS.iter().chain(further) {
-        println!("\n== {} ==", step.name);
-        let started = Instant::now();
-        let failed = perform(workspace, step).unwrap_or_else(|error| {
-            println!("{error:#}");
-            vec![StepFailure { name: step.name.to_owned(), lines: vec![format!("{error:#}")] }]
-        });
-        let passed = failed.is_empty();
-        failures.extend(failed);
-        let took = started.elapsed();
-        println!("== {}: {} in {:.1} s", step.name, verdict(passed), took.as_secs_f64());
-        ended.push(StepEnd { name: step.name, passed, took });
-    }
-    if !failures.is_empty() {
-        println!("\n{}", repeated::text(&failures));
-    }
-    println!("\n{}", summary(&ended));
-    Ok(ended.iter().all(|step| step.passed))
+/// What the steps leave behind for the end of the run.
+#[derive(Default)]
+struct RunLog {
+    failures: Vec<StepFailure>,
+    /// What is to be said of the tests.
+    pages: Vec<String>,
 }
 
-/// Returns how many tests of one program run at the same time: many of them wait for other processes, for most of their time.
-fn test_threads() -> usize {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    processors * TESTS_PER_PROCESSOR
+/// Runs all steps, also those behind a failed one, prints what failed and the tables, and returns whether all passed.
+pub(crate) fn run(workspace: &Workspace, is_full: bool) -> anyhow::Result<bool> {
+    let before = usage::since_process_start();
+    let further = if is_full { FULL_STEPS } else { &[] };
+    let (mut ended, mut log) = (Vec::new(), RunLog::default());
+    for step in STEPS.iter().chain(further) {
+        println!("\n== {} ==", step.name);
+        let one = run_step(workspace, step, is_full, &mut log);
+        println!("== {}: {} in {:.1} s", step.name, one.verdict.word(), one.cost.wall_seconds);
+        ended.push(one);
+    }
+    let mut pages = log.pages;
+    if !log.failures.is_empty() {
+        pages.push(repeated::text(&log.failures));
+    }
+    pages.extend([report::steps(before, &ended), report::last_line(&ended)]);
+    pages.iter().for_each(|page| println!("\n{page}"));
+    Ok(report::is_passed(&ended))
+}
+
+impl StepVerdict {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+}
+
+impl NeededTool {
+    /// Returns why the step cannot run.
+    fn missing(&self, workspace: &Workspace) -> Option<String> {
+        let [program, arguments @ ..] = self.probe else { return None };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(&workspace.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let is_there = command.status().is_ok_and(|status| status.success());
+        (!is_there).then(|| format!("missing: {}", self.remedy))
+    }
+
+    fn is_required(&self) -> bool {
+        let required = std::env::var(REQUIRED).unwrap_or_default();
+        required.split(',').any(|word| word.trim() == self.word)
+    }
+}
+
+/// Builds a step that needs no tool.
+const fn step(name: &'static str, work: StepWork) -> CiStep {
+    CiStep { name, work, needs: None }
 }
 
 const fn cargo(arguments: &'static [&'static str]) -> StepWork {
     StepWork::Cargo { arguments, variables: &[] }
 }
 
-/// Runs one step; returns what failed.
-fn perform(workspace: &Workspace, step: &CiStep) -> anyhow::Result<Vec<StepFailure>> {
-    let failure = |lines: Vec<String>| StepFailure { name: step.name.to_owned(), lines };
+fn run_step(workspace: &Workspace, step: &CiStep, is_full: bool, log: &mut RunLog) -> EndedStep {
+    let meter = Meter::start();
+    let missing = step.needs.as_ref().and_then(|tool| Some((tool.missing(workspace)?, tool.is_required())));
+    let (failed, counts, skipped) = match missing {
+        Some((why, false)) => (vec![], TestCounts::default(), Some(why)),
+        Some((why, true)) => (vec![failure(step, vec![why])], TestCounts::default(), None),
+        None => {
+            let performed = perform(workspace, step, is_full, log).unwrap_or_else(|error| {
+                println!("{error:#}");
+                (vec![failure(step, vec![format!("{error:#}")])], TestCounts::default())
+            });
+            (performed.0, performed.1, None)
+        }
+    };
+    let verdict = match (skipped, failed.is_empty()) {
+        (Some(why), _) => StepVerdict::Skipped(why),
+        (None, true) => StepVerdict::Passed,
+        (None, false) => StepVerdict::Failed,
+    };
+    log.failures.extend(failed);
+    EndedStep { name: step.name, verdict, counts, cost: meter.read() }
+}
+
+fn failure(step: &CiStep, lines: Vec<String>) -> StepFailure {
+    StepFailure { name: step.name.to_owned(), lines }
+}
+
+/// Runs one step; returns what failed and the counts of its tests.
+fn perform(
+    workspace: &Workspace,
+    step: &CiStep,
+    is_full: bool,
+    log: &mut RunLog,
+) -> anyhow::Result<(Vec<StepFailure>, TestCounts)> {
     let in_process =
-        |problems: Vec<String>| if problems.is_empty() { vec![] } else { vec![failure(problems)] };
-    match &step.work {
-        StepWork::Tidy => {
-            let findings = tidy::check(workspace)?;
-            Ok(in_process(findings.iter().map(ToString::to_string).collect()))
+        |problems: Vec<String>| if problems.is_empty() { vec![] } else { vec![failure(step, problems)] };
+    let failed = match &step.work {
+        StepWork::Tidy => in_process(tidy::check(workspace)?.iter().map(ToString::to_string).collect()),
+        StepWork::Tests => {
+            let suite = suite::run(workspace, is_full, &test_threads())?;
+            log.pages.extend([report::slowest(&suite), report::programs(&suite), report::skipped(&suite)]);
+            return Ok((suite.failures.clone(), suite.counts()));
         }
         StepWork::Codegen => {
             let built = Some(codegen::debug_binary(workspace)).filter(|binary| binary.is_file());
-            Ok(in_process(codegen::check(workspace, built)?))
+            in_process(codegen::check(workspace, built)?)
         }
-        StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![]),
+        StepWork::Dist => dist::run(workspace, None, None).map(|_| vec![])?,
         StepWork::Cargo { arguments, variables } => {
             let mut command = Command::new("cargo");
             command.args(*arguments).envs(variables.iter().copied());
-            if std::env::var_os(TEST_THREADS).is_none() {
-                command.env(TEST_THREADS, test_threads().to_string());
-            }
-            forward(workspace, step, command)
+            forward(workspace, step, command)?
         }
-        StepWork::Script(path) => forward(workspace, step, Command::new(workspace.root.join(path))),
-    }
+        StepWork::Script(path) => forward(workspace, step, Command::new(workspace.root.join(path)))?,
+    };
+    Ok((failed, TestCounts::default()))
+}
+
+/// Returns how many tests of one program run at the same time: many of them wait for other processes, for most of their time.
+fn test_threads() -> String {
+    std::env::var(TEST_THREADS).unwrap_or_else(|_| {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        (processors * TESTS_PER_PROCESSOR).to_string()
+    })
 }
 
 /// Runs a step's command in the repository's folder; returns what failed.
 fn forward(workspace: &Workspace, step: &CiStep, mut command: Command) -> anyhow::Result<Vec<StepFailure>> {
     command.current_dir(&workspace.root);
     let mut log = FailureLog::default();
-    let succeeded = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
-    Ok(if succeeded { vec![] } else { log.failures(step.name) })
-}
-
-fn verdict(passed: bool) -> &'static str {
-    if passed { "passed" } else { "FAILED" }
-}
-
-/// Writes one line per step and a last line with the verdict.
-fn summary(ended: &[StepEnd]) -> String {
-    let mut lines: Vec<String> = ended
-        .iter()
-        .map(|step| format!("{:<8} {} {:>7.1} s", step.name, verdict(step.passed), step.took.as_secs_f64()))
-        .collect();
-    let total: f64 = ended.iter().map(|step| step.took.as_secs_f64()).sum();
-    let failed: Vec<&str> = ended.iter().filter(|step| !step.passed).map(|step| step.name).collect();
-    lines.push(match failed.as_slice() {
-        [] => format!("ci: all {} steps passed in {total:.0} s", ended.len()),
-        failed => format!("ci: FAILED in {total:.0} s: {}", failed.join(", ")),
-    });
-    lines.join("\n")
+    let status = output::forward(command, &mut std::io::stdout(), |line| log.note(line))?;
+    Ok(if status.success() { vec![] } else { log.failures(step.name) })
 }
 
 #[cfg(test)]

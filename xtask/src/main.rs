@@ -43,9 +43,9 @@ enum XtaskCommand {
         #[arg(long)]
         binary: Option<PathBuf>,
     },
-    /// Runs every check and every test, one step after the other
+    /// Runs what every change must pass: format, rules, clippy, tests, references
     Ci {
-        /// Also runs what is slow: cargo deny, and the static binary with its trial
+        /// Also runs what takes long or needs many tools: all tests, documentation, cargo deny, the static binary, upgrades
         #[arg(long)]
         full: bool,
     },

@@ -24,6 +24,8 @@ use crate::finding::TidyFinding;
 use crate::rust_file::RustFile;
 use crate::workspace::Workspace;
 
+pub(crate) use self::promises::PromisedTests;
+
 /// Returns whether the house is tidy, after it has printed the findings and the sizes.
 pub(crate) fn run(workspace: &Workspace) -> anyhow::Result<bool> {
     Ok(check(workspace)?.is_empty())

@@ -151,7 +151,9 @@ fn rerun(line: &str) -> Option<&str> {
 }
 
 fn failed_test(line: &str, in_list: bool) -> Option<String> {
-    let ended = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
+    // Behind the verdict may come how long the test took.
+    let verdict = line.split_once(" <").map_or(line, |(verdict, _)| verdict);
+    let ended = verdict.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
     let ended = ended.map(|name| name.strip_suffix(" - should panic").unwrap_or(name));
     // A line of the first kind is broken when something else prints at the same moment; the list is not.
     let listed = line.strip_prefix("    ").filter(|name| in_list && !name.starts_with(' '));

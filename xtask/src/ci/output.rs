@@ -1,7 +1,7 @@
 //! Runs a command and hands on what it prints, as it comes.
 
 use std::io::{self, IsTerminal, PipeReader, Read, Write};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ const WAITING_MAX_PIECES: usize = 64;
 /// How long nothing may come after the command has ended: what it started may hold its output open for ever.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Runs a cargo command: both of its outputs go to `out` as they come, and each whole line to `note`. Returns whether it
-/// succeeded.
+/// Runs a command: both of its outputs go to `out` as they come, and each whole line to `note`. Returns how it
+/// ended.
 pub(crate) fn forward(
     mut command: Command,
     out: &mut impl Write,
     note: impl FnMut(&str),
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<ExitStatus> {
     // One pipe for both outputs: cargo names on one the target whose tests print on the other, and the order counts.
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
@@ -33,7 +33,7 @@ pub(crate) fn forward(
         lines.feed(&piece);
     }
     lines.end();
-    Ok(child.wait()?.success())
+    Ok(child.wait()?)
 }
 
 /// Reads until the end, or until nobody wants more.

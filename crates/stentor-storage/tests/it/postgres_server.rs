@@ -1,6 +1,7 @@
 //! A PostgreSQL server of the tests' own: its files lie in a temporary directory, it listens on a socket there and on a port of this
 //! machine, and it ends with the process. The system's server is not used.
 
+use std::cell::Cell;
 use std::fs::Permissions;
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -19,6 +20,10 @@ const PROGRAMS: &str = "/usr/lib/postgresql";
 /// The user that the server runs as where we are root: it refuses root.
 const USER: &str = "postgres";
 const START: Duration = Duration::from_secs(60);
+
+thread_local! {
+    static IS_SAID: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A running server.
 pub(crate) struct PostgresServer {
@@ -39,7 +44,10 @@ pub(crate) fn server() -> Option<&'static PostgresServer> {
     if server.is_none() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
         assert!(!required.split(',').any(|one| one == "postgres"), "no PostgreSQL 15 or newer is installed");
-        let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL 15 or newer in {PROGRAMS}");
+        // Each test has a thread of its own, and says it once however often it asks.
+        if !IS_SAID.replace(true) {
+            let _ = writeln!(std::io::stderr(), "skipped: no PostgreSQL 15 or newer in {PROGRAMS}");
+        }
     }
     server.as_ref()
 }

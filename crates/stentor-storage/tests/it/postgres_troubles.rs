@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use crate::postgres_server::{PostgresServer, TestDatabase, server};
 
 /// How often a campaign starts while devices are registered.
-const STARTS_COUNT: u64 = 1_000;
+const STARTS_COUNT: u64 = 300;
 /// Registrations that begin beside each start. They are not more, because each start reads all devices that there are.
 const REGISTRATIONS_PER_START: usize = 2;
 

@@ -252,7 +252,7 @@ fn home(name: &str, pins: &Path) -> Option<PathBuf> {
         return Some(home);
     }
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-    let why = format!("{name} is not installed: run tests/judges/install");
+    let why = format!("{name} is not installed: run tests/judges/install --full");
     let is_required = required.split(',').any(|word| word.trim() == "judges");
     assert!(!is_required, "{why} (STENTOR_TEST_REQUIRE wants it)");
     let _ = writeln!(std::io::stderr(), "skipped: {why}");

@@ -62,7 +62,7 @@ fn home() -> Option<PathBuf> {
         return Some(home);
     }
     let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
-    let why = "schemathesis is not installed: run tests/judges/install";
+    let why = "schemathesis is not installed: run tests/judges/install --full";
     assert!(
         !required.split(',').any(|word| word.trim() == "judges"),
         "{why} (STENTOR_TEST_REQUIRE wants it)"

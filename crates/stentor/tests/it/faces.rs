@@ -148,7 +148,7 @@ pub(crate) fn home_wanted_by(words: &[&str], client: &str, pins: &str) -> Option
     if std::fs::read(home.join("pins")).ok() == std::fs::read(clients(client).join(pins)).ok() {
         return Some(home);
     }
-    skip(words, &format!("{client} is not installed: run tests/judges/install"));
+    skip(words, &format!("{client} is not installed: run tests/judges/install --full"));
     None
 }
 

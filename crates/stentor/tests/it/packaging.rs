@@ -1,5 +1,6 @@
 //! What the repository has for those who install the server: units of systemd, files for Docker Compose and a chart for Helm are in order.
 
+use crate::device_clients::is_there;
 use crate::faces::home_wanted_by;
 use crate::nodes::client;
 use crate::server::Server;
@@ -34,8 +35,7 @@ fn with_a_program_of_this_machine(unit: &Path, folder: &Path) -> PathBuf {
 fn the_units_of_systemd_are_in_order() {
     let units = units();
     assert!(!units.is_empty());
-    if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no systemd-analyze");
+    if !is_there("systemd-analyze") {
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -123,8 +123,7 @@ fn helm(home: &Path, arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn a_server_takes_the_secrets_that_the_script_makes() {
-    if Command::new("openssl").arg("version").output().is_err() {
-        eprintln!("skipped: there is no openssl");
+    if !is_there("openssl") {
         return;
     }
     let folder = TempDir::new().unwrap();

@@ -48,7 +48,7 @@ impl Client {
         let installed = std::fs::read(self.home().join("pins")).ok();
         let wanted = std::fs::read(clients().join(name).join(pins)).ok();
         let current = installed.is_some() && installed == wanted;
-        (!current).then(|| format!("the {name} client: run tests/judges/install"))
+        (!current).then(|| format!("the {name} client: run tests/judges/install --full"))
     }
 
     /// Returns the command that starts a script of this client, trusting the given authority.

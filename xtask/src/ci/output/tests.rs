@@ -8,8 +8,8 @@ fn shell(script: &str) -> Command {
 
 fn forwarded(script: &str) -> (bool, String, Vec<String>) {
     let (mut out, mut lines) = (Vec::new(), Vec::new());
-    let succeeded = forward(shell(script), &mut out, |line| lines.push(line.to_owned())).unwrap();
-    (succeeded, String::from_utf8(out).unwrap(), lines)
+    let status = forward(shell(script), &mut out, |line| lines.push(line.to_owned())).unwrap();
+    (status.success(), String::from_utf8(out).unwrap(), lines)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn what_is_printed_is_handed_on_while_the_command_runs() {
     let answers = folder.path().join("answers");
     // It ends only once its line was handed on: whoever kept that until the end would wait for ever.
     let script = format!("mkfifo {0} && echo first && read line < {0}", answers.display());
-    assert!(forward(shell(&script), &mut Answering(answers), |_| {}).unwrap());
+    assert!(forward(shell(&script), &mut Answering(answers), |_| {}).unwrap().success());
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! Runs the test programs one after the other, and measures them.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use super::failures::{FailureLog, StepFailure};
+use super::output;
+use super::programs::{self, TestProgram};
+use super::tally::{HarnessLog, TestCounts, TestTime};
+use super::tiers::{FULL_ONLY, FullOnly};
+use super::usage::{Cost, Meter};
+use crate::tidy::PromisedTests;
+use crate::workspace::Workspace;
+
+/// How libtest ends when tests failed.
+const TESTS_FAILED_CODE: i32 = 101;
+
+/// One test program that was run.
+#[derive(Debug)]
+pub(crate) struct EndedProgram {
+    pub(crate) selection: String,
+    pub(crate) counts: TestCounts,
+    pub(crate) cost: Cost,
+    pub(crate) times: Vec<TestTime>,
+    /// What tests said that did not run because something is missing here.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Tests that a row of the table left out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) row: &'static FullOnly,
+    pub(crate) count: usize,
+}
+
+/// All test programs, run.
+#[derive(Debug, Default)]
+pub(crate) struct EndedSuite {
+    pub(crate) programs: Vec<EndedProgram>,
+    /// Empty with `--full`.
+    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) failures: Vec<StepFailure>,
+}
+
+impl EndedSuite {
+    /// Returns the sum over all programs.
+    pub(crate) fn counts(&self) -> TestCounts {
+        let mut sum = TestCounts::default();
+        self.programs.iter().for_each(|program| sum += program.counts);
+        sum
+    }
+}
+
+/// Which tests of a program run.
+struct TestChoice {
+    wanted: usize,
+    left_out: Vec<String>,
+}
+
+/// Runs all tests, or those of every run. `threads` tests of one program run at the same time.
+pub(crate) fn run(workspace: &Workspace, is_full: bool, threads: &str) -> anyhow::Result<EndedSuite> {
+    let promised = PromisedTests::load(workspace)?;
+    let mut suite = EndedSuite::default();
+    let mut counts = vec![0; FULL_ONLY.len()];
+    for program in programs::find(workspace)? {
+        let choice = choose(&program.package, program.tests()?, &promised, &mut counts);
+        let choice = if is_full { choice.with_all() } else { choice };
+        suite.programs.push(run_program(workspace, &program, &choice, (threads, &mut suite.failures))?);
+    }
+    let rows = || FULL_ONLY.iter().zip(&counts);
+    let idle: Vec<String> = rows().filter(|(_, count)| **count == 0).map(|(row, _)| row.name()).collect();
+    if !idle.is_empty() {
+        let fix = "no test has such a path: mend or remove these rows in xtask/src/ci/tiers.rs".to_owned();
+        suite.failures.push(StepFailure { name: "tiers".to_owned(), lines: [vec![fix], idle].concat() });
+    }
+    if !is_full {
+        suite.left_out = rows().map(|(row, count)| LeftOut { row, count: *count }).collect();
+    }
+    Ok(suite)
+}
+
+/// Counts for each row of the table the tests that it takes.
+fn choose(package: &str, tests: Vec<String>, promised: &PromisedTests, counts: &mut [usize]) -> TestChoice {
+    let mut choice = TestChoice { wanted: 0, left_out: Vec::new() };
+    for test in tests {
+        let mut rows = FULL_ONLY.iter().zip(&mut *counts);
+        match rows.find(|(row, _)| row.takes(package, &test, promised)) {
+            Some((_, count)) => {
+                *count += 1;
+                choice.left_out.push(test);
+            }
+            None => choice.wanted += 1,
+        }
+    }
+    choice
+}
+
+impl TestChoice {
+    fn with_all(self) -> Self {
+        Self { wanted: self.wanted + self.left_out.len(), left_out: Vec::new() }
+    }
+}
+
+fn run_program(
+    workspace: &Workspace,
+    program: &TestProgram,
+    choice: &TestChoice,
+    (threads, failures): (&str, &mut Vec<StepFailure>),
+) -> anyhow::Result<EndedProgram> {
+    let mut command = program.command();
+    // Times of tests are an unstable option of the harness, which this variable allows. The compiler never sees it.
+    command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
+    command.env("RUST_TEST_THREADS", threads);
+    if !choice.left_out.is_empty() {
+        command.arg("--exact");
+        command.args(choice.left_out.iter().flat_map(|test| ["--skip", test]));
+    }
+    let (mut failure_log, mut harness_log) = (FailureLog::default(), HarnessLog::default());
+    let headline = program.headline(workspace);
+    println!("{headline}");
+    failure_log.note(&headline);
+    let meter = Meter::start();
+    let status = output::forward(command, &mut std::io::stdout(), |line| {
+        failure_log.note(line);
+        harness_log.note(line);
+    })?;
+    let cost = meter.read();
+    if !status.success() {
+        for line in farewell(program, status) {
+            println!("{line}");
+            failure_log.note(&line);
+        }
+        failures.extend(failure_log.failures(&program.selection));
+    }
+    std::io::stdout().flush()?;
+    let mut counts = harness_log.counts(choice.wanted);
+    counts.skipped += choice.left_out.len();
+    let HarnessLog { times, reasons, .. } = harness_log;
+    Ok(EndedProgram { selection: program.selection.clone(), counts, cost, times, reasons })
+}
+
+/// Returns cargo's lines about a program that failed: how its tests are run again, and how it ended if not by a verdict.
+fn farewell(program: &TestProgram, status: ExitStatus) -> Vec<String> {
+    let mut lines = vec![format!("error: test failed, to rerun pass `{}`", program.selection)];
+    if status.code() != Some(TESTS_FAILED_CODE) || status.signal().is_some() {
+        lines.push(format!(
+            "  process didn't exit successfully: `{}` ({status})",
+            program.executable.display()
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;
