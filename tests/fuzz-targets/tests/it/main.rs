@@ -130,9 +130,17 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 }
 
 fn bytes_of_hex(line: &str) -> Vec<u8> {
-    let digits = line.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).expect("ASCII"), 16);
-    digits.map(|pair| byte(pair).unwrap_or_else(|error| panic!("{line}: {error}"))).collect()
+    assert!(line.len().is_multiple_of(2), "{line}");
+    line.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+/// Returns the value of a hexadecimal digit.
+fn digit(character: u8) -> u8 {
+    match character {
+        b'0'..=b'9' => character - b'0',
+        b'a'..=b'f' => character - b'a' + 10,
+        _ => panic!("{character} is no digit"),
+    }
 }
 
 #[test]
