@@ -5,6 +5,7 @@
 
 mod awaiting;
 mod commit_queue;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod device_keys;
 pub mod held;
