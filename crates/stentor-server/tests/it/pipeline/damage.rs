@@ -386,7 +386,8 @@ async fn apply_once(site: &Site, damage: ValueDamage) -> Option<Result<(), Strin
     Some(serve(site, &path).await.map_err(|what| format!("{damage}: {what}")))
 }
 
-#[tokio::test]
+// Hundreds of servers, which one thread would run for a minute and a half after all other tests have ended.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_value_of_one_app_stops_nothing_of_another() {
     let site = Site::build().await;
     let (_folder, path) = site.copy();
