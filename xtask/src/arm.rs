@@ -33,7 +33,7 @@ struct Tools {
 pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u32>) -> anyhow::Result<bool> {
     ensure!(
         std::env::consts::ARCH != "aarch64",
-        "this machine is ARM itself: `cargo build --release` builds for it, and `stentor lab run` times there"
+        "this machine is ARM itself: `cargo build --profile dist --workspace` builds for it, and `stentor lab run` times there"
     );
     let tools = Tools::find();
     let missing = tools.missing(binary.is_none());
@@ -94,7 +94,8 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
-    command.args(["build", "--locked", "--release", "--package", "stentor", "--target", TARGET]);
+    command.args(["build", "--locked", "--profile", "dist", "--target", TARGET]);
+    command.args(["--package", "stentor", "--package", "stentor-lab-cli"]);
     if let Some(jobs) = jobs {
         command.args(["--jobs", &jobs.to_string()]);
     }
@@ -102,7 +103,7 @@ fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
     command.env("CC_aarch64_unknown_linux_gnu", C_COMPILER);
     let status = command.current_dir(&workspace.root).status()?;
     ensure!(status.success(), "the binary does not build for {TARGET}");
-    let binary = workspace.metadata.target_directory.join(TARGET).join("release/stentor");
+    let binary = workspace.metadata.target_directory.join(TARGET).join("dist/stentor");
     Ok(binary.into_std_path_buf())
 }
 

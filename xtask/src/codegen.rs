@@ -2,6 +2,7 @@
 //! clients made from one of them. Git keeps the references; the others are made again wherever they are needed.
 
 mod clients;
+mod commands;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +43,6 @@ const REFERENCES: &[Reference] = &[
     Reference::printed("docs/faces/socket.md", &["contract", "socket"]),
     Reference::printed("docs/stentor.proto", &["contract", "proto"]),
     Reference::printed("docs/errors.md", &["errors", "--markdown"]),
-    Reference::printed("docs/commands.md", &["commands", "--markdown"]),
 ];
 
 /// The files that are for tools alone, in a folder that git does not keep.
@@ -69,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace, is_check: bool, binary: Option<PathBuf>
     }
     let binary = binary.map_or_else(|| build(workspace), Ok)?;
     for text in texts(&binary)? {
-        write_named(&workspace.root.join(text.path), text.path, &text.generated)?;
+        write_named(&workspace.root.join(&text.path), &text.path, &text.generated)?;
     }
     let folder = workspace.metadata.target_directory.join(DESCRIPTIONS_FOLDER);
     write_descriptions(&binary, folder.as_std_path())?;
@@ -104,7 +104,7 @@ pub(crate) fn check(workspace: &Workspace, binary: Option<PathBuf>) -> anyhow::R
 
 /// A file as it would be written.
 struct GeneratedText {
-    path: &'static str,
+    path: String,
     generated: String,
     /// What the file is not, when it is not this.
     what: String,
@@ -113,7 +113,7 @@ struct GeneratedText {
 impl GeneratedText {
     /// Returns where the file differs and what brings it back.
     fn problem(&self, root: &Path) -> Option<String> {
-        let written = std::fs::read_to_string(root.join(self.path)).unwrap_or_default();
+        let written = std::fs::read_to_string(root.join(&self.path)).unwrap_or_default();
         let line = first_difference(&written, &self.generated)?;
         Some(format!("{}:{line}: is not {}: run `cargo xtask codegen` and commit", self.path, self.what))
     }
@@ -123,14 +123,15 @@ impl GeneratedText {
 fn texts(binary: &Path) -> anyhow::Result<Vec<GeneratedText>> {
     let text = |reference: &Reference| {
         let what = format!("what `stentor {}` prints", reference.arguments.join(" "));
-        Ok(GeneratedText { path: reference.path, generated: generate(binary, reference)?, what })
+        Ok(GeneratedText { path: reference.path.to_owned(), generated: generate(binary, reference)?, what })
     };
-    REFERENCES.iter().map(text).collect()
+    let references = REFERENCES.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(references.into_iter().chain(commands::texts(binary)?).collect())
 }
 
-/// Lists the files that codegen writes and git keeps, from the root.
-pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
-    REFERENCES.iter().map(|reference| reference.path)
+/// Returns whether codegen writes a file that git keeps.
+pub(crate) fn writes(path: &str) -> bool {
+    REFERENCES.iter().any(|reference| reference.path == path) || path.starts_with(commands::FOLDER)
 }
 
 /// Lists the generated files of the clients, from the root.
@@ -145,24 +146,28 @@ pub(crate) fn debug_binary(workspace: &Workspace) -> PathBuf {
 }
 
 fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let arguments = ["build", "--quiet", "--package", "stentor"];
+    let arguments = ["build", "--quiet", "--package", "stentor", "--package", "stentor-lab-cli"];
     let status = Command::new("cargo").args(arguments).current_dir(&workspace.root).status()?;
     ensure!(status.success(), "stentor does not build");
     Ok(debug_binary(workspace))
 }
 
 fn generate(binary: &Path, reference: &Reference) -> anyhow::Result<String> {
-    let command = format!("stentor {}", reference.arguments.join(" "));
-    let output = Command::new(binary).args(reference.arguments).output();
+    Ok((reference.shape)(output_of(binary, reference.arguments)?))
+}
+
+/// Returns the standard output of a command.
+fn output_of(binary: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let command = format!("{} {}", binary.display(), arguments.join(" "));
+    let output = Command::new(binary).args(arguments).output();
     let output = output.with_context(|| format!("{} cannot be started", binary.display()))?;
     ensure!(
         output.status.success(),
         "`{command}` failed: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    let text = String::from_utf8(output.stdout)
-        .with_context(|| format!("`{command}` printed something that is not UTF-8"))?;
-    Ok((reference.shape)(text))
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{command}` printed something that is not UTF-8"))
 }
 
 /// Returns the first line, counted from one, in which two texts differ.

@@ -43,7 +43,10 @@ pub(crate) fn run(workspace: &Workspace, binary: Option<PathBuf>, jobs: Option<u
 fn build(workspace: &Workspace, jobs: Option<u32>) -> anyhow::Result<PathBuf> {
     check_tools()?;
     let mut command = Command::new("cargo");
-    command.args(["build", "--locked", "--profile", "dist", "--package", "stentor", "--target", TARGET]);
+    command.args(["build", "--locked", "--profile", "dist", "--target", TARGET]);
+    command.args(["--package", "stentor", "--package", "stentor-lab-cli", "--features", "stentor/nats"]);
+    // Line tables are for profiles. A linker of the caller's would not know this target.
+    command.env("CARGO_PROFILE_DIST_STRIP", "true").env_remove("RUSTFLAGS");
     if let Some(jobs) = jobs {
         command.args(["--jobs", &jobs.to_string()]);
     }

@@ -7,6 +7,7 @@ mod timings;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use self::checkout::CloneBytes;
 use self::lines::RustLines;
 use self::timings::CrateTime;
 use crate::workspace::Workspace;
@@ -19,7 +20,7 @@ struct ProjectWeight {
     rust: RustLines,
     generated_lines: usize,
     packages: usize,
-    clone_bytes: u64,
+    clone: CloneBytes,
     /// Empty where no build has left a report.
     slowest: Vec<CrateTime>,
 }
@@ -44,7 +45,7 @@ fn measure(workspace: &Workspace) -> anyhow::Result<ProjectWeight> {
         rust: lines::rust(workspace)?,
         generated_lines: lines::generated(workspace)?,
         packages: packages(&lock),
-        clone_bytes: checkout::bytes(workspace)?,
+        clone: checkout::bytes(workspace)?,
         slowest,
     })
 }
@@ -62,7 +63,8 @@ impl ProjectWeight {
             "test_lines": self.rust.tests,
             "generated_lines": self.generated_lines,
             "packages": self.packages,
-            "clone_bytes": self.clone_bytes,
+            "clone_bytes": self.clone.files,
+            "git_bytes": self.clone.git,
             "slowest_crates": slowest,
         })
     }
@@ -73,7 +75,8 @@ impl ProjectWeight {
             ("test lines of Rust".to_owned(), self.rust.tests.to_string()),
             ("generated lines in git".to_owned(), self.generated_lines.to_string()),
             ("packages in Cargo.lock".to_owned(), self.packages.to_string()),
-            ("bytes of a clone without history".to_owned(), self.clone_bytes.to_string()),
+            ("bytes of the files of a clone".to_owned(), self.clone.files.to_string()),
+            ("bytes of git beside them, without history".to_owned(), self.clone.git.to_string()),
         ];
         let seconds =
             |slow: &CrateTime| (format!("seconds of {}", slow.name), format!("{:.1}", slow.seconds));

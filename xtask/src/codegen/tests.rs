@@ -16,7 +16,8 @@ fn the_first_differing_line_is_named() {
 fn a_missing_or_another_reference_is_named_with_its_line_and_what_brings_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = "docs/openapi.json";
-    let text = |generated: &str| GeneratedText { path, generated: generated.into(), what: "it".into() };
+    let text =
+        |generated: &str| GeneratedText { path: path.into(), generated: generated.into(), what: "it".into() };
     let problem = "docs/openapi.json:1: is not it: run `cargo xtask codegen` and commit";
     assert_eq!(text("{}\n").problem(folder.path()).as_deref(), Some(problem));
     write(&folder.path().join(path), "{}\n").unwrap();

@@ -7,14 +7,23 @@ use anyhow::{Context, ensure};
 
 use crate::workspace::Workspace;
 
-/// Makes a clone without history of the last commit, and returns the bytes of all files in it, those of git included.
-pub(super) fn bytes(workspace: &Workspace) -> anyhow::Result<u64> {
+/// The bytes of a clone without history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CloneBytes {
+    /// The files of the project.
+    pub(super) files: u64,
+    /// The folder of git, which has them once more, compressed.
+    pub(super) git: u64,
+}
+
+/// Makes a clone without history of the last commit and returns its bytes.
+pub(super) fn bytes(workspace: &Workspace) -> anyhow::Result<CloneBytes> {
     let folder = workspace.metadata.target_directory.join("weight").into_std_path_buf();
     remove(&folder)?;
     clone(&workspace.root, &folder)?;
-    let bytes = bytes_below(&folder)?;
+    let (all, git) = (bytes_below(&folder)?, bytes_below(&folder.join(".git"))?);
     remove(&folder)?;
-    Ok(bytes)
+    Ok(CloneBytes { files: all - git, git })
 }
 
 /// Clones the last commit of `from` alone; git takes no shortcut past the network's protocol for an address with a scheme.

@@ -55,7 +55,7 @@ pub(super) fn generated(workspace: &Workspace) -> anyhow::Result<usize> {
 /// Returns whether a program writes this text file.
 pub(super) fn is_generated(path: &str) -> bool {
     let is_page = path.ends_with(".md") && path != WRITTEN_BY_HAND;
-    codegen::paths().any(|written| written == path)
+    codegen::writes(path)
         || path == WRITTEN_ELSEWHERE[0]
         || (path.starts_with(WRITTEN_ELSEWHERE[1]) && is_page)
 }

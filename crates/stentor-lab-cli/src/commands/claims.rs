@@ -80,7 +80,8 @@ impl ClaimsArgs {
 }
 
 fn is_run(record: &Path) -> bool {
-    file_of(record).is_some() || record.extension().is_some_and(|end| end == "jsonl" || end == "ndjson" || end == "zst")
+    file_of(record).is_some()
+        || record.extension().is_some_and(|end| end == "jsonl" || end == "ndjson" || end == "zst")
 }
 
 /// Judges by the records of a run, with the same corrections as its report.

@@ -8,7 +8,7 @@ use super::format::BodyFormat;
 use super::records::BodySize;
 use super::row::RestOperation;
 use crate::contract::description::{OperationShape, description};
-use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::contract::{ErrorCode, Facts, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::body;
 use crate::face::http::headers::idempotency_key;
@@ -27,16 +27,27 @@ pub(super) async fn read<O: RestOperation>(
     size: BodySize,
 ) -> ServiceResult<O::Request> {
     let key = idempotency_key(request.headers())?;
+    let record = record_of(request, api, (format, size), &O::FACTS).await?;
+    O::Request::from_record(record, key.as_ref(), O::FACTS.name)
+}
+
+/// Reads the record of a request, whatever its operation: compiled once and not for each.
+async fn record_of(
+    request: Request,
+    api: &Api,
+    (format, size): (BodyFormat, BodySize),
+    facts: &Facts,
+) -> ServiceResult<Record> {
     let (mut parts, body) = request.into_parts();
     let unreadable = |_| Problem::new(ErrorCode::InvalidRequest, "the path is not UTF-8");
     let path = RawPathParams::from_request_parts(&mut parts, api).await.map_err(unreadable)?;
     let max_bytes = size.max_bytes(api);
     let bytes = body::read(Request::from_parts(parts, body), api, max_bytes).await?;
-    let mut record = record(&bytes, format, shape_of(O::FACTS.name)?, max_bytes)?;
-    for (part, named) in O::FACTS.subject.iter().zip(path.iter().map(|(_, named)| named)) {
+    let mut record = record(&bytes, format, shape_of(facts.name)?, max_bytes)?;
+    for (part, named) in facts.subject.iter().zip(path.iter().map(|(_, named)| named)) {
         without(&mut record, part, named)?;
     }
-    O::Request::from_record(record, key.as_ref(), O::FACTS.name)
+    Ok(record)
 }
 
 /// Takes out of a record what the path says; a record that says something else is about something else.

@@ -73,21 +73,32 @@ impl ReplyTerms {
         if head.status == StatusCode::NO_CONTENT {
             return Ok(head.respond());
         }
-        let Self { accepted, codings, conditions } = self;
-        let is_json = accepted.format == BodyFormat::Json;
+        let is_json = self.accepted.format == BodyFormat::Json;
         let json = if is_json || row.has_tag { json(&reply)? } else { Vec::new() };
         let state = (row.has_tag && head.status == StatusCode::OK).then(|| StateTag::of(&json));
         let body = if is_json {
             json
         } else {
-            carried::write(O::FACTS.name, &reply.into_record()?, accepted.format)?
+            carried::write(O::FACTS.name, &reply.into_record()?, self.accepted.format)?
         };
+        self.respond(head, state, body, row.is_read)
+    }
+
+    /// Responds with a written body, whatever its operation: compiled once and not for each.
+    fn respond(
+        self,
+        head: ReplyHead,
+        state: Option<StateTag>,
+        body: Vec<u8>,
+        is_read: bool,
+    ) -> ServiceResult<Response> {
+        let Self { accepted, codings, conditions } = self;
         let coding = ContentCoding::of_reply(&codings, body.len());
         let mut response = head.respond();
         if let Some(state) = state {
             // What was changed is answered whole: its conditions were about what was there before.
             let none = Conditions::default();
-            let conditions = if row.is_read { &conditions } else { &none };
+            let conditions = if is_read { &conditions } else { &none };
             let (tag, is_known) = conditions.check_read(&state, accepted, coding)?;
             response.headers_mut().insert(header::ETAG, tag);
             if is_known {

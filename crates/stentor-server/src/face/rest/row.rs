@@ -5,6 +5,7 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
+use futures_util::future::BoxFuture;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, Paths};
 use utoipa::openapi::{HttpMethod, ObjectBuilder, Required, Type};
 use utoipa_axum::router::UtoipaMethodRouter;
@@ -47,6 +48,9 @@ pub(super) struct RowFacts {
     pub(super) has_tag: bool,
 }
 
+/// Serves one operation.
+type RowCall = fn(Api, Request, RowFacts) -> BoxFuture<'static, ApiResult<Response>>;
+
 macro_rules! methods {
     ($($(#[doc = $about:literal])+ $name:ident = $method:ident, $status:ident;)*) => {$(
         $(#[doc = $about])+
@@ -86,10 +90,21 @@ fn row<O: RestOperation>(method: HttpMethod, path: &'static str, facts: RowFacts
 where
     Api: Serve<O>,
 {
-    let handler = move |State(api): State<Api>, request: Request| answer::<O>(api, request, facts);
     let mut schemas = NamedSchemas::new();
     let operation = describe::<O>(facts.done, &mut schemas);
-    bind((method, path), (operation, schemas), handler)
+    let call: RowCall = |api, request, facts| Box::pin(answer::<O>(api, request, facts));
+    bind_call((method, path), (operation, schemas), call, facts)
+}
+
+/// Binds a call. The type of its handler is the same for all operations, so that the router's code is compiled once.
+fn bind_call(
+    place: (HttpMethod, &'static str),
+    described: (OperationBuilder, NamedSchemas),
+    call: RowCall,
+    facts: RowFacts,
+) -> RestRow {
+    let handler = move |State(api): State<Api>, request: Request| call(api, request, facts);
+    bind(place, described, handler)
 }
 
 /// Binds a described operation to a method, a path and a handler.
