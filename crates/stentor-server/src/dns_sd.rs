@@ -11,9 +11,14 @@ mod absent;
 mod multicast;
 
 #[cfg(not(feature = "mdns"))]
-pub use absent::{Announcement, DnsSdError, search};
+pub use absent::{Announcement, search};
 #[cfg(feature = "mdns")]
-pub use multicast::{Announcement, DnsSdError, search};
+pub use multicast::{Announcement, search};
+
+/// The reason why multicast DNS does not work here.
+#[derive(Debug, thiserror::Error)]
+#[error("multicast DNS: {0}")]
+pub struct DnsSdError(String);
 
 /// What a server announces.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub(crate) type SharedName = (&'static str, &'static str);
 
 /// Every name that is shared.
 const SHARED_NAMES: &[SharedName] = &[
+    ("Announcement", "server: the announcement by multicast DNS, and its place in a build without it."),
     (
         "Content",
         "core: what a push message says; wire: what an exchange of the laboratory carries; neither knows the other.",

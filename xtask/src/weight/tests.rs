@@ -39,7 +39,7 @@ fn generated_files_are_those_of_codegen_and_the_pages_of_the_laboratory() {
     for path in ["docs/openapi.json", "docs/commands/app.md", "docs/studies/push/albertengo-2020.md"] {
         assert!(is_generated(path), "{path}");
     }
-    for path in ["docs/studies/README.md", "docs/lab.md", "docs/studies/cai-2009/plan.json"] {
+    for path in ["docs/studies/README.md", "docs/lab/README.md", "docs/studies/cai-2009/plan.json"] {
         assert!(!is_generated(path), "{path}");
     }
 }

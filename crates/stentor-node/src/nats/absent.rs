@@ -16,7 +16,7 @@ pub(crate) fn check(_url: &str) -> Result<(), String> {
     Err(REFUSAL.to_owned())
 }
 
-/// Refuses.
+/// Returns the error that names the missing feature.
 pub(crate) fn queue(_config: &Config, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Queue>, AppError> {
     Err(engine("the queue", &REFUSAL))
 }

@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
-use super::AnnouncedAddress;
-
-/// The reason of every refusal.
-#[derive(Debug, thiserror::Error)]
-#[error("this program is built without multicast DNS: build it with `--features mdns`")]
-pub struct DnsSdError;
+use super::{AnnouncedAddress, DnsSdError};
 
 /// An announcement, of which this build has none.
 pub struct Announcement(());
 
 impl Announcement {
-    /// Refuses.
+    /// Returns the error that names the missing feature.
     pub fn begin(_server: &AnnouncedAddress, _document: &str) -> Result<Self, DnsSdError> {
-        Err(DnsSdError)
+        Err(absent())
     }
 }
 
-/// Refuses.
+/// Returns the error that names the missing feature.
 pub fn search(_span: Duration) -> Result<Vec<AnnouncedAddress>, DnsSdError> {
-    Err(DnsSdError)
+    Err(absent())
+}
+
+fn absent() -> DnsSdError {
+    DnsSdError("this program is built without it: build it with `--features mdns`".to_owned())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent, ServiceInfo};
 
-use super::AnnouncedAddress;
+use super::{AnnouncedAddress, DnsSdError};
 
 /// The service's name (RFC 6763, section 7).
 const SERVICE: &str = "_stentor._tcp.local.";
@@ -23,10 +23,11 @@ const HOST_KEY: &str = "host";
 /// How long a name of a host may be (RFC 1035).
 const HOST_MAX_BYTES: usize = 253;
 
-/// Why multicast DNS does not work here.
-#[derive(Debug, thiserror::Error)]
-#[error("multicast DNS: {0}")]
-pub struct DnsSdError(#[from] mdns_sd::Error);
+impl From<mdns_sd::Error> for DnsSdError {
+    fn from(error: mdns_sd::Error) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// A server that is announced for as long as this lives.
 pub struct Announcement {
