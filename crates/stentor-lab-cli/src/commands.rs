@@ -29,7 +29,7 @@ use stentor_terminal::reference::CommandsArgs;
 
 /// Measure: the sender, the pipeline, and published studies
 #[derive(Debug, Parser)]
-#[command(name = "stentor-lab", bin_name = "stentor lab", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "stentor-lab", bin_name = "stentor lab", version, propagate_version = true, after_help = after_help())]
 struct Laboratory {
     /// Print one JSON object on the last line, for programs
     #[arg(long, global = true)]
@@ -61,6 +61,10 @@ enum LabCommand {
     #[command(hide = true)]
     MqttDevices(mqtt_devices::MqttDevicesArgs),
     Commands(CommandsArgs),
+}
+
+fn after_help() -> String {
+    format!("Examples:\n  stentor lab doctor\n  stentor lab list\n  stentor lab run cai-2009\n\n{EXIT_CODES}")
 }
 
 /// Runs the command of this process's arguments.

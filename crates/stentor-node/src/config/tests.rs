@@ -18,6 +18,5 @@ fn an_address_or_key_in_a_wrong_format_is_refused_with_its_setting_and_without_i
         let refusal = problem(text);
         assert!(refusal.contains(setting) && !refusal.contains("secret@"), "{text}: {refusal}");
     }
-    assert!(problem("queue = \"nats://\"\n").contains("queue.url"));
     assert_eq!(problem("store = \"postgres://db.example/stentor\"\nqueue = \"nats://a.example\"\n"), "");
 }

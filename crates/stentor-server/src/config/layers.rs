@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
@@ -73,23 +72,17 @@ impl Provider for Layer {
 }
 
 fn defaults() -> Dict {
-    Toml::from_str(DEFAULT_TOML).unwrap_or_default()
+    toml::from_str(DEFAULT_TOML).unwrap_or_default()
 }
 
 fn file_layer(path: &Path) -> Result<Layer, ConfigError> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::one(format!("{name} cannot be read: {error}")))?;
-    let mut values = Toml::from_str(&text).map_err(|error: toml_error::Error| {
-        ConfigError::one(format!("{name} is not TOML: {}", error.to_string().trim_end()))
-    })?;
+    let mut values = toml::from_str(&text)
+        .map_err(|error| ConfigError::one(format!("{name} is not TOML: {}", error.to_string().trim_end())))?;
     engines::expand(&mut values);
     Ok(Layer::new(format!("{name}"), values))
-}
-
-/// The error of the TOML reader that figment brings.
-mod toml_error {
-    pub(super) type Error = <figment::providers::Toml as figment::providers::Format>::Error;
 }
 
 fn unknown_settings(layer: &Layer, known: &BTreeMap<String, Value>) -> Vec<String> {
@@ -179,7 +172,14 @@ fn typed(text: &str, default: &Value) -> Value {
     if matches!(default, Value::String(..)) {
         return Value::from(text);
     }
-    text.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})
+    read_value(text).unwrap_or_else(|| Value::from(text))
+}
+
+/// Reads a text as the value of one TOML line; a text of several lines is none.
+fn read_value(text: &str) -> Option<Value> {
+    let mut values: Dict = toml::from_str(&format!("value = {text}")).ok()?;
+    let value = values.remove("value")?;
+    values.is_empty().then_some(value)
 }
 
 fn nested(key: &str, value: Value) -> Dict {

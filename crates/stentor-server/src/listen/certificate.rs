@@ -17,7 +17,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use stentor_core::time::Timestamp;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_cert::Certificate as X509Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 /// Time before the end of a certificate at which the log says so.
 const ENDS_SOON: Duration = Duration::from_secs(14 * 24 * 3_600);
@@ -224,24 +227,25 @@ fn better(pair: Pair, current: &Pair, now: Timestamp) -> Result<Pair, String> {
 }
 
 fn validity(leaf: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), String> {
-    let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| error.to_string())?;
-    let at = |seconds: i64| Timestamp::from_millis(seconds.saturating_mul(1_000));
-    let validity = parsed.validity();
-    Ok((at(validity.not_before.timestamp()), at(validity.not_after.timestamp())))
+    let parsed = X509Certificate::from_der(leaf).map_err(|error| error.to_string())?;
+    let validity = parsed.tbs_certificate.validity;
+    let [from, until] = [validity.not_before, validity.not_after].map(|time| time.to_unix_duration());
+    let at = |span: Duration| Timestamp::from_millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
+    Ok((at(from), at(until)))
 }
 
 fn name_beside(leaf: &CertificateDer<'_>, address: IpAddr) -> Option<String> {
-    let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
-    let names = &parsed.subject_alternative_name().ok()??.value.general_names;
+    let parsed = X509Certificate::from_der(leaf).ok()?;
+    let (_, SubjectAltName(names)) = parsed.tbs_certificate.get().ok()??;
     let octets = match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    if names.iter().any(|name| matches!(name, GeneralName::IPAddress(given) if **given == octets)) {
+    if names.iter().any(|name| matches!(name, GeneralName::IpAddress(given) if given.as_bytes() == octets)) {
         return None;
     }
     names.iter().find_map(|name| match name {
-        GeneralName::DNSName(name) if !name.contains('*') => Some((*name).to_owned()),
+        GeneralName::DnsName(name) if !name.as_str().contains('*') => Some(name.to_string()),
         _ => None,
     })
 }

@@ -28,6 +28,26 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn a_program_without_the_laboratory_beside_it_says_where_it_must_be_and_kills_all_the_same() {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("stentor");
+    std::fs::copy(stentor(&[]).get_program(), &program).unwrap();
+    let alone = |words: &[&str]| {
+        std::process::Command::new(&program).args(words).env("PATH", folder.path()).output().unwrap()
+    };
+    let refused = alone(&["lab", "list", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    let sentence = object["error"].as_str().unwrap();
+    assert_eq!(refused.status.code(), Some(6), "{object}");
+    assert!(sentence.contains("stentor-lab") && sentence.contains("cargo build --release"), "{sentence}");
+    for words in [["kill", "--help"].as_slice(), &["lab", "kill", "--help"]] {
+        let help = alone(words);
+        let text = String::from_utf8(help.stdout).unwrap();
+        assert!(help.status.success() && text.contains("stentor kill --only disk-full"), "{words:?}: {text}");
+    }
+}
+
+#[test]
 fn every_shell_gets_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = run(&["completions", shell]);
