@@ -75,7 +75,7 @@ pub(crate) fn run() -> ExitCode {
     Program::Product.declare();
     let arguments = with_own_lab_commands(Stentor::parse());
     if let Command::Lab(lab) = &arguments.command {
-        return failed(&lab.exec(arguments.json), Output::new(arguments.json));
+        return failed(&lab.exec(arguments.json), Output::new(arguments.json || lab.asks_for_json()));
     }
     if matches!(arguments.command, Command::Serve(_) | Command::Emulate(_)) {
         crate::copying::restart_with_tunable();

@@ -29,6 +29,11 @@ impl LabArgs {
         self.words.first().is_some_and(|word| word == "kill").then_some(&self.words)
     }
 
+    /// Whether the words for the laboratory ask for JSON.
+    pub(crate) fn asks_for_json(&self) -> bool {
+        self.words.iter().any(|word| word == "--json")
+    }
+
     /// Becomes the laboratory; returns only where that fails.
     pub(crate) fn exec(&self, json: bool) -> anyhow::Error {
         let program = match Program::Laboratory.find() {
