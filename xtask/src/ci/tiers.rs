@@ -61,6 +61,7 @@ pub(crate) const FULL_ONLY: &[FullOnly] = &[
     row("stentor", "nodes::", CLUSTERS),
     row("stentor", "nodes::r2_", CLUSTERS),
     row("stentor", "nodes::r20_", NATS),
+    row("stentor", "nodes::a_server_that_dies_while_its_clock", CLUSTERS),
     row("stentor", "node_duties::", CLUSTERS),
     row("stentor", "node_queues::", CLUSTERS),
     row("stentor", "node_reports::", CLUSTERS),
