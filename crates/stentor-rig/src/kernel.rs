@@ -35,7 +35,9 @@ pub(crate) fn leave_time() -> io::Result<()> {
 
 /// Lets the calling thread run before every ordinary one; fails without the right to.
 pub(crate) fn run_first() -> io::Result<()> {
-    let lowest_of_the_first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: all fields are numbers, of which musl has more than glibc, and zero is a value of each.
+    let mut lowest_of_the_first: libc::sched_param = unsafe { std::mem::zeroed() };
+    lowest_of_the_first.sched_priority = 1;
     // SAFETY: the kernel reads the parameters, which live to the end of the call; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest_of_the_first) } {
         0 => Ok(()),
