@@ -276,15 +276,22 @@ impl NodeTie {
         }
     }
 
-    /// Holds a message back whose campaign is paused, and lets another one go.
+    /// Holds a message back whose campaign is paused, and lets another one go. Reads again after it: an owner may have paused the
+    /// campaign here, or let it go on, after the first look and before the message was held or released for it.
     async fn hold_or_release(&self, app: AppId, message: MessageId) {
-        match self.is_paused(app, message).await {
-            Some(true) => self.gateway.hold(app, message),
-            Some(false) => {
-                self.gateway.release(app, message);
-                self.pipeline.look_for_all_chunks();
+        let mut applied = None;
+        loop {
+            let seen = self.is_paused(app, message).await;
+            match seen {
+                None => return self.missed.note_acted(app, message),
+                Some(_) if seen == applied => return,
+                Some(true) => self.gateway.hold(app, message),
+                Some(false) => {
+                    self.gateway.release(app, message);
+                    self.pipeline.look_for_all_chunks();
+                }
             }
-            None => self.missed.note_acted(app, message),
+            applied = seen;
         }
     }
 
@@ -327,7 +334,7 @@ impl NodeTie {
         }
         for (app, message) in self.gateway.next_messages() {
             match self.is_paused(app, message).await {
-                Some(true) => self.gateway.hold(app, message),
+                Some(true) => self.hold_or_release(app, message).await,
                 Some(false) => {}
                 None => self.missed.note_acted(app, message),
             }

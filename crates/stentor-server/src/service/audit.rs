@@ -125,9 +125,13 @@ impl Service {
         subject: AuditSubject,
         change: Change,
     ) -> ServiceResult<Changed> {
+        Ok(self.store.change(change, Some(self.audit_entry(author, subject))).await?)
+    }
+
+    /// Returns the entry of a change that its author may make.
+    pub(super) fn audit_entry(&self, author: Author, subject: AuditSubject) -> NewAuditEntry {
         let note = self.audit_note(author, subject, false);
-        let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
-        Ok(self.store.change(change, Some(entry)).await?)
+        NewAuditEntry { note, max_count: self.limits.audit_max_count }
     }
 
     /// Passes an answer on about whether an author may do something; one that is refused leaves an entry.

@@ -84,16 +84,22 @@ impl Service {
         let subject = AuditSubject::new(audited(action), app, id);
         self.permitted(&author, &subject, caller.allow::<O>()).await?;
         let change = Change::Act(app, id, action, self.now());
-        // Before the transaction: what is settled while it runs must not reach a device that is connected.
-        if action != CampaignAction::Resume {
-            self.pipeline.hold(app, id.into());
-        }
-        let changed = self.change(author, subject, change).await;
-        // What is canceled stays held back: nobody is to be given it any more.
-        if action == CampaignAction::Resume || changed.is_err() {
-            self.pipeline.release(app, id.into());
-        }
-        let Changed::Campaign(_, tickets) = changed? else {
+        let (entry, store, pipeline) =
+            (self.audit_entry(author, subject), self.store.clone(), self.pipeline.clone());
+        let holding = async move {
+            // Before the transaction: what is settled while it runs must not reach a device that is connected.
+            if action != CampaignAction::Resume {
+                pipeline.hold(app, id.into());
+            }
+            let changed = store.change(change, Some(entry)).await;
+            // What is canceled stays held back: nobody is to be given it any more.
+            if action == CampaignAction::Resume || changed.is_err() {
+                pipeline.release(app, id.into());
+            }
+            changed
+        };
+        // A task of its own: a caller that hangs up meanwhile would leave the message held back for good.
+        let Changed::Campaign(_, tickets) = tokio::spawn(holding).await.map_err(|_| unexpected())?? else {
             return Err(unexpected());
         };
         // Chunks that may go on are named, so that no look at the store is needed to find them.

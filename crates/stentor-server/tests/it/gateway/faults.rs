@@ -353,3 +353,27 @@ async fn one_app_holds_back_nothing_of_another() {
     assert_eq!(read.status, 404, "{read:?}");
     assert_eq!(events.next().await.0, message);
 }
+
+#[tokio::test]
+async fn a_campaign_goes_on_for_its_devices_though_the_caller_hung_up_meanwhile() {
+    let server = server_on(Engine::Sqlite, |_| {}).await;
+    let tenant = server.tenant().await;
+    let device = Device::join(&server, &tenant, json!({})).await;
+    let message = to(&server, &tenant, &device).await;
+    assert_eq!(totals(&server, &tenant, &message).await, (1, 0), "all of it is accepted");
+    let campaign = format!("/v1/campaigns/{}", message.replace("msg_", "cmp_"));
+    for tries in 0..50 {
+        server.post(&tenant, &format!("{campaign}/pause"), json!({})).await;
+        // At every point of the request's way, some of them while the ledger is being written.
+        let hangs_up_after = Duration::from_micros(100 * tries);
+        let resume = || server.send(&tenant, Method::POST, &format!("{campaign}/resume")).json(&json!({}));
+        let _it_hung_up = resume().timeout(hangs_up_after).send().await;
+        // Only where it did not reach the ledger: whoever sees that the campaign goes on has no reason to ask again.
+        if server.get(&tenant, &campaign).await["state"] == "paused" {
+            let again = resume().read().await.status;
+            assert!(matches!(again, 200 | 409), "{again}");
+        }
+        let got = device.poll(&server, "wait_seconds=10").await;
+        assert_eq!(got["messages"][0]["id"], json!(message), "after {hangs_up_after:?}");
+    }
+}
