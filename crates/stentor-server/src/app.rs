@@ -386,7 +386,7 @@ fn request_limits(config: &ApiConfig) -> RequestLimits {
         places: Shares::new(config.requests_max_count, share, 1),
         bodies: Shares::new(config.bodies_max_bytes, share, largest),
         watches: Shares::new(WATCHES_MAX_COUNT, share, 1),
-        health_watches: Shares::new(WATCHES_MAX_COUNT, share, 1),
+        health_watches: Shares::of_nameless(WATCHES_MAX_COUNT),
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
     }

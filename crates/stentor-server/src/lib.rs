@@ -15,6 +15,8 @@ pub mod keys;
 mod listen;
 pub mod metrics;
 pub mod node;
+pub mod owner;
+pub mod owner_rates;
 pub mod pipeline;
 pub mod private;
 mod providers;

@@ -33,7 +33,7 @@ use crate::shares::Shares;
 pub(crate) use certificate::{Certificate, CertificateReload};
 pub(crate) use connection_task::ConnectionTask;
 use connections::Place;
-pub(crate) use connections::{AtWork, ConnectionCounts, Connections, SourceNetwork};
+pub(crate) use connections::{AtWork, ConnectionCounts, Connections};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
 pub(crate) use polled_stream::{PolledStream, SocketPoller};

@@ -15,7 +15,7 @@ use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
 use crate::face::Api;
 use crate::face::http::origin::origin_of;
-use crate::listen::SourceNetwork;
+use crate::owner::SourceNetwork;
 
 /// Largest body, in bytes.
 const BODY_MAX_BYTES: usize = 64 << 10;

@@ -4,7 +4,7 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,31 +13,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::owner::SourceNetwork;
+
 /// Part of all connections that make room at once: looking for them costs a look at all.
 const MADE_ROOM_PART: usize = 128;
 /// How often a connection that is to end is asked whether it has answered everything.
 const REST_LOOK: Duration = Duration::from_secs(1);
 /// Slowest pace at which an answer may be taken.
 const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
-
-/// Who shares a limit: an IPv4 address, or an IPv6 network of 64 bits, which is what one site has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum SourceNetwork {
-    V4(Ipv4Addr),
-    V6([u16; 4]),
-}
-
-impl From<IpAddr> for SourceNetwork {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Self::V6([a, b, c, d])
-            }
-        }
-    }
-}
 
 /// All open connections.
 pub(crate) struct Connections {

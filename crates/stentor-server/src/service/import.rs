@@ -306,9 +306,8 @@ fn broken_off(problem: Problem, report: &ImportReport) -> Problem {
 }
 
 fn too_many_imports(spent: ShareExhausted) -> Problem {
-    let why = match spent {
-        ShareExhausted::All => "as many imports run as are allowed at once",
-        ShareExhausted::App => "as many imports of this app run as are allowed at once",
-    };
-    Problem::new(ErrorCode::RateLimited, why)
+    Problem::new(
+        ErrorCode::RateLimited,
+        format!("as many imports{} run as are allowed at once", spent.whose()),
+    )
 }

@@ -6,7 +6,8 @@ pub(super) const SERVER: Floors = Floors {
     folder: "crates/stentor-server/src/",
     module: &[],
     floors: &[
-        &["private", "clock", "dns_sd", "words", "shares", "arrival_limiter"],
+        &["private", "clock", "dns_sd", "words", "owner", "arrival_limiter"],
+        &["shares", "owner_rates"],
         &["contract"],
         &["keys", "decode", "listen"],
         &["pipeline"],

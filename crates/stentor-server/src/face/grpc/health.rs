@@ -12,6 +12,7 @@ use super::{only_message, refused_type, written};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
 use crate::face::http::refusal::Refusal;
+use crate::owner::{Owner, SourceNetwork};
 use crate::shares::ShareExhausted;
 
 /// The service.
@@ -51,9 +52,11 @@ pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Re
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
-    let place = api.limits().health_watches.take(None, 1).map_err(|_: ShareExhausted| {
-        Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
-    })?;
+    let place = api.limits().health_watches.take(Owner::Address(SourceNetwork::UNKNOWN), 1).map_err(
+        |_: ShareExhausted| {
+            Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
+        },
+    )?;
     let (parts, body) = request.into_parts();
     let head = Request::from_parts(parts.clone(), body);
     let is_known = is_known(&asked(head, &api).await?);

@@ -37,13 +37,8 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
 }
 
 fn no_place(spent: ShareExhausted) -> Problem {
-    Problem::new(
-        ErrorCode::RateLimited,
-        match spent {
-            ShareExhausted::All => "as many ledgers are watched as are allowed at once",
-            ShareExhausted::App => "as many ledgers of this app are watched as are allowed at once",
-        },
-    )
+    let detail = format!("as many ledgers{} are watched as are allowed at once", spent.whose());
+    Problem::new(ErrorCode::RateLimited, detail)
 }
 
 /// The books of one campaign. Each look asks anew, so that it ends when the key is removed.

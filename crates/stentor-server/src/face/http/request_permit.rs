@@ -68,26 +68,22 @@ impl RequestPermit {
 }
 
 fn no_place(spent: ShareExhausted) -> Problem {
-    match spent {
-        ShareExhausted::All => {
-            Problem::new(ErrorCode::Unavailable, "as many requests are worked on as are allowed at once")
-        }
-        ShareExhausted::App => Problem::new(
-            ErrorCode::RateLimited,
-            "as many requests of this app are worked on as are allowed at once",
-        ),
-    }
+    let whose = spent.whose();
+    Problem::new(code_of(spent), format!("as many requests{whose} are worked on as are allowed at once"))
 }
 
 /// Returns the problem of bytes for which there is no room.
 pub(in crate::face) fn no_room(spent: ShareExhausted) -> Problem {
+    let whose = spent.whose();
+    Problem::new(code_of(spent), format!("the bodies{whose} take as much memory as is allowed at once"))
+}
+
+/// Only what apps share is the server's trouble; all else is that of who asks.
+const fn code_of(spent: ShareExhausted) -> ErrorCode {
     match spent {
-        ShareExhausted::All => {
-            Problem::new(ErrorCode::Unavailable, "the bodies being read take as much memory as is allowed")
+        ShareExhausted::All => ErrorCode::Unavailable,
+        ShareExhausted::App | ShareExhausted::Part | ShareExhausted::Address | ShareExhausted::Nameless => {
+            ErrorCode::RateLimited
         }
-        ShareExhausted::App => Problem::new(
-            ErrorCode::RateLimited,
-            "the bodies of this app take as much memory as is allowed at once",
-        ),
     }
 }

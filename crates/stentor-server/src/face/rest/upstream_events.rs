@@ -131,11 +131,6 @@ fn event(message: &UpstreamMessage) -> String {
 }
 
 fn no_place(spent: ShareExhausted) -> Problem {
-    Problem::new(
-        ErrorCode::RateLimited,
-        match spent {
-            ShareExhausted::All => "as many streams are open as are allowed at once",
-            ShareExhausted::App => "as many streams of this app are open as are allowed at once",
-        },
-    )
+    let detail = format!("as many streams{} are open as are allowed at once", spent.whose());
+    Problem::new(ErrorCode::RateLimited, detail)
 }
