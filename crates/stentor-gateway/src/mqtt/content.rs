@@ -36,8 +36,6 @@ pub(super) struct MqttDelivery {
     pub(super) expiry_seconds: Option<u32>,
     /// The message's id.
     pub(super) message_id: Option<String>,
-    /// Whether it is the last state of its topic, given to a new subscription.
-    pub(super) is_retained: bool,
 }
 
 /// The payload of a message that is not raw.
@@ -84,7 +82,7 @@ pub(super) fn delivery_of(
     };
     let expiry_seconds = expiry_seconds_of(message, now);
     let message_id = Some(message.id.to_string());
-    Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id, is_retained: false })
+    Ok(MqttDelivery { topic, payload, kind, expiry_seconds, message_id })
 }
 
 fn clear_payload(message: &Message) -> (Vec<u8>, MqttPayloadKind) {
@@ -102,7 +100,6 @@ pub(super) fn deletion_of(count: usize) -> MqttDelivery {
         kind: MqttPayloadKind::Json,
         expiry_seconds: None,
         message_id: None,
-        is_retained: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Packets out of bytes, and what they ask for.
 
+mod form;
 mod v3;
 mod v5;
 
@@ -15,12 +16,15 @@ const PUBLISH: u8 = 3;
 const PUBACK: u8 = 4;
 /// How a PUBACK begins that says nothing but the number: most of what devices send.
 const SHORT_PUBACK: [u8; 2] = [PUBACK << 4, 2];
+const PUBREL: u8 = 6;
 const SUBSCRIBE: u8 = 8;
 const UNSUBSCRIBE: u8 = 10;
 const PINGREQ: u8 = 12;
 const DISCONNECT: u8 = 14;
 /// Where the version is in a CONNECT whose protocol's name is `MQTT`.
 const VERSION_AT_BYTE: usize = 6;
+/// Where its flags are.
+const CONNECT_FLAGS_AT_BYTE: usize = 7;
 
 /// Makes requests of bytes that come in any pieces. It holds no more than one packet and what came behind it.
 pub(super) struct MqttReader {
@@ -86,12 +90,17 @@ impl MqttReader {
         if is_first != (packet.packet_type() == CONNECT) {
             return Err(MqttFault::protocol("a CONNECT comes first, and once"));
         }
-        if is_first {
-            self.version = Some(version_of(packet)?);
-        }
-        let read = match self.version {
-            Some(MqttVersion::V5) => v5::read(packet)?,
-            Some(MqttVersion::V3) | None => v3::read(packet)?,
+        let version = match self.version {
+            Some(version) => version,
+            None => {
+                let version = *self.version.insert(version_of(packet)?);
+                form::connect_flags(packet, version).map_err(MqttFault::unreadable)?;
+                version
+            }
+        };
+        let read = match version {
+            MqttVersion::V5 => v5::read(packet)?,
+            MqttVersion::V3 => v3::read(packet)?,
         };
         read.map_err(MqttFault::unreadable)
     }
@@ -106,8 +115,8 @@ fn short_puback(bytes: &[u8]) -> Option<u16> {
 /// Checks the reserved bits of the first byte, which the library leaves to its user (2.2.2 of MQTT 3.1.1, 2.1.3 of MQTT 5).
 fn check_flags(packet: &RawPacket) -> Result<(), MqttFault> {
     let expected = match packet.packet_type() {
-        PUBLISH => return Ok(()),
-        SUBSCRIBE | UNSUBSCRIBE => 2,
+        PUBLISH => return form::publish_flags(packet.flags()).map_err(MqttFault::unreadable),
+        PUBREL | SUBSCRIBE | UNSUBSCRIBE => 2,
         _ => 0,
     };
     match packet.flags() == expected {

@@ -11,9 +11,10 @@ use tokio::time::Duration;
 use super::fault::{MqttEnd, MqttFault};
 use super::limits::{CLIENT_ID_MAX_BYTES, MqttLimits};
 use super::link::MqttLink;
-use super::request::{MqttConnect, MqttRequest, MqttVersion, MqttWill};
-use super::session_record::{self, MqttSessionStart, SEPARATOR};
+use super::request::{MqttConnect, MqttPublish, MqttRequest, MqttVersion};
+use super::session_record::{self, MqttSessionStart, SEPARATOR, WantedSession};
 use super::upstream::draft_of;
+use super::will::WaitingWill;
 use super::writer::MqttAdmission;
 use crate::gateway::{Gateway, LoginError};
 use crate::identity::DeviceIdentity;
@@ -29,13 +30,10 @@ pub(super) struct MqttLogin {
     pub(super) identity: DeviceIdentity,
     /// The record of its session, where that goes on after this connection.
     pub(super) record: Option<Box<str>>,
-    /// How long it does.
-    pub(super) session_expiry_seconds: u32,
     pub(super) is_resumed: bool,
     /// Apart: few have one.
-    pub(super) will: Option<Box<MqttWill>>,
+    pub(super) will: Option<Box<WaitingWill>>,
     pub(super) window: u16,
-    pub(super) packet_max_bytes: u32,
     /// After so much silence the device counts as gone.
     pub(super) silence_max: Duration,
 }
@@ -69,6 +67,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
         Ok(MqttRequest::Connect(connect)) => {
             // The answer is in the version of the question.
             link.writer.set_version(connect.version);
+            link.writer.set_packet_max_bytes(connect.packet_max_bytes);
             admit(gateway, link, *connect, limits).await
         }
         Ok(_) => return None,
@@ -115,9 +114,17 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     let identity = login(gateway, &connect).await?;
     let assigned = connect.client_id.is_empty().then(new_client_id);
     let client_id = assigned.clone().unwrap_or_else(|| connect.client_id.clone());
-    let (is_clean, session_expiry_seconds) = (connect.is_clean, connect.session_expiry_seconds);
-    let begun = session_record::begin(gateway, identity, &client_id, is_clean, session_expiry_seconds).await;
-    let MqttSessionStart { is_resumed, record } =
+    // A will does not wait longer than its session goes on (3.1.3.2.2 of MQTT 5).
+    let delay_seconds = connect.will.as_ref().map_or(0, |will| will.delay_seconds);
+    let will_delay = limits.will_delay_max.min(Duration::from_secs(delay_seconds.into()));
+    let wanted = WantedSession {
+        client_id: &client_id,
+        is_clean: connect.is_clean,
+        expiry_seconds: connect.session_expiry_seconds,
+        has_delayed_will: !will_delay.is_zero(),
+    };
+    let begun = session_record::begin(gateway, identity, wanted).await;
+    let MqttSessionStart { is_resumed, record, fate } =
         begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
     let (told, silence_max) = keep_alive(&connect, limits);
     link.writer.admit(&MqttAdmission {
@@ -128,12 +135,13 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     });
     Ok(MqttLogin {
         identity,
+        will: connect.will.map(|will| {
+            let expiry_seconds = connect.session_expiry_seconds;
+            Box::new(WaitingWill { publish: will.publish, delay: will_delay, expiry_seconds, fate })
+        }),
         record,
-        session_expiry_seconds,
         is_resumed,
-        will: connect.will.map(Box::new),
         window: connect.receive_max_count.min(limits.window_max_count),
-        packet_max_bytes: connect.packet_max_bytes,
         silence_max,
     })
 }
@@ -155,7 +163,8 @@ fn check(connect: &MqttConnect) -> Result<(), ConnectRefusal> {
     if connect.will.as_ref().is_some_and(|will| will.publish.qos > 1) {
         return Err((ConnectReasonCode::QosNotSupported, "QoS 0 and 1 are supported"));
     }
-    if connect.will.as_ref().is_some_and(|will| draft_of(&will.publish).is_none()) {
+    let is_upstream = |publish: &MqttPublish| publish.has_topic_name() && draft_of(publish).is_some();
+    if connect.will.as_ref().is_some_and(|will| !is_upstream(&will.publish)) {
         return Err((ConnectReasonCode::TopicNameInvalid, "a will is published to upstream/..."));
     }
     Ok(())

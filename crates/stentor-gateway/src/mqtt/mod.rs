@@ -17,6 +17,7 @@ mod session;
 mod session_record;
 mod subscriptions;
 mod upstream;
+mod will;
 mod writer;
 
 pub use limits::MqttLimits;

@@ -22,14 +22,36 @@ pub(super) enum MqttRequest {
     Publish(Box<MqttPublish>),
     /// The device has got a delivery.
     Puback(u16),
-    /// Filters with the QoS that they want, 0 to 2.
-    Subscribe { packet_id: u16, filters: Vec<(String, u8)> },
+    /// Filters, each with what is wanted of it.
+    Subscribe { packet_id: u16, filters: Vec<(String, MqttFilterOptions)> },
     /// The device leaves these filters.
     Unsubscribe { packet_id: u16, filters: Vec<String> },
     /// Asks whether we are there.
     Ping,
     /// The last one; MQTT 5 may say anew how long the session is to go on.
     Disconnect { with_will: bool, session_expiry_seconds: Option<u32> },
+}
+
+/// What a subscription says beside its filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MqttFilterOptions {
+    /// The best QoS that is wanted, 0 to 2.
+    pub(super) qos: u8,
+    /// Whether the retain flag comes as the app has sent it (3.8.3.1 of MQTT 5).
+    pub(super) is_as_published: bool,
+    /// When the last states of topics are wanted.
+    pub(super) last_states: WantedLastStates,
+}
+
+/// When a subscription wants the last states of its topics: the retain handling of MQTT 5; in 3.1.1 always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WantedLastStates {
+    /// Whenever it is made.
+    Always,
+    /// When it was not there before.
+    WhenNew,
+    /// Not at all.
+    Never,
 }
 
 /// How a device introduces itself.
@@ -86,7 +108,7 @@ impl MqttPublish {
     /// Returns a fault where it asks for what we said that we do not do.
     pub(super) fn checked(self) -> Result<Self, MqttFault> {
         use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode as Code;
-        if self.topic.is_empty() || self.topic.contains(['+', '#']) {
+        if !self.has_topic_name() {
             return Err(MqttFault::new(Code::TopicNameInvalid, "a topic to publish to has no wildcards"));
         }
         if self.qos > 1 {
@@ -96,5 +118,10 @@ impl MqttPublish {
             return Err(MqttFault::protocol("a packet identifier is not zero"));
         }
         Ok(self)
+    }
+
+    /// Returns whether its topic is one, and no filter (3.3.2-2 of both versions).
+    pub(super) fn has_topic_name(&self) -> bool {
+        !self.topic.is_empty() && !self.topic.contains(['+', '#'])
     }
 }

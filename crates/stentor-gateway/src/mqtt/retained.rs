@@ -1,5 +1,6 @@
-//! The last state of a topic.
+//! The last states of topics.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stentor_core::id::AppId;
@@ -7,7 +8,36 @@ use stentor_core::message::Message;
 use stentor_core::name::TopicName;
 use stentor_core::ports::store::StoreError;
 
+use super::subscriptions::{MqttFilter, is_of_all_topics};
 use crate::gateway::Gateway;
+
+/// Whose last states a SUBSCRIBE asks for: each comes once, also where several of its filters match it.
+#[derive(Debug)]
+pub(super) enum LastStates {
+    /// Those of these topics.
+    Topics(BTreeSet<TopicName>),
+    /// Those of all topics to which the device is subscribed.
+    AllTopics,
+}
+
+impl Default for LastStates {
+    fn default() -> Self {
+        Self::Topics(BTreeSet::new())
+    }
+}
+
+impl LastStates {
+    /// Adds those that a filter matches.
+    pub(super) fn add(&mut self, filter: &str, meant: MqttFilter) {
+        match (&mut *self, meant) {
+            (Self::Topics(topics), MqttFilter::Topic(topic)) => {
+                topics.insert(topic);
+            }
+            (_, MqttFilter::Mailbox) if is_of_all_topics(filter) => *self = Self::AllTopics,
+            (Self::AllTopics, _) | (_, MqttFilter::Mailbox) => {}
+        }
+    }
+}
 
 /// Returns the newest live message to a topic that was sent to be retained.
 pub(super) async fn retained_of(

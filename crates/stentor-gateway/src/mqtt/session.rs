@@ -9,19 +9,16 @@ use std::task::{Context, Poll};
 use mqtt_protocol_core::mqtt::result_code::DisconnectReasonCode;
 use stentor_core::id::MessageId;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 use super::fault::{MqttEnd, MqttFault};
 use super::handshake::MqttLogin;
 use super::limits::{MqttLimits, WRITE_BYTES};
 use super::link::MqttLink;
-use super::request::{MqttRequest, MqttWill};
+use super::request::MqttRequest;
 use super::session_record;
 use super::subscriptions::MqttSubscriptions;
-use super::upstream::draft_of;
+use super::will::WaitingWill;
 use crate::gateway::Gateway;
-use crate::identity::DeviceIdentity;
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::{Closed, SessionStep};
 use crate::stats::DeviceProtocol;
@@ -40,8 +37,8 @@ enum MqttEvent {
 struct MqttSessionEnd {
     /// Its record, where it goes on.
     record: Option<Box<str>>,
-    /// What is sent in the device's name, and after how long.
-    will: Option<Box<(MqttWill, Duration)>>,
+    /// What is sent in the device's name.
+    will: Option<Box<WaitingWill>>,
 }
 
 /// One connection from its login to its end.
@@ -52,7 +49,6 @@ pub(super) struct MqttSession<S> {
     /// Nothing for devices that want nothing of their sessions after their connections.
     session_end: Option<Box<MqttSessionEnd>>,
     window: u16,
-    packet_max_bytes: u32,
     session: DeviceSession,
     subscriptions: MqttSubscriptions,
     /// The device's, for which what it gets is sealed.
@@ -69,25 +65,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         limits: &MqttLimits,
         login: MqttLogin,
     ) -> Box<Self> {
-        let MqttLogin {
-            identity,
-            record,
-            session_expiry_seconds,
-            is_resumed,
-            will,
-            window,
-            packet_max_bytes,
-            silence_max,
-        } = login;
+        let MqttLogin { identity, record, is_resumed, will, window, silence_max } = login;
         // Before the first filter nothing is given, but the session has to be there: another one takes it over.
         let window_at_first = if is_resumed { window } else { 1 };
         let session = gateway.open(identity, DeviceProtocol::Mqtt, window_at_first.into());
         session.end_after_silence(silence_max);
-        let will = will.map(|will| {
-            // A will does not wait longer than its session goes on.
-            let delay = Duration::from_secs(will.delay_seconds.min(session_expiry_seconds).into());
-            Box::new((*will, delay.min(limits.will_delay_max)))
-        });
         let session_end =
             (record.is_some() || will.is_some()).then(|| Box::new(MqttSessionEnd { record, will }));
         Box::new(Self {
@@ -96,13 +78,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             filters_max_count: limits.filters_max_count,
             session_end,
             window,
-            packet_max_bytes,
             session,
             subscriptions: MqttSubscriptions::new(is_resumed),
             keys: None,
             flight: Vec::new(),
             last_packet_id: 0,
         })
+    }
+
+    /// Returns whether its session goes on after the connection.
+    fn is_kept(&self) -> bool {
+        self.session_end.as_ref().is_some_and(|end| end.record.is_some())
     }
 
     /// Serves it to its end.
@@ -201,7 +187,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     async fn finish(self: Box<Self>, end: MqttEnd) {
         let Self { gateway, mut link, session_end, session, .. } = *self;
-        let MqttSessionEnd { record, will } = session_end.map(|session_end| *session_end).unwrap_or_default();
+        let MqttSessionEnd { mut record, will } =
+            session_end.map(|session_end| *session_end).unwrap_or_default();
         let (stopping, identity) = (link.stopping.clone(), session.identity());
         // Ended first: what is settled from now on is not offered to a connection that closes.
         drop(session);
@@ -212,39 +199,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         // A server that stops leaves the sessions as they are: their devices come back at once.
         let stops = stopping.is_cancelled() || matches!(end, MqttEnd::Closed(Closed::Stopping));
         // Before the will, whose delay may be long: the session's time runs from here.
-        if let Some(record) = record.filter(|_| !stops)
-            && let Err(error) = session_record::end(&gateway, identity, &record, end.session_expiry()).await
-        {
-            tracing::warn!(%error, "the end of a connection of MQTT could not be noted");
+        if let Some(open) = record.as_deref().filter(|_| !stops) {
+            match session_record::end(&gateway, identity, open, end.session_expiry()).await {
+                Ok(ended) => record = Some(ended.into()),
+                Err(error) => {
+                    tracing::warn!(?error, "the end of a connection of MQTT could not be noted");
+                }
+            }
         }
         if end.leaves_will()
             && !stopping.is_cancelled()
-            && let Some((will, delay)) = will.as_deref()
+            && let Some(will) = will
         {
-            send_will(&gateway, identity, will, *delay, &stopping).await;
+            let (record, changed) = (record.as_deref(), end.session_expiry());
+            will.send(&gateway, identity, record, changed, &stopping).await;
         }
-    }
-}
-
-/// Sends what a device wanted to be said when it is gone, unless it is back before its delay is over (3.1.3.2.2 of MQTT 5).
-async fn send_will(
-    gateway: &Gateway,
-    identity: DeviceIdentity,
-    will: &MqttWill,
-    delay: Duration,
-    stopping: &CancellationToken,
-) {
-    if !delay.is_zero() {
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            () = stopping.cancelled() => return,
-        }
-        if gateway.is_connected(identity.device) {
-            return;
-        }
-    }
-    let Some(draft) = draft_of(&will.publish) else { return };
-    if let Err(error) = gateway.keep_upstream(identity, draft).await {
-        tracing::warn!(%error, device = %identity.device, "a will could not be kept");
     }
 }

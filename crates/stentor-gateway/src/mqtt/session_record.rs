@@ -6,6 +6,7 @@ use tokio::time::Duration;
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
+use crate::session_fates::SessionFates;
 
 /// What a client asks for whose session is to go on for ever (3.1.2.11.2 of MQTT 5).
 pub(super) const NEVER_SECONDS: u32 = u32::MAX;
@@ -75,6 +76,20 @@ pub(super) struct MqttSessionStart {
     pub(super) is_resumed: bool,
     /// The name of its record, where it is to go on after the connection.
     pub(super) record: Option<Box<str>>,
+    /// Where the connection hears what became of its session, if it wants to.
+    pub(super) fate: Option<SessionFates>,
+}
+
+/// What a client wants of its session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WantedSession<'a> {
+    pub(super) client_id: &'a str,
+    /// Whether it begins anew.
+    pub(super) is_clean: bool,
+    /// How long it goes on after its connection.
+    pub(super) expiry_seconds: u32,
+    /// Whether the connection has to hear what becomes of it.
+    pub(super) has_delayed_will: bool,
 }
 
 /// Names the record of a device among the store's channels.
@@ -82,14 +97,13 @@ fn agent_of(identity: DeviceIdentity) -> String {
     format!("mqtt/{}", identity.device)
 }
 
-/// Notes what a client wants of its session, which is to go on for so many seconds after its connection.
+/// Notes what a client wants of its session, and tells the connection before what becomes of that one's.
 pub(super) async fn begin(
     gateway: &Gateway,
     identity: DeviceIdentity,
-    client_id: &str,
-    is_clean: bool,
-    expiry_seconds: u32,
+    wanted: WantedSession<'_>,
 ) -> Result<MqttSessionStart, StoreError> {
+    let WantedSession { client_id, is_clean, expiry_seconds, has_delayed_will } = wanted;
     let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
     // From the look to the last change: of two connections at once each must see what the other wrote.
     let _turn = gateway.state().session_records.turn(identity.device).await;
@@ -106,31 +120,46 @@ pub(super) async fn begin(
     for other in known.iter().filter(|channel| Some(&channel.name) != own.as_ref()) {
         store.remove_channel(&agent, &other.name).await?;
     }
-    Ok(MqttSessionStart { is_resumed: was_here && !is_clean, record: own.map(Into::into) })
+    let is_resumed = was_here && !is_clean;
+    let fates = &gateway.state().session_fates;
+    let fate = fates.begin(identity.device, is_resumed, has_delayed_will && expiry_seconds > 0);
+    Ok(MqttSessionStart { is_resumed, record: own.map(Into::into), fate })
 }
 
 /// Notes that the connection of a session is over: from now on its time runs, which the client may have changed at the end. Nothing
-/// changes where another connection has taken its place.
+/// changes where another connection has taken its place. Returns its record from now on.
 pub(super) async fn end(
     gateway: &Gateway,
     identity: DeviceIdentity,
     record: &str,
     changed_seconds: Option<u32>,
-) -> Result<(), StoreError> {
+) -> Result<String, StoreError> {
     let (store, agent, now) = (gateway.store(), agent_of(identity), gateway.clock().now());
     let SessionRecord { client_id, expiry_seconds, .. } = SessionRecord::read(record);
     let expiry_seconds = changed_seconds.unwrap_or(expiry_seconds);
     let phase = SessionPhase::Ended(now);
     let name = SessionRecord { client_id, expiry_seconds, phase }.name();
     if name == record {
-        return Ok(());
+        return Ok(name);
     }
     let _turn = gateway.state().session_records.turn(identity.device).await;
     if store.remove_channel(&agent, record).await? && expiry_seconds > 0 {
         let DeviceIdentity { app, device } = identity;
-        store.put_channel(&agent, &Channel { name, app, device }).await?;
+        store.put_channel(&agent, &Channel { name: name.clone(), app, device }).await?;
     }
-    Ok(())
+    Ok(name)
+}
+
+/// Returns whether a connection at any server has gone on with a session since its own had ended with this record.
+pub(super) async fn is_gone_on_with(
+    gateway: &Gateway,
+    identity: DeviceIdentity,
+    record: &str,
+) -> Result<bool, StoreError> {
+    let client_id = SessionRecord::read(record).client_id;
+    let known = gateway.store().channels(&agent_of(identity)).await?;
+    let is_there = known.iter().any(|channel| channel.name == record);
+    Ok(!is_there && known.iter().any(|channel| SessionRecord::read(&channel.name).client_id == client_id))
 }
 
 #[cfg(test)]

@@ -41,11 +41,27 @@ impl MqttFilter {
     }
 }
 
-/// Filters that are topics of the app, with the QoS of each.
-#[derive(Debug, Default)]
-struct TopicFilters(Vec<(Box<str>, u8)>);
+/// A filter that is a topic of the app.
+#[derive(Debug)]
+struct TopicFilter {
+    name: Box<str>,
+    given: GivenAs,
+}
 
-/// The filters of one connection, with the QoS of each. They open the mailbox: everything in it is given from the first one on,
+/// Filters that are topics of the app.
+#[derive(Debug, Default)]
+struct TopicFilters(Vec<TopicFilter>);
+
+/// How messages come that match a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct GivenAs {
+    /// With QoS 1, else 0.
+    pub(super) is_at_least_once: bool,
+    /// With the retain flag where the app has sent them so.
+    pub(super) is_as_published: bool,
+}
+
+/// The filters of one connection. They open the mailbox: everything in it is given from the first one on,
 /// because a device has one mailbox.
 #[derive(Debug, Default)]
 pub(super) struct MqttSubscriptions {
@@ -53,16 +69,27 @@ pub(super) struct MqttSubscriptions {
     mailbox: u8,
     /// Which of these have QoS 1.
     mailbox_at_least_once: u8,
+    /// Which of these keep the retain flag.
+    mailbox_as_published: u8,
     /// The others, if there are any.
     topics: Option<Box<TopicFilters>>,
     /// Whether the device returned to a session that had filters, which we do not keep.
     is_resumed: bool,
+    /// The same, whatever it has said since.
+    was_resumed: bool,
 }
 
 impl MqttSubscriptions {
     /// Starts with none, or as a session that goes on.
     pub(super) const fn new(is_resumed: bool) -> Self {
-        Self { mailbox: 0, mailbox_at_least_once: 0, topics: None, is_resumed }
+        Self {
+            mailbox: 0,
+            mailbox_at_least_once: 0,
+            mailbox_as_published: 0,
+            topics: None,
+            is_resumed,
+            was_resumed: is_resumed,
+        }
     }
 
     /// Returns whether the device wants to be given anything.
@@ -72,27 +99,39 @@ impl MqttSubscriptions {
 
     /// Returns whether a filter is there, or may be added where so many may be.
     pub(super) fn has_room(&self, filter: &str, max_count: usize) -> bool {
-        self.count() < max_count || self.all().any(|(known, _)| known == filter)
+        self.count() < max_count || self.has(filter)
     }
 
-    /// Adds a filter, or changes its QoS.
-    pub(super) fn add(&mut self, filter: &str, qos: u8) {
+    /// Returns whether a filter is one of the session's. Those of a session that was returned to are not known: a filter of the
+    /// mailbox counts as one of them until the device takes one back, and a topic when the device is subscribed to it.
+    pub(super) fn was_there(&self, filter: &str, is_subscribed: bool) -> bool {
+        let is_taken_over =
+            if mailbox_bit(filter).is_some() { self.is_resumed } else { self.was_resumed && is_subscribed };
+        self.has(filter) || is_taken_over
+    }
+
+    fn has(&self, filter: &str) -> bool {
+        self.all().any(|(known, _)| known == filter)
+    }
+
+    /// Adds a filter, or changes how its messages are given.
+    pub(super) fn add(&mut self, filter: &str, given: GivenAs) {
         if let Some(bit) = mailbox_bit(filter) {
             self.mailbox |= bit;
-            self.mailbox_at_least_once &= !bit;
-            self.mailbox_at_least_once |= if qos > 0 { bit } else { 0 };
+            let set = |bits: u8, is_set: bool| if is_set { bits | bit } else { bits & !bit };
+            self.mailbox_at_least_once = set(self.mailbox_at_least_once, given.is_at_least_once);
+            self.mailbox_as_published = set(self.mailbox_as_published, given.is_as_published);
             return;
         }
-        let known =
-            self.topics.iter_mut().flat_map(|topics| &mut topics.0).find(|(known, _)| &**known == filter);
-        if let Some((_, known)) = known {
-            *known = qos;
+        let known = self.topics.iter_mut().flat_map(|topics| &mut topics.0);
+        if let Some(known) = known.into_iter().find(|known| &*known.name == filter) {
+            known.given = given;
             return;
         }
         let TopicFilters(topics) = &mut **self.topics.get_or_insert_default();
         // Most have few, and hold no room for more.
         topics.reserve_exact(1);
-        topics.push((filter.into(), qos));
+        topics.push(TopicFilter { name: filter.into(), given });
     }
 
     /// Takes a filter away; returns whether it was there.
@@ -100,33 +139,49 @@ impl MqttSubscriptions {
         let before = self.count();
         self.mailbox &= !mailbox_bit(filter).unwrap_or_default();
         if let Some(TopicFilters(topics)) = self.topics.as_deref_mut() {
-            topics.retain(|(known, _)| &**known != filter);
+            topics.retain(|known| &*known.name != filter);
         }
         // Whoever takes filters back knows which ones it has: nothing is assumed any more.
         self.is_resumed = false;
         self.count() < before
     }
 
-    /// Returns the QoS with which a message comes on a topic: the best of the filters that match, else the best of all.
-    pub(super) fn qos(&self, topic: &str) -> u8 {
-        let matching = self.all().filter(|(filter, _)| matches(filter, topic));
-        let best = matching.map(|(_, qos)| qos).max();
-        // A session that goes on and has named no filter yet gets everything surely.
-        best.or_else(|| self.all().map(|(_, qos)| qos).max()).unwrap_or(1)
+    /// Returns how a message on a topic comes: with the best of the filters that match, else with the best QoS of all.
+    pub(super) fn given_as(&self, topic: &str) -> GivenAs {
+        let best = |one: GivenAs, other: GivenAs| GivenAs {
+            is_at_least_once: one.is_at_least_once || other.is_at_least_once,
+            is_as_published: one.is_as_published || other.is_as_published,
+        };
+        let matching = self.all().filter(|(filter, _)| matches(filter, topic)).map(|(_, given)| given);
+        matching.reduce(best).unwrap_or_else(|| {
+            let any = self.all().map(|(_, given)| given.is_at_least_once).reduce(|one, other| one || other);
+            // A session that goes on and has named no filter yet gets everything surely.
+            GivenAs { is_at_least_once: any.unwrap_or(true), is_as_published: false }
+        })
     }
 
     fn count(&self) -> usize {
         self.mailbox.count_ones() as usize + self.topics.as_ref().map_or(0, |topics| topics.0.len())
     }
 
-    /// Lists the filters, with the QoS of each.
-    fn all(&self) -> impl Iterator<Item = (&str, u8)> {
-        let mailbox =
-            MAILBOX_FILTERS.into_iter().enumerate().filter(|(place, _)| self.mailbox >> place & 1 == 1);
-        let mailbox = mailbox.map(|(place, filter)| (filter, self.mailbox_at_least_once >> place & 1));
+    /// Lists the filters.
+    fn all(&self) -> impl Iterator<Item = (&str, GivenAs)> {
+        let is_set = |bits: u8, place: usize| bits >> place & 1 == 1;
+        let mailbox = MAILBOX_FILTERS.into_iter().enumerate();
+        let mailbox = mailbox.filter(move |(place, _)| is_set(self.mailbox, *place));
+        let mailbox = mailbox.map(move |(place, filter)| {
+            let is_at_least_once = is_set(self.mailbox_at_least_once, place);
+            let is_as_published = is_set(self.mailbox_as_published, place);
+            (filter, GivenAs { is_at_least_once, is_as_published })
+        });
         let topics = self.topics.iter().flat_map(|topics| &topics.0);
-        mailbox.chain(topics.map(|(filter, qos)| (&**filter, *qos)))
+        mailbox.chain(topics.map(|known| (&*known.name, known.given)))
     }
+}
+
+/// Returns whether a filter matches topics of the app, but is none.
+pub(super) fn is_of_all_topics(filter: &str) -> bool {
+    matches!(filter, "#" | "topics/#" | "topics/+")
 }
 
 /// Returns the bit of a filter of [`MAILBOX_FILTERS`].
@@ -152,6 +207,10 @@ fn matches(filter: &str, topic: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn qos(qos: u8) -> GivenAs {
+        GivenAs { is_at_least_once: qos > 0, is_as_published: false }
+    }
+
     #[test]
     fn a_filter_is_a_topic_of_the_app_or_the_mailbox_or_nothing_of_ours() {
         let topic = MqttFilter::Topic(TopicName::new("news").expect("a name"));
@@ -173,20 +232,48 @@ mod tests {
     fn the_best_matching_filter_says_the_qos() {
         let mut subscriptions = MqttSubscriptions::new(false);
         assert!(!subscriptions.is_open());
-        subscriptions.add("messages/#", 0);
-        subscriptions.add("topics/a", 1);
+        subscriptions.add("messages/#", qos(0));
+        subscriptions.add("topics/a", qos(1));
         assert!(!subscriptions.has_room("topics/b", 2) && subscriptions.has_room("topics/a", 2));
-        assert_eq!((subscriptions.qos("messages/device"), subscriptions.qos("topics/a")), (0, 1));
-        assert_eq!(subscriptions.qos("topics/b"), 1, "what no filter matches comes with the best QoS of all");
+        let of = |subscriptions: &MqttSubscriptions, topic| subscriptions.given_as(topic);
+        assert_eq!((of(&subscriptions, "messages/device"), of(&subscriptions, "topics/a")), (qos(0), qos(1)));
+        let best = "what no filter matches comes with the best QoS of all";
+        assert_eq!(of(&subscriptions, "topics/b"), qos(1), "{best}");
         assert!(subscriptions.remove("topics/a") && !subscriptions.remove("topics/a"));
-        assert_eq!(subscriptions.qos("topics/a"), 0);
+        assert_eq!(of(&subscriptions, "topics/a"), qos(0));
+    }
+
+    #[test]
+    fn the_retain_flag_comes_where_a_matching_filter_wants_it() {
+        let mut subscriptions = MqttSubscriptions::new(false);
+        let as_published = GivenAs { is_at_least_once: true, is_as_published: true };
+        for filter in ["topics/a", "#"] {
+            subscriptions.add(filter, as_published);
+            assert_eq!(subscriptions.given_as("topics/a"), as_published, "{filter}");
+            assert_eq!(subscriptions.given_as("topics/b").is_as_published, filter == "#");
+            subscriptions.add(filter, qos(1));
+            assert_eq!(subscriptions.given_as("topics/a"), qos(1), "the later one has replaced it");
+        }
+    }
+
+    #[test]
+    fn filters_of_a_session_that_goes_on_were_there_as_far_as_is_known() {
+        let mut subscriptions = MqttSubscriptions::new(false);
+        assert!(!subscriptions.was_there("topics/a", true) && !subscriptions.was_there("#", false));
+        subscriptions.add("#", qos(0));
+        assert!(subscriptions.was_there("#", false));
+        let mut resumed = MqttSubscriptions::new(true);
+        assert!(resumed.was_there("topics/a", true) && !resumed.was_there("topics/a", false));
+        assert!(resumed.was_there("#", false));
+        resumed.remove("topics/b");
+        assert!(resumed.was_there("topics/a", true) && !resumed.was_there("#", false));
     }
 
     #[test]
     fn a_resumed_session_is_open_until_it_takes_its_filters_back() {
         let mut subscriptions = MqttSubscriptions::new(true);
         assert!(subscriptions.is_open());
-        assert_eq!(subscriptions.qos("messages/device"), 1);
+        assert_eq!(subscriptions.given_as("messages/device"), qos(1));
         subscriptions.remove("messages/#");
         assert!(!subscriptions.is_open());
     }

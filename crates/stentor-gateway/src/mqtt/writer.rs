@@ -22,12 +22,15 @@ pub(super) struct MqttAdmission<'a> {
     pub(super) is_resumed: bool,
     pub(super) assigned: Option<&'a str>,
     pub(super) keep_alive_seconds: Option<u16>,
+    /// Largest packet that the device may send.
     pub(super) packet_max_bytes: u32,
 }
 
 /// Gathers what is written next.
 pub(super) struct MqttWriter {
     version: MqttVersion,
+    /// What is larger is not sent (3.1.2-24 and 3.1.2-25 of MQTT 5).
+    packet_max_bytes: u32,
     bytes: Vec<u8>,
 }
 
@@ -63,23 +66,43 @@ impl EncodedDelivery {
     }
 }
 
-/// Takes a packet that was built, or notes why it could not be.
+/// The bit of a PUBLISH that says that it is kept, or was.
+const RETAIN: u8 = 1;
+
+/// Takes a packet that was built, or notes why it could not be; says whether it is small enough for the device.
 macro_rules! put {
     ($writer:expr, $packet:expr) => {
         match $packet.build() {
-            Ok(packet) => $writer.bytes.extend_from_slice(&packet.to_continuous_buffer()),
-            Err(error) => tracing::error!(%error, "a packet of MQTT could not be written"),
+            Ok(packet) => $writer.put(&packet.to_continuous_buffer()),
+            Err(error) => {
+                tracing::error!(?error, "a packet of MQTT could not be written");
+                false
+            }
         }
     };
 }
 
 impl MqttWriter {
     pub(super) const fn new() -> Self {
-        Self { version: MqttVersion::V3, bytes: Vec::new() }
+        Self { version: MqttVersion::V3, packet_max_bytes: u32::MAX, bytes: Vec::new() }
     }
 
     pub(super) const fn set_version(&mut self, version: MqttVersion) {
         self.version = version;
+    }
+
+    /// Sets how large a packet the device takes.
+    pub(super) const fn set_packet_max_bytes(&mut self, packet_max_bytes: u32) {
+        self.packet_max_bytes = packet_max_bytes;
+    }
+
+    /// Gathers a packet; leaves it out, and returns false, where it is larger than the device takes.
+    fn put(&mut self, packet: &[u8]) -> bool {
+        let fits = packet.len() <= self.packet_max_bytes as usize;
+        if fits {
+            self.bytes.extend_from_slice(packet);
+        }
+        fits
     }
 
     /// Returns how many bytes wait to be written.
@@ -118,8 +141,9 @@ impl MqttWriter {
                 put!(self, packet.return_code(return_code(code)));
             }
             MqttVersion::V5 => {
-                let packet = v5_0::Connack::builder().session_present(false).reason_code(code);
-                put!(self, packet.props(reason(text)));
+                let packet = || v5_0::Connack::builder().session_present(false).reason_code(code);
+                // The reason in words is only for whoever takes so much (3.2.2-19).
+                let _fits = put!(self, packet().props(reason(text))) || put!(self, packet());
             }
         }
     }
@@ -135,19 +159,21 @@ impl MqttWriter {
         self.version
     }
 
-    /// Writes a delivery, with this packet identifier where it has one. Returns false, and writes nothing, when it is larger than the
+    /// Writes a delivery, with this packet identifier where it has one, and the retain flag where it is a last state. Returns false, and writes nothing, when it is larger than the
     /// device takes.
     pub(super) fn publish(
         &mut self,
         delivery: &EncodedDelivery,
         packet_id: Option<u16>,
-        packet_max_bytes: u32,
+        is_retained: bool,
     ) -> bool {
-        if delivery.bytes.len() > packet_max_bytes as usize {
+        let begin = self.bytes.len();
+        if !self.put(&delivery.bytes) {
             return false;
         }
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(&delivery.bytes);
+        if is_retained {
+            self.bytes[begin] |= RETAIN;
+        }
         if let Some((at, packet_id)) = delivery.packet_id_at.zip(packet_id) {
             self.bytes[begin + at..begin + at + 2].copy_from_slice(&packet_id.to_be_bytes());
         }
@@ -157,12 +183,16 @@ impl MqttWriter {
     /// Confirms a message of the device; MQTT 3.1.1 can only say that it is kept.
     pub(super) fn confirm(&mut self, packet_id: u16, code: PubackReasonCode) {
         match self.version {
-            MqttVersion::V3 => put!(self, v3_1_1::Puback::builder().packet_id(packet_id)),
+            MqttVersion::V3 => {
+                put!(self, v3_1_1::Puback::builder().packet_id(packet_id));
+            }
             // A PUBACK that names no reason says success, and is shorter (3.4.2.1 of MQTT 5).
             MqttVersion::V5 if code == PubackReasonCode::Success => {
                 put!(self, v5_0::Puback::builder().packet_id(packet_id));
             }
-            MqttVersion::V5 => put!(self, v5_0::Puback::builder().packet_id(packet_id).reason_code(code)),
+            MqttVersion::V5 => {
+                put!(self, v5_0::Puback::builder().packet_id(packet_id).reason_code(code));
+            }
         }
     }
 
@@ -182,7 +212,9 @@ impl MqttWriter {
     /// Answers filters that were taken back, one by one.
     pub(super) fn unsubscribed(&mut self, packet_id: u16, codes: Vec<UnsubackReasonCode>) {
         match self.version {
-            MqttVersion::V3 => put!(self, v3_1_1::Unsuback::builder().packet_id(packet_id)),
+            MqttVersion::V3 => {
+                put!(self, v3_1_1::Unsuback::builder().packet_id(packet_id));
+            }
             MqttVersion::V5 => {
                 put!(self, v5_0::Unsuback::builder().packet_id(packet_id).reason_codes(codes));
             }
@@ -192,16 +224,21 @@ impl MqttWriter {
     /// Answers that we are there.
     pub(super) fn pong(&mut self) {
         match self.version {
-            MqttVersion::V3 => put!(self, v3_1_1::Pingresp::builder()),
-            MqttVersion::V5 => put!(self, v5_0::Pingresp::builder()),
+            MqttVersion::V3 => {
+                put!(self, v3_1_1::Pingresp::builder());
+            }
+            MqttVersion::V5 => {
+                put!(self, v5_0::Pingresp::builder());
+            }
         }
     }
 
     /// Writes the DISCONNECT with the reason; MQTT 3.1.1 has no words for it.
     pub(super) fn leave(&mut self, fault: MqttFault) {
         if self.version == MqttVersion::V5 {
-            let packet = v5_0::Disconnect::builder().reason_code(fault.code);
-            put!(self, packet.props(reason(fault.text)));
+            let packet = || v5_0::Disconnect::builder().reason_code(fault.code);
+            // 3.14.2-3, as above.
+            let _fits = put!(self, packet().props(reason(fault.text))) || put!(self, packet());
         }
     }
 }
@@ -233,15 +270,13 @@ const fn qos_of(packet_id: Option<u16>) -> Qos {
 
 fn publish_v3(delivery: &MqttDelivery, packet_id: Option<u16>) -> Result<Vec<u8>, MqttError> {
     let packet = v3_1_1::Publish::builder().topic_name(delivery.topic.as_str())?.qos(qos_of(packet_id));
-    let packet =
-        packet.retain(delivery.is_retained).packet_id(packet_id).payload(delivery.payload.as_slice());
+    let packet = packet.packet_id(packet_id).payload(delivery.payload.as_slice());
     Ok(packet.build()?.to_continuous_buffer())
 }
 
 fn publish_v5(delivery: &MqttDelivery, packet_id: Option<u16>) -> Result<Vec<u8>, MqttError> {
     let packet = v5_0::Publish::builder().topic_name(delivery.topic.as_str())?.qos(qos_of(packet_id));
-    let packet =
-        packet.retain(delivery.is_retained).packet_id(packet_id).payload(delivery.payload.as_slice());
+    let packet = packet.packet_id(packet_id).payload(delivery.payload.as_slice());
     Ok(packet.props(delivery_properties(delivery)?).build()?.to_continuous_buffer())
 }
 

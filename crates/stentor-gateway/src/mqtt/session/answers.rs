@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::content::delivery_of;
 use super::super::fault::{MqttEnd, MqttFault};
-use super::super::limits::FILTERS_PER_PACKET_MAX_COUNT;
-use super::super::request::{MqttPublish, MqttRequest, MqttVersion};
-use super::super::retained::retained_of;
-use super::super::subscriptions::MqttFilter;
+use super::super::limits::{FILTERS_PER_PACKET_MAX_COUNT, WRITE_BYTES};
+use super::super::request::{MqttFilterOptions, MqttPublish, MqttRequest, MqttVersion, WantedLastStates};
+use super::super::retained::{LastStates, retained_of};
+use super::super::subscriptions::{GivenAs, MqttFilter};
 use super::super::upstream::draft_of;
 use super::MqttSession;
 use crate::upstream::UpstreamError;
@@ -28,6 +28,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
             MqttRequest::Subscribe { packet_id, filters } => self.subscribe(packet_id, filters).await?,
             MqttRequest::Unsubscribe { packet_id, filters } => self.unsubscribe(packet_id, filters).await,
             MqttRequest::Ping => self.link.writer.pong(),
+            // A session that was to end with its connection is not prolonged at the end (3.14.2.2.2 of MQTT 5).
+            MqttRequest::Disconnect { session_expiry_seconds: Some(1..), .. } if !self.is_kept() => {
+                let text = "a session that ends with its connection cannot be prolonged at its end";
+                return Err(MqttFault::protocol(text).into());
+            }
             MqttRequest::Disconnect { with_will, session_expiry_seconds } => {
                 return Err(MqttEnd::Left { with_will, session_expiry_seconds });
             }
@@ -84,19 +89,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    async fn subscribe(&mut self, packet_id: u16, filters: Vec<(String, u8)>) -> Result<(), MqttEnd> {
+    async fn subscribe(
+        &mut self,
+        packet_id: u16,
+        filters: Vec<(String, MqttFilterOptions)>,
+    ) -> Result<(), MqttEnd> {
         let was_open = self.subscriptions.is_open();
-        let (mut codes, mut new_topics) = (Vec::with_capacity(filters.len()), Vec::new());
-        for (place, (filter, qos)) in filters.iter().enumerate() {
+        let (mut codes, mut wanted) = (Vec::with_capacity(filters.len()), LastStates::default());
+        for (place, (filter, options)) in filters.iter().enumerate() {
             codes.push(match place < FILTERS_PER_PACKET_MAX_COUNT {
-                true => self.subscribe_one(filter, *qos, &mut new_topics).await,
+                true => self.subscribe_one(filter, *options, &mut wanted).await,
                 false => SubackReasonCode::QuotaExceeded,
             });
         }
         self.link.writer.subscribed(packet_id, codes);
-        for topic in new_topics {
-            self.give_retained(&topic).await;
-        }
+        self.give_last_states(wanted).await?;
         if !was_open && self.subscriptions.is_open() {
             self.open_mailbox().await?;
         }
@@ -106,45 +113,73 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
     async fn subscribe_one(
         &mut self,
         filter: &str,
-        qos: u8,
-        new_topics: &mut Vec<TopicName>,
+        options: MqttFilterOptions,
+        wanted: &mut LastStates,
     ) -> SubackReasonCode {
         let meant = match MqttFilter::read(filter) {
             Ok(meant) => meant,
             Err(code) => return code,
         };
-        // What is granted may be less than what is asked for (3.8.4 of both versions).
-        let qos = qos.min(1);
         // Before the store is asked: a filter that is refused subscribes to nothing.
         if !self.subscriptions.has_room(filter, self.filters_max_count.into()) {
             return SubackReasonCode::QuotaExceeded;
         }
-        if let MqttFilter::Topic(topic) = meant {
+        let mut was_subscribed = false;
+        if let MqttFilter::Topic(topic) = &meant {
             let identity = self.session.identity();
-            match self.gateway.store().subscribe(identity.app, &topic, &[identity.device]).await {
-                Ok(change) if change.changed > 0 => new_topics.push(topic),
-                Ok(_) => {}
+            match self.gateway.store().subscribe(identity.app, topic, &[identity.device]).await {
+                Ok(change) => was_subscribed = change.changed == 0,
                 Err(error) => return suback_code(&error),
             }
         }
+        let was_there = self.subscriptions.was_there(filter, was_subscribed);
+        match options.last_states {
+            WantedLastStates::Always => wanted.add(filter, meant),
+            WantedLastStates::WhenNew if !was_there => wanted.add(filter, meant),
+            WantedLastStates::WhenNew | WantedLastStates::Never => {}
+        }
+        // What is granted may be less than what is asked for (3.8.4 of both versions).
+        let given = GivenAs { is_at_least_once: options.qos > 0, is_as_published: options.is_as_published };
         // Only once the store has it: what is granted must outlive this connection.
-        self.subscriptions.add(filter, qos);
-        if qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
+        self.subscriptions.add(filter, given);
+        if options.qos == 0 { SubackReasonCode::GrantedQos0 } else { SubackReasonCode::GrantedQos1 }
     }
 
-    /// Sends the last state of a topic to a device that has just subscribed to it.
+    /// Sends the last states of topics to a device that has just subscribed to them, each once.
+    async fn give_last_states(&mut self, wanted: LastStates) -> Result<(), MqttEnd> {
+        let identity = self.session.identity();
+        let topics = match wanted {
+            LastStates::Topics(topics) => topics.into_iter().collect(),
+            LastStates::AllTopics => {
+                match self.gateway.store().topics_of(identity.app, identity.device).await {
+                    Ok(topics) => topics,
+                    Err(error) => {
+                        tracing::warn!(?error, "the topics of a device could not be looked up");
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        for topic in &topics {
+            self.give_retained(topic).await;
+            if self.link.writer.waiting_bytes() >= WRITE_BYTES {
+                self.link.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn give_retained(&mut self, topic: &TopicName) {
         match retained_of(&self.gateway, self.session.identity().app, topic).await {
             Ok(Some(message)) => {
                 let now = self.gateway.clock().now();
                 // A last state that cannot be sealed is left out, as one is that cannot be looked up.
-                if let Ok(mut delivery) = delivery_of(&message, now, self.keys.as_deref()) {
-                    delivery.is_retained = true;
-                    self.write_unnumbered(&delivery);
+                if let Ok(delivery) = delivery_of(&message, now, self.keys.as_deref()) {
+                    self.write_unnumbered(&delivery, true);
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the last state of a topic could not be looked up"),
+            Err(error) => tracing::warn!(?error, "the last state of a topic could not be looked up"),
         }
     }
 

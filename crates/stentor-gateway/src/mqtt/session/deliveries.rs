@@ -32,9 +32,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         unacknowledged: &mut Vec<MessageId>,
     ) -> Result<(), MqttEnd> {
         let id = one.message.id;
-        let is_acknowledged = self.subscriptions.qos(&topic_of(&one.message)) > 0;
-        let packet_id = is_acknowledged.then(|| self.new_packet_id());
-        if !self.write_message(one, packet_id)? {
+        let given = self.subscriptions.given_as(&topic_of(&one.message));
+        let packet_id = given.is_at_least_once.then(|| self.new_packet_id());
+        // To a subscription that was there before, a last state is a message like others, unless it wants to know (3.3.1.3).
+        let is_retained = given.is_as_published && one.message.spec.retained_topic().is_some();
+        if !self.write_message(one, packet_id, is_retained)? {
             // It would never fit: the device has said so (3.1.2.11.4 of MQTT 5).
             self.session.give_up(&[id], Reason::PayloadTooLarge);
             return Ok(());
@@ -48,17 +50,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     /// Gathers a message for the device; false when it is larger than the device takes. What is sealed is this device's alone, what
     /// is not is the same for many.
-    fn write_message(&mut self, one: &PendingMessage, packet_id: Option<u16>) -> Result<bool, MqttEnd> {
-        let (now, most) = (self.gateway.clock().now(), self.packet_max_bytes);
+    fn write_message(
+        &mut self,
+        one: &PendingMessage,
+        packet_id: Option<u16>,
+        is_retained: bool,
+    ) -> Result<bool, MqttEnd> {
+        let now = self.gateway.clock().now();
         let (writer, is_numbered) = (&mut self.link.writer, packet_id.is_some());
         let version = writer.version();
         let Some(keys) = &self.keys else {
-            let write = |encoded: &EncodedDelivery| writer.publish(encoded, packet_id, most);
+            let write = |encoded: &EncodedDelivery| writer.publish(encoded, packet_id, is_retained);
             return Ok(with_encoded(&one.message, version, is_numbered, now, write).unwrap_or(false));
         };
         let delivery = delivery_of(&one.message, now, Some(keys)).map_err(|_| unsealed())?;
         let encoded = EncodedDelivery::encode(version, &delivery, is_numbered);
-        Ok(encoded.is_some_and(|encoded| writer.publish(&encoded, packet_id, most)))
+        Ok(encoded.is_some_and(|encoded| writer.publish(&encoded, packet_id, is_retained)))
     }
 
     /// Writes what was gathered. What nothing will acknowledge counts as received from then on.
@@ -74,15 +81,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
 
     /// Writes to the device that messages were deleted.
     pub(super) async fn write_deletion(&mut self, count: usize) -> Result<(), MqttEnd> {
-        self.write_unnumbered(&deletion_of(count));
+        self.write_unnumbered(&deletion_of(count), false);
         self.link.flush().await
     }
 
     /// Writes what has no place in the ledger, with QoS 0; what does not fit is left out.
-    pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery) {
+    pub(super) fn write_unnumbered(&mut self, delivery: &MqttDelivery, is_retained: bool) {
         let encoded = EncodedDelivery::encode(self.link.writer.version(), delivery, false);
         if let Some(encoded) = encoded {
-            let _is_written = self.link.writer.publish(&encoded, None, self.packet_max_bytes);
+            let _is_written = self.link.writer.publish(&encoded, None, is_retained);
         }
     }
 

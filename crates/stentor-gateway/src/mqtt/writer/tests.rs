@@ -14,7 +14,8 @@ fn written(version: MqttVersion, write: impl FnOnce(&mut MqttWriter)) -> Vec<u8>
 /// Writes the delivery of these tests, of QoS 1 with a packet identifier.
 fn publish(writer: &mut MqttWriter, packet_id: Option<u16>, packet_max_bytes: u32) -> bool {
     let encoded = EncodedDelivery::encode(writer.version(), &delivery(), packet_id.is_some());
-    writer.publish(&encoded.expect("it can be written"), packet_id, packet_max_bytes)
+    writer.set_packet_max_bytes(packet_max_bytes);
+    writer.publish(&encoded.expect("it can be written"), packet_id, false)
 }
 
 fn delivery() -> MqttDelivery {
@@ -24,7 +25,6 @@ fn delivery() -> MqttDelivery {
         kind: MqttPayloadKind::Raw,
         expiry_seconds: Some(60),
         message_id: Some("m".to_owned()),
-        is_retained: false,
     }
 }
 
@@ -67,8 +67,7 @@ fn one_encoded_delivery_is_written_with_the_packet_identifier_of_each_device() {
             MqttVersion::V5 => publish_v5(&delivery, Some(packet_id)),
         };
         for packet_id in [1, 0x1234, u16::MAX] {
-            let shared =
-                written(version, |writer| assert!(writer.publish(&encoded, Some(packet_id), 65_536)));
+            let shared = written(version, |writer| assert!(writer.publish(&encoded, Some(packet_id), false)));
             assert_eq!(shared, own(packet_id).expect("it can be written"), "{version:?}, {payload_bytes}");
         }
     }
@@ -103,4 +102,27 @@ fn acknowledgements_say_what_their_version_can() {
     let answer = |writer: &mut MqttWriter| writer.subscribed(7, codes.clone());
     assert_eq!(written(MqttVersion::V3, answer), b"\x90\x04\0\x07\x01\x80");
     assert_eq!(written(MqttVersion::V5, answer), b"\x90\x05\0\x07\0\x01\x97");
+}
+
+#[test]
+fn a_packet_that_is_too_large_is_left_out_and_one_with_a_reason_first_comes_without() {
+    let fault = MqttFault::new(DisconnectReasonCode::SessionTakenOver, "why");
+    let small = |packet_max_bytes| {
+        written(MqttVersion::V5, |writer| {
+            writer.set_packet_max_bytes(packet_max_bytes);
+            writer.leave(fault);
+            writer.refuse(ConnectReasonCode::BadUserNameOrPassword, "why");
+            writer.subscribed(7, vec![SubackReasonCode::GrantedQos1; 3]);
+        })
+    };
+    assert_eq!(small(10)[..2], *b"\xE0\x08", "with its reason");
+    assert_eq!(small(7), b"\xE0\x01\x8E\x20\x03\0\x86\0");
+    assert!(small(2).is_empty());
+}
+
+#[test]
+fn a_last_state_has_the_retain_flag() {
+    let encoded = EncodedDelivery::encode(MqttVersion::V3, &delivery(), false).expect("it can be written");
+    let retained = |writer: &mut MqttWriter| assert!(writer.publish(&encoded, None, true));
+    assert_eq!(written(MqttVersion::V3, retained), b"\x31\x05\0\x01t{}");
 }

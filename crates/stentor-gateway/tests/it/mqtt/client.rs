@@ -92,7 +92,7 @@ pub(crate) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// Writes bytes behind their length in seven bits a byte.
-fn with_length(body: &[u8]) -> Vec<u8> {
+pub(crate) fn with_length(body: &[u8]) -> Vec<u8> {
     let (mut bytes, mut left) = (Vec::new(), body.len());
     loop {
         let more = left >= 0x80;
@@ -106,7 +106,7 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn counted(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn counted(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).expect("fits");
     [&length.to_be_bytes(), bytes].concat()
 }

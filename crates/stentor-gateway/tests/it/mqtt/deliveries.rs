@@ -166,30 +166,6 @@ async fn what_a_device_is_too_small_for_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_new_subscription_gets_the_last_state_of_its_topic() {
-    let room = Room::new().await;
-    let (identity, _) = room.device().await;
-    for name in ["door", "window"] {
-        let name = TopicName::new(name).expect("a name");
-        room.store.subscribe(room.app, &name, &[identity.device]).await.expect("subscribed");
-    }
-    let retain = r#"{"retain":true}"#;
-    room.send(Draft::to(topic("door")).ttl(1_000).for_gateway(retain)).await;
-    let newest = room.send(Draft::to(topic("door")).ttl(1_000).for_gateway(retain)).await;
-    room.send(Draft::to(topic("door")).ttl(1_000)).await;
-    room.send(Draft::to(topic("window")).ttl(1_000).for_gateway(retain)).await;
-    room.send(Draft::to(topic("door")).ttl(5).for_gateway(retain)).await;
-    for version in [4, 5] {
-        let (_, _, mut client) = MqttClient::device(&room, version).await;
-        client.subscribe("topics/door", 1).await;
-        let given = client.given().await;
-        assert_eq!((given.is_retained, given.field("id")), (true, newest.to_string().into()));
-        client.subscribe("topics/door", 1).await;
-        client.ping().await;
-    }
-}
-
-#[tokio::test]
 async fn a_device_for_which_too_much_waited_is_told() {
     let room = Room::new().await;
     let (identity, _, mut client) = MqttClient::device(&room, 4).await;

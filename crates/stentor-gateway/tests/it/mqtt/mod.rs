@@ -2,7 +2,10 @@
 
 mod client;
 mod deliveries;
+mod last_states;
 mod limits;
 mod logins;
+mod rules;
 mod sealed;
 mod upstream;
+mod wills;

@@ -1,16 +1,13 @@
 //! What devices say.
 
-use std::time::Duration;
-
 use stentor_core::limits::UPSTREAM_PER_DEVICE_MAX_COUNT;
 use stentor_core::upstream::UpstreamMessage;
 use stentor_storage::conformance::scene::{at, first};
-use tokio::io::AsyncWriteExt;
 
-use super::client::{Hello, MqttClient, PUBACK, packet, text};
+use super::client::{MqttClient, PUBACK, text};
 use crate::room::Room;
 
-async fn waiting(room: &Room) -> Vec<UpstreamMessage> {
+pub(super) async fn waiting(room: &Room) -> Vec<UpstreamMessage> {
     room.store.waiting_upstream(room.app, first(1_000), at(11)).await.expect("listed")
 }
 
@@ -76,76 +73,4 @@ async fn a_device_whose_messages_nobody_takes_reaches_its_quota() {
     }
     client.publish("upstream", 500, &[], b"{}").await;
     assert_eq!(client.expect(PUBACK).await[2], 0x97);
-}
-
-async fn dying(room: &Room, version: u8) -> MqttClient {
-    let (_, credentials) = room.device().await;
-    let will = Some(("upstream/gone", &br#"{"kiosk":1}"#[..]));
-    let hello = Hello { will, ..Hello::new(version, &credentials) };
-    MqttClient::hello(room, &hello).await.0
-}
-
-#[tokio::test]
-async fn a_will_is_sent_when_the_connection_dies_without_a_word() {
-    for version in [4, 5] {
-        let room = Room::new().await;
-        let client = dying(&room, version).await;
-        drop(client.stream);
-        client.server.await.expect("over");
-        assert_eq!(waiting(&room).await[0].body, r#"{"kiosk":1,"topic":"gone"}"#);
-    }
-}
-
-#[tokio::test]
-async fn a_will_is_not_sent_when_the_device_says_goodbye() {
-    for version in [4, 5] {
-        let room = Room::new().await;
-        let mut client = dying(&room, version).await;
-        client.say(&packet(0xE0, &[])).await;
-        client.server.await.expect("over");
-        assert!(waiting(&room).await.is_empty());
-    }
-    let room = Room::new().await;
-    let mut client = dying(&room, 5).await;
-    client.say(&packet(0xE0, &[4])).await;
-    client.server.await.expect("over");
-    assert_eq!(waiting(&room).await.len(), 1, "unless it wants that");
-}
-
-#[tokio::test]
-async fn a_will_that_leads_nowhere_is_refused_at_once() {
-    let room = Room::new().await;
-    let (_, credentials) = room.device().await;
-    for (version, code) in [(4, 5), (5, 0x90)] {
-        let hello = Hello { will: Some(("topics/a", b"x")), ..Hello::new(version, &credentials) };
-        assert_eq!(MqttClient::hello(&room, &hello).await.1[1], code);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_will_with_a_delay_is_not_sent_when_the_device_is_back_in_time() {
-    for is_back in [true, false] {
-        let room = Room::new().await;
-        let (_, credentials) = room.device().await;
-        let mut hello = Hello::new(5, &credentials).kept();
-        hello.will = Some(("upstream/gone", b"{}"));
-        let mut bytes = hello.bytes();
-        // Will properties stand before the will's topic: a delay of ten seconds in place of none.
-        let place = bytes.windows(2).position(|part| part == [0, 13]).expect("the will's topic") - 1;
-        bytes.splice(place..=place, [5, 24, 0, 0, 0, 10]);
-        bytes[1] += 5;
-        let mut client = MqttClient::open(&room, 5, stentor_gateway::mqtt::MqttLimits::default());
-        client.say(&bytes).await;
-        client.expect(0x20).await;
-        client.stream.shutdown().await.expect("shut down");
-        let back = match is_back {
-            true => Some(MqttClient::hello(&room, &Hello::new(5, &credentials)).await),
-            false => None,
-        };
-        tokio::time::advance(Duration::from_secs(9)).await;
-        assert!(waiting(&room).await.is_empty());
-        client.server.await.expect("over");
-        assert_eq!(waiting(&room).await.is_empty(), is_back);
-        drop(back);
-    }
 }
