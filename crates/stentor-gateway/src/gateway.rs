@@ -25,7 +25,7 @@ use crate::pending_reads::PendingReads;
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
-use crate::session_fates::SessionFateBoard;
+use crate::session_outcomes::SessionOutcomes;
 use crate::session_state::{Closed, SessionState, is_live};
 use crate::silence::SilenceClock;
 use crate::stats::{DeviceProtocol, GatewayCounts, GatewayStats};
@@ -73,7 +73,7 @@ pub(crate) struct GatewayState {
     mcs_agents: McsAgentRegistry,
     /// For the records of sessions of MQTT.
     pub(crate) session_records: DeviceTurns,
-    pub(crate) session_fates: SessionFateBoard,
+    pub(crate) session_outcomes: SessionOutcomes,
 }
 
 /// Connections to devices of our own; clones share it.
@@ -126,7 +126,7 @@ impl Gateway {
             arrivals,
             mcs_agents,
             session_records: DeviceTurns::new(),
-            session_fates: SessionFateBoard::default(),
+            session_outcomes: SessionOutcomes::default(),
         };
         Self { state: Arc::new(state), tasks }
     }

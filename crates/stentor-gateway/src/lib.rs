@@ -33,7 +33,7 @@ mod registry;
 mod sender_receipts;
 mod session;
 mod session_checks;
-mod session_fates;
+mod session_outcomes;
 mod session_state;
 mod silence;
 mod stats;

@@ -258,7 +258,9 @@ impl UpstreamConsumer {
     /// Puts a message on the list of dead letters.
     pub async fn bury(&mut self, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
         // Forgotten after it, as in `settle`.
-        self.broker.store.bury_upstream(self.app, id, reason).await?;
+        // Words of others may be in it, and no store keeps all that these may have.
+        let reason = reason.replace('\0', "\u{fffd}");
+        self.broker.store.bury_upstream(self.app, id, &reason).await?;
         self.forget(&[id]);
         Ok(())
     }

@@ -124,7 +124,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         has_delayed_will: !will_delay.is_zero(),
     };
     let begun = session_record::begin(gateway, identity, wanted).await;
-    let MqttSessionStart { is_resumed, record, fate } =
+    let MqttSessionStart { is_resumed, record, outcome } =
         begun.map_err(|_| (ConnectReasonCode::ServerUnavailable, "the store is unavailable"))?;
     let (told, silence_max) = keep_alive(&connect, limits);
     link.writer.admit(&MqttAdmission {
@@ -137,7 +137,7 @@ async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         identity,
         will: connect.will.map(|will| {
             let expiry_seconds = connect.session_expiry_seconds;
-            Box::new(WaitingWill { publish: will.publish, delay: will_delay, expiry_seconds, fate })
+            Box::new(WaitingWill { publish: will.publish, delay: will_delay, expiry_seconds, outcome })
         }),
         record,
         is_resumed,

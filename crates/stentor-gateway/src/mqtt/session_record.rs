@@ -6,7 +6,7 @@ use tokio::time::Duration;
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::session_fates::SessionFates;
+use crate::session_outcomes::OutcomeListener;
 
 /// What a client asks for whose session is to go on for ever (3.1.2.11.2 of MQTT 5).
 pub(super) const NEVER_SECONDS: u32 = u32::MAX;
@@ -77,7 +77,7 @@ pub(super) struct MqttSessionStart {
     /// The name of its record, where it is to go on after the connection.
     pub(super) record: Option<Box<str>>,
     /// Where the connection hears what became of its session, if it wants to.
-    pub(super) fate: Option<SessionFates>,
+    pub(super) outcome: Option<OutcomeListener>,
 }
 
 /// What a client wants of its session.
@@ -97,7 +97,7 @@ fn agent_of(identity: DeviceIdentity) -> String {
     format!("mqtt/{}", identity.device)
 }
 
-/// Notes what a client wants of its session, and tells the connection before what becomes of that one's.
+/// Notes what a client wants of its session, and lets the connection before know what becomes of that one's.
 pub(super) async fn begin(
     gateway: &Gateway,
     identity: DeviceIdentity,
@@ -121,9 +121,9 @@ pub(super) async fn begin(
         store.remove_channel(&agent, &other.name).await?;
     }
     let is_resumed = was_here && !is_clean;
-    let fates = &gateway.state().session_fates;
-    let fate = fates.begin(identity.device, is_resumed, has_delayed_will && expiry_seconds > 0);
-    Ok(MqttSessionStart { is_resumed, record: own.map(Into::into), fate })
+    let outcomes = &gateway.state().session_outcomes;
+    let outcome = outcomes.begin(identity.device, is_resumed, has_delayed_will && expiry_seconds > 0);
+    Ok(MqttSessionStart { is_resumed, record: own.map(Into::into), outcome })
 }
 
 /// Notes that the connection of a session is over: from now on its time runs, which the client may have changed at the end. Nothing

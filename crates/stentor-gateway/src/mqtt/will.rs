@@ -8,7 +8,7 @@ use super::session_record;
 use super::upstream::draft_of;
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
-use crate::session_fates::{SessionFate, SessionFates};
+use crate::session_outcomes::{OutcomeListener, SessionOutcome};
 
 /// A will from the login on.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct WaitingWill {
     /// How long its session goes on after the connection, as the login said.
     pub(super) expiry_seconds: u32,
     /// Where what becomes of the session is heard; nowhere where there is nothing to wait for.
-    pub(super) fate: Option<SessionFates>,
+    pub(super) outcome: Option<OutcomeListener>,
 }
 
 impl WaitingWill {
@@ -52,14 +52,14 @@ impl WaitingWill {
         record: Option<&str>,
         stopping: &CancellationToken,
     ) -> bool {
-        let fate = async {
-            match &mut self.fate {
-                Some(fate) => fate.known().await,
+        let outcome = async {
+            match &mut self.outcome {
+                Some(outcome) => outcome.known().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            fate = fate => return fate == SessionFate::Over,
+            outcome = outcome => return outcome == SessionOutcome::Over,
             () = stopping.cancelled() => return false,
             () = tokio::time::sleep(delay) => {}
         }

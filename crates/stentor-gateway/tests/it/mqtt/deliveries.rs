@@ -4,7 +4,7 @@ use stentor_core::name::TopicName;
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::Draft;
 
-use super::client::{Hello, MqttClient};
+use super::client::{Hello, MqttClient, UNSUBACK, packet, text};
 use crate::room::{Room, to};
 
 fn topic(name: &str) -> Target {
@@ -188,4 +188,55 @@ async fn a_device_has_only_so_many_topics() {
     }
     assert_eq!(client.subscribe("topics/one-more", 1).await, 0x97);
     assert_eq!(client.subscribe("topics/t0", 1).await, 1, "it has that one");
+}
+
+#[tokio::test]
+async fn several_filters_are_taken_back_in_one_packet_each_with_its_answer() {
+    let room = Room::new().await;
+    for (version, answers) in [(4, vec![]), (5, vec![0, 0, 0x11, 0])] {
+        let (identity, _, mut client) = MqttClient::device(&room, version).await;
+        client.subscribe("topics/a", 1).await;
+        client.subscribe("messages/#", 1).await;
+        let no_properties = if version == 5 { vec![0] } else { vec![] };
+        let filters = ["topics/a", "topics/b", "messages/#"].map(text).concat();
+        client.say(&packet(0xA2, &[vec![0, 9], no_properties, filters].concat())).await;
+        assert_eq!(client.expect(UNSUBACK).await, [vec![0, 9], answers].concat());
+        assert!(room.store.topics_of(room.app, identity.device).await.expect("listed").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_acknowledgement_with_any_reason_ends_a_delivery() {
+    let room = Room::new().await;
+    let (identity, credentials, mut client) = MqttClient::device(&room, 5).await;
+    client.subscribe("messages/#", 1).await;
+    let refused = room.send(to(&[identity.device])).await;
+    let id = client.given().await.packet_id.expect("QoS 1").to_be_bytes();
+    // 0x80 is that the device could not use it.
+    client.say(&packet(0x40, &[id[0], id[1], 0x80])).await;
+    client.ping().await;
+    room.gateway.flush().await;
+    assert_eq!(room.delivered(refused).await, 1);
+    let (mut client, _) = MqttClient::hello(&room, &Hello::new(5, &credentials)).await;
+    client.subscribe("messages/#", 1).await;
+    let after = room.send(to(&[identity.device])).await;
+    assert_eq!(client.given().await.field("id"), after.to_string());
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_begun_is_finished_when_its_filter_is_gone() {
+    let room = Room::new().await;
+    for version in [4, 5] {
+        let (identity, _, mut client) = MqttClient::device(&room, version).await;
+        client.subscribe("messages/#", 1).await;
+        let begun = room.send(to(&[identity.device])).await;
+        let given = client.given().await;
+        client.unsubscribe("messages/#").await;
+        room.send(to(&[identity.device])).await;
+        client.ping().await;
+        client.acknowledge(&given).await;
+        client.ping().await;
+        room.gateway.flush().await;
+        assert_eq!(room.delivered(begun).await, 1);
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stentor_gateway::mqtt::MqttLimits;
 
-use super::client::{CONNACK, Hello, MqttClient, packet};
+use super::client::{CONNACK, Hello, MqttClient, packet, text};
 use crate::room::{Room, to};
 
 const VERSIONS: [(u8, u8, u8, u8); 2] = [(4, 4, 5, 2), (5, 0x86, 0x87, 0x85)];
@@ -256,4 +256,15 @@ async fn a_login_that_cannot_be_read_is_answered_where_its_version_has_words_for
     let mut client = MqttClient::open(&room, 5, MqttLimits::default());
     client.say(&wants_qos_2).await;
     assert_eq!(client.expect(CONNACK).await[..2], [0, 0x9B]);
+}
+
+#[tokio::test]
+async fn another_way_to_log_in_is_refused() {
+    let room = Room::new().await;
+    let (_, credentials) = room.device().await;
+    let method = [vec![21], text("SCRAM-SHA-1")].concat();
+    let hello = Hello { properties: method, ..Hello::new(5, &credentials) };
+    let (mut client, connack) = MqttClient::hello(&room, &hello).await;
+    assert_eq!(connack[..2], [0, 0x8C]);
+    assert_eq!(client.packet().await, None);
 }

@@ -7,5 +7,6 @@ mod limits;
 mod logins;
 mod rules;
 mod sealed;
+mod statements;
 mod upstream;
 mod wills;

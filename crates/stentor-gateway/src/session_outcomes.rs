@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// What became of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionFate {
+pub(crate) enum SessionOutcome {
     /// Nothing yet: its device may come back to it.
     Open,
     /// Its device is back.
@@ -17,50 +17,50 @@ pub(crate) enum SessionFate {
     Over,
 }
 
-type Listeners = Arc<Mutex<HashMap<DeviceId, watch::Sender<SessionFate>>>>;
+type Listeners = Arc<Mutex<HashMap<DeviceId, watch::Sender<SessionOutcome>>>>;
 
 /// The connections that want to hear it: of each device the last one, if it does.
 #[derive(Debug, Default)]
-pub(crate) struct SessionFateBoard(Listeners);
+pub(crate) struct SessionOutcomes(Listeners);
 
 /// Where one connection hears what became of its session.
 #[derive(Debug)]
-pub(crate) struct SessionFates {
+pub(crate) struct OutcomeListener {
     device: DeviceId,
-    told: Option<watch::Receiver<SessionFate>>,
+    receiver: Option<watch::Receiver<SessionOutcome>>,
     listeners: Listeners,
 }
 
-impl SessionFateBoard {
-    /// Tells the connection before what the next one makes of its session; returns where the next one will hear it.
-    pub(crate) fn begin(&self, device: DeviceId, is_resumed: bool, listens: bool) -> Option<SessionFates> {
+impl SessionOutcomes {
+    /// Lets the connection before know what the next one makes of its session; returns where the next one will hear it.
+    pub(crate) fn begin(&self, device: DeviceId, is_resumed: bool, listens: bool) -> Option<OutcomeListener> {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = listeners.remove(&device) {
-            before.send_replace(if is_resumed { SessionFate::Resumed } else { SessionFate::Over });
+            before.send_replace(if is_resumed { SessionOutcome::Resumed } else { SessionOutcome::Over });
         }
         listens.then(|| {
-            let (tell, told) = watch::channel(SessionFate::Open);
-            listeners.insert(device, tell);
-            SessionFates { device, told: Some(told), listeners: Arc::clone(&self.0) }
+            let (sender, receiver) = watch::channel(SessionOutcome::Open);
+            listeners.insert(device, sender);
+            OutcomeListener { device, receiver: Some(receiver), listeners: Arc::clone(&self.0) }
         })
     }
 }
 
-impl SessionFates {
+impl OutcomeListener {
     /// Waits until it is known, which may be never.
-    pub(crate) async fn known(&mut self) -> SessionFate {
-        if let Some(told) = &mut self.told
-            && let Ok(fate) = told.wait_for(|fate| *fate != SessionFate::Open).await
+    pub(crate) async fn known(&mut self) -> SessionOutcome {
+        if let Some(receiver) = &mut self.receiver
+            && let Ok(outcome) = receiver.wait_for(|outcome| *outcome != SessionOutcome::Open).await
         {
-            return *fate;
+            return *outcome;
         }
         std::future::pending().await
     }
 }
 
-impl Drop for SessionFates {
+impl Drop for OutcomeListener {
     fn drop(&mut self) {
-        self.told = None;
+        self.receiver = None;
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         // The place may be another connection's by now, which listens.
         if listeners.get(&self.device).is_some_and(watch::Sender::is_closed) {
