@@ -2,10 +2,13 @@
 //!
 //! Whoever logs only hands the line over: a standard error that fails, or a pipe that nobody reads, ends nobody and holds
 //! nobody up. Lines that cannot be written are lost, and their number is logged once lines can be written again.
+//! Nothing that comes from outside can forge a line or make one without end, however it is logged.
 
 mod buffer;
+mod lines;
 
 use buffer::LogBuffer;
+use lines::{BoundedFields, LineKind, safe_line};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,9 +16,12 @@ use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// How long an ending process waits for its last lines to be written.
@@ -29,17 +35,30 @@ pub fn start(level: &str, json: bool) -> io::Result<()> {
     let tell_lost = |lines| tracing::warn!(lines, "lines of the log were lost: they could not be written");
     let buffer = LogBuffer::start(standard_error(), tell_lost)?;
     let lines = buffer.clone();
-    let log = tracing_subscriber::fmt::layer()
-        .with_writer(move || LineWriter(lines.clone()))
-        .with_ansi(false)
-        .log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter);
     // A second subscriber in one process changes nothing.
-    let begun = if json { registry.with(log.json()).try_init() } else { registry.with(log).try_init() };
+    let begun = match json {
+        true => registry.with(json_layer(lines)).try_init(),
+        false => registry.with(text_layer(lines)).try_init(),
+    };
     if begun.is_ok() && BUFFER.set(buffer).is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }
     Ok(())
+}
+
+/// Writes lines for people.
+fn text_layer<S: Subscriber + for<'span> LookupSpan<'span>>(lines: Arc<LogBuffer>) -> impl Layer<S> {
+    let writer = move || LineWriter { lines: lines.clone(), kind: LineKind::Text };
+    let log = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
+    log.log_internal_errors(false).fmt_fields(BoundedFields)
+}
+
+/// Writes lines for programs.
+fn json_layer<S: Subscriber + for<'span> LookupSpan<'span>>(lines: Arc<LogBuffer>) -> impl Layer<S> {
+    let writer = move || LineWriter { lines: lines.clone(), kind: LineKind::Json };
+    let log = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
+    log.log_internal_errors(false).json()
 }
 
 /// Hands a line over that is not part of the log but goes the same way; `false` when there is no log.
@@ -79,18 +98,21 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = thread.name().unwrap_or_default();
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
-        tracing::error!(thread, place, why, %trace, "a panic");
+        tracing::error!(thread, place, why, trace = trace.to_string(), "a panic");
     } else {
         tracing::error!(thread, place, why, "a panic");
     }
 }
 
 /// One line on its way.
-struct LineWriter(Arc<LogBuffer>);
+struct LineWriter {
+    lines: Arc<LogBuffer>,
+    kind: LineKind,
+}
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.put(line);
+        self.lines.put(&safe_line(line, self.kind));
         Ok(line.len())
     }
 
