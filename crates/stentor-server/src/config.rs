@@ -297,6 +297,21 @@ pub struct LogConfig {
     pub level: String,
 }
 
+impl LogConfig {
+    /// Finds a word that is no level: the log would take it for the name of a module, and say all of that and nothing else.
+    fn problem(&self) -> Option<String> {
+        const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+        let wrong = self.level.split(',').map(str::trim).find(|part| {
+            let level = part.rsplit('=').next().unwrap_or(part);
+            !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level))
+        })?;
+        let levels = LEVELS.join(", ");
+        Some(format!(
+            "log.level: `{wrong}` is none of {levels}; per module it is written `info,stentor_server=debug`"
+        ))
+    }
+}
+
 /// Checks of texts whose format belongs to an engine. No reason repeats the text, which may be a secret.
 #[derive(Debug, Clone, Copy)]
 pub struct FormatChecks {
@@ -357,6 +372,7 @@ impl Config {
         if self.node.look_interval_ms < 10 {
             problems.push("node.look_interval_ms: must be at least 10".to_owned());
         }
+        problems.extend(self.log.problem());
         problems.extend(self.check_roles().err().map(|problem| format!("roles: {problem}")));
         problems.extend(self.sender.problems());
         problems.extend(self.pipeline.clone().checked().err().map(|invalid| invalid.to_string()));

@@ -1,12 +1,13 @@
 //! What every setting is and where it comes from.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use figment::Figment;
 use figment::value::Value;
 
 use super::layers::{self, DEFAULT_LAYER};
-use super::{ConfigError, environment};
+use super::{ConfigError, DEFAULT_TOML, environment};
 
 /// Settings whose value is never shown.
 const SECRETS: &[&str] = &["api.root_key", "secrets.key", "store.url", "queue.url"];
@@ -20,6 +21,10 @@ pub struct Explained {
     pub value: String,
     /// `default`, the file's path, or the variable's name.
     pub origin: String,
+    /// What it is without file and variables, as TOML would write it.
+    pub default: String,
+    /// What it means, as the default configuration says it.
+    pub about: String,
 }
 
 /// Lists every setting in force, in order of name.
@@ -33,13 +38,36 @@ pub fn explain_with(
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<Explained>, ConfigError> {
     let figment = layers::figment(path, variables)?;
-    Ok(layers::known_settings().into_keys().map(|key| explained(&figment, key)).collect())
+    let mut about = comments(DEFAULT_TOML);
+    let explained = |(key, default): (String, Value)| {
+        let about = about.remove(&key).unwrap_or_default();
+        explained(&figment, key, (written(&default), about))
+    };
+    Ok(layers::known_settings().into_iter().map(explained).collect())
 }
 
-fn explained(figment: &Figment, key: String) -> Explained {
+/// Reads what stands above each setting of a file, as `section.key`.
+fn comments(toml: &str) -> BTreeMap<String, String> {
+    let (mut found, mut section, mut above) = (BTreeMap::new(), String::new(), Vec::new());
+    for line in toml.lines().map(str::trim) {
+        if let Some(comment) = line.strip_prefix('#') {
+            above.push(comment.trim());
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            section = format!("{}.", name.trim_end_matches(']'));
+        } else if let Some((key, _)) = line.split_once('=') {
+            found.insert(format!("{section}{}", key.trim()), above.join("\n"));
+        }
+        above.clear();
+    }
+    found
+}
+
+fn explained(figment: &Figment, key: String, (default, about): (String, String)) -> Explained {
     let layer = figment.find_metadata(&key).map(|layer| layer.name.to_string());
     let value = figment.find_value(&key).map(|value| shown(&key, &value)).unwrap_or_default();
-    Explained { value, origin: layer.unwrap_or_else(|| DEFAULT_LAYER.to_owned()), key }
+    Explained { value, origin: layer.unwrap_or_else(|| DEFAULT_LAYER.to_owned()), key, default, about }
 }
 
 fn shown(key: &str, value: &Value) -> String {

@@ -190,3 +190,26 @@ fn an_address_for_others_is_one_that_a_path_may_be_put_behind() {
         assert!(error.contains("gateway.public_url"), "{url}: {error}");
     }
 }
+
+#[test]
+fn a_log_level_that_is_none_is_refused_with_those_that_are() {
+    for good in ["info", "WARN", "info,stentor_server=debug", "off", "error, stentor_gateway=trace"] {
+        let given = file(&format!("[log]\nlevel = \"{good}\"\n"));
+        assert!(load(Some(given.path()), []).is_ok(), "{good}");
+    }
+    for bad in ["verbose", "", "info,stentor_server", "stentor_server=loud"] {
+        let given = file(&format!("[log]\nlevel = \"{bad}\"\n"));
+        let error = load(Some(given.path()), []).expect_err(bad).to_string();
+        assert!(error.contains("log.level") && error.contains("debug"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn every_setting_is_explained_in_words_with_its_default() {
+    let all = explain::explain_with(None, []).expect("readable");
+    let level = all.iter().find(|one| one.key == "log.level").expect("listed");
+    assert_eq!(level.default, "\"info\"");
+    assert!(level.about.contains("per module"), "{}", level.about);
+    let silent: Vec<_> = all.iter().filter(|one| one.about.is_empty()).map(|one| &one.key).collect();
+    assert!(silent.is_empty(), "without a word of explanation: {silent:?}");
+}

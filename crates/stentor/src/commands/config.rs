@@ -28,10 +28,15 @@ enum ConfigCommand {
         file: Option<PathBuf>,
     },
     /// Show every setting in force and where its value comes from
-    #[command(after_help = "Example:\n  stentor config explain stentor.toml")]
+    #[command(after_help = "\
+Examples:
+  stentor config explain stentor.toml
+  stentor config explain log.level
+  stentor config explain stentor.toml pipeline")]
     Explain {
-        /// The file
-        file: Option<PathBuf>,
+        /// The file, and the settings or sections of which all is told; without any, every setting in a line
+        #[arg(value_name = "FILE|SETTING")]
+        about: Vec<String>,
     },
 }
 
@@ -45,19 +50,51 @@ impl ConfigArgs {
                 output
                     .result(&json!({"ok": true, "file": file}), || "the configuration is in order".to_owned())
             }
-            ConfigCommand::Explain { file } => {
-                let settings = config::explain(file.as_deref()).map_err(refused)?;
-                let object = |one: &config::Explained| json!({"setting": one.key, "value": one.value, "from": one.origin});
-                let list: Vec<Value> = settings.iter().map(object).collect();
-                output.result(&json!({ "settings": list }), || {
-                    table(
-                        ["setting", "value", "from"],
-                        settings.iter().map(|one| [one.key.clone(), one.value.clone(), one.origin.clone()]),
-                    )
-                })
-            }
+            ConfigCommand::Explain { about } => explain(&about, output),
         }
     }
+}
+
+/// Tells every setting in a line, or all of those that are named.
+fn explain(about: &[String], output: Output) -> anyhow::Result<()> {
+    let known = config::explain(None).map_err(refused)?;
+    let (settings, files): (Vec<&String>, Vec<&String>) =
+        about.iter().partition(|word| known.iter().any(|one| is_named(one, word)));
+    let file = match files.as_slice() {
+        [] => None,
+        [file] if Path::new(file).exists() || file.ends_with(".toml") => Some(Path::new(file.as_str())),
+        [first, ..] => {
+            let sentence = format!(
+                "{first} is neither a file nor a setting: `stentor config explain` lists all settings"
+            );
+            return Err(CommandFailure::usage(sentence).into());
+        }
+    };
+    let all = config::explain(file).map_err(refused)?;
+    let is_meant =
+        |one: &&config::Explained| settings.is_empty() || settings.iter().any(|word| is_named(one, word));
+    let meant: Vec<&config::Explained> = all.iter().filter(is_meant).collect();
+    let object = |one: &&config::Explained| json!({"setting": one.key, "value": one.value, "from": one.origin, "default": one.default, "about": one.about});
+    let list: Vec<Value> = meant.iter().map(object).collect();
+    output.result(&json!({ "settings": list }), || match settings.is_empty() {
+        true => table(
+            ["setting", "value", "from"],
+            meant.iter().map(|one| [one.key.clone(), one.value.clone(), one.origin.clone()]),
+        ),
+        false => meant.iter().map(|one| in_full(one)).collect::<Vec<_>>().join("\n\n"),
+    })
+}
+
+/// Returns whether a word names a setting, or its section.
+fn is_named(setting: &config::Explained, word: &str) -> bool {
+    setting.key == word || setting.key.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn in_full(one: &config::Explained) -> String {
+    let config::Explained { key, value, origin, default, about } = one;
+    let variable = format!("STENTOR__{}", key.to_uppercase().replace('.', "__"));
+    let about = if about.is_empty() { String::new() } else { format!("\n{about}") };
+    format!("{key} = {value}{about}\n  from      {origin}\n  default   {default}\n  variable  {variable}")
 }
 
 /// Loads the configuration from its file and the environment.
