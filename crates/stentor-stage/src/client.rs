@@ -14,6 +14,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Twice what the server itself gives a request by default, so that its own refusal is seen and not this limit.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
+/// Largest page of a list.
+const PAGE_MAX_COUNT: usize = 1_000;
+
 /// A key that does not print itself.
 #[derive(Clone)]
 pub struct Key(pub String);
@@ -84,6 +87,23 @@ impl ApiClient {
     /// Reads with query parameters.
     pub async fn get_with(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Value> {
         self.call(self.request(Method::GET, path).query(query).timeout(ANSWER_LIMIT)).await
+    }
+
+    /// Reads all pages of a list that goes on after a cursor, and returns them as one.
+    pub async fn get_all(&self, path: &str, field: &str) -> anyhow::Result<Value> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let mut query = vec![("limit", PAGE_MAX_COUNT.to_string())];
+            query.extend(after.map(|after: String| ("after", after)));
+            let mut page = self.get_with(path, &query).await?;
+            if let Value::Array(items) = page[field].take() {
+                all.extend(items);
+            }
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() {
+                return Ok(serde_json::json!({ field: all }));
+            }
+        }
     }
 
     /// Reads what is no JSON.
@@ -196,6 +216,8 @@ impl ApiClient {
         let server = &self.server;
         let sentence = if error.is_builder() {
             format!("{server} is not a URL: write it like http://127.0.0.1:8686")
+        } else if let Some(trouble) = tls_trouble(server, &causes(error)) {
+            trouble
         } else if error.is_connect() {
             format!(
                 "no server answers at {server}: start one with `stentor serve`, or give its address with --server"
@@ -279,11 +301,39 @@ fn exit_for(status: StatusCode) -> Exit {
 }
 
 fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+    causes(error).pop().unwrap_or_default()
+}
+
+/// Lists what an error says and what its causes say, the deepest last.
+fn causes(error: &reqwest::Error) -> Vec<String> {
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    let mut causes = Vec::new();
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
     }
-    cause.to_string()
+    causes
+}
+
+/// Returns what to say where TLS failed: the server is there, and a hint to start it would lead astray.
+fn tls_trouble(server: &str, causes: &[String]) -> Option<String> {
+    let said = |mark: &str| causes.iter().rev().find(|cause| cause.contains(mark));
+    if let Some(cause) = said("invalid peer certificate") {
+        let why = cause.rsplit("invalid peer certificate: ").next().unwrap_or(cause);
+        let advice = match why {
+            "UnknownIssuer" => "give its authority's certificate with --ca",
+            _ => "give the name that the certificate is for with --server, or have the certificate renewed",
+        };
+        return Some(format!("certificate of {server}: {why}: {advice}"));
+    }
+    if said("InvalidContentType").is_some() {
+        return Some(format!("{server} does not speak TLS: write http:// instead of https://"));
+    }
+    if server.starts_with("https://") && said("received fatal alert").is_some() {
+        let why = said("received fatal alert").map(String::as_str).unwrap_or_default();
+        return Some(format!("TLS with {server} failed: {why}"));
+    }
+    None
 }
 
 #[cfg(test)]

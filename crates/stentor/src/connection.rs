@@ -19,6 +19,9 @@ pub(crate) struct ConnectionArgs {
         value_name = "URL"
     )]
     pub(crate) server: String,
+    /// The certificate (PEM) of the authority that vouches for the server, beside those that the system trusts
+    #[arg(long, global = true, env = "STENTOR_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
     /// The API key; without one the root key of a server on this machine is used
     #[arg(long, global = true, env = "STENTOR_KEY", hide_env_values = true, value_name = "KEY")]
     pub(crate) key: Option<Key>,
@@ -42,7 +45,24 @@ pub(crate) struct ConnectionArgs {
 impl ConnectionArgs {
     /// Connects as whoever the options say, for commands that are not about one app.
     pub(crate) fn client(&self) -> anyhow::Result<ApiClient> {
-        ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())
+        let client = ApiClient::new(&self.server, Some(self.find_key()?), self.app.clone())?;
+        match self.authority()? {
+            Some(pem) => {
+                client.with_authority(&pem).map_err(|_| self.no_authority("holds no certificate in PEM"))
+            }
+            None => Ok(client),
+        }
+    }
+
+    /// Reads the certificate of the server's authority, if one is given.
+    pub(crate) fn authority(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let read = |path| std::fs::read(path).map_err(|error| self.no_authority(&error.to_string()));
+        self.ca.as_ref().map(read).transpose()
+    }
+
+    fn no_authority(&self, why: &str) -> anyhow::Error {
+        let path = self.ca.as_deref().unwrap_or_else(|| std::path::Path::new(""));
+        CommandFailure::usage(format!("--ca {}: {why}", path.display())).into()
     }
 
     /// Connects for commands about one app: the key's own, and with the root key the only one.

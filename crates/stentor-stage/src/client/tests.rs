@@ -1,4 +1,4 @@
-use super::{exit_for, refusal, segment};
+use super::{exit_for, refusal, segment, tls_trouble};
 use crate::failure::Exit;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -27,4 +27,24 @@ fn an_answer_that_is_no_problem_is_told_by_its_status() {
 fn a_status_decides_the_exit_code() {
     let exits = [401, 403, 404, 503, 409].map(|code| exit_for(StatusCode::from_u16(code).unwrap()));
     assert_eq!(exits, [Exit::Denied, Exit::Denied, Exit::NotFound, Exit::Unreachable, Exit::NotDone]);
+}
+
+#[test]
+fn a_failure_of_tls_is_told_as_one_and_not_as_a_server_that_is_not_there() {
+    let told = |causes: &[&str]| {
+        let causes: Vec<String> = causes.iter().map(|cause| (*cause).to_owned()).collect();
+        tls_trouble("https://localhost:8443", &causes)
+    };
+    let unknown =
+        told(&["error sending request", "client error (Connect)", "invalid peer certificate: UnknownIssuer"]);
+    let unknown = unknown.expect("a failure of TLS");
+    assert!(unknown.starts_with("certificate of https://localhost:8443: UnknownIssuer"), "{unknown}");
+    assert!(unknown.contains("--ca"), "{unknown}");
+    let other =
+        told(&["invalid peer certificate: certificate not valid for name \"a\""]).expect("a failure of TLS");
+    assert!(!other.contains("--ca") && other.contains("not valid for name"), "{other}");
+    assert!(
+        told(&["received corrupt message of type InvalidContentType"]).expect("told").contains("http://")
+    );
+    assert_eq!(told(&["error sending request", "Connection refused (os error 111)"]), None);
 }

@@ -36,6 +36,8 @@ pub(crate) struct DeviceRun {
     pub(crate) folder: PathBuf,
     /// Where it connects to.
     pub(crate) server: String,
+    /// The certificate of the authority that vouches for the server, where the system does not know it.
+    pub(crate) authority: Option<Vec<u8>>,
     /// What lets it register.
     pub(crate) key: Option<String>,
     /// What it tells of itself when it registers.
@@ -63,7 +65,7 @@ enum ConnectionEnd {
 impl DeviceRun {
     /// Runs until enough messages have come, or for ever.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let client = DeviceClient::new(&self.server)?;
+        let client = DeviceClient::new(&self.server, self.authority.as_deref())?;
         let mut backoff = BACKOFF_FIRST;
         loop {
             let began = Instant::now();
