@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod node;
 pub mod owner;
 pub mod owner_rates;
+pub mod operation_meter;
 pub mod pipeline;
 pub mod private;
 mod providers;

@@ -1,13 +1,15 @@
 //! Metrics, gathered when they are asked for: nothing is counted twice, no label names a device, a user or a token.
 
+mod exposition;
 mod gateway;
 mod listener;
+mod process;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
@@ -15,18 +17,22 @@ use stentor_core::ports::queue::LaneDepth;
 use stentor_core::ports::store::StoreFigures;
 use stentor_gateway::GatewayStats;
 
+use crate::operation_meter::OperationStats;
 use crate::pipeline::Failure;
 use crate::pipeline::settle::kind::OutcomeKind;
 use crate::pipeline::stats::{BUCKETS_SECONDS, DispatchStats, HistogramStats, PipelineStats, QuotaStats};
 use crate::service::Service;
 use crate::status::{ServerStatus, oldest_ready};
 use listener::ListenerFacts;
+use process::ProcessFacts;
 
 type Written = Result<(), std::fmt::Error>;
 type Labels<'a> = Vec<(&'a str, String)>;
 
-/// Writes all metrics in the OpenMetrics text format.
-pub async fn render(service: &Service, server_status: &ServerStatus) -> String {
+pub use exposition::Exposition;
+
+/// Writes all metrics in a format.
+pub async fn render(service: &Service, server_status: &ServerStatus, as_what: Exposition) -> String {
     let depths = server_status.depths().await.unwrap_or_default();
     let counts = counts(service);
     let now = server_status.clock.now();
@@ -40,14 +46,14 @@ pub async fn render(service: &Service, server_status: &ServerStatus) -> String {
         listener: ListenerFacts::of(service, server_status, now),
         store: server_status.store_figures().await,
         gateway: server_status.pipeline.gateway_stats(),
+        operations: server_status.operations.picture(),
     };
-    let mut registry = Registry::with_prefix("stentor");
-    registry.register_collector(Box::new(gathered));
+    let (mut ours, mut process) = (Registry::with_prefix("stentor"), Registry::default());
+    ours.register_collector(Box::new(gathered));
+    process.register_collector(Box::new(ProcessFacts::now()));
     let mut text = String::new();
-    match encode(&mut text, &registry) {
-        Ok(()) => text,
-        Err(_) => String::from("# EOF\n"),
-    }
+    let written = encode_registry(&mut text, &ours).and_then(|()| encode(&mut text, &process));
+    as_what.of(if written.is_ok() { text } else { String::from("# EOF\n") })
 }
 
 /// A picture of everything at one moment.
@@ -62,6 +68,7 @@ struct Gathered {
     listener: ListenerFacts,
     store: Option<StoreFigures>,
     gateway: GatewayStats,
+    operations: Vec<OperationStats>,
 }
 
 fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
@@ -80,11 +87,13 @@ fn counts(service: &Service) -> [(&'static str, &'static str, u64); 6] {
 impl Collector for Gathered {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Written {
         let to = &mut encoder;
+        process::encode_build(to)?;
         for (name, help, count) in self.counts {
             counters(to, name, help, [(Labels::new(), count)])?;
         }
         gauges(to, "uptime_seconds", "Time since start", [(Labels::new(), self.uptime_seconds)])?;
         self.listener.encode(to)?;
+        self.operations(to)?;
         gateway::encode(&self.gateway, to)?;
         let log = self.store.map(|figures| (Labels::new(), figures.log_bytes as f64));
         gauges(to, "store_wal_bytes", "Size of the store's write-ahead log", log)?;
@@ -97,6 +106,28 @@ impl Collector for Gathered {
 }
 
 impl Gathered {
+    /// Labelled by the names of the contract and its codes, of which there are so many and no more.
+    fn operations(&self, to: &mut DescriptorEncoder<'_>) -> Written {
+        let counts = self.operations.iter().flat_map(|one| {
+            one.by_outcome.iter().map(|(outcome, count)| {
+                let labels =
+                    vec![("operation", one.operation.to_owned()), ("outcome", (*outcome).to_owned())];
+                (labels, *count)
+            })
+        });
+        counters(
+            to,
+            "requests",
+            "Requests by operation, and how they ended: ok, abandoned, or the code of a refusal",
+            counts,
+        )?;
+        let durations = self.operations.iter().map(|one| {
+            let labels: Labels<'_> = vec![("operation", one.operation.to_owned())];
+            (labels, &one.durations)
+        });
+        histograms(to, "request_duration_seconds", "Time of requests by operation", durations)
+    }
+
     fn queue(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         // Added up over apps: whoever may read metrics must not learn who sends how much.
         let mut sums = BTreeMap::new();
@@ -268,16 +299,24 @@ impl Gathered {
         help: &str,
         value: impl Fn(&DispatchStats) -> &HistogramStats,
     ) -> Written {
-        let mut metric = to.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        for dispatcher in &self.stats.providers {
-            let histogram = value(dispatcher);
-            let total = histogram.counts.iter().sum();
-            let labels = provider_label(dispatcher);
-            let mut one = metric.encode_family(&labels)?;
-            one.encode_histogram::<NoLabelSet>(histogram.sum_seconds, total, &buckets(histogram), None)?;
-        }
-        Ok(())
+        let providers = self.stats.providers.iter();
+        histograms(to, name, help, providers.map(|one| (provider_label(one), value(one))))
     }
+}
+
+fn histograms<'a>(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels<'a>, &'a HistogramStats)>,
+) -> Written {
+    let mut metric = to.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (labels, histogram) in values {
+        let total = histogram.counts.iter().sum();
+        let mut one = metric.encode_family(&labels)?;
+        one.encode_histogram::<NoLabelSet>(histogram.sum_seconds, total, &buckets(histogram), None)?;
+    }
+    Ok(())
 }
 
 fn provider_label(dispatcher: &DispatchStats) -> Labels<'static> {

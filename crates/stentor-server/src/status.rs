@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use crate::config::Config;
 use crate::listen::ListenerState;
 use crate::node::PipelineHandle;
+use crate::operation_meter::OperationMeter;
 
 /// Longest time that a part may take to say that it is well.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,6 +41,8 @@ pub struct ServerStatus {
     pub config: Config,
     /// The listener.
     pub(crate) listener: ListenerState,
+    /// How often each operation was asked.
+    pub operations: OperationMeter,
     last_depths: LastDepths,
     /// Held while store and queue are tried, so that one try does for all who ask meanwhile.
     trying: Mutex<()>,
@@ -81,7 +84,8 @@ impl ServerStatus {
         listener: ListenerState,
     ) -> Self {
         let (started, last_depths, trying) = (Instant::now(), Mutex::default(), Mutex::default());
-        Self { store, queue, clock, started, pipeline, config, listener, last_depths, trying }
+        let operations = OperationMeter::default();
+        Self { store, queue, clock, started, pipeline, config, listener, operations, last_depths, trying }
     }
 
     /// Asks store and queue; where nothing was written for a second, they are tried with a small write.

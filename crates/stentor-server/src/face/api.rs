@@ -117,6 +117,14 @@ impl Api {
         &self.0.import_timeout
     }
 
+    /// Counts an operation and its time, through whichever face it was asked.
+    fn measured<O: Operation>(
+        &self,
+        work: impl Future<Output = ServiceResult<O::Reply>> + Send,
+    ) -> impl Future<Output = ServiceResult<O::Reply>> + Send {
+        self.server_status().operations.measure(O::FACTS.name, work)
+    }
+
     pub(super) fn has_docs(&self) -> bool {
         self.0.docs
     }
@@ -142,7 +150,7 @@ where
         subject: O::Subject,
         request: O::Request,
     ) -> impl Future<Output = ServiceResult<O::Reply>> + Send {
-        Serve::<O>::serve(self.service(), by, subject, request)
+        self.measured::<O>(Serve::<O>::serve(self.service(), by, subject, request))
     }
 }
 
@@ -153,7 +161,7 @@ impl Serve<ShowStatus> for Api {
         subject: (),
         request: (),
     ) -> impl Future<Output = ServiceResult<status::StatusView>> + Send {
-        Serve::<ShowStatus>::serve(self.server_status(), by, subject, request)
+        self.measured::<ShowStatus>(Serve::<ShowStatus>::serve(self.server_status(), by, subject, request))
     }
 }
 
@@ -164,6 +172,6 @@ impl Serve<ListNodes> for Api {
         subject: (),
         request: (),
     ) -> impl Future<Output = ServiceResult<nodes::NodeList>> + Send {
-        Serve::<ListNodes>::serve(self.server_status(), by, subject, request)
+        self.measured::<ListNodes>(Serve::<ListNodes>::serve(self.server_status(), by, subject, request))
     }
 }

@@ -180,13 +180,14 @@ impl DispatchMeter {
 
 /// Counts by size.
 #[derive(Default)]
-struct Histogram {
+pub(crate) struct Histogram {
     counts: [AtomicU64; BUCKETS_SECONDS.len() + 1],
     sum_micros: AtomicU64,
 }
 
 impl Histogram {
-    fn add(&self, value: Duration, count: u64) {
+    /// Counts a duration so many times.
+    pub(crate) fn add(&self, value: Duration, count: u64) {
         let seconds = value.as_secs_f64();
         let bucket = BUCKETS_SECONDS.partition_point(|bound| *bound < seconds);
         self.counts[bucket].fetch_add(count, Ordering::Relaxed);
@@ -194,7 +195,8 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    fn picture(&self) -> HistogramStats {
+    /// Makes the picture.
+    pub(crate) fn picture(&self) -> HistogramStats {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         HistogramStats { counts, sum_seconds: self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6 }
     }

@@ -11,7 +11,7 @@ pub(super) const SERVER: Floors = Floors {
         &["contract"],
         &["keys", "decode", "listen"],
         &["pipeline"],
-        &["providers", "config"],
+        &["providers", "config", "operation_meter"],
         &["service"],
         &["upstream"],
         &["node"],

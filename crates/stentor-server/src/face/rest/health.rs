@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::face::Api;
+use crate::metrics::Exposition;
 
 /// Returns the routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -81,11 +82,14 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
     (status, Json(body))
 }
 
-/// Returns all metrics as Prometheus reads them.
-#[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
-async fn metrics(State(api): State<Api>) -> impl IntoResponse {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], crate::metrics::render(api.service(), api.server_status()).await)
+/// Returns all metrics as Prometheus reads them: as OpenMetrics where that is accepted, else as text.
+#[utoipa::path(get, path = "/metrics", tag = "health", security(()), responses((status = 200, content(
+    (String = "text/plain"), (String = "application/openmetrics-text")
+))))]
+async fn metrics(State(api): State<Api>, headers: HeaderMap) -> impl IntoResponse {
+    let format = Exposition::accepted(&headers);
+    let head = [(header::CONTENT_TYPE, format.media_type()), (header::VARY, "accept")];
+    (head, crate::metrics::render(api.service(), api.server_status(), format).await)
 }
 
 /// Returns which version runs.

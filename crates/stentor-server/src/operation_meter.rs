@@ -1,0 +1,104 @@
+//! How often each operation was asked, how that ended, and how long it took. The labels are those of the contract, so that there are never
+//! more of them than operations times codes.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::contract::ServiceResult;
+use crate::pipeline::stats::{Histogram, HistogramStats};
+
+/// How an operation ends that was not refused.
+const OK: &str = "ok";
+/// How one ends whose caller went away, or whose time was over.
+const ABANDONED: &str = "abandoned";
+
+/// The counts of all operations.
+#[derive(Default)]
+pub struct OperationMeter(Mutex<BTreeMap<&'static str, OperationCounts>>);
+
+#[derive(Default)]
+struct OperationCounts {
+    by_outcome: BTreeMap<&'static str, u64>,
+    durations: Histogram,
+}
+
+/// What is known of one operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationStats {
+    /// Its name in the contract.
+    pub operation: &'static str,
+    /// How often it ended in each way: `ok`, `abandoned`, or the code of a refusal.
+    pub by_outcome: Vec<(&'static str, u64)>,
+    /// How long it took.
+    pub durations: HistogramStats,
+}
+
+impl OperationMeter {
+    /// Does what is asked, and counts it.
+    pub(crate) async fn measure<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = ServiceResult<T>>,
+    ) -> ServiceResult<T> {
+        let mut measured = Measured { meter: self, operation, outcome: ABANDONED, began: Instant::now() };
+        let done = work.await;
+        measured.outcome = done.as_ref().map_or_else(|problem| problem.code.as_str(), |_| OK);
+        done
+    }
+
+    /// Makes the picture, in order of name.
+    #[must_use]
+    pub fn picture(&self) -> Vec<OperationStats> {
+        let picture = |(operation, counts): (&&'static str, &OperationCounts)| OperationStats {
+            operation,
+            by_outcome: counts.by_outcome.iter().map(|(outcome, count)| (*outcome, *count)).collect(),
+            durations: counts.durations.picture(),
+        };
+        self.lock().iter().map(picture).collect()
+    }
+
+    fn note(&self, operation: &'static str, outcome: &'static str, took: Duration) {
+        let mut all = self.lock();
+        let counts = all.entry(operation).or_default();
+        *counts.by_outcome.entry(outcome).or_default() += 1;
+        counts.durations.add(took, 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, OperationCounts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts an operation at its end, whatever that is.
+struct Measured<'a> {
+    meter: &'a OperationMeter,
+    operation: &'static str,
+    outcome: &'static str,
+    began: Instant,
+}
+
+impl Drop for Measured<'_> {
+    fn drop(&mut self) {
+        self.meter.note(self.operation, self.outcome, self.began.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Problem;
+
+    #[tokio::test]
+    async fn an_operation_is_counted_by_how_it_ends_also_when_nobody_waits_for_it_any_longer() {
+        let meter = OperationMeter::default();
+        meter.measure("a.b", async { Ok(1) }).await.expect("done");
+        meter.measure("a.b", async { Err::<(), _>(Problem::not_found("thing")) }).await.expect_err("refused");
+        let never = meter.measure("a.b", std::future::pending::<ServiceResult<()>>());
+        tokio::time::timeout(Duration::from_millis(1), never).await.expect_err("abandoned");
+        let picture = meter.picture();
+        assert_eq!(picture[0].operation, "a.b");
+        assert_eq!(picture[0].by_outcome, [("abandoned", 1), ("not_found", 1), ("ok", 1)]);
+        assert_eq!(picture[0].durations.counts.iter().sum::<u64>(), 3);
+    }
+}
