@@ -1,13 +1,15 @@
 //! The reference: OpenAPI as JSON, and a page that reads it without any other server.
 
 use axum::Router;
-use axum::http::{HeaderName, header};
-use axum::response::{Html, IntoResponse};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use serde_json::json;
 
 use super::openapi::openapi_json;
 use crate::face::Api;
+use crate::face::http::middleware::no_such_address;
+use crate::face::http::refusal::Refusal;
 
 const SCRIPT_PATH: &str = "/docs/scalar.js";
 /// What the page may load: nothing from elsewhere.
@@ -15,13 +17,34 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'uns
                       img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
+/// What a page without scripts may load.
+const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /// Returns the routes that describe all others.
 pub(super) fn routes(with_page: bool) -> Router<Api> {
     let router = Router::new().route("/openapi.json", get(document));
     if !with_page {
         return router;
     }
-    router.route("/docs", get(page)).route("/docs/errors", get(errors)).route(SCRIPT_PATH, get(script))
+    router
+        .route("/", get(front_door))
+        .route("/docs", get(page))
+        .route("/docs/errors", get(errors))
+        .route(SCRIPT_PATH, get(script))
+}
+
+/// Leads a browser to the reference; to programs there is nothing here.
+async fn front_door(headers: HeaderMap) -> Response {
+    match is_browser(&headers) {
+        true => Redirect::temporary("/docs").into_response(),
+        false => Refusal(no_such_address()).into_response(),
+    }
+}
+
+/// Returns whether a page is wanted: browsers name it, programs take anything.
+fn is_browser(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.any(|line| line.to_ascii_lowercase().contains("text/html"))
 }
 
 async fn document() -> impl IntoResponse {
@@ -42,8 +65,15 @@ async fn page() -> impl IntoResponse {
     ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(page))
 }
 
-async fn errors() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], super::error::errors_markdown())
+/// Answers with a page for browsers, at whose anchors the types of refusals lead, and with its text for others.
+async fn errors(headers: HeaderMap) -> Response {
+    let vary = (header::VARY, HeaderValue::from_static("accept"));
+    if is_browser(&headers) {
+        let policy = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PLAIN_POLICY));
+        return ([vary, policy], Html(super::error::errors_html())).into_response();
+    }
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
+    ([vary, kind], super::error::errors_markdown()).into_response()
 }
 
 async fn script() -> impl IntoResponse {

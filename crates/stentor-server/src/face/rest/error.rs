@@ -102,6 +102,25 @@ pub fn errors_markdown() -> String {
     page
 }
 
+/// Writes the same for a browser; each code is an anchor, to which the type of such a refusal leads.
+pub(super) fn errors_html() -> String {
+    let mut page = String::from(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>Error codes</title>\n<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+         section{border-top:1px solid #ccc}section:target{background:#ffd}a{color:inherit;text-decoration:none}</style>\n\
+         <h1>Error codes</h1>\n<p>Every refusal has a <code>code</code> for programs and a <code>detail</code> for people; \
+         <code>hint</code> says what to do. <a href=\"/docs\"><u>All operations</u></a></p>\n",
+    );
+    for entry in error_codes() {
+        let ErrorCodeEntry { code, status, title, advice } = entry;
+        let advice = advice.replace('&', "&amp;").replace('<', "&lt;");
+        page.push_str(&format!(
+            "<section id=\"{code}\"><h2><a href=\"#{code}\"><code>{code}</code></a> ({status})</h2>\n<p>{title}. {advice}</p></section>\n"
+        ));
+    }
+    page + "</html>\n"
+}
+
 /// A refusal as it is answered.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]

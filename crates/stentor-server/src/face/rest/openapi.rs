@@ -2,6 +2,7 @@
 
 mod credentials;
 mod exact;
+mod examples;
 mod links;
 mod patterns;
 mod words;
@@ -16,6 +17,7 @@ use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
+use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref, RefOr};
 
@@ -32,14 +34,14 @@ the records of the latter two are those of the WSDL and of the `.proto` file. Bo
 both ways.";
 
 const TAGS: &[(&str, &str)] = &[
-    ("apps", "Tenants, their keys and their credentials at push services."),
+    ("messages", "What is sent. The rest of this page is what stands around it."),
+    ("campaigns", "The sending of a message, and the books that prove it."),
     ("devices", "Registration, import, history."),
+    ("topics", "Opt-in channels and their subscriptions."),
     ("users", "People, known by the app's own id."),
     ("groups", "Fixed sets of people and devices."),
-    ("topics", "Opt-in channels and their subscriptions."),
-    ("messages", "What is sent."),
-    ("campaigns", "The sending of a message, and the books that prove it."),
     ("schedules", "Messages that are sent again and again."),
+    ("apps", "Tenants, their keys and their credentials at push services."),
     ("services", "A registry in which other services are published and found."),
     ("upstream", "What devices send to the app."),
     ("audit", "Who changed what, for the operator."),
@@ -61,6 +63,7 @@ fn written() -> serde_json::Result<String> {
     exact::apply(&mut document);
     xml::apply(&mut document);
     links::apply(&mut document);
+    examples::apply(&mut document);
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
@@ -70,6 +73,7 @@ pub(super) fn document() -> OpenApi {
     let head = head();
     document.info = head.info;
     document.tags = head.tags;
+    document.servers = head.servers;
     document.security = head.security;
     if let Some(components) = document.components.as_mut() {
         components.add_security_scheme("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
@@ -119,7 +123,14 @@ fn head() -> OpenApi {
     let tags = TAGS.iter().map(|(name, text)| TagBuilder::new().name(*name).description(Some(*text)).build());
     let none: [String; 0] = [];
     let security = ["bearer", "api_key"].map(|name| SecurityRequirement::new(name, none.clone()));
-    OpenApiBuilder::new().info(info.build()).tags(Some(tags)).security(Some(security)).build()
+    let server =
+        ServerBuilder::new().url("/").description(Some("The server that this page is from.")).build();
+    OpenApiBuilder::new()
+        .info(info.build())
+        .servers(Some([server]))
+        .tags(Some(tags))
+        .security(Some(security))
+        .build()
 }
 
 fn problem_schema() -> RefOr<utoipa::openapi::Schema> {
