@@ -24,6 +24,7 @@ use crate::work::Work;
 /// Connections are opened when there is something to send. Dropping the client lets its open streams end.
 pub struct Client {
     pool: Arc<Pool>,
+    dialer: Arc<Dialer>,
 }
 
 impl Client {
@@ -41,8 +42,9 @@ impl Client {
         limits: Limits,
         halts: fn(&Response) -> bool,
     ) -> Result<Self, Fault> {
-        let pool = Pool::new(opener(Dialer::new(endpoint)?), origin(endpoint)?, limits, halts);
-        Ok(Self { pool })
+        let dialer = Arc::new(Dialer::new(endpoint)?);
+        let pool = Pool::new(opener(Arc::clone(&dialer)), origin(endpoint)?, limits, halts);
+        Ok(Self { pool, dialer })
     }
 
     /// Sends every request and waits for all replies; reply i answers request i.
@@ -74,6 +76,19 @@ impl Client {
     /// Opens the first connection in the background, if there is none.
     pub fn warm(&self) {
         self.pool.warm();
+    }
+
+    /// Opens a connection beside the others, up to the point where requests could be sent, and lets it go.
+    pub async fn check(&self) -> Result<(), Fault> {
+        let limits = &self.pool.limits;
+        let dialed = tokio::time::timeout(limits.connect_timeout(), self.dialer.dial(limits)).await;
+        dialed.unwrap_or(Err(Fault::ConnectTimeout)).map(drop)
+    }
+
+    /// Returns why the last attempt to connect failed, unless a connection has answered since.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Fault> {
+        self.pool.trouble()
     }
 
     /// Halves the number of requests in flight, because an answer asked for less.

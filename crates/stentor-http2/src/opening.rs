@@ -12,8 +12,7 @@ use crate::fault::Fault;
 use crate::pool::{Opener, Pool};
 
 /// Returns what opens connections for a pool: each is dialed and then runs to its end.
-pub(crate) fn opener(dialer: Dialer) -> Opener {
-    let dialer = Arc::new(dialer);
+pub(crate) fn opener(dialer: Arc<Dialer>) -> Opener {
     Box::new(move |pool, not_before| open(Arc::clone(&dialer), pool, not_before).boxed())
 }
 

@@ -64,6 +64,8 @@ struct PoolState {
     members: Vec<Arc<PooledConnection>>,
     opening: usize,
     failures: u32,
+    /// Why the last attempt to connect failed; `None` once a connection answered.
+    trouble: Option<Fault>,
     not_before: Option<Instant>,
     /// Until when nothing is taken over, and why.
     halt: Option<(Instant, Fault)>,

@@ -15,6 +15,7 @@ mod replies;
 pub mod retry_after;
 pub mod schema;
 mod subset;
+mod trouble;
 
 use std::sync::Arc;
 

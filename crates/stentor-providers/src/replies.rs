@@ -88,29 +88,33 @@ pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
     lives_on.then(|| batch.message.expires_at().since(batch.now))
 }
 
-/// Returns the operator, once for a batch, what kept it from being sent; `words` are a refused credential's.
-pub(crate) fn report(provider: ProviderKind, replies: &Replies, words: impl Fn(&Response) -> Option<String>) {
+/// Tells the operator, once for a batch, what kept it from being sent, and where to; `words` are a refused credential's.
+pub(crate) fn report(
+    (provider, host): (ProviderKind, &str),
+    replies: &Replies,
+    words: impl Fn(&Response) -> Option<String>,
+) {
     let unsent = replies.others().find_map(|(_, reply)| match reply {
         Reply::NotSent(fault) => Some(fault),
         _ => None,
     });
     // The sender tells of refused addresses itself, and once.
     if let Some(fault) = unsent.filter(|fault| !matches!(fault, Fault::AddressRefused(_))) {
-        tracing::warn!(%provider, %fault, "requests were not sent");
+        tracing::warn!(%provider, host, %fault, "requests were not sent");
     }
     let unanswered = replies.others().find_map(|(_, reply)| match reply {
         Reply::Unanswered(fault) => Some(fault),
         _ => None,
     });
     if let Some(fault) = unanswered {
-        tracing::warn!(%provider, %fault, "requests were not answered");
+        tracing::warn!(%provider, host, %fault, "requests were not answered");
     }
     let refused = replies.others().find_map(|(_, reply)| match reply {
         Reply::Answered(response) if matches!(response.status, 401 | 403) => words(response),
         _ => None,
     });
     if let Some(words) = refused {
-        tracing::warn!(%provider, words, "the push service refuses the credential");
+        tracing::warn!(%provider, host, words, "the push service refuses the credential");
     }
 }
 

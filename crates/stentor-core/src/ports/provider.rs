@@ -68,6 +68,21 @@ pub struct ProviderStats {
     pub connect_failures: u64,
 }
 
+/// What keeps a provider from its push service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderTrouble {
+    /// Where it wanted to go, as `host:port`.
+    pub host: String,
+    /// What stands in the way, in words that name the host.
+    pub cause: String,
+}
+
+impl std::fmt::Display for ProviderTrouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+
 /// A push service seen through one credential.
 #[async_trait]
 pub trait Provider: Send + Sync {
@@ -98,6 +113,16 @@ pub trait Provider: Send + Sync {
     /// Gets ready to send: a token fetched, a connection opened. Failing is not an error, sending will tell; returns why
     /// nothing can be sent as long as the settings are as they are, if that shows already.
     async fn warm(&self) -> Option<Reason> {
+        None
+    }
+
+    /// Tries what sending needs beside the message: an access token where there is one, and a connection whose certificate is good.
+    async fn check(&self) -> Result<(), ProviderTrouble> {
+        Ok(())
+    }
+
+    /// Returns what kept it from its push service when it last tried to get there; `None` once it did.
+    fn trouble(&self) -> Option<ProviderTrouble> {
         None
     }
 

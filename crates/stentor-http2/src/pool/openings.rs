@@ -89,7 +89,12 @@ impl Pool {
     /// Notes that a connection answered.
     pub(crate) fn usable(&self) {
         let mut state = self.lock();
-        (state.failures, state.not_before) = (0, None);
+        (state.failures, state.not_before, state.trouble) = (0, None, None);
+    }
+
+    /// Returns why the last attempt to connect failed, unless a connection has answered since.
+    pub(crate) fn trouble(&self) -> Option<Fault> {
+        self.lock().trouble.clone()
     }
 
     /// Notes that a connection ended without a single answer: the next one is opened a little later.
@@ -114,6 +119,7 @@ impl Pool {
 
     fn failed(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, fault: &Fault) {
         self.counters.connect_failures.add(1);
+        state.trouble = Some(fault.clone());
         // Before `after_loss`, whose next attempt goes by this pause.
         state.pause();
         let alone = state.opening == 0 && !state.members.iter().any(|member| !member.is_retired());

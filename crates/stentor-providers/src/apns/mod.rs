@@ -20,7 +20,7 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble};
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -31,7 +31,7 @@ pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::Push;
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
-use crate::{Setup, replies};
+use crate::{Setup, replies, trouble};
 
 const APNS_ID: HeaderName = HeaderName::from_static("apns-id");
 /// Apple announces no bound; tokens have been 64 digits for long, and 160 for live activities.
@@ -50,6 +50,8 @@ pub struct Apns {
     tokens: ProviderTokens,
     clock: Arc<dyn Clock>,
     route: HostRoute,
+    /// Where it sends to.
+    host: String,
 }
 
 impl Apns {
@@ -67,6 +69,7 @@ impl Apns {
             tokens,
             clock: Arc::clone(&setup.clock),
             route: HostRoute::new(&credential.endpoint, &setup.outbound),
+            host: trouble::place(&credential.endpoint),
         })
     }
 
@@ -196,7 +199,7 @@ impl Provider for Apns {
         let mut replies = sending.all(cut.clone()).await;
         self.send_expired_again(&bearer, again, &mut replies, cut).await;
         let words = |response: &Response| Some(replies::printable(&errors::parse(response.body()).reason));
-        replies::report(self.kind(), &replies, words);
+        replies::report((self.kind(), &self.host), &replies, words);
         let sent = replies::outcomes(replies, |response| self.read(response));
         // Repeated attempts meet what was refused before, and do not speak for the push service.
         if !repeated {
@@ -213,6 +216,14 @@ impl Provider for Apns {
         // Signed before the first message waits for it.
         let _ = self.tokens.get(self.clock.now());
         None
+    }
+
+    async fn check(&self) -> Result<(), ProviderTrouble> {
+        trouble::check(&self.host, &self.client).await
+    }
+
+    fn trouble(&self) -> Option<ProviderTrouble> {
+        self.client.trouble().map(|fault| trouble::of_fault(&self.host, &fault))
     }
 
     fn stats(&self) -> ProviderStats {

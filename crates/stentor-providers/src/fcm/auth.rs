@@ -12,13 +12,13 @@ use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use stentor_core::outbound::Refused;
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::CredentialError;
+use stentor_core::ports::provider::{CredentialError, ProviderTrouble};
 use stentor_core::time::Timestamp;
 
 use super::credential::FcmCredential;
 use crate::credential::{invalid, unusable};
 use crate::outbound::Outbound;
-use crate::{Setup, replies, retry_after};
+use crate::{Setup, replies, retry_after, trouble};
 
 const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
@@ -115,6 +115,8 @@ pub struct AccessTokens {
 #[derive(Default)]
 struct AccessTokenState {
     token: Option<AccessToken>,
+    /// Why the last attempt to get one failed; `None` once it did not.
+    denied: Option<Denied>,
     replaced_at: Option<Timestamp>,
 }
 
@@ -177,7 +179,23 @@ impl AccessTokens {
         if !self.may_replace(now) {
             return None;
         }
-        self.fetch().await.inspect_err(|cause| tracing::warn!(%cause, "no new FCM access token")).ok()
+        let told = |denied: &Denied| tracing::warn!(cause = %self.told(denied), "no new FCM access token");
+        self.fetch().await.inspect_err(told).ok()
+    }
+
+    /// Returns why the last attempt to get a token failed, unless one was got since.
+    pub(super) fn trouble(&self) -> Option<ProviderTrouble> {
+        self.lock().denied.as_ref().map(|denied| self.told(denied))
+    }
+
+    /// Tells why there is no token, with where it was asked for.
+    pub(super) fn told(&self, denied: &Denied) -> ProviderTrouble {
+        let cause = match denied {
+            Denied::Refused(words) => format!("refuses the service account: {words}"),
+            Denied::AddressRefused(why) => format!("may not be connected to: {why}"),
+            Denied::Unavailable { cause, .. } => cause.clone(),
+        };
+        trouble::trouble(&trouble::place_of(&self.uri), "token endpoint", &cause)
     }
 
     fn may_replace(&self, now: Timestamp) -> bool {
@@ -200,7 +218,8 @@ impl AccessTokens {
             if this.current(now).is_some_and(|token| now < token.renew_at) {
                 return;
             }
-            if let Err(cause) = this.fetch().await {
+            if let Err(denied) = this.fetch().await {
+                let cause = this.told(&denied);
                 tracing::warn!(%cause, "the FCM access token could not be renewed ahead of its end");
                 this.postpone(now);
             }
@@ -228,6 +247,7 @@ impl AccessTokens {
             Err(Denied::AddressRefused(_)) => {}
             _ => self.is_logged.store(false, Relaxed),
         }
+        self.lock().denied = fetched.as_ref().err().cloned();
         fetched
     }
 

@@ -17,7 +17,7 @@ use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats};
+use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble};
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
@@ -26,7 +26,7 @@ pub(crate) use self::descriptor::DESCRIPTOR;
 use self::payload::BodyTemplate;
 use crate::outbound::HostRoute;
 use crate::subset::Subset;
-use crate::{Setup, replies};
+use crate::{Setup, replies, trouble};
 
 /// Messages per minute that a project may send unless Google grants more (Firebase documentation, "Throttling and quotas").
 pub const QUOTA_PER_MINUTE: u32 = 600_000;
@@ -46,6 +46,8 @@ pub struct Fcm {
     tokens: Arc<AccessTokens>,
     clock: Arc<dyn Clock>,
     route: HostRoute,
+    /// Where it sends to.
+    host: String,
 }
 
 impl Fcm {
@@ -61,7 +63,9 @@ impl Fcm {
             .map_err(|fault| crate::credential::invalid("endpoint", &fault.to_string()))?;
         let tokens = AccessTokens::new(&credential, setup)?;
         let (tokens, clock) = (Arc::new(tokens), Arc::clone(&setup.clock));
-        Ok(Self { path, client, tokens, clock, route: HostRoute::new(&credential.endpoint, &setup.outbound) })
+        let (endpoint, outbound) = (&credential.endpoint, &setup.outbound);
+        let (route, host) = (HostRoute::new(endpoint, outbound), trouble::place(endpoint));
+        Ok(Self { path, client, tokens, clock, route, host })
     }
 
     fn batch(&self, bearer: &HeaderValue, requests: Arc<dyn Requests>) -> RequestBatch {
@@ -169,7 +173,7 @@ impl Provider for Fcm {
         };
         let mut replies = sending.all(cut.clone()).await;
         self.send_refused_again(&bearer, again, &mut replies, cut).await;
-        replies::report(self.kind(), &replies, |response| errors::words(response.body()));
+        replies::report((self.kind(), &self.host), &replies, |response| errors::words(response.body()));
         let mut outcomes = replies::outcomes(replies, |response| self.read(response));
         // Repeated attempts meet what was refused before, and do not speak for the push service.
         if !repeated {
@@ -188,11 +192,21 @@ impl Provider for Fcm {
         match self.tokens.get().await {
             Ok(_) => None,
             Err(Denied::AddressRefused(_)) => Some(Reason::AddressRefused),
-            Err(cause) => {
-                tracing::warn!(%cause, "no FCM access token yet");
+            Err(denied) => {
+                tracing::warn!(cause = %self.tokens.told(&denied), "no FCM access token yet");
                 None
             }
         }
+    }
+
+    async fn check(&self) -> Result<(), ProviderTrouble> {
+        self.tokens.get().await.map_err(|denied| self.tokens.told(&denied))?;
+        trouble::check(&self.host, &self.client).await
+    }
+
+    fn trouble(&self) -> Option<ProviderTrouble> {
+        let of_client = || self.client.trouble().map(|fault| trouble::of_fault(&self.host, &fault));
+        self.tokens.trouble().or_else(of_client)
     }
 
     fn stats(&self) -> ProviderStats {

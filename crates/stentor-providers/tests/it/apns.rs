@@ -213,3 +213,20 @@ async fn a_young_provider_token_is_never_replaced() {
     assert_eq!(scene.send(&token).await, [later]);
     assert_eq!(scene.emulator.counts(&token[0]).attempts, 1);
 }
+
+#[tokio::test]
+async fn an_endpoint_at_which_nobody_listens_is_named_with_the_cause() {
+    let clock = StillClock::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let host = listener.local_addr().expect("an address").to_string();
+    drop(listener);
+    let key = KeyPair::generate().expect("a key").serialize_pem();
+    let secret = json!({"key_p8": key, "key_id": "KEY0123456", "team_id": "TEAM012345",
+        "bundle_id": "com.example.app", "endpoint": format!("http://{host}")});
+    let provider = Apns::open(&secret.to_string(), &setup(&clock)).expect("a credential");
+    let trouble = within(20, provider.check()).await.expect_err("nobody listens");
+    assert_eq!(trouble.host, host);
+    assert!(trouble.cause.contains(&host) && trouble.cause.contains("refused"), "{trouble}");
+    within(20, provider.send(batch(&tokens(2), &clock))).await;
+    assert_eq!(provider.trouble(), Some(trouble));
+}

@@ -368,3 +368,25 @@ async fn plain_http_2_works_for_trials() {
     within(20, provider.close()).await;
     assert_eq!(provider.stats().connections, 0);
 }
+
+#[tokio::test]
+async fn a_credential_that_cannot_reach_its_service_names_host_and_cause_and_forgets_both_once_it_does() {
+    let scene = start(Policy::default()).await;
+    within(20, scene.provider.check()).await.expect("all is well");
+    let endpoint = format!("https://{}", scene.emulator.addr());
+    let account = Account::new("https://replaced.example/token");
+    // Without the emulator's authority.
+    let token_endpoint = format!("{endpoint}/token");
+    let secret =
+        json!({"service_account": account.json, "endpoint": endpoint, "token_endpoint": token_endpoint});
+    let provider = Fcm::open(&secret.to_string(), &setup(&scene.clock)).expect("a credential");
+    assert_eq!(provider.trouble(), None, "nothing was tried yet");
+    let trouble = within(20, provider.check()).await.expect_err("no such authority is known");
+    let host = scene.emulator.addr().to_string();
+    assert_eq!(trouble.host, host);
+    assert_eq!(trouble.to_string(), format!("certificate of {host}: UnknownIssuer"));
+    assert_eq!(within(20, provider.send(batch(&tokens(2), &scene.clock))).await.len(), 2);
+    assert_eq!(provider.trouble(), Some(trouble));
+    assert_eq!(scene.send_one("fcm-token:1").await, Outcome::Accepted);
+    assert_eq!(scene.provider.trouble(), None);
+}

@@ -69,3 +69,18 @@ pub struct CredentialView {
 pub struct CredentialList {
     pub(crate) credentials: Vec<CredentialView>,
 }
+
+/// What trying a credential came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CredentialCheck {
+    #[schema(value_type = String)]
+    pub(crate) provider: ProviderKind,
+    /// Whether an access token was got, where there is one, and a connection with a good certificate.
+    pub(crate) works: bool,
+    /// Where it failed, as `host:port`; absent where it works, and where it failed before any host was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
+    /// Why it does not work; it names the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
+}

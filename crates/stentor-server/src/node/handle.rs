@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
@@ -24,7 +25,7 @@ use crate::pipeline::{
     AcceptGuard, Backlog, Deps, Failure, FullLane, NodeStanding, Pipeline, PipelineStats, Supervisor,
 };
 use crate::providers::Adapters;
-use crate::service::{ParkReason, PipelinePort};
+use crate::service::{CheckFailure, ParkReason, PipelinePort};
 
 /// Batches of tickets that wait to be published; what finds no place is published by the janitor.
 const WAITING_MAX_COUNT: usize = 16_384;
@@ -260,7 +261,24 @@ impl PipelinePort for PipelineHandle {
 
     fn parked(&self, app: AppId, provider: ProviderKind) -> Option<ParkReason> {
         let parking = self.pipeline()?.parking(app, provider)?;
-        Some(ParkReason { reason: parking.reason, detail: parking.detail })
+        Some(ParkReason { reason: parking.reason, detail: parking.detail, until: parking.until })
+    }
+
+    fn check(&self, app: AppId, provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
+        let Some(pipeline) = self.pipeline() else {
+            let cause = "the server is ending: ask again when it runs".to_owned();
+            return Box::pin(std::future::ready(Err(CheckFailure { host: None, cause })));
+        };
+        Box::pin(async move {
+            let tried = pipeline.check(app, provider).await;
+            tried.map_err(|(host, cause)| CheckFailure { host, cause })
+        })
+    }
+
+    fn forget_app(&self, app: AppId) {
+        if let Some(pipeline) = self.pipeline() {
+            pipeline.forget_app(app);
+        }
     }
 
     fn quota(&self, app: AppId, provider: ProviderKind) -> Option<QuotaStats> {

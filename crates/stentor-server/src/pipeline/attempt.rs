@@ -12,6 +12,8 @@ use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, Early};
 use stentor_core::ports::store::{LeasedChunk, SendDecision};
 
+use tracing::Instrument as _;
+
 use super::provider_table::{ProviderHandle, ProviderKey};
 use super::settle::kind::fill_unanswered;
 use super::settle::{health_of, is_foreign, is_weak};
@@ -83,7 +85,10 @@ impl Attempt {
         let cut = Box::pin(async {
             let _ = tokio::time::timeout(longest, shared.cut.cancelled()).await;
         });
-        let sent = AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().await;
+        let (app, kind) = self.source.key;
+        let span = tracing::info_span!("lane", %app, provider = %kind);
+        let sent =
+            AssertUnwindSafe(provider.send_until(batch, early, cut)).catch_unwind().instrument(span).await;
         let mut outcomes = sent.unwrap_or_default();
         // Also after a panic: a delivery without an outcome would be settled as never sent.
         let unknown = fill_unanswered(&mut outcomes, count);

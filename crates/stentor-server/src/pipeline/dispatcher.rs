@@ -4,6 +4,7 @@
 //! does not wait behind a campaign at any step. Consumers come when all are busy, up to the maximum, and go when idle,
 //! down to the minimum.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -214,6 +215,8 @@ impl ChunkDispatcher {
             for class in TrafficClass::ALL {
                 self.empty(Lane { class: *class, ..lane }, now).await;
             }
+            // Last: a lane that is asked for once more would be remembered again.
+            self.shared.providers.forget(&HashSet::from([lane.app]));
         }
     }
 

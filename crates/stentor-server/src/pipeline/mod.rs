@@ -39,6 +39,7 @@ mod store_retry;
 mod supervisor;
 mod window;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -336,6 +337,20 @@ impl Pipeline {
             self.shared.due_index.insert(Lane { provider, app, class: *class }, now);
             self.shared.due_index.wake((provider, *class));
         }
+    }
+
+    /// Forgets the lanes and quotas of an app that was deleted.
+    pub(crate) fn forget_app(&self, app: AppId) {
+        self.shared.providers.forget(&HashSet::from([app]));
+    }
+
+    /// Tries a credential without sending; returns where it failed, if any host was asked, and why.
+    pub(crate) async fn check(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> Result<(), (Option<String>, String)> {
+        self.shared.providers.check((app, provider), self.shared.now()).await
     }
 
     /// Compares all credentials with those in use and serves anew the lanes for which they differ or were refused.

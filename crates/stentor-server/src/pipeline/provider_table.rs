@@ -1,6 +1,8 @@
 //! Providers by app and kind, built when first needed, and the breakers in front of them.
 
+mod check;
 mod circuit_breaker;
+mod closed_totals;
 mod levels;
 mod pictures;
 mod quota_share;
@@ -23,11 +25,13 @@ use stentor_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::Instrument as _;
 
 use super::settle::Parking;
 use super::settle::evidence::{AnswerShares, Evidence, ProviderStanding};
 use circuit_breaker::CircuitBreaker;
 pub(crate) use circuit_breaker::{BreakerRules, BreakerState, Verdict};
+use closed_totals::ClosedTotals;
 pub(crate) use levels::Levels;
 use rate_limiter::RateLimiter;
 pub(crate) use rate_limiter::{Grant, RateLimiterRules};
@@ -91,6 +95,7 @@ pub(crate) struct ProviderTable {
     /// Where it tells other nodes what a push service asked for.
     event_sender: Option<mpsc::Sender<NodeEvent>>,
     closing: TaskTracker,
+    closed: Arc<ClosedTotals>,
 }
 
 #[derive(Default)]
@@ -119,7 +124,8 @@ impl ProviderTable {
         event_sender: Option<mpsc::Sender<NodeEvent>>,
     ) -> Self {
         let (entries, levels, closing) = (Mutex::default(), Mutex::new(levels), TaskTracker::new());
-        Self { store, factory, rules, limiter_rules, entries, levels, event_sender, closing }
+        let closed = Arc::default();
+        Self { store, factory, rules, limiter_rules, entries, levels, event_sender, closing, closed }
     }
 
     /// Returns what may pass at `now`.
@@ -166,7 +172,8 @@ impl ProviderTable {
             let key = (credential.app, credential.provider);
             if let Some(handle) = self.handle(key, now).await {
                 let (provider, _in_use) = handle.enter();
-                if let Some(reason) = provider.warm().await {
+                let span = tracing::info_span!("lane", app = %key.0, provider = %key.1);
+                if let Some(reason) = provider.warm().instrument(span).await {
                     self.rest(key, &handle, reason, now);
                 }
             }
@@ -180,6 +187,7 @@ impl ProviderTable {
         let entry = entries.get_mut(&key).filter(|entry| entry.uses(handle));
         if let Some(entry) = entry.filter(|entry| entry.breaker.parking().is_none()) {
             let parking = Parking { until: None, reason, detail: super::settle::detail(reason) };
+            let parking = with_cause(parking, handle);
             log_parked(key, &parking);
             entry.breaker.park(parking, now);
         }
@@ -313,6 +321,8 @@ impl ProviderTable {
         let breaker = &mut entry.breaker;
         let before = breaker.parking().cloned();
         breaker.judge(verdict, now, &self.rules);
+        // The cause is read from the provider, which alone knows it, once for each time that the lane is parked.
+        breaker.tell_cause(|parking| with_cause(parking, handle));
         match (before, breaker.parking()) {
             (None, Some(parking)) => {
                 log_parked(key, parking);
@@ -359,11 +369,11 @@ impl ProviderTable {
             entry.changes += 1;
             entry.breaker.close();
             entry.credential = None;
-            entry.handle.take()
+            // Under the lock, as below: what it has counted is counted at every moment.
+            entry.handle.take().inspect(|handle| self.closed.begin(handle.clone()))
         };
         if let Some(handle) = old {
-            // Apart: it waits for batches, and the caller must not.
-            self.closing.spawn(handle.close());
+            self.close_apart(handle);
         }
     }
 
@@ -377,10 +387,13 @@ impl ProviderTable {
     /// Forgets all that is remembered of apps that are gone.
     pub(crate) fn forget(&self, gone: &HashSet<AppId>) {
         // Entries first: one that still had its place would write into another's after `levels` gave it away.
-        let entries: Vec<_> = self.lock().extract_if(|(app, _), _| gone.contains(app)).collect();
-        for handle in entries.into_iter().filter_map(|(_, entry)| entry.handle) {
-            self.closing.spawn(handle.close());
-        }
+        let handles: Vec<_> = {
+            let mut entries = self.lock();
+            let gone = entries.extract_if(|(app, _), _| gone.contains(app));
+            let handles = gone.filter_map(|(_, entry)| entry.handle);
+            handles.inspect(|handle| self.closed.begin(handle.clone())).collect()
+        };
+        handles.into_iter().for_each(|handle| self.close_apart(handle));
         self.levels.lock().unwrap_or_else(PoisonError::into_inner).forget(gone);
     }
 
@@ -400,16 +413,41 @@ impl ProviderTable {
 
     /// Closes every provider after its batches.
     pub(crate) async fn close(&self) {
-        let handles: Vec<_> = self.lock().values_mut().filter_map(|entry| entry.handle.take()).collect();
-        for handle in handles {
-            self.closing.spawn(handle.close());
-        }
+        let handles: Vec<_> = {
+            let mut entries = self.lock();
+            let handles = entries.values_mut().filter_map(|entry| entry.handle.take());
+            handles.inspect(|handle| self.closed.begin(handle.clone())).collect()
+        };
+        handles.into_iter().for_each(|handle| self.close_apart(handle));
         self.closing.close();
         self.closing.wait().await;
     }
 
+    /// Closes a provider apart: that waits for batches, and the caller must not. What it has counted stays counted.
+    fn close_apart(&self, handle: Arc<ProviderHandle>) {
+        let closed = self.closed.clone();
+        self.closing.spawn(async move {
+            handle.clone().close().await;
+            closed.end(&handle);
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, ProviderEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds to the reason of a rest what kept the provider from its push service, if anything did.
+fn with_cause(parking: Parking, handle: &ProviderHandle) -> Parking {
+    match handle.provider.trouble() {
+        // That nothing is answered says less than why.
+        Some(trouble) if parking.reason == Reason::Unavailable => {
+            Parking { detail: trouble.cause, ..parking }
+        }
+        Some(trouble) if !parking.detail.contains(&trouble.cause) => {
+            Parking { detail: format!("{}: {trouble}", parking.detail), ..parking }
+        }
+        _ => parking,
     }
 }
 

@@ -70,6 +70,7 @@ impl Serve<DeleteApp> for Service {
         for provider in self.credentials.forget_app(app) {
             self.pipeline.changed(app, provider);
         }
+        self.pipeline.forget_app(app);
         Ok(())
     }
 }

@@ -12,15 +12,16 @@ use stentor_core::id::AppId;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::{Change, NodeRecord, StoreError};
+use stentor_core::time::Timestamp;
 use stentor_providers::RefusedHost;
 
 use super::audit::{AuditSubject, Author};
 use super::{Caller, ErrorCode, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::Serve;
 use crate::contract::credentials::{
-    CredentialList, CredentialRequest, CredentialSummary, CredentialView, QuotaStatus,
+    CredentialCheck, CredentialList, CredentialRequest, CredentialSummary, CredentialView, QuotaStatus,
 };
-use crate::contract::table::{DeleteCredential, ListCredentials, PutCredential};
+use crate::contract::table::{CheckCredential, DeleteCredential, ListCredentials, PutCredential};
 use crate::decode::decode_with;
 use crate::pipeline::stats::QuotaStats;
 
@@ -31,6 +32,17 @@ pub struct ParkReason {
     pub reason: Reason,
     /// In a sentence, for the operator.
     pub detail: String,
+    /// Not before this instant; `None` while no end is known.
+    pub until: Option<Timestamp>,
+}
+
+/// Why a credential that was tried does not work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckFailure {
+    /// Where it failed, as `host:port`, if any host was asked.
+    pub host: Option<String>,
+    /// In a sentence, for the operator.
+    pub cause: String,
 }
 
 /// Which app has credentials for which providers, in memory: every message asks.
@@ -151,6 +163,22 @@ impl Serve<ListCredentials> for Service {
     }
 }
 
+impl Serve<CheckCredential> for Service {
+    async fn serve(
+        &self,
+        identity: Identity,
+        (app, provider): (AppId, ProviderKind),
+        (): (),
+    ) -> ServiceResult<CredentialCheck> {
+        let app = self.administrated(identity, app).await?;
+        // One that is not there is told apart from one that does not work.
+        self.store.credential(app, provider).await?;
+        let tried = self.pipeline.check(app, provider).await;
+        let (host, cause) = tried.err().map_or((None, None), |failure| (failure.host, Some(failure.cause)));
+        Ok(CredentialCheck { provider, works: cause.is_none(), host, cause })
+    }
+}
+
 impl Serve<DeleteCredential> for Service {
     async fn serve(
         &self,
@@ -248,7 +276,22 @@ impl Service {
     fn is_refused(&self, credential: &Credential) -> Option<ParkReason> {
         let host = crate::providers::refused_host(credential, &self.outbound)?;
         let detail = format!("{}: {}; {}", host.field, host.refused, allowing(&host));
-        Some(ParkReason { reason: Reason::AddressRefused, detail })
+        Some(ParkReason { reason: Reason::AddressRefused, detail, until: None })
+    }
+
+    /// Returns why the lane of a credential rests, here or at another node.
+    pub(super) async fn resting(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+    ) -> ServiceResult<Option<ParkReason>> {
+        if let Some(here) = self.pipeline.parked(app, provider) {
+            return Ok(Some(here));
+        }
+        match self.is_shared {
+            true => Ok(parked_elsewhere(&self.store.nodes().await?, app, provider)),
+            false => Ok(None),
+        }
     }
 
     /// Looks for credentials of an app that another server has put.
@@ -282,7 +325,7 @@ impl Service {
 fn parked_elsewhere(nodes: &[NodeRecord], app: AppId, provider: ProviderKind) -> Option<ParkReason> {
     let mut lanes = nodes.iter().filter(|node| !node.is_own).flat_map(|node| &node.parked);
     let lane = lanes.find(|lane| (lane.app, lane.provider) == (app, provider))?;
-    Some(ParkReason { reason: lane.reason, detail: lane.detail.clone() })
+    Some(ParkReason { reason: lane.reason, detail: lane.detail.clone(), until: lane.until })
 }
 
 fn may_not_connect(host: RefusedHost) -> Problem {

@@ -9,6 +9,7 @@ mod caller;
 mod campaigns;
 mod content;
 mod credentials;
+mod deliveries;
 mod devices;
 mod groups;
 mod import;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use stentor_core::chunk::Ticket;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, DeviceId, IdSource, MessageId};
@@ -46,7 +48,7 @@ use crate::shares::Shares;
 
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
-pub use credentials::ParkReason;
+pub use credentials::{CheckFailure, ParkReason};
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
@@ -87,6 +89,14 @@ pub trait PipelinePort: Send + Sync {
     fn full_lanes(&self, _app: AppId) -> Vec<FullLane> {
         Vec::new()
     }
+
+    /// Tries a credential without sending.
+    fn check(&self, _app: AppId, _provider: ProviderKind) -> BoxFuture<'_, Result<(), CheckFailure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// An app was deleted: nothing of it is remembered, and what is queued for it goes.
+    fn forget_app(&self, _app: AppId) {}
 
     /// Returns how a credential's quota stands, once it was used.
     fn quota(&self, _app: AppId, _provider: ProviderKind) -> Option<QuotaStats> {

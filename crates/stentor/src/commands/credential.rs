@@ -4,6 +4,7 @@ mod given;
 
 use self::given::CredentialSet;
 use crate::client::{ApiClient, segment};
+use crate::failure::{CommandFailure, Exit};
 use crate::output::{Output, cell, table};
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -18,6 +19,13 @@ pub(super) enum CredentialCommand {
     /// List the credentials, without their secrets
     #[command(after_help = "Example:\n  stentor app credential list")]
     List,
+    /// Try the credential for one push service without sending: get an access token, connect, check the certificate
+    #[command(after_help = "Example:\n  stentor app credential check --provider fcm")]
+    Check {
+        /// The push service
+        #[arg(long, ignore_case = true, value_parser = provider())]
+        provider: &'static Descriptor,
+    },
     /// Delete the credential for one push service
     #[command(after_help = "Example:\n  stentor app credential delete --provider fcm")]
     Delete {
@@ -34,9 +42,20 @@ impl CredentialCommand {
             Self::Set(set) => {
                 let provider = set.provider();
                 client.put(&format!("{path}/{provider}"), &set.body()?).await?;
-                output.result(&json!({"app": app, "provider": provider}), || {
-                    format!("{provider} is set for {app}; `stentor doctor` says whether it works")
-                })
+                let tried = check(client, app, provider).await?;
+                let object = json!({
+                    "app": app, "provider": provider, "works": tried["works"], "host": tried["host"], "cause": tried["cause"],
+                });
+                output.result(&object, || format!("{provider} is set for {app}; {}", tried_text(&tried)))
+            }
+            Self::Check { provider } => {
+                let provider = provider.kind.as_str();
+                let tried = check(client, app, provider).await?;
+                output.result(&tried, || format!("{provider} of {app}: {}", tried_text(&tried)))?;
+                match tried["works"].as_bool() {
+                    Some(true) => Ok(()),
+                    _ => Err(CommandFailure::new(Exit::NotDone, format!("{provider} does not work")).into()),
+                }
             }
             Self::List => {
                 let list = client.get(&path).await?;
@@ -48,6 +67,19 @@ impl CredentialCommand {
                 output.result(&json!({"deleted": provider}), || format!("deleted {provider}"))
             }
         }
+    }
+}
+
+/// Has the server try a credential.
+pub(super) async fn check(client: &ApiClient, app: &str, provider: &str) -> anyhow::Result<Value> {
+    client.act(&format!("/v1/apps/{}/credentials/{provider}/check", segment(app))).await
+}
+
+/// Says what a trial came to.
+fn tried_text(tried: &Value) -> String {
+    match tried["works"].as_bool() {
+        Some(true) => "it works".to_owned(),
+        _ => format!("it does not work: {}", cell(&tried["cause"])),
     }
 }
 

@@ -77,6 +77,11 @@ impl CircuitBreaker {
         self.parked.as_ref().map(|(parking, _)| parking)
     }
 
+    /// Lets the reason for which it is open say more.
+    pub(crate) fn tell_cause(&mut self, add: impl FnOnce(Parking) -> Parking) {
+        self.parked = self.parked.take().map(|(parking, since)| (add(parking), since));
+    }
+
     /// Shuts it; an end later than the new one stays.
     pub(crate) fn park(&mut self, parking: Parking, now: Timestamp) {
         let end = |parking: &Parking| parking.until.unwrap_or(Timestamp::MAX);

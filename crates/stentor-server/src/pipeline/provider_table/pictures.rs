@@ -70,7 +70,7 @@ impl ProviderTable {
         let entries = self.lock();
         let handles = entries.iter().filter(|((_, provider), _)| *provider == kind);
         let stats = handles.filter_map(|(_, entry)| Some(entry.handle.as_ref()?.provider.stats()));
-        stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
+        let live = stats.fold(ProviderStats::default(), |sum, one| ProviderStats {
             connections: sum.connections + one.connections,
             inflight: sum.inflight + one.inflight,
             inflight_limit: sum.inflight_limit + one.inflight_limit,
@@ -79,6 +79,8 @@ impl ProviderTable {
             drains: sum.drains + one.drains,
             aborts: sum.aborts + one.aborts,
             connect_failures: sum.connect_failures + one.connect_failures,
-        })
+        });
+        // Under the lock: a provider on its way from here to there would be counted twice, or not at all.
+        self.closed.added_to(live, kind)
     }
 }

@@ -6,6 +6,7 @@ mod sealing;
 mod transport;
 
 use crate::client::{ApiClient, segment};
+use crate::commands::credential;
 use crate::connection::ConnectionArgs;
 use crate::output::{cell, thousands};
 use crate::process::FEW_FILES;
@@ -249,7 +250,7 @@ async fn credentials(client: &ApiClient) -> Vec<ServerFinding> {
 }
 
 async fn credentials_of(client: &ApiClient, app: &str) -> ServerFinding {
-    let list = match client.get(&format!("/v1/apps/{}/credentials", segment(app))).await {
+    let list: Vec<Value> = match client.get(&format!("/v1/apps/{}/credentials", segment(app))).await {
         Ok(list) => list["credentials"].as_array().cloned().unwrap_or_default(),
         Err(error) => {
             let advice = "use the root key, or a key with the scope admin";
@@ -261,7 +262,29 @@ async fn credentials_of(client: &ApiClient, app: &str) -> ServerFinding {
             );
         }
     };
-    credentials_found(app, &list)
+    let failed = tried(client, app, &list).await;
+    if failed.is_empty() { credentials_found(app, &list) } else { not_working(app, &failed) }
+}
+
+/// Has the server try the credentials of an app; returns those that do not work, with host and cause. An older server does not know how.
+async fn tried(client: &ApiClient, app: &str, list: &[Value]) -> Vec<String> {
+    let mut failed = Vec::new();
+    // What may not be connected to is told with what allows it.
+    for one in list.iter().filter(|one| one["reason"] != "address_refused") {
+        let provider = cell(&one["provider"]);
+        if let Ok(tried) = credential::check(client, app, &provider).await
+            && tried["works"] == false
+        {
+            failed.push(format!("{provider}: {}", cell(&tried["cause"])));
+        }
+    }
+    failed
+}
+
+/// Returns that credentials do not work though nothing has been refused yet.
+fn not_working(app: &str, failed: &[String]) -> ServerFinding {
+    let advice = "correct what each names: the credential's endpoint or `ca_pem`, the way to the host, or the key itself";
+    ServerFinding::bad("credentials", FindingHealth::Broken, format!("{app}: {}", failed.join("; ")), advice)
 }
 
 /// Returns how an app's credentials stand.
@@ -295,7 +318,11 @@ fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
 }
 
 fn credential_text(credential: &Value) -> String {
-    let reason = credential["reason"].as_str().map(|reason| format!(" ({reason})"));
+    let told = ["reason", "detail"].map(|name| credential[name].as_str());
+    let reason = match told {
+        [Some(reason), Some(detail)] => Some(format!(" ({reason}: {detail})")),
+        [reason, _] => reason.map(|reason| format!(" ({reason})")),
+    };
     let (provider, state) = (cell(&credential["provider"]), cell(&credential["state"]));
     format!("{provider} {state}{}", reason.unwrap_or_default())
 }

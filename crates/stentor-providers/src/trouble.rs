@@ -1,0 +1,55 @@
+//! What keeps an adapter from its push service, in words that name the host.
+
+use reqwest::Url;
+use stentor_core::ports::provider::ProviderTrouble;
+use stentor_http2::{Client, Endpoint, Fault};
+
+/// How the TLS library begins what it says of a certificate that it refuses.
+const REFUSED_CERTIFICATE: &str = "invalid peer certificate: ";
+
+/// Where an endpoint is.
+pub(crate) fn place(endpoint: &Endpoint) -> String {
+    format!("{}:{}", endpoint.host, endpoint.port)
+}
+
+/// Where a URL leads.
+pub(crate) fn place_of(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}:{port}", url.host_str().unwrap_or_default())
+}
+
+/// Tells what went wrong on the way to a host.
+pub(crate) fn trouble(host: &str, what: &str, cause: &str) -> ProviderTrouble {
+    // Libraries put it behind words of their own.
+    let refused = cause.rfind(REFUSED_CERTIFICATE).map(|at| &cause[at + REFUSED_CERTIFICATE.len()..]);
+    let cause = match refused {
+        Some(refused) => format!("certificate of {host}: {refused}"),
+        None => format!("{what} {host}: {cause}"),
+    };
+    ProviderTrouble { host: host.to_owned(), cause }
+}
+
+/// Tells why a connection could not be opened.
+pub(crate) fn of_fault(host: &str, fault: &Fault) -> ProviderTrouble {
+    trouble(host, "push service", &fault.to_string())
+}
+
+/// Tries to connect.
+pub(crate) async fn check(host: &str, client: &Client) -> Result<(), ProviderTrouble> {
+    client.check().await.map_err(|fault| of_fault(host, &fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_certificate_is_told_with_its_host_whatever_words_are_around_it() {
+        let told = |cause: &str| trouble("localhost:8443", "token endpoint", cause).to_string();
+        let chain = "error sending request: client error (Connect): invalid peer certificate: UnknownIssuer";
+        assert_eq!(told(chain), "certificate of localhost:8443: UnknownIssuer");
+        assert_eq!(told("HTTP 503"), "token endpoint localhost:8443: HTTP 503");
+        let fault = Fault::Tls("invalid peer certificate: Expired".into());
+        assert_eq!(of_fault("a:1", &fault).to_string(), "certificate of a:1: Expired");
+    }
+}

@@ -1,0 +1,56 @@
+//! What providers have counted that are closed: a counter never falls because a credential was put anew or an app deleted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stentor_core::device::ProviderKind;
+use stentor_core::ports::provider::ProviderStats;
+
+use super::ProviderHandle;
+
+/// The counters of providers that are closed, and the providers that are being closed.
+#[derive(Default)]
+pub(super) struct ClosedTotals(Mutex<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    closing: Vec<Arc<ProviderHandle>>,
+    closed: HashMap<ProviderKind, ProviderStats>,
+}
+
+impl ClosedTotals {
+    /// Notes a provider that is being closed, and goes on to count until it is.
+    pub(super) fn begin(&self, handle: Arc<ProviderHandle>) {
+        self.lock().closing.push(handle);
+    }
+
+    /// Keeps what a provider has counted in the end.
+    pub(super) fn end(&self, handle: &Arc<ProviderHandle>) {
+        let mut counted = self.lock();
+        counted.closing.retain(|one| !Arc::ptr_eq(one, handle));
+        let kept = counted.closed.entry(handle.provider.kind()).or_default();
+        *kept = added(*kept, handle.provider.stats());
+    }
+
+    /// Adds to what live providers of a kind are doing what the others have counted.
+    pub(super) fn added_to(&self, live: ProviderStats, kind: ProviderKind) -> ProviderStats {
+        let counted = self.lock();
+        let closing = counted.closing.iter().filter(|handle| handle.provider.kind() == kind);
+        let closed = counted.closed.get(&kind).copied().unwrap_or_default();
+        closing.fold(added(live, closed), |sum, handle| added(sum, handle.provider.stats()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds the counters of one to another; what is true of a moment is not added.
+const fn added(to: ProviderStats, one: ProviderStats) -> ProviderStats {
+    ProviderStats {
+        drains: to.drains + one.drains,
+        aborts: to.aborts + one.aborts,
+        connect_failures: to.connect_failures + one.connect_failures,
+        ..to
+    }
+}
