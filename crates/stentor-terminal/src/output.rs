@@ -115,6 +115,14 @@ pub fn listing<const N: usize>(list: &Value, fields: [&str; N]) -> String {
     table(fields, rows.iter().map(|row| fields.map(|field| cell(&row[field]))))
 }
 
+/// Adds to a page of a list how to get the next one.
+pub fn paged(table: String, page: &Value, option: &str) -> String {
+    match page["next"].as_str() {
+        Some(next) => format!("{table}\n(more: {option} {next})"),
+        None => table,
+    }
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -13,6 +13,7 @@ mod device;
 mod discover;
 mod doctor;
 mod emulate;
+mod group;
 mod kill;
 mod lab;
 mod message;
@@ -23,6 +24,7 @@ mod secret;
 mod serve;
 mod store;
 mod topic;
+mod user;
 mod webhook;
 
 use crate::failure::{EXIT_CODES, judge};
@@ -50,6 +52,8 @@ enum Command {
     Emulate(emulate::EmulateArgs),
     App(app::AppArgs),
     Device(device::DeviceArgs),
+    User(user::UserArgs),
+    Group(group::GroupArgs),
     Topic(topic::TopicArgs),
     Message(message::MessageArgs),
     Campaign(campaign::CampaignArgs),
@@ -120,6 +124,8 @@ async fn dispatch(command: Command, output: Output) -> anyhow::Result<ExitCode> 
         Command::Emulate(command) => command.run(output).await?,
         Command::App(command) => command.run(output).await?,
         Command::Device(command) => command.run(output).await?,
+        Command::User(command) => command.run(output).await?,
+        Command::Group(command) => command.run(output).await?,
         Command::Topic(command) => command.run(output).await?,
         Command::Message(command) => return command.run(output).await,
         Command::Campaign(command) => return command.run(output).await,

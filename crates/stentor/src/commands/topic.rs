@@ -2,9 +2,9 @@
 
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
-use crate::output::{Output, cell, facts};
+use crate::output::{Output, cell, facts, listing};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The most that the API takes at once.
 const DEVICES_PER_REQUEST: usize = 1000;
@@ -61,8 +61,8 @@ impl TopicArgs {
         let client = self.connection.app_client().await?;
         match self.command {
             TopicCommand::List => {
-                let topics = client.get("/v1/topics").await?;
-                output.result(&topics, || names(&topics["topics"]))
+                let topics = client.get_all("/v1/topics", "topics").await?;
+                output.result(&topics, || listing(&topics["topics"], ["name", "device_count"]))
             }
             TopicCommand::Show { topic } => {
                 let topic = client.get(&format!("/v1/topics/{}", segment(&topic))).await?;
@@ -82,15 +82,6 @@ impl TopicArgs {
             }
         }
     }
-}
-
-fn names(topics: &Value) -> String {
-    let lines = topics.as_array().into_iter().flatten().map(|topic| match topic {
-        Value::Object(_) => facts(topic).replace('\n', "  "),
-        name => cell(name),
-    });
-    let lines: Vec<String> = lines.collect();
-    if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
 }
 
 async fn change(client: &ApiClient, path: &str, devices: &[String], output: Output) -> anyhow::Result<()> {
