@@ -34,6 +34,49 @@ impl DeliveryState {
     }
 }
 
+codes! {
+    /// Where a delivery is, in the word by which it is shown and asked for: what its device has confirmed has one of its own.
+    ShownState {
+        /// Waiting for its turn, or for its next attempt.
+        Queued = 0, "queued";
+        /// Handed to a provider, not yet settled.
+        Sending = 1, "sending";
+        /// The push service took it over.
+        Accepted = 2, "accepted";
+        /// The push service refused it for good.
+        Rejected = 3, "rejected";
+        /// Its ttl passed first.
+        Expired = 4, "expired";
+        /// A newer message took its place.
+        Collapsed = 5, "collapsed";
+        /// Canceled, or its device is gone.
+        Canceled = 6, "canceled";
+        /// Given up.
+        Failed = 7, "failed";
+        /// Accepted, and confirmed by its device.
+        Delivered = 8, "delivered";
+    }
+}
+
+impl ShownState {
+    /// Returns the word for a record.
+    #[must_use]
+    pub fn of(record: Record) -> Self {
+        match Self::from_code(record.state().code()) {
+            Some(Self::Accepted) if record.is_delivered() => Self::Delivered,
+            Some(state) => state,
+            None => Self::Failed,
+        }
+    }
+
+    /// Returns whether a record is meant by the word; as in the books, what is delivered counts as accepted too.
+    #[must_use]
+    pub fn means(self, record: Record) -> bool {
+        let shown = Self::of(record);
+        shown == self || (self, shown) == (Self::Accepted, Self::Delivered)
+    }
+}
+
 const STATE_MASK: u16 = 0x0f;
 const AMBIGUOUS: u16 = 0x10;
 const DELIVERED: u16 = 0x20;

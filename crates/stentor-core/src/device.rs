@@ -27,6 +27,18 @@ codes! {
     }
 }
 
+codes! {
+    /// Where a device is, in the word by which it is shown and asked for.
+    DeviceState {
+        /// In audiences.
+        Active = 1, "active";
+        /// Its token is dead.
+        Retired = 2, "retired";
+        /// Known only because a message named its token.
+        Unlisted = 3, "unlisted";
+    }
+}
+
 /// A device's address at its push service: opaque, and never shown by `Debug`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PushToken(String);
@@ -168,6 +180,18 @@ pub struct Device {
     pub listed: bool,
     /// For which messages to it are sealed, where it has told of any.
     pub keys: Option<DeviceKeys>,
+}
+
+impl Device {
+    /// Returns where it is; a dead token goes before the way in which the device is known.
+    #[must_use]
+    pub const fn state(&self) -> DeviceState {
+        match (self.retired.is_some(), self.listed) {
+            (true, _) => DeviceState::Retired,
+            (false, true) => DeviceState::Active,
+            (false, false) => DeviceState::Unlisted,
+        }
+    }
 }
 
 /// What may be changed about a device; `None` leaves a field as it is.

@@ -1,7 +1,8 @@
 //! The words that requests may use, for those who write requests.
 
 use stentor_core::app::Scope;
-use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::delivery::ShownState;
+use stentor_core::device::{DeviceState, Platform, ProviderKind};
 use stentor_core::message::Priority;
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
@@ -12,6 +13,10 @@ pub const PLATFORMS: &[&str] = Platform::WORDS;
 pub const PROVIDERS: &[&str] = ProviderKind::WORDS;
 /// Urgencies of messages.
 pub const PRIORITIES: &[&str] = Priority::WORDS;
+/// Where devices are.
+pub const DEVICE_STATES: &[&str] = DeviceState::WORDS;
+/// Where deliveries are.
+pub const DELIVERY_STATES: &[&str] = ShownState::WORDS;
 /// Scopes of keys.
 pub const SCOPES: &[&str] = Scope::WORDS;
 /// What happens to missed ticks of a schedule.

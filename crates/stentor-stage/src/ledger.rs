@@ -34,6 +34,22 @@ pub struct CampaignLedger {
     pub duplicate_bound: u64,
     /// The books of each provider.
     pub providers: Vec<ProviderBooks>,
+    /// Why it stands still, as a whole or at some providers.
+    pub waits: Vec<LedgerWait>,
+}
+
+/// Why a campaign stands still.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct LedgerWait {
+    /// The reason, as a code.
+    pub reason: String,
+    /// The provider that waits, if not the campaign does.
+    pub provider: Option<String>,
+    /// What the server knows of it.
+    pub detail: String,
+    /// When it goes on, if that is known.
+    pub until: Option<String>,
 }
 
 /// Why a campaign was stopped early, at a provider or as a whole.
@@ -139,6 +155,19 @@ impl CampaignLedger {
             && add(|totals| totals.rejected) == self.totals.rejected
             && add(LedgerTotals::ended) == self.totals.ended()
             && add(LedgerTotals::open) == self.totals.open()
+    }
+
+    /// Says why it stands still, a line for each cause; nothing while it moves.
+    pub fn waits_text(&self) -> String {
+        let line = |wait: &LedgerWait| {
+            let who = wait
+                .provider
+                .as_deref()
+                .map_or("it stands still".to_owned(), |one| format!("{one} stands still"));
+            let until = wait.until.as_deref().map(|until| format!(", until {until}")).unwrap_or_default();
+            format!("{who} ({}): {}{until}", wait.reason, wait.detail)
+        };
+        self.waits.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Names the state, and why it was stopped if it was.

@@ -2,7 +2,7 @@
 
 use crate::output::{ledger as table, thousands};
 use stentor_stage::ledger::LedgerStop;
-pub use stentor_stage::ledger::{CampaignLedger, LedgerTotals, ProviderBooks};
+pub use stentor_stage::ledger::{CampaignLedger, LedgerTotals, LedgerWait, ProviderBooks};
 
 /// Lays the books out as a table, a row per provider.
 pub fn describe(ledger: &CampaignLedger) -> String {
@@ -31,7 +31,9 @@ pub fn describe(ledger: &CampaignLedger) -> String {
     let reasons = describe_reasons(ledger);
     let expanding = if ledger.audience_complete { "" } else { " (the audience is still being expanded)" };
     let stops = describe_stops(ledger);
-    format!("{head}\n\n{books}\n{reasons}{stops}\n{verdict}{expanding}")
+    let waits = ledger.waits_text();
+    let waits = if waits.is_empty() { waits } else { format!("\n{waits}\n") };
+    format!("{head}\n\n{books}\n{reasons}{stops}{waits}\n{verdict}{expanding}")
 }
 
 /// Returns which providers were stopped and why; what the campaign as a whole says already is not repeated.
@@ -39,7 +41,9 @@ fn describe_stops(ledger: &CampaignLedger) -> String {
     let stopped = ledger.providers.iter().filter(|_| ledger.stop.is_none());
     let lines = stopped.filter_map(|books| {
         let LedgerStop { reason, detail } = books.stop.as_ref()?;
-        Some(format!("\n{} was stopped ({reason}): {detail}\n", books.provider))
+        // A canceled campaign is no stopped one: there the detail says how far its audience was expanded.
+        let state = if ledger.state == "canceled" { "canceled" } else { "stopped" };
+        Some(format!("\n{} was {state} ({reason}): {detail}\n", books.provider))
     });
     lines.collect()
 }
@@ -90,5 +94,33 @@ mod tests {
             Some(LedgerStop { reason: "payload_refused".to_owned(), detail: "too big".to_owned() });
         let text = describe(&ledger);
         assert!(text.contains("fcm was stopped (payload_refused): too big"), "{text}");
+    }
+
+    #[test]
+    fn a_campaign_that_stands_still_says_why_and_a_canceled_one_is_not_called_stopped() {
+        let wait = LedgerWait {
+            reason: "throttled".to_owned(),
+            provider: Some("fcm".to_owned()),
+            detail: "the push service asks to slow down".to_owned(),
+            until: Some("2026-11-28T00:00:00.000Z".to_owned()),
+        };
+        let books = ProviderBooks {
+            provider: "fcm".to_owned(),
+            stop: Some(LedgerStop {
+                reason: "campaign_canceled".to_owned(),
+                detail: "canceled early".to_owned(),
+            }),
+            ..ProviderBooks::default()
+        };
+        let ledger = CampaignLedger {
+            state: "canceled".to_owned(),
+            providers: vec![books],
+            waits: vec![wait],
+            ..CampaignLedger::default()
+        };
+        let text = describe(&ledger);
+        let expected = "fcm stands still (throttled): the push service asks to slow down, until 2026-11-28T00:00:00.000Z";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("fcm was canceled (campaign_canceled): canceled early"), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use super::cache::finish_if_over;
 use super::life::{Ending, ending};
 use super::quarantine::{take_away, with_each, write_off};
 use super::rows::{Chunk, Damaged, LedgerRows, OrphanedBooks};
-use crate::campaign::{Campaign, CampaignAction, CampaignState, Stop};
+use crate::campaign::{Campaign, CampaignAction, CampaignState, ProviderLedger, Stop};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
@@ -64,10 +64,29 @@ fn awaits_receipts<R: LedgerRows>(rows: &R, id: CampaignId) -> Result<bool, R::E
 }
 
 fn cancel<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<(), R::Error> {
+    // Before the books are closed: afterwards nothing tells where the expansion was.
+    let sums = rows.sums(id)?.unwrap_or_default();
     // Before `wind_up`: what still expands does not end.
     rows.end_producers(id, None)?;
     rows.complete_books(id)?;
+    note_unexpanded(rows, id, &sums, now)?;
     wind_up(rows, id, now).map(drop)
+}
+
+/// Notes in the books of each provider whose audience was still being expanded that a cancel stopped that.
+fn note_unexpanded<R: LedgerRows>(
+    rows: &mut R,
+    id: CampaignId,
+    sums: &[ProviderLedger],
+    now: Timestamp,
+) -> Result<(), R::Error> {
+    let mut ledger = LedgerCache::new(rows);
+    for books in sums.iter().filter(|books| !books.audience_complete) {
+        let detail = format!("canceled while its audience was expanded, {} devices so far", books.audience);
+        let stop = Stop { reason: Reason::CampaignCanceled, detail };
+        ledger.open(id, books.provider)?.stop(stop);
+    }
+    ledger.close(now)
 }
 
 /// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.

@@ -21,7 +21,8 @@ pub use devices::{
     DeviceFilter, DeviceStore, GroupStore, Registered, SubscriptionChange, TopicStore, UserStore,
 };
 pub use messages::{
-    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoredReply,
+    AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
+    StoredReply,
 };
 pub use nodes::{
     Heartbeat, JoiningNode, Membership, NodeEvent, NodeEvents, NodeRecord, NodeStore, ParkedLane, QuotaClaim,

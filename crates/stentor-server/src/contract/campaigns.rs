@@ -4,10 +4,15 @@ use serde::Serialize;
 use stentor_core::campaign::{self, Campaign, CampaignState, Ledger, ProviderLedger, Tally};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{CampaignId, MessageId};
+use stentor_core::message::Message;
+use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
 use utoipa::ToSchema;
 
 use super::Instant;
+
+/// Most characters of a title or a condition that a list shows.
+const SHOWN_MAX_CHARS: usize = 80;
 
 /// Why nothing more is sent.
 #[derive(Serialize, ToSchema)]
@@ -24,6 +29,7 @@ pub struct CampaignSummary {
     pub(crate) id: CampaignId,
     #[schema(value_type = String)]
     pub(crate) message: MessageId,
+    /// `scheduled`, `running`, `paused`, `canceled`, `stopped` or `finished`.
     pub(crate) state: &'static str,
     pub(crate) created_at: Instant,
     pub(crate) due_at: Instant,
@@ -34,6 +40,33 @@ pub struct CampaignSummary {
     pub(crate) ended_at: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<StopView>,
+    /// To whom, in words such as `topic news`; absent where the message cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
+    /// How the notification's title begins, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    /// Devices expanded so far.
+    pub(crate) audience: u64,
+    /// Whether that is all.
+    pub(crate) audience_complete: bool,
+    pub(crate) totals: Totals,
+}
+
+/// Why nothing more is sent for now, of a campaign or at one of its providers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Wait)]
+pub struct WaitView {
+    /// `scheduled`, `paused`, `quota`, or the reason for which the provider's lane is parked, such as `throttled` or `unavailable`.
+    pub(crate) reason: &'static str,
+    /// The provider that waits; absent where the campaign does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) provider: Option<ProviderKind>,
+    pub(crate) detail: String,
+    /// When it goes on; absent where that depends on somebody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Instant>,
 }
 
 /// A piece of the campaigns, newest first.
@@ -85,7 +118,8 @@ pub struct ProviderView {
     pub(crate) attempts: u64,
     pub(crate) ambiguous: u64,
     pub(crate) duplicate_bound: u64,
-    /// Present when the campaign was stopped at this provider; the others go on.
+    /// Present when the campaign was stopped at this provider, the others going on, and when it was canceled while its audience was
+    /// still being expanded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<StopView>,
     pub(crate) reasons: Vec<ReasonCountView>,
@@ -114,7 +148,7 @@ pub struct LedgerView {
     pub(crate) stop: Option<StopView>,
     /// Devices expanded so far.
     pub(crate) audience: u64,
-    /// Whether that is all.
+    /// Whether no more will come; where a provider has a `stop`, more of it was there.
     pub(crate) audience_complete: bool,
     /// Whether every sum is right.
     pub(crate) balanced: bool,
@@ -128,6 +162,10 @@ pub struct LedgerView {
     /// Sum over crashes of the deliveries found leased and unsettled.
     pub(crate) duplicate_bound: u64,
     pub(crate) providers: Vec<ProviderView>,
+    /// Why it stands still, as a whole or at some providers; absent while it moves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<WaitView>>)]
+    pub(crate) waits: Vec<WaitView>,
 }
 
 impl Totals {
@@ -169,29 +207,19 @@ impl From<&ProviderLedger> for ProviderView {
 
 impl LedgerView {
     /// Shows the books as they were read at an instant.
-    pub(crate) fn new(ledger: Ledger, now: Timestamp) -> Self {
+    pub(crate) fn new(ledger: Ledger, waits: Vec<WaitView>, now: Timestamp) -> Self {
         let sum = |count: fn(&ProviderLedger) -> u64| ledger.providers.iter().map(count).sum();
-        let CampaignSummary {
-            id,
-            message,
-            state,
-            created_at,
-            due_at,
-            expires_at,
-            started_at,
-            ended_at,
-            stop,
-        } = ledger.campaign.clone().into();
+        let campaign = &ledger.campaign;
         Self {
-            campaign: id,
-            message,
-            state,
-            created_at,
-            due_at,
-            expires_at,
-            started_at,
-            ended_at,
-            stop,
+            campaign: campaign.id,
+            message: campaign.id.into(),
+            state: campaign.state.as_str(),
+            created_at: campaign.created_at.into(),
+            due_at: campaign.due_at.into(),
+            expires_at: campaign.expires_at.into(),
+            started_at: campaign.started_at.map(Instant),
+            ended_at: campaign.ended_at.map(Instant),
+            stop: campaign.stop.clone().map(StopView::from),
             audience: ledger.audience(),
             audience_complete: is_complete(&ledger),
             balanced: ledger.is_balanced(),
@@ -201,6 +229,7 @@ impl LedgerView {
             ambiguous: sum(|one| one.ambiguous),
             duplicate_bound: sum(|one| one.duplicate_bound),
             providers: ledger.providers.iter().map(ProviderView::from).collect(),
+            waits,
         }
     }
 }
@@ -211,19 +240,51 @@ impl From<campaign::Stop> for StopView {
     }
 }
 
-impl From<Campaign> for CampaignSummary {
-    fn from(campaign: Campaign) -> Self {
+impl CampaignSummary {
+    /// Shows a campaign with what it sends, as far as that can be read, and with its sums.
+    pub(crate) fn new(campaign: Campaign, message: Option<&Message>, sums: Vec<ProviderLedger>) -> Self {
+        let spec = message.map(|message| &message.spec);
+        let notification = spec.and_then(|spec| spec.content.notification.as_ref());
+        let ledger = Ledger { campaign, providers: sums };
+        let delivered = ledger.providers.iter().map(|one| one.delivered).sum();
         Self {
-            id: campaign.id,
-            message: campaign.id.into(),
-            state: campaign.state.as_str(),
-            created_at: campaign.created_at.into(),
-            due_at: campaign.due_at.into(),
-            expires_at: campaign.expires_at.into(),
-            started_at: campaign.started_at.map(Instant),
-            ended_at: campaign.ended_at.map(Instant),
-            stop: campaign.stop.map(StopView::from),
+            target: spec.map(|spec| target_words(&spec.target)),
+            title: notification.and_then(|one| one.title.as_deref()).map(beginning),
+            audience: ledger.audience(),
+            audience_complete: is_complete(&ledger),
+            totals: Totals::of(&ledger.total(), delivered),
+            id: ledger.campaign.id,
+            message: ledger.campaign.id.into(),
+            state: ledger.campaign.state.as_str(),
+            created_at: ledger.campaign.created_at.into(),
+            due_at: ledger.campaign.due_at.into(),
+            expires_at: ledger.campaign.expires_at.into(),
+            started_at: ledger.campaign.started_at.map(Instant),
+            ended_at: ledger.campaign.ended_at.map(Instant),
+            stop: ledger.campaign.stop.map(StopView::from),
         }
+    }
+}
+
+/// Names a target in few words, without a push token.
+fn target_words(target: &Target) -> String {
+    match target {
+        Target::Device(device) => format!("device {device}"),
+        Target::Devices(devices) => format!("{} devices", devices.len()),
+        Target::Token(token) => format!("a token of {}", token.provider),
+        Target::User(user) => format!("user {}", user.as_str()),
+        Target::Group(group) => format!("group {}", group.as_str()),
+        Target::Topic(topic) => format!("topic {}", topic.as_str()),
+        Target::Condition(condition) => format!("condition {}", beginning(condition.as_str())),
+        Target::Everyone => "everyone".to_owned(),
+    }
+}
+
+/// Returns how a text begins.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -7,10 +7,10 @@ use super::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResult, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use super::campaigns::{CampaignList, LedgerView};
-use super::credentials::{CredentialList, CredentialRequest};
+use super::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use super::devices::{
-    Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    RegisteredView,
+    Deliveries, DeliveryList, DeliveryQuery, DeviceChange, DeviceList, DeviceQuery, DeviceRequest,
+    DeviceTopics, DeviceView, History, RegisteredView,
 };
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportQuery, ImportRequest, ImportResult};
@@ -37,7 +37,7 @@ macro_rules! by_its_schema {
 }
 
 by_its_schema! {
-    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialList Deliveries DeviceBatch DeviceChange
+    After AppList AppRequest AppView AuditList AuditQuery Before CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeliveryQuery DeviceBatch DeviceChange
     DeviceList DeviceQuery DeviceRequest DeviceTopics DeviceView GroupList GroupView History ImportResult KeyList
     KeyRequest LedgerView MemberList MembersRequest MessageList MessageRequest MessageView NewKey NodeList RegisteredView ScheduleList
     PublishedServiceView ScheduleRequest ScheduleView ServiceList ServiceQuery ServiceRequest StatusView SubscriptionChangeView SubscriptionRequest TopicList TopicView UserList UserView MessageBatch RegisterResults SubscribeResults SubscriptionBatch NewServiceAccount ServiceAccountList ServiceAccountRequest DeadLetterList UpstreamChangeView UpstreamIds UpstreamList

@@ -1,7 +1,8 @@
 //! Devices and their history.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use stentor_core::device::{Device, DeviceKeys, Platform, ProviderKind};
+use stentor_core::delivery::ShownState;
+use stentor_core::device::{Device, DeviceKeys, DeviceState, Platform, ProviderKind};
 use stentor_core::id::{ChunkId, DeviceId, MessageId};
 use stentor_core::name::{ExternalId, Tag};
 use stentor_core::ports::store::AttemptRecord;
@@ -207,17 +208,63 @@ pub struct DeviceQuery {
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<String>)]
     pub(crate) tag: Option<Tag>,
+    /// Only those in this state: `active`, `retired` (the token is dead) or `unlisted`; all but unlisted ones when absent.
+    #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
+    pub(crate) state: Option<DeviceState>,
+}
+
+/// Which deliveries of a message to list.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveryQuery {
+    /// What comes after this; `next` of the piece before.
+    pub(crate) after: Option<String>,
+    /// At most this many, 1 to 1,000; 100 when absent. There may be fewer and still a next piece.
+    #[param(minimum = 1, maximum = 1000)]
+    pub(crate) limit: Option<usize>,
+    /// Only those in this state, by the word that lists show; `accepted` means delivered ones too.
+    #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
+    pub(crate) state: Option<ShownState>,
+}
+
+/// A message to one device: its last attempt.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Delivery)]
+pub struct DeliveryView {
+    #[schema(value_type = String)]
+    pub(crate) device: DeviceId,
+    #[schema(value_type = String)]
+    pub(crate) provider: ProviderKind,
+    #[schema(value_type = String)]
+    pub(crate) chunk: ChunkId,
+    /// 1 for the first.
+    pub(crate) attempt: u16,
+    /// The same words as for an attempt.
+    pub(crate) state: &'static str,
+    /// The cause of the state.
+    pub(crate) reason: &'static str,
+    /// Whether an attempt before may have reached the device unseen.
+    pub(crate) ambiguous: bool,
+    /// When it was settled, or leased, or is due.
+    pub(crate) at: Instant,
+}
+
+/// A piece of the deliveries of a message.
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryList {
+    pub(crate) deliveries: Vec<DeliveryView>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
 }
 
 impl From<Device> for DeviceView {
     fn from(device: Device) -> Self {
+        let state = device.state().as_str();
         let told = device.registration;
         let retired = device.retired.map(|end| Retired { at: end.at.into(), reason: end.reason.as_str() });
-        let state = match (&retired, device.listed) {
-            (Some(_), _) => "retired",
-            (None, true) => "active",
-            (None, false) => "unlisted",
-        };
         Self {
             id: device.id,
             platform: told.platform,
@@ -249,7 +296,7 @@ impl From<AttemptRecord> for AttemptView {
             provider: attempt.provider,
             chunk: attempt.chunk,
             attempt: attempt.attempt,
-            state: if attempt.record.is_delivered() { "delivered" } else { attempt.record.state().as_str() },
+            state: ShownState::of(attempt.record).as_str(),
             reason: attempt.record.reason().as_str(),
             ambiguous: attempt.record.is_ambiguous(),
             at: attempt.at.into(),

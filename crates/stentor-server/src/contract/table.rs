@@ -16,11 +16,11 @@ use super::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use super::campaigns::{CampaignList, LedgerView};
-use super::credentials::{CredentialList, CredentialRequest};
+use super::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use super::description::{OperationShape, describe as describe_one};
 use super::devices::{
-    Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    RegisteredView,
+    Deliveries, DeliveryList, DeliveryQuery, DeviceChange, DeviceList, DeviceQuery, DeviceRequest,
+    DeviceTopics, DeviceView, History, RegisteredView,
 };
 use super::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use super::import::{ImportRequest, ImportResult};
@@ -169,6 +169,8 @@ operations! { ($)
     "apps.list_credentials" ListCredentials: Identity { app: AppId; () } -> CredentialList, ADMIN, NEVER;
     /// Puts the credential for a push service.
     "apps.put_credential" PutCredential: KeyAuthor { app: AppId, provider: ProviderKind; CredentialRequest } -> (), ADMIN, CREDENTIAL;
+    /// Tries the credential for a push service without sending: gets an access token where there is one, and connects.
+    "apps.check_credential" CheckCredential: Identity { app: AppId, provider: ProviderKind; () } -> CredentialCheck, ADMIN, NEVER;
     /// Removes the credential for a push service; what is queued for it waits.
     "apps.delete_credential" DeleteCredential: KeyAuthor { app: AppId, provider: ProviderKind; () } -> (), ADMIN, NEVER;
 
@@ -257,6 +259,8 @@ operations! { ($)
     "messages.show" ShowMessage: Caller { message: MessageId; () } -> MessageView, SEND, NEVER;
     /// Returns the books of a message's campaign.
     "messages.ledger" ShowMessageLedger: Caller { message: MessageId; () } -> LedgerView, SEND, NEVER;
+    /// Lists the deliveries of a message, each with its last attempt, all or those in a state: who did not get it, and why.
+    "messages.all_deliveries" ListMessageDeliveries: Caller { message: MessageId; DeliveryQuery } -> DeliveryList, SEND, NEVER;
     /// Returns every attempt of one message at one device.
     "messages.deliveries" ListDeliveries: Caller { message: MessageId, device: DeviceId; () } -> Deliveries, READ, NEVER;
 

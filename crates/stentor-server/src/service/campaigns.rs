@@ -1,25 +1,29 @@
 //! Campaigns: their books, and what an owner does to them.
 
+use std::collections::BTreeMap;
+
 use stentor_core::audit::AuditAction;
-use stentor_core::campaign::CampaignAction;
-use stentor_core::id::{CampaignId, MessageId};
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
+use stentor_core::device::ProviderKind;
+use stentor_core::id::{AppId, CampaignId, MessageId};
 use stentor_core::ports::store::{Change, Changed};
 
 use super::audit::{AuditSubject, Author, unexpected};
-use super::{Caller, Origin, Service, ServiceResult};
-use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView};
+use super::{Caller, Origin, ParkReason, Service, ServiceResult};
+use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView, WaitView};
 use crate::contract::messages::{MessageList, MessageSummary};
 use crate::contract::table::{
     CancelCampaign, ListCampaigns, ListMessages, PauseCampaign, ResumeCampaign, ShowCampaign,
     ShowMessageLedger,
 };
-use crate::contract::{Before, Operation, Serve, next_of};
+use crate::contract::{Before, Instant, Operation, Serve, next_of};
 
 impl Serve<ShowCampaign> for Service {
     async fn serve(&self, caller: Caller, id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
         caller.allow::<ShowCampaign>()?;
         let ledger = self.store.ledger(caller.app(), id).await?;
-        Ok(LedgerView::new(ledger, self.now()))
+        let waits = self.waits_of(&ledger).await?;
+        Ok(LedgerView::new(ledger, waits, self.now()))
     }
 }
 
@@ -37,7 +41,7 @@ impl Serve<ListCampaigns> for Service {
         // What cannot be read is listed beside the others, with pages of its own, so that it hides nothing.
         let damaged = self.store.broken_campaigns(caller.app(), page).await?;
         let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
-        let campaigns = campaigns.into_iter().map(CampaignSummary::from).collect();
+        let campaigns = self.summaries(caller.app(), campaigns).await?;
         Ok(CampaignList { campaigns, damaged, next })
     }
 }
@@ -73,6 +77,62 @@ impl Serve<ResumeCampaign> for Service {
 }
 
 impl Service {
+    /// Adds to campaigns what they send, and their sums.
+    async fn summaries(&self, app: AppId, campaigns: Vec<Campaign>) -> ServiceResult<Vec<CampaignSummary>> {
+        let ids: Vec<CampaignId> = campaigns.iter().map(|campaign| campaign.id).collect();
+        let messages = self.store.messages(app, ids.iter().copied().map(MessageId::from).collect()).await?;
+        let messages: BTreeMap<_, _> =
+            messages.into_iter().map(|one| (CampaignId::from(one.id), one)).collect();
+        let mut sums: BTreeMap<_, _> = self.store.sums(app, ids).await?.into_iter().collect();
+        let summary = |campaign: Campaign| {
+            let (message, sums) = (messages.get(&campaign.id), sums.remove(&campaign.id));
+            CampaignSummary::new(campaign, message, sums.unwrap_or_default())
+        };
+        Ok(campaigns.into_iter().map(summary).collect())
+    }
+
+    /// Finds out why a campaign stands still, as a whole or at the providers where something of it is open.
+    async fn waits_of(&self, ledger: &Ledger) -> ServiceResult<Vec<WaitView>> {
+        let campaign = &ledger.campaign;
+        let whole = |reason, detail: &str, until| {
+            let detail = detail.to_owned();
+            vec![WaitView { reason, provider: None, detail, until }]
+        };
+        match campaign.state {
+            CampaignState::Scheduled if campaign.due_at > self.now() => {
+                let (detail, due_at) = ("it waits for its time", Some(campaign.due_at.into()));
+                return Ok(whole(campaign.state.as_str(), detail, due_at));
+            }
+            CampaignState::Paused if campaign.ended_at.is_none() => {
+                let detail = "somebody has paused it: resume it, before its time to live is over";
+                return Ok(whole(campaign.state.as_str(), detail, None));
+            }
+            state if state.is_ended() => return Ok(Vec::new()),
+            _ => {}
+        }
+        let mut waits = Vec::new();
+        for books in ledger.providers.iter().filter(|books| books.tally.queued > 0) {
+            waits.extend(self.wait_at(campaign.app, books.provider).await?);
+        }
+        Ok(waits)
+    }
+
+    /// Finds out why nothing is sent for an app through a provider.
+    async fn wait_at(&self, app: AppId, provider: ProviderKind) -> ServiceResult<Option<WaitView>> {
+        if let Some(parked) = self.resting(app, provider).await? {
+            let ParkReason { reason, detail, until } = parked;
+            let (reason, until) = (reason.as_str(), until.map(Instant));
+            return Ok(Some(WaitView { reason, provider: Some(provider), detail, until }));
+        }
+        let spent = self.pipeline.quota(app, provider).filter(|quota| quota.tokens == 0);
+        Ok(spent.map(|quota| WaitView {
+            reason: "quota",
+            provider: Some(provider),
+            detail: format!("the credential's quota of {} a minute is used up", quota.per_minute_now),
+            until: None,
+        }))
+    }
+
     /// Cancels, pauses or resumes, and returns the books after it.
     async fn act<O: Operation>(
         &self,

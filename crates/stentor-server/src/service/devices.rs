@@ -78,10 +78,10 @@ impl Serve<ShowDevice> for Service {
 
 impl Serve<ListDevices> for Service {
     async fn serve(&self, caller: Caller, (): (), query: DeviceQuery) -> ServiceResult<DeviceList> {
-        let DeviceQuery { after, limit, provider, user, tag } = query;
+        let DeviceQuery { after, limit, provider, user, tag, state } = query;
         let page = After { after, limit }.page(|text| text.parse().ok().map(DeviceId::raw))?;
         caller.allow::<ListDevices>()?;
-        let filter = DeviceFilter { provider, user, tag };
+        let filter = DeviceFilter { provider, user, tag, state };
         let devices = self.store.devices(caller.app(), &filter, page).await?;
         let next = next_of(&devices, page.limit, |device| device.id.to_string());
         Ok(DeviceList { devices: devices.into_iter().map(DeviceView::from).collect(), next })

@@ -29,5 +29,6 @@ mod tenants;
 mod tls;
 mod trap;
 mod upstream;
+mod visibility;
 mod web_push;
 mod webhook;

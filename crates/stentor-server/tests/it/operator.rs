@@ -178,7 +178,7 @@ async fn health_readiness_version_and_metrics_need_no_key() {
         "stentor_queue_oldest_age_seconds",
         "stentor_unsettled_deliveries",
         "stentor_rows_damaged_total 0",
-        "# EOF",
+        "process_resident_memory_bytes",
     ] {
         assert!(text.contains(name), "{name} is missing in\n{text}");
     }

@@ -61,7 +61,7 @@ impl DeviceStore for MemoryStore {
         let state = self.lock();
         let after = DeviceId::from_raw(page.after);
         let devices = state.app(app)?.devices.values();
-        let found = devices.filter(|device| device.id > after && device.listed && passes(device, filter));
+        let found = devices.filter(|device| device.id > after && passes(device, filter));
         Ok(found.take(page.limit).cloned().collect())
     }
 
@@ -114,7 +114,8 @@ pub(super) fn is_reachable(device: &Device) -> bool {
 
 fn passes(device: &Device, filter: &DeviceFilter) -> bool {
     let known = &device.registration;
-    filter.provider.is_none_or(|provider| known.provider == provider)
+    filter.means(device.state(), device.listed)
+        && filter.provider.is_none_or(|provider| known.provider == provider)
         && filter.user.as_ref().is_none_or(|user| known.user.as_ref() == Some(user))
         && filter.tag.as_ref().is_none_or(|tag| known.tags.contains(tag))
 }

@@ -3,10 +3,10 @@
 use stentor_core::chunk::{ChunkState, TokenList};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::DeviceId;
+use stentor_core::id::{ChunkId, DeviceId};
 use stentor_core::ledger::{Precedence, is_too_late, may_replace};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{AttemptRecord, SendDecision, StoreError};
+use stentor_core::ports::store::{AttemptRecord, ChunkRecords, SendDecision, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::state::{CampaignRow, StoredChunk, Tables};
@@ -15,6 +15,12 @@ impl Tables {
     /// Lists the attempts of one campaign at a device, in order.
     pub(super) fn attempts(&self, row: &CampaignRow, device: DeviceId) -> Vec<AttemptRecord> {
         self.chunks_of(row, device).map(|(chunk, at)| attempt(chunk, at)).collect()
+    }
+
+    /// Lists chunks of one campaign with what they tell, beginning at one.
+    pub(super) fn chunk_records(&self, row: &CampaignRow, from: ChunkId, max: usize) -> Vec<ChunkRecords> {
+        let ids = row.chunks.iter().filter(|id| **id >= from);
+        ids.filter_map(|id| self.chunks.get(id)).take(max).map(records).collect()
     }
 
     /// Finds out about each device of a message at a provider: gone, collapsed, or its token.
@@ -76,9 +82,6 @@ impl Tables {
 
 fn attempt(chunk: &StoredChunk, position: usize) -> AttemptRecord {
     let facts = &chunk.facts;
-    let is_leased = facts.state == ChunkState::Leased;
-    let open = if is_leased { DeliveryState::Sending } else { DeliveryState::Queued };
-    let unsettled = Record::new(open, Reason::None, facts.ambiguous);
     AttemptRecord {
         message: facts.campaign.into(),
         provider: facts.lane.provider,
@@ -86,6 +89,27 @@ fn attempt(chunk: &StoredChunk, position: usize) -> AttemptRecord {
         attempt: facts.attempt,
         created_at: chunk.created_at,
         at: facts.changed_at.unwrap_or(facts.due_at),
-        record: chunk.records.get(position).copied().unwrap_or(unsettled),
+        record: chunk.records.get(position).copied().unwrap_or(unsettled(chunk)),
     }
+}
+
+fn records(chunk: &StoredChunk) -> ChunkRecords {
+    let facts = &chunk.facts;
+    ChunkRecords {
+        chunk: facts.id,
+        provider: facts.lane.provider,
+        attempt: facts.attempt,
+        created_at: chunk.created_at,
+        at: facts.changed_at.unwrap_or(facts.due_at),
+        devices: chunk.devices.clone(),
+        records: Some(chunk.records.clone()).filter(|records| !records.is_empty()),
+        unsettled: unsettled(chunk),
+    }
+}
+
+/// Returns what is true of each device of a chunk that is not settled.
+fn unsettled(chunk: &StoredChunk) -> Record {
+    let is_leased = chunk.facts.state == ChunkState::Leased;
+    let open = if is_leased { DeliveryState::Sending } else { DeliveryState::Queued };
+    Record::new(open, Reason::None, chunk.facts.ambiguous)
 }

@@ -2,14 +2,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger};
 use stentor_core::chunk::Ticket;
-use stentor_core::id::{AppId, CampaignId, DeviceId, MessageId};
+use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger::{self, LedgerRows};
 use stentor_core::message::Message;
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
+    AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
+    StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -77,6 +78,27 @@ impl MessageStore for MemoryStore {
 
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError> {
         Ok(self.lock().campaign(app, id)?.ledger())
+    }
+
+    async fn sums(
+        &self,
+        app: AppId,
+        ids: Vec<CampaignId>,
+    ) -> Result<Vec<(CampaignId, Vec<ProviderLedger>)>, StoreError> {
+        let state = self.lock();
+        let found = ids.into_iter().filter_map(|id| Some((id, state.campaign(app, id).ok()?.sums())));
+        Ok(found.filter(|(_, sums)| !sums.is_empty()).collect())
+    }
+
+    async fn chunk_records(
+        &self,
+        app: AppId,
+        message: MessageId,
+        from: ChunkId,
+        max: usize,
+    ) -> Result<Vec<ChunkRecords>, StoreError> {
+        let state = self.lock();
+        Ok(state.chunk_records(state.campaign(app, message.into())?, from, max))
     }
 
     async fn delivery(
@@ -181,6 +203,10 @@ impl Tables {
 }
 
 impl CampaignRow {
+    fn sums(&self) -> Vec<ProviderLedger> {
+        self.providers.values().map(|at| at.books.ledger().clone()).collect()
+    }
+
     fn ledger(&self) -> Ledger {
         let shown = self.providers.values().filter(|at| at.books.ledger().audience > 0 || at.producing);
         let providers = shown.map(ProviderRow::ledger).collect();

@@ -4,7 +4,7 @@ use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
 use crate::failure::{CommandFailure, Exit};
 use crate::ledger::{self, CampaignLedger};
-use crate::output::{Output, cell, listing};
+use crate::output::{Output, cell, paged, table, thousands};
 use crate::progress::PhaseProgress;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -92,14 +92,38 @@ async fn list(client: &ApiClient, limit: u32, before: Option<String>, output: Ou
     let mut query = vec![("limit", limit.to_string())];
     query.extend(before.map(|before| ("before", before)));
     let page = client.get_with("/v1/campaigns", &query).await?;
-    output.result(&page, || {
-        let fields = ["id", "message", "state", "created_at", "started_at", "ended_at"];
-        let table = listing(&page["campaigns"], fields);
-        match page["next"].as_str() {
-            Some(next) => format!("{table}\n(more: --before {next})"),
-            None => table,
-        }
-    })
+    output.result(&page, || paged(campaigns(&page["campaigns"]), &page, "--before"))
+}
+
+/// Lists campaigns with whom they are for, and how far they are.
+fn campaigns(list: &Value) -> String {
+    let rows = list.as_array().into_iter().flatten().map(|one| {
+        let totals = &one["totals"];
+        let count = |name: &str| totals[name].as_u64().unwrap_or(0);
+        let open = count("queued") + count("sending");
+        let not_taken: u64 =
+            ["rejected", "expired", "collapsed", "canceled", "failed"].iter().map(|name| count(name)).sum();
+        let more = if one["audience_complete"] == false { "+" } else { "" };
+        [
+            cell(&one["id"]),
+            cell(&one["state"]),
+            cell(&one["target"]),
+            cell(&one["title"]),
+            format!("{}{more}", thousands(one["audience"].as_u64().unwrap_or(0))),
+            thousands(open),
+            thousands(count("accepted")),
+            thousands(not_taken),
+            cell(&one["created_at"]),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return "(none)".to_owned();
+    }
+    table(
+        ["id", "state", "target", "title", "audience", "open", "accepted", "not accepted", "created_at"],
+        rows,
+    )
 }
 
 async fn steer(client: &ApiClient, campaign: &str, action: &str, output: Output) -> anyhow::Result<()> {
@@ -110,7 +134,7 @@ async fn steer(client: &ApiClient, campaign: &str, action: &str, output: Output)
 /// Shows a campaign's progress until it has ended, then its books; fails when the books do not balance or
 /// something is still open in them.
 pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -> anyhow::Result<ExitCode> {
-    let mut progress = None;
+    let (mut progress, mut told) = (None, Vec::new());
     loop {
         let (said, ledger) = CampaignLedger::fetch(client, campaign).await?;
         let progress = progress.get_or_insert_with(|| PhaseProgress::start("deliveries", ledger.audience));
@@ -119,6 +143,13 @@ pub(super) async fn follow(client: &ApiClient, campaign: &str, output: Output) -
         if ledger.is_ended() {
             return close(&said, &ledger, output);
         }
+        // Told once: when it goes on may be put off again and again.
+        let causes = ledger.waits.iter().map(|wait| (wait.provider.clone(), wait.detail.clone()));
+        let causes: Vec<_> = causes.collect();
+        if causes != told && !causes.is_empty() {
+            progress.remark(&ledger.waits_text());
+        }
+        told = causes;
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             _ = tokio::signal::ctrl_c() => {

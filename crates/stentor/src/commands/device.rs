@@ -6,7 +6,7 @@ use crate::device::message::Handling;
 use crate::device::outbox::{self, Outgoing};
 use crate::device::run::{self, DeviceRun};
 use crate::failure::CommandFailure;
-use crate::output::{Output, facts, listing};
+use crate::output::{Output, cell, facts, listing, paged, table};
 use crate::progress::PhaseProgress;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -59,7 +59,10 @@ A device of the gateway that wants its messages sealed has `keys`: whoever seals
         device: String,
     },
     /// List devices, page by page
-    #[command(after_help = "Example:\n  stentor device list --provider fcm --limit 20")]
+    #[command(after_help = "\
+Examples:
+  stentor device list --provider fcm --limit 20
+  stentor device list --state retired")]
     List(DeviceListArgs),
     /// Show what was sent to a device and what became of it
     #[command(after_help = "Example:\n  stentor device deliveries dev_…")]
@@ -209,6 +212,9 @@ struct DeviceListArgs {
     /// Only with this tag
     #[arg(long)]
     tag: Option<String>,
+    /// Only in this state; `retired` are those whose tokens are dead
+    #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::DEVICE_STATES))]
+    state: Option<String>,
 }
 
 impl DeviceArgs {
@@ -254,7 +260,8 @@ impl DeviceRunArgs {
         let handling = Handling { command: self.exec, json: output.is_json(), desktop: !self.no_desktop };
         let server = connection.server.clone();
         let (folder, encrypt, count) = (self.folder, self.encrypt, self.count);
-        DeviceRun { folder, server, key, details, encrypt, handling, count }.run().await
+        let authority = connection.authority()?;
+        DeviceRun { folder, server, authority, key, details, encrypt, handling, count }.run().await
     }
 }
 
@@ -321,23 +328,37 @@ impl RegistrationArgs {
 impl DeviceListArgs {
     async fn run(self, client: &ApiClient, output: Output) -> anyhow::Result<()> {
         let mut query = vec![("limit", self.limit.to_string())];
-        let optional =
-            [("after", self.after), ("provider", self.provider), ("user", self.user), ("tag", self.tag)];
+        let optional = [
+            ("after", self.after),
+            ("provider", self.provider),
+            ("user", self.user),
+            ("tag", self.tag),
+            ("state", self.state),
+        ];
         query.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let page = client.get_with("/v1/devices", &query).await?;
         output.result(&page, || {
             let fields =
                 ["id", "platform", "provider", "token_hint", "user", "tags", "state", "registered_at"];
+            let is_of_dead = page["devices"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["retired"].is_object()));
+            if is_of_dead {
+                return paged(with_reasons(&page["devices"]), &page, "--after");
+            }
             paged(listing(&page["devices"], fields), &page, "--after")
         })
     }
 }
 
-fn paged(table: String, page: &Value, option: &str) -> String {
-    match page["next"].as_str() {
-        Some(next) => format!("{table}\n(more: {option} {next})"),
-        None => table,
-    }
+/// Lists devices of which some are retired, with when and why.
+fn with_reasons(devices: &Value) -> String {
+    let rows = devices.as_array().into_iter().flatten().map(|one| {
+        let [id, provider, hint, user, state] =
+            ["id", "provider", "token_hint", "user", "state"].map(|name| cell(&one[name]));
+        [id, provider, hint, user, state, cell(&one["retired"]["reason"]), cell(&one["retired"]["at"])]
+    });
+    table(["id", "provider", "token_hint", "user", "state", "reason", "at"], rows)
 }
 
 impl DeviceImportArgs {

@@ -7,7 +7,7 @@ use super::campaign::follow;
 use crate::client::{ApiClient, segment};
 use crate::connection::ConnectionArgs;
 use crate::failure::CommandFailure;
-use crate::output::{Output, cell, facts};
+use crate::output::{Output, cell, facts, listing, paged};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -32,7 +32,7 @@ enum MessageCommand {
 Examples:
   stentor message send --topic news --title Hello --body \"from Stentor\"
   stentor message send --everyone --data kind=sync --collapse-key sync --ttl-seconds 3600
-  stentor message send --condition \"'a' in topics && !('b' in topics)\" --body Hi --dry-run
+  stentor message send --condition \"'a' in topics && ('b' in topics || 'c' in topics)\" --body Hi --dry-run
   stentor message send --user u1 --body Hi --send-at 2027-01-01T09:00:00Z --idempotency-key 4711")]
     Send(Box<SendArgs>),
     /// Show a message
@@ -40,6 +40,24 @@ Examples:
     Show {
         /// The message
         message: String,
+    },
+    /// List the devices of a message's audience and what became of each
+    #[command(after_help = "\
+Examples:
+  stentor message deliveries msg_… --state rejected
+  stentor message deliveries msg_… --limit 1000 --json")]
+    Deliveries {
+        /// The message
+        message: String,
+        /// Only in this state
+        #[arg(long, ignore_case = true, value_parser = PossibleValuesParser::new(words::DELIVERY_STATES))]
+        state: Option<String>,
+        /// The most deliveries to show
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        /// Continue after the previous page; the value is its `next`
+        #[arg(long)]
+        after: Option<String>,
     },
     /// Cancel the deliveries of a message that have not been sent yet
     #[command(after_help = "Example:\n  stentor message cancel msg_…")]
@@ -153,6 +171,17 @@ impl MessageArgs {
             MessageCommand::Show { message } => {
                 let message = client.get(&format!("/v1/messages/{}", segment(&message))).await?;
                 output.result(&message, || facts(&message))?;
+            }
+            MessageCommand::Deliveries { message, state, limit, after } => {
+                let mut query = vec![("limit", limit.to_string())];
+                query.extend(state.map(|state| ("state", state)));
+                query.extend(after.map(|after| ("after", after)));
+                let path = format!("/v1/messages/{}/deliveries", segment(&message));
+                let page = client.get_with(&path, &query).await?;
+                output.result(&page, || {
+                    let fields = ["device", "provider", "attempt", "state", "reason", "ambiguous", "at"];
+                    paged(listing(&page["deliveries"], fields), &page, "--after")
+                })?;
             }
             MessageCommand::Cancel { message } => {
                 let ledger = client.act(&format!("/v1/campaigns/{}/cancel", segment(&message))).await?;

@@ -224,3 +224,100 @@ fn no_command_writes_into_the_working_directory_unless_it_is_asked_to() {
         std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn users_groups_and_topics_are_looked_after_by_commands() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    let register = ["device", "register", "--platform", "android", "--provider", "null", "--token", "t-1"];
+    let device = server.ok(&[&register[..], &["--user", "u1", "--topic", "news"]].concat());
+    let device = device["id"].as_str().unwrap().to_owned();
+    server.ok(&["user", "create", "u2"]);
+    assert_eq!(server.ok(&["user", "list"])["users"][1]["external_id"], "u2");
+    assert_eq!(server.ok(&["user", "show", "u1"])["devices"], json!([device]));
+    server.ok(&["group", "create", "team"]);
+    let added = server.ok(&["group", "add", "team", "--user", "u1", "--user", "u2", "--device", &device]);
+    assert_eq!(added["changed"], 3);
+    let members = server.ok(&["group", "members", "team"]);
+    assert_eq!((&members["users"], &members["devices"]), (&json!(["u1", "u2"]), &json!([device])));
+    assert_eq!(server.ok(&["group", "list"])["groups"][0]["member_count"], 3);
+    assert_eq!(server.ok(&["group", "remove", "team", "--user", "u2"])["changed"], 1);
+    assert_eq!(server.run(&["group", "add", "team"]).0, 2);
+    for delete in [["group", "delete", "team"], ["user", "delete", "u2"]] {
+        server.ok(&delete);
+        assert_eq!(server.run(&[delete[0], "show", delete[2]]).0, 5);
+    }
+    let data = directory.path().join("data");
+    let list = ["topic", "list", "--server", server.process.url(), "--data-dir", data.to_str().unwrap()];
+    let table = String::from_utf8(run(&list).stdout).unwrap();
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines, [["name", "device_count"], ["news", "1"]], "{table}");
+}
+
+#[test]
+fn deliveries_of_a_message_and_campaigns_are_listed_with_what_people_look_for() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::start(directory.path());
+    server.ok(&["app", "create", "shop"]);
+    server.ok(&["app", "credential", "set", "--provider", "null"]);
+    server.ok(&["device", "register", "--platform", "android", "--provider", "null", "--token", "t-1"]);
+    let sent = server.ok(&["message", "send", "--everyone", "--title", "Good news"]);
+    server.ok(&["campaign", "progress", sent["campaign"].as_str().unwrap()]);
+    let message = sent["id"].as_str().unwrap();
+    let listed = server.ok(&["message", "deliveries", message, "--state", "accepted"]);
+    assert_eq!(listed["deliveries"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(
+        server.ok(&["message", "deliveries", message, "--state", "rejected"])["deliveries"],
+        json!([])
+    );
+    assert_eq!(server.ok(&["device", "list", "--state", "retired"])["devices"], json!([]));
+    assert_eq!(server.run(&["device", "list", "--state", "dead"]).0, 2);
+    let data = directory.path().join("data");
+    let list = ["campaign", "list", "--server", server.process.url(), "--data-dir", data.to_str().unwrap()];
+    let table = String::from_utf8(run(&list).stdout).unwrap();
+    assert!(
+        table.contains("everyone") && table.contains("Good news") && table.contains("finished"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_setting_is_explained_by_its_name_and_by_that_of_its_section() {
+    let told = String::from_utf8(run(&["config", "explain", "log.level"]).stdout).unwrap();
+    for part in ["log.level = \"info\"", "per module", "default   \"info\"", "STENTOR__LOG__LEVEL"] {
+        assert!(told.contains(part), "{part} is missing in {told}");
+    }
+    let (code, section) = run_json(&["config", "explain", "log"]);
+    let names: Vec<_> = section["settings"].as_array().unwrap().iter().map(|one| &one["setting"]).collect();
+    assert_eq!((code, names), (0, vec![&json!("log.format"), &json!("log.level")]));
+    let (code, told) = run_json(&["config", "explain", "log.levle"]);
+    assert!(code == 2 && told["error"].as_str().unwrap().contains("log.levle"), "{told}");
+}
+
+#[test]
+fn a_server_whose_certificate_is_not_known_is_told_as_such_and_trusted_with_its_authority() {
+    let directory = TempDir::new().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let settings = format!(
+        "[api]\ntls_cert_file = {:?}\ntls_key_file = {:?}\n",
+        certificate.to_str().unwrap(),
+        key.to_str().unwrap()
+    );
+    let server = Server::start_with(directory.path(), &settings);
+    let (_, port) = server.process.url().rsplit_once(':').unwrap();
+    let (url, data) = (format!("https://localhost:{port}"), directory.path().join("data"));
+    let list = ["app", "list", "--server", &url, "--data-dir", data.to_str().unwrap()];
+    let (code, told) = run_json(&list);
+    let error = told["error"].as_str().unwrap();
+    assert!(code == 3 && error.contains("certificate of") && error.contains("--ca"), "{told}");
+    assert!(!error.contains("stentor serve"), "the server is there: {told}");
+    let (code, told) = run_json(&[&list[..], &["--ca", certificate.to_str().unwrap()]].concat());
+    assert_eq!((code, &told["apps"]), (0, &json!([])), "{told}");
+    let (code, told) = run_json(&[&list[..], &["--ca", key.to_str().unwrap()]].concat());
+    assert!(code == 2 && told["error"].as_str().unwrap().contains("--ca"), "{told}");
+}

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 
 use super::{Page, Precondition, StoreError};
-use crate::device::{Device, DeviceKeys, DevicePatch, ProviderKind, PushToken, Registration};
+use crate::device::{Device, DeviceKeys, DevicePatch, DeviceState, ProviderKind, PushToken, Registration};
 use crate::group::{Group, Member};
 use crate::id::{AppId, DeviceId};
 use crate::name::{ExternalId, GroupName, Tag, TopicName};
@@ -27,6 +27,16 @@ pub struct DeviceFilter {
     pub user: Option<ExternalId>,
     /// Only with this mark.
     pub tag: Option<Tag>,
+    /// Only those that are here; without it all but unlisted ones.
+    pub state: Option<DeviceState>,
+}
+
+impl DeviceFilter {
+    /// Returns whether a device that is here is meant.
+    #[must_use]
+    pub fn means(&self, state: DeviceState, listed: bool) -> bool {
+        self.state.map_or(listed, |meant| meant == state)
+    }
 }
 
 /// What a change of subscriptions or of members came to.
@@ -121,7 +131,8 @@ pub trait DeviceStore: Send + Sync {
         tokens: &[PushToken],
     ) -> Result<Vec<Option<Device>>, StoreError>;
 
-    /// Lists devices in order of id, starting after the page's cursor; retired ones too, unlisted ones not.
+    /// Lists devices in order of id, starting after the page's cursor; where the filter names no state, retired ones too and
+    /// unlisted ones not.
     async fn devices(&self, app: AppId, filter: &DeviceFilter, page: Page)
     -> Result<Vec<Device>, StoreError>;
 

@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 
 use super::StoreError;
-use crate::campaign::{Campaign, Ledger};
-use crate::delivery::Record;
+use crate::campaign::{Campaign, Ledger, ProviderLedger};
+use crate::delivery::{DeliveryState, Record};
 use crate::device::ProviderKind;
 use crate::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use crate::message::Message;
@@ -76,6 +76,42 @@ pub struct AttemptRecord {
     pub record: Record,
 }
 
+/// What a chunk of a message tells of its devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkRecords {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// The provider.
+    pub provider: ProviderKind,
+    /// 1 for the first.
+    pub attempt: u16,
+    /// When the chunk was made.
+    pub created_at: Timestamp,
+    /// When it was settled, or leased, or is due.
+    pub at: Timestamp,
+    /// Who is in it.
+    pub devices: Vec<DeviceId>,
+    /// Record i belongs to device i; `None` before it is settled.
+    pub records: Option<Vec<Record>>,
+    /// What is true of each device before that.
+    pub unsettled: Record,
+}
+
+impl ChunkRecords {
+    /// Lists the devices of which this chunk tells the last attempt, and their places in it: what was tried again is told by
+    /// a later chunk.
+    pub fn last_attempts(&self) -> impl Iterator<Item = (usize, DeviceId, Record)> {
+        let told = |place: usize| match &self.records {
+            Some(records) => {
+                records.get(place).copied().filter(|record: &Record| record.state() != DeliveryState::Queued)
+            }
+            None => Some(self.unsettled),
+        };
+        let devices = self.devices.iter().enumerate();
+        devices.filter_map(move |(place, device)| Some((place, *device, told(place)?)))
+    }
+}
+
 /// How many devices a target would reach through a provider.
 pub type AudienceCount = (ProviderKind, u64);
 
@@ -129,6 +165,23 @@ pub trait MessageStore: Send + Sync {
 
     /// Returns the books of a campaign in one snapshot.
     async fn ledger(&self, app: AppId, id: CampaignId) -> Result<Ledger, StoreError>;
+
+    /// Returns the sums of some campaigns of the app, by provider and without reasons, each with its campaign; nothing of one that has none
+    /// or whose sums cannot be read.
+    async fn sums(
+        &self,
+        app: AppId,
+        ids: Vec<CampaignId>,
+    ) -> Result<Vec<(CampaignId, Vec<ProviderLedger>)>, StoreError>;
+
+    /// Lists chunks of a message, in order and beginning at one, those that can be read.
+    async fn chunk_records(
+        &self,
+        app: AppId,
+        message: MessageId,
+        from: ChunkId,
+        max: usize,
+    ) -> Result<Vec<ChunkRecords>, StoreError>;
 
     /// Returns every attempt of one message at one device, in order.
     async fn delivery(

@@ -9,8 +9,10 @@ use crate::contract::apps::{AppList, AppView, KeyList, NewKey};
 use crate::contract::audit::AuditList;
 use crate::contract::bulk::{RegisterResults, SendResults, SubscribeResults};
 use crate::contract::campaigns::{CampaignList, LedgerView};
-use crate::contract::credentials::CredentialList;
-use crate::contract::devices::{Deliveries, DeviceList, DeviceTopics, DeviceView, History, RegisteredView};
+use crate::contract::credentials::{CredentialCheck, CredentialList};
+use crate::contract::devices::{
+    Deliveries, DeliveryList, DeviceList, DeviceTopics, DeviceView, History, RegisteredView,
+};
 use crate::contract::groups::{GroupList, GroupView, MemberList};
 use crate::contract::import::ImportResult;
 use crate::contract::messages::{MessageList, MessageView, Sent};
@@ -41,7 +43,7 @@ macro_rules! by_writing {
 }
 
 by_writing! {
-    AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList
+    AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList
     GroupView History ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList RegisteredView ScheduleList
     PublishedServiceView ScheduleView ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView

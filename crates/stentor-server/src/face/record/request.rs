@@ -13,7 +13,7 @@ use crate::contract::apps::{AppRequest, KeyRequest};
 use crate::contract::audit::AuditQuery;
 use crate::contract::bulk::{DeviceBatch, MessageBatch, SubscriptionBatch};
 use crate::contract::credentials::CredentialRequest;
-use crate::contract::devices::{DeviceChange, DeviceQuery, DeviceRequest};
+use crate::contract::devices::{DeliveryQuery, DeviceChange, DeviceQuery, DeviceRequest};
 use crate::contract::groups::MembersRequest;
 use crate::contract::import::{ImportQuery, ImportRequest};
 use crate::contract::messages::MessageRequest;
@@ -47,7 +47,7 @@ macro_rules! by_decoding {
 }
 
 by_decoding! {
-    After AppRequest AuditQuery Before DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
+    After AppRequest AuditQuery Before DeliveryQuery DeviceChange DeviceQuery DeviceRequest KeyRequest MembersRequest ServiceQuery ServiceRequest
     SubscriptionRequest DeviceBatch SubscriptionBatch ServiceAccountRequest UpstreamIds UpstreamWebhookRequest
 }
 

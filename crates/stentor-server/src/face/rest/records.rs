@@ -22,10 +22,10 @@ use crate::contract::bulk::{
     DeviceBatch, MessageBatch, RegisterResults, SendResults, SubscribeResults, SubscriptionBatch,
 };
 use crate::contract::campaigns::{CampaignList, LedgerView};
-use crate::contract::credentials::{CredentialList, CredentialRequest};
+use crate::contract::credentials::{CredentialCheck, CredentialList, CredentialRequest};
 use crate::contract::devices::{
-    Deliveries, DeviceChange, DeviceList, DeviceQuery, DeviceRequest, DeviceTopics, DeviceView, History,
-    RegisteredView,
+    Deliveries, DeliveryList, DeliveryQuery, DeviceChange, DeviceList, DeviceQuery, DeviceRequest,
+    DeviceTopics, DeviceView, History, RegisteredView,
 };
 use crate::contract::groups::{GroupList, GroupView, MemberList, MembersRequest};
 use crate::contract::import::ImportResult;
@@ -150,7 +150,7 @@ macro_rules! in_query {
     )*};
 }
 
-in_query! { After Before DeviceQuery AuditQuery ServiceQuery }
+in_query! { After Before DeliveryQuery DeviceQuery AuditQuery ServiceQuery }
 
 macro_rules! in_body {
     ($body:ident, $size:ident: $($record:ty)*) => {$(
@@ -219,7 +219,7 @@ macro_rules! as_json {
 }
 
 as_json! {
-    AppList AppView AuditList CampaignList CredentialList Deliveries DeviceList DeviceTopics DeviceView GroupList GroupView History
+    AppList AppView AuditList CampaignList CredentialCheck CredentialList Deliveries DeliveryList DeviceList DeviceTopics DeviceView GroupList GroupView History
     ImportResult KeyList LedgerView MemberList MessageList MessageView NewKey NodeList PublishedServiceView ScheduleList ScheduleView
     ServiceList StatusView SubscriptionChangeView TopicList TopicView UserList UserView RegisterResults SubscribeResults NewServiceAccount ServiceAccountList
     DeadLetterList NewUpstreamWebhook UpstreamChangeView UpstreamList UpstreamWebhookView

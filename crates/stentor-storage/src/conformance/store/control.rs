@@ -3,11 +3,11 @@
 use stentor_core::campaign::{CampaignAction, CampaignState, Tally};
 use stentor_core::delivery::{DeliveryState, Record};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{LeaseReply, Store, StoreError};
+use stentor_core::ports::store::{Expansion, LeaseReply, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::PlainChanges;
-use crate::conformance::scene::{Draft, Scene, accept_all, at, chunks, record, retry};
+use crate::conformance::scene::{CHUNK_MAX_DEVICES, Draft, Scene, accept_all, at, chunks, record, retry};
 
 pub async fn canceling_ends_what_is_queued_at_once(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -20,6 +20,31 @@ pub async fn canceling_ends_what_is_queued_at_once(store: &dyn Store) {
     let last = scene.last_record(message, devices[0]).await;
     assert_eq!(last, Some(record(DeliveryState::Canceled, Reason::CampaignCanceled)));
     assert!(matches!(scene.ask(&chunks(&tickets), at(4)).await[0], LeaseReply::Void));
+}
+
+pub async fn a_cancel_tells_where_the_expansion_of_the_audience_stopped(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    scene.fcm(6).await;
+    let (whole, _) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let (part, _) = scene.send(Draft::to(Target::Everyone)).await;
+    let how = Expansion { chunk_max_devices: CHUNK_MAX_DEVICES, max_chunks: 1, now: at(0) };
+    let producers = store.producers().await.expect("listed");
+    let task = producers.into_iter().find(|task| task.message == part).expect("it expands");
+    store.expand(task, how).await.expect("expanded");
+    for message in [whole, part] {
+        scene.act(message, CampaignAction::Cancel, at(3)).await;
+    }
+    assert_eq!(scene.books(whole).await.stop, None);
+    let books = scene.books(part).await;
+    assert_eq!((books.audience, books.audience_complete), (CHUNK_MAX_DEVICES as u64, true));
+    let stop = books.stop.expect("its expansion stopped");
+    assert_eq!(stop.reason, Reason::CampaignCanceled);
+    assert!(stop.detail.contains("4 devices so far"), "{}", stop.detail);
+    let campaign = scene.ledger(part).await.campaign;
+    assert_eq!(
+        (campaign.state, campaign.stop, campaign.ended_at),
+        (CampaignState::Canceled, None, Some(at(3)))
+    );
 }
 
 pub async fn what_is_leased_at_a_cancel_settles_and_its_retries_are_canceled(store: &dyn Store) {

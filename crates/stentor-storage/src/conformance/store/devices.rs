@@ -1,14 +1,17 @@
 //! What every store does with devices.
 
-use stentor_core::device::{DeviceFacts, DevicePatch, ProviderKind, Registration};
+use stentor_core::delivery::DeliveryState;
+use stentor_core::device::{DeviceFacts, DevicePatch, DeviceState, Platform, ProviderKind, Registration};
 use stentor_core::group::Member;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{Locale, TimeZoneName, TopicName};
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
+use stentor_core::settlement::TokenChange;
 use stentor_core::target::{Target, TokenTarget};
 
 use crate::conformance::scene::{
-    Draft, Scene, after, at, first, group, person, registration, tag, token, topic,
+    Draft, Scene, after, at, first, group, person, record, registration, settle_all, tag, token, topic,
 };
 
 pub async fn a_device_is_given_as_it_was_registered(store: &dyn Store) {
@@ -138,6 +141,45 @@ pub async fn devices_are_listed_by_provider_user_and_tag(store: &dyn Store) {
     let both = DeviceFilter { provider: Some(ProviderKind::Apns), tag: Some(tag("beta")), ..none() };
     assert!(list(both).await.is_empty());
     assert!(list(DeviceFilter { tag: Some(tag("bet")), ..none() }).await.is_empty(), "no part of a tag");
+}
+
+pub async fn devices_are_listed_by_their_state(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let active = scene.register(registration(ProviderKind::Fcm, "lives")).await;
+    let dead = scene.register(full("dies")).await;
+    let bare = TokenTarget { platform: Platform::Android, provider: ProviderKind::Fcm, token: token("bare") };
+    let (_, tickets) = scene.send(Draft::to(Target::Token(bare))).await;
+    let unlisted = scene.lease(tickets[0].chunk, at(1)).await.devices[0];
+    retire(&scene, dead).await;
+    let list = async |state, filter: DeviceFilter| {
+        let filter = DeviceFilter { state, ..filter };
+        let found = store.devices(scene.app, &filter, first(10)).await.expect("listed");
+        found.into_iter().map(|device| device.id).collect::<Vec<_>>()
+    };
+    let all = DeviceFilter::default;
+    assert_eq!(list(None, all()).await, [active, dead], "as without a word about states");
+    assert_eq!(list(Some(DeviceState::Active), all()).await, [active]);
+    assert_eq!(list(Some(DeviceState::Retired), all()).await, [dead]);
+    assert_eq!(list(Some(DeviceState::Unlisted), all()).await, [unlisted]);
+    for filter in [
+        DeviceFilter { user: Some(person("ada")), ..all() },
+        DeviceFilter { tag: Some(tag("beta")), ..all() },
+        DeviceFilter { provider: Some(ProviderKind::Fcm), ..all() },
+    ] {
+        assert_eq!(list(Some(DeviceState::Retired), filter).await, [dead]);
+    }
+    retire(&scene, unlisted).await;
+    assert_eq!(list(Some(DeviceState::Retired), all()).await, [dead, unlisted], "known by its token alone");
+    assert!(list(Some(DeviceState::Unlisted), all()).await.is_empty());
+}
+
+/// Lets a push service say that a device's token is dead.
+async fn retire(scene: &Scene<'_>, device: DeviceId) {
+    let (_, tickets) = scene.send(Draft::to(Target::Device(device)).sent_at(at(2))).await;
+    let leased = scene.lease(tickets[0].chunk, at(2)).await;
+    let mut given = settle_all(&leased, record(DeliveryState::Rejected, Reason::Unregistered), at(3));
+    given.tokens.push(TokenChange::Retire { device, reason: Reason::Unregistered, since: None });
+    scene.settled(given).await;
 }
 
 pub async fn a_patch_changes_what_it_names(store: &dyn Store) {

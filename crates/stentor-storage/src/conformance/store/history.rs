@@ -1,8 +1,9 @@
 //! What became of a device's deliveries.
 
 use stentor_core::delivery::{DeliveryState, Record};
+use stentor_core::id::ChunkId;
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{AttemptRecord, Store, StoreError};
+use stentor_core::ports::store::{AttemptRecord, ChunkRecords, Store, StoreError};
 use stentor_core::target::Target;
 
 use crate::conformance::scene::{Draft, Scene, accept_all, after, at, first, record, retry};
@@ -45,6 +46,48 @@ pub async fn an_attempt_names_its_chunk_times_and_reason(store: &dyn Store) {
     scene.settled(given).await;
     let ended = record(DeliveryState::Rejected, Reason::SenderMismatch);
     assert_eq!(store.delivery(scene.app, message, device).await, Ok(vec![expected(at(9), ended)]));
+}
+
+pub async fn the_chunks_of_a_message_tell_each_device_once_and_where_it_is(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let other = Scene::in_app(store, 2).await;
+    let devices = scene.fcm(6).await;
+    let (message, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    let told = async || {
+        let from = ChunkId::from_raw(0);
+        let chunks = store.chunk_records(scene.app, message, from, 10).await.expect("chunks");
+        let mut told: Vec<_> = chunks.iter().flat_map(ChunkRecords::last_attempts).collect();
+        told.sort_by_key(|(_, device, _)| *device);
+        assert!(told.iter().map(|(_, device, _)| device).eq(&devices), "each device once");
+        told.into_iter().map(|(_, _, record)| record.state()).collect::<Vec<_>>()
+    };
+    use DeliveryState::{Accepted, Queued, Rejected, Sending};
+    assert_eq!(told().await, [Queued; 6]);
+    let leased = scene.lease(tickets[0].chunk, at(1)).await;
+    assert_eq!(told().await, [Sending, Sending, Sending, Sending, Queued, Queued]);
+    let mut given = retry(accept_all(&leased, at(2)), &[1], &leased, at(5));
+    given.records[2] = record(Rejected, Reason::Unregistered);
+    scene.settled(given).await;
+    assert_eq!(told().await, [Accepted, Queued, Rejected, Accepted, Queued, Queued]);
+    let second = store.chunk_records(scene.app, message, tickets[1].chunk, 1).await.expect("chunks");
+    assert_eq!((second.len(), second[0].chunk, second[0].attempt), (1, tickets[1].chunk, 1));
+    let foreign = store.chunk_records(other.app, message, tickets[0].chunk, 10).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound(_))), "{foreign:?}");
+}
+
+pub async fn the_sums_of_several_campaigns_are_given_at_once(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let other = Scene::in_app(store, 2).await;
+    scene.fcm(3).await;
+    let (sent, tickets) = scene.send_wide(Draft::to(Target::Everyone)).await;
+    scene.deliver(&tickets, at(1)).await;
+    let (waits, _) = scene.send(Draft::to(Target::Everyone).due(at(99))).await;
+    let ids = vec![sent.into(), waits.into()];
+    let sums = store.sums(scene.app, ids.clone()).await.expect("sums");
+    let found: Vec<_> =
+        sums.iter().map(|(id, books)| (*id, books[0].audience, books[0].tally.accepted)).collect();
+    assert_eq!(found, [(sent.into(), 3, 3)]);
+    assert_eq!(store.sums(other.app, ids).await, Ok(Vec::new()), "they are another app's");
 }
 
 pub async fn a_device_outside_the_audience_has_no_delivery(store: &dyn Store) {

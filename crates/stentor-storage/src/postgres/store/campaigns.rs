@@ -30,6 +30,13 @@ pub(super) fn require(connection: &Connection, app: AppId, id: CampaignId) -> Do
     find(connection, app, id)?.map(|(campaign, _)| campaign).ok_or(missing("message"))
 }
 
+/// Returns those of some campaigns that are an app's.
+pub(super) fn of_app(connection: &Connection, app: AppId, ids: &[CampaignId]) -> Done<Vec<CampaignId>> {
+    let ids: Vec<i64> = ids.iter().map(|id| int(id.raw())).collect();
+    let sql = "SELECT id FROM campaigns WHERE app = $1 AND id = ANY($2) ORDER BY id DESC";
+    all(connection, sql, params![int(app.raw()), ids], |row| Ok(CampaignId::from_raw(number(row, 0)?)))
+}
+
 /// Lists an app's campaigns, newest first, those below the cursor.
 pub(super) fn list(connection: &Connection, app: AppId, below: u64, count: usize) -> Done<Vec<Campaign>> {
     let below = if below == 0 { i64::MAX } else { int(below) };

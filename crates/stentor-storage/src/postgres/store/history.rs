@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::postgres::engine::{Connection, Row, params};
 use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::{DeliveryState, Record, decode_records};
+use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, DeviceId, MessageId};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{AttemptRecord, Page};
+use stentor_core::ports::store::{AttemptRecord, ChunkRecords, Page};
 
 use super::app_providers::{self, Fleet};
 use super::chunks::{self, LEVELS};
@@ -34,6 +35,21 @@ pub(super) fn of_message(
     }
     attempts.sort_by_key(|attempt: &AttemptRecord| attempt.chunk);
     Ok(attempts)
+}
+
+/// Lists chunks of a message with what they tell, in order and beginning at one.
+pub(super) fn records(
+    connection: &Connection,
+    message: MessageId,
+    from: ChunkId,
+    max: usize,
+) -> Done<Vec<ChunkRecords>> {
+    // The numbers first, from an index: what is sorted would otherwise be whole chunks.
+    let sql = "SELECT c.id, c.attempt, c.created_at, c.due_at, c.changed_at, c.state, c.ambiguous, c.count, c.devices, c.records,
+        f.provider FROM chunks c JOIN fleets f ON f.no = c.fleet
+        WHERE c.id IN (SELECT id FROM chunks WHERE message = $1 AND id >= $2) ORDER BY c.id";
+    let values = params![int(message.raw()), int(from.raw())];
+    Ok(readable(connection, "chunks", (sql, values), max, chunk_records)?.0)
 }
 
 /// Lists a device's attempts over the newest messages below the page's cursor; the limit counts messages.
@@ -98,16 +114,48 @@ fn attempt(row: &Row<'_>, fleet: Fleet, message: MessageId, device: DeviceId) ->
     }))
 }
 
+fn chunk_records(row: &Row<'_>) -> Done<ChunkRecords> {
+    let (devices, records) = match chunks::decode(row, 8) {
+        // Who was in a chunk that was quarantined cannot be told.
+        Err(_) if state(row)? == ChunkState::Quarantined => (Vec::new(), None),
+        devices => {
+            let devices = devices?;
+            let records = settled(row, devices.len())?;
+            (devices, records)
+        }
+    };
+    Ok(ChunkRecords {
+        chunk: ChunkId::from_raw(number(row, 0)?),
+        provider: code(row, 10, ProviderKind::from_code)?,
+        attempt: row.get(1)?,
+        created_at: time(row, 2)?,
+        at: maybe_time(row, 4)?.unwrap_or(time(row, 3)?),
+        devices,
+        records,
+        unsettled: unsettled(row)?,
+    })
+}
+
 fn state(row: &Row<'_>) -> Done<ChunkState> {
     code(row, 5, ChunkState::from_code)
 }
 
 fn record(row: &Row<'_>, position: usize, count: usize) -> Done<Record> {
-    let Some(bytes) = row.maybe_bytes(9)? else {
-        let state =
-            if state(row)? == ChunkState::Leased { DeliveryState::Sending } else { DeliveryState::Queued };
-        return Ok(Record::new(state, Reason::None, row.get(6)?));
-    };
-    let records = decode_records(bytes, count).ok_or_else(|| damaged("records that cannot be read"))?;
+    let Some(records) = settled(row, count)? else { return unsettled(row) };
     records.get(position).copied().ok_or_else(|| damaged("a chunk that miscounts its records"))
+}
+
+/// Returns the records of a chunk that is settled.
+fn settled(row: &Row<'_>, count: usize) -> Done<Option<Vec<Record>>> {
+    let Some(bytes) = row.maybe_bytes(9)? else {
+        return Ok(None);
+    };
+    decode_records(bytes, count).map(Some).ok_or_else(|| damaged("records that cannot be read"))
+}
+
+/// Returns what is true of each device of a chunk that is not settled.
+fn unsettled(row: &Row<'_>) -> Done<Record> {
+    let is_leased = state(row)? == ChunkState::Leased;
+    let state = if is_leased { DeliveryState::Sending } else { DeliveryState::Queued };
+    Ok(Record::new(state, Reason::None, row.get(6)?))
 }

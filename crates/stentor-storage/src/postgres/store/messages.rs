@@ -2,14 +2,15 @@ use std::sync::Arc;
 
 use crate::postgres::engine::Connection;
 use async_trait::async_trait;
-use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
+use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger, ProviderLedger};
 use stentor_core::chunk::Ticket;
 use stentor_core::id::{AppId, CampaignId, ChunkId, DeviceId, MessageId};
 use stentor_core::ledger;
 use stentor_core::message::Message;
 use stentor_core::name::{IdempotencyKey, TopicName};
 use stentor_core::ports::store::{
-    AttemptRecord, AudienceCount, Idempotent, IdempotentReply, MessageStore, NewMessage, Page, StoreError,
+    AttemptRecord, AudienceCount, ChunkRecords, Idempotent, IdempotentReply, MessageStore, NewMessage, Page,
+    StoreError,
 };
 use stentor_core::target::Target;
 use stentor_core::time::Timestamp;
@@ -83,6 +84,32 @@ impl MessageStore for PostgresStore {
         self.read(move |connection| {
             let campaign = campaigns::require(connection, app, id)?;
             Ok(Ledger { campaign, providers: books::of_campaign(connection, id)? })
+        })
+        .await
+    }
+
+    async fn sums(
+        &self,
+        app: AppId,
+        ids: Vec<CampaignId>,
+    ) -> Result<Vec<(CampaignId, Vec<ProviderLedger>)>, StoreError> {
+        self.read(move |connection| {
+            let own = campaigns::of_app(connection, app, &ids)?;
+            Ok(books::sums_of_all(connection, &own)?.into_iter().collect())
+        })
+        .await
+    }
+
+    async fn chunk_records(
+        &self,
+        app: AppId,
+        message: MessageId,
+        from: ChunkId,
+        max: usize,
+    ) -> Result<Vec<ChunkRecords>, StoreError> {
+        self.read(move |connection| {
+            campaigns::require(connection, app, message.into())?;
+            history::records(connection, message, from, max)
         })
         .await
     }

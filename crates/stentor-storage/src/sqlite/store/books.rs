@@ -5,13 +5,13 @@ use stentor_core::campaign::{ProviderLedger, ReasonCount, Stop, Tally};
 use stentor_core::chunk::ChunkState;
 use stentor_core::delivery::DeliveryState;
 use stentor_core::device::ProviderKind;
-use stentor_core::id::{CampaignId, ChunkId};
+use stentor_core::id::{AppId, CampaignId, ChunkId};
 use stentor_core::ledger::Books;
 use stentor_core::outcome::Reason;
 
 use crate::sqlite::damage;
 use crate::sqlite::fault::Done;
-use crate::sqlite::query::{all, one, run};
+use crate::sqlite::query::{all, exists, one, run};
 use crate::sqlite::row::{code, int, maybe_code, number};
 
 /// More deliveries than any campaign has: as many devices as there can be, each tried a thousand times.
@@ -125,6 +125,24 @@ pub(super) fn sums(connection: &Connection, campaign: CampaignId) -> Done<Option
     let rows = (sql.as_str(), [int(campaign.raw())]);
     let (sums, broken) = damage::readable(connection, "ledgers", rows, usize::MAX, read)?;
     Ok(broken.is_empty().then_some(sums))
+}
+
+/// Reads the sums of some campaigns of an app, as [`sums`] does; nothing of those that have none.
+pub(super) fn sums_of_all(
+    connection: &Connection,
+    app: AppId,
+    campaigns: &[CampaignId],
+) -> Done<Vec<(CampaignId, Vec<ProviderLedger>)>> {
+    let mut found = Vec::with_capacity(campaigns.len());
+    for id in campaigns {
+        let sql = "SELECT 1 FROM campaigns WHERE id = ?1 AND app = ?2";
+        if exists(connection, sql, params![int(id.raw()), int(app.raw())])?
+            && let Some(sums) = sums(connection, *id)?.filter(|sums| !sums.is_empty())
+        {
+            found.push((*id, sums));
+        }
+    }
+    Ok(found)
 }
 
 /// Reads the books of a campaign, those of providers that have an audience or may get one.

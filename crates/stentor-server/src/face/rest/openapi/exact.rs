@@ -24,7 +24,7 @@ const PATH_PARAMETERS: [(&str, &str); 10] = [
 ];
 
 /// Cursors by path, and what each is.
-const CURSORS: [(&str, &str); 13] = [
+const CURSORS: [(&str, &str); 14] = [
     ("/v1/audit", "AuditId"),
     ("/v1/devices", "DeviceId"),
     ("/v1/users", "ExternalId"),
@@ -36,6 +36,7 @@ const CURSORS: [(&str, &str); 13] = [
     ("/v1/messages", "MessageId"),
     ("/v1/campaigns", "CampaignOrMessageId"),
     ("/v1/devices/{device}/deliveries", "MessageId"),
+    ("/v1/messages/{message}/deliveries", "DeliveryCursor"),
     ("/v1/upstream/messages", "UpstreamId"),
     ("/v1/upstream/dead-letters", "UpstreamId"),
 ];
@@ -313,6 +314,8 @@ fn describe_parameters(path: &str, operation: &mut Value) {
             (None, "user") => reference("ExternalId"),
             (None, "kind") => reference("ServiceKind"),
             (None, "tag") => reference("Tag"),
+            (None, "state") if path == "/v1/devices" => reference("DeviceState"),
+            (None, "state") => reference("DeliveryState"),
             (None, "limit") => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             (None, "format") => json!({"type": "string", "enum": ["ndjson", "csv"]}),
             _ => continue,

@@ -7,7 +7,9 @@ use stentor_core::limits;
 use stentor_core::message::Priority;
 use stentor_core::schedule::CatchUp;
 use stentor_core::word::Word;
-use stentor_core::{app::Scope, device::Platform, device::ProviderKind};
+use stentor_core::{
+    app::Scope, delivery::ShownState, device::DeviceState, device::Platform, device::ProviderKind,
+};
 
 /// What stands behind the prefix of an id: 63 bits, five to a character.
 const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
@@ -38,6 +40,13 @@ pub(super) fn schemas() -> Map<String, Value> {
         "type": "string", "pattern": format!("^(user:[^\\u0000-\\u001f\\u007f-\\u009f]{{1,256}}|device:dev_{ID_DIGITS})$"),
         "description": "A member, as `next` gives it.",
     }));
+    all.insert(
+        "DeliveryCursor".into(),
+        json!({
+            "type": "string", "pattern": format!("^chk_{ID_DIGITS}\\.[0-9]{{1,9}}$"),
+            "description": "A place among the deliveries of a message, as `next` gives it.",
+        }),
+    );
     all.insert("CsvDevices".into(), json!({
         "type": "string", "pattern": CSV,
         "description": "A header with `platform`, `token` and any of the others, in any order, then one device a line.",
@@ -46,6 +55,8 @@ pub(super) fn schemas() -> Map<String, Value> {
     all.extend([
         choice("Platform", Platform::WORDS, "System of a device; all names of Apple's mean `apple`, which answers say. Capitals do not matter."),
         choice("Provider", ProviderKind::WORDS, "Adapter that reaches a device; `null` sends nothing. Capitals do not matter."),
+        choice("DeviceState", DeviceState::WORDS, "Where a device is; `retired` means that its token is dead. Capitals do not matter."),
+        choice("DeliveryState", ShownState::WORDS, "Where a delivery is. Capitals do not matter."),
         choice("Priority", Priority::WORDS, "Urgency for the device. Capitals do not matter."),
         choice("Scope", Scope::WORDS, "What a key may do. Capitals do not matter."),
         choice("CatchUp", CatchUp::WORDS, "What happens to missed occurrences. Capitals do not matter."),

@@ -1,6 +1,6 @@
 //! Which devices are listed.
 
-use stentor_core::device::Device;
+use stentor_core::device::{Device, DeviceState};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::{DeviceFilter, Page};
 
@@ -57,6 +57,16 @@ fn query(fleet: Fleet, (user, filter): (Option<i64>, &DeviceFilter), page: Page)
             " AND d.key IN (SELECT key FROM device_tags WHERE app = ${app} AND tag = ${tag} AND key > $1 AND key <= $2)"
         );
     }
-    let select = select(fleet.provider);
-    (format!("{select} WHERE d.key > $1 AND d.key <= $2 AND d.listed{conditions} ORDER BY d.key"), values)
+    let (select, state) = (select(fleet.provider), condition(filter.state));
+    (format!("{select} WHERE d.key > $1 AND d.key <= $2 AND {state}{conditions} ORDER BY d.key"), values)
+}
+
+/// Returns where the devices are that are asked for, as a condition.
+fn condition(state: Option<DeviceState>) -> &'static str {
+    match state {
+        None => "d.listed",
+        Some(DeviceState::Active) => "d.listed AND d.retired_at IS NULL",
+        Some(DeviceState::Retired) => "d.retired_at IS NOT NULL",
+        Some(DeviceState::Unlisted) => "NOT d.listed AND d.retired_at IS NULL",
+    }
 }

@@ -1,8 +1,8 @@
 //! Listing devices page by page, a bounded number of rows at a time: those that are meant may be few among many.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
-use stentor_core::device::Device;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use stentor_core::device::{Device, DeviceState};
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::Tag;
 use stentor_core::ports::store::{DeviceFilter, Page, StoreError};
@@ -22,6 +22,7 @@ pub(super) struct Listing {
     fleet: AppProvider,
     user: Option<i64>,
     tag: Option<Tag>,
+    state: Option<DeviceState>,
 }
 
 /// Finds the fleets to look through; none when nobody can be meant.
@@ -36,7 +37,7 @@ pub(super) fn plan(connection: &Connection, app: AppId, filter: &DeviceFilter) -
     };
     let fleets = app_providers::of_app(connection, app)?.into_iter();
     let meant = fleets.filter(|fleet| filter.provider.is_none_or(|provider| provider == fleet.provider));
-    Ok(meant.map(|fleet| Listing { fleet, user, tag: filter.tag.clone() }).collect())
+    Ok(meant.map(|fleet| Listing { fleet, user, tag: filter.tag.clone(), state: filter.state }).collect())
 }
 
 impl SqliteStore {
@@ -64,12 +65,12 @@ impl Listing {
         let (sql, values) = self.candidates(after);
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
-        let shown = format!("{} WHERE d.key = ?1 AND d.listed = 1", select(self.fleet.provider));
+        let shown = format!("{} WHERE d.key = ?1 AND {}", select(self.fleet.provider), condition(self.state));
         let (mut found, mut walked) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(0)?;
             walked += 1;
-            if self.has_tag(connection, key)? {
+            if self.may_be_here(row)? && self.has_tag(connection, key)? {
                 match one(connection, &shown, [key], |row| device(row, self.fleet)) {
                     Err(fault) if fault.is_damage() => damage::note(connection, "devices", key, &fault),
                     shown => found.extend(shown?),
@@ -96,10 +97,18 @@ impl Listing {
                 let of = [Value::from(int(self.fleet.app.raw())), Value::from(tag.as_str().to_owned())];
                 (sql, of.into_iter().chain(bounds).collect())
             }
-            (None, None) => {
-                ("SELECT key FROM devices WHERE key > ? AND key <= ? ORDER BY key", bounds.into())
-            }
+            (None, None) => (
+                "SELECT key, retired_at IS NOT NULL FROM devices WHERE key > ? AND key <= ? ORDER BY key",
+                bounds.into(),
+            ),
         }
+    }
+
+    /// Returns whether a candidate may be where those are that are asked for, as far as its row of the list tells: few dead ones among
+    /// many are found without a look at each.
+    fn may_be_here(&self, row: &Row<'_>) -> Done<bool> {
+        let is_told = self.user.is_none() && self.tag.is_none() && self.state == Some(DeviceState::Retired);
+        Ok(!is_told || row.get(1)?)
     }
 
     /// Returns whether a person's device has the mark that is asked for.
@@ -107,5 +116,15 @@ impl Listing {
         let (Some(_), Some(tag)) = (self.user, &self.tag) else { return Ok(true) };
         let sql = "SELECT 1 FROM device_tags WHERE app = ?1 AND tag = ?2 AND key = ?3";
         exists(connection, sql, params![int(self.fleet.app.raw()), tag.as_str(), key])
+    }
+}
+
+/// Returns where the devices are that are asked for, as a condition.
+fn condition(state: Option<DeviceState>) -> &'static str {
+    match state {
+        None => "d.listed = 1",
+        Some(DeviceState::Active) => "d.listed = 1 AND d.retired_at IS NULL",
+        Some(DeviceState::Retired) => "d.retired_at IS NOT NULL",
+        Some(DeviceState::Unlisted) => "d.listed = 0 AND d.retired_at IS NULL",
     }
 }

@@ -1,0 +1,110 @@
+//! The deliveries of a message: what became of each device of its audience.
+
+use stentor_core::delivery::ShownState;
+use stentor_core::id::{ChunkId, DeviceId, MessageId};
+use stentor_core::ports::store::ChunkRecords;
+
+use super::{Caller, Problem, Service, ServiceResult};
+use crate::contract::devices::{DeliveryList, DeliveryQuery, DeliveryView};
+use crate::contract::table::ListMessageDeliveries;
+use crate::contract::{After, Serve};
+
+/// Chunks that are read at once.
+const CHUNKS_AT_ONCE_MAX_COUNT: usize = 16;
+/// Chunks that one request looks through; those who are meant may be few among many.
+const CHUNKS_PER_REQUEST_MAX_COUNT: usize = 1_024;
+
+/// The first delivery to look at: its chunk, and its place in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DeliveryCursor {
+    chunk: ChunkId,
+    place: usize,
+}
+
+impl DeliveryCursor {
+    const FIRST: Self = Self { chunk: ChunkId::from_raw(0), place: 0 };
+
+    fn read(text: &str) -> Option<Self> {
+        let (chunk, place) = text.split_once('.')?;
+        Some(Self { chunk: chunk.parse().ok()?, place: place.parse().ok()? })
+    }
+
+    fn next_chunk(self) -> Self {
+        Self { chunk: ChunkId::from_raw(self.chunk.raw() + 1), place: 0 }
+    }
+}
+
+impl std::fmt::Display for DeliveryCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.chunk, self.place)
+    }
+}
+
+impl Serve<ListMessageDeliveries> for Service {
+    async fn serve(
+        &self,
+        caller: Caller,
+        message: MessageId,
+        DeliveryQuery { after, limit, state }: DeliveryQuery,
+    ) -> ServiceResult<DeliveryList> {
+        let limit = After { after: None, limit }.limit()?;
+        let wrong = || Problem::field("after", "is not what `next` gave");
+        let from = after.map(|text| DeliveryCursor::read(&text).ok_or_else(wrong)).transpose()?;
+        caller.allow::<ListMessageDeliveries>()?;
+        let mut page = DeliveryPage { limit, state, deliveries: Vec::new() };
+        let (mut at, mut seen) = (from.unwrap_or(DeliveryCursor::FIRST), 0);
+        let next = loop {
+            let max = CHUNKS_AT_ONCE_MAX_COUNT;
+            let chunks = self.store.chunk_records(caller.app(), message, at.chunk, max).await?;
+            if let Some(full) = page.add(&chunks, at) {
+                break Some(full);
+            }
+            let Some(last) = chunks.last() else { break None };
+            at = DeliveryCursor { chunk: last.chunk, place: 0 }.next_chunk();
+            seen += chunks.len();
+            if seen >= CHUNKS_PER_REQUEST_MAX_COUNT {
+                break Some(at);
+            }
+        };
+        Ok(DeliveryList { deliveries: page.deliveries, next: next.map(|at| at.to_string()) })
+    }
+}
+
+/// A page as it fills.
+struct DeliveryPage {
+    limit: usize,
+    state: Option<ShownState>,
+    deliveries: Vec<DeliveryView>,
+}
+
+impl DeliveryPage {
+    /// Adds what is meant, beginning at a place; returns where to go on if the page is full before the end.
+    fn add(&mut self, chunks: &[ChunkRecords], from: DeliveryCursor) -> Option<DeliveryCursor> {
+        for chunk in chunks {
+            let first = if chunk.chunk == from.chunk { from.place } else { 0 };
+            for (place, device, record) in chunk.last_attempts().filter(|(place, ..)| *place >= first) {
+                if self.state.is_some_and(|state| !state.means(record)) {
+                    continue;
+                }
+                if self.deliveries.len() == self.limit {
+                    return Some(DeliveryCursor { chunk: chunk.chunk, place });
+                }
+                self.deliveries.push(view(chunk, device, record));
+            }
+        }
+        None
+    }
+}
+
+fn view(chunk: &ChunkRecords, device: DeviceId, record: stentor_core::delivery::Record) -> DeliveryView {
+    DeliveryView {
+        device,
+        provider: chunk.provider,
+        chunk: chunk.chunk,
+        attempt: chunk.attempt,
+        state: ShownState::of(record).as_str(),
+        reason: record.reason().as_str(),
+        ambiguous: record.is_ambiguous(),
+        at: chunk.at.into(),
+    }
+}
