@@ -41,7 +41,8 @@ impl OperationMeter {
         operation: &'static str,
         work: impl Future<Output = ServiceResult<T>>,
     ) -> ServiceResult<T> {
-        let mut measured = Measured { meter: self, operation, outcome: ABANDONED, began: Instant::now() };
+        let mut measured =
+            RunningOperation { meter: self, operation, outcome: ABANDONED, began: Instant::now() };
         let done = work.await;
         measured.outcome = done.as_ref().map_or_else(|problem| problem.code.as_str(), |_| OK);
         done
@@ -71,14 +72,14 @@ impl OperationMeter {
 }
 
 /// Counts an operation at its end, whatever that is.
-struct Measured<'a> {
+struct RunningOperation<'a> {
     meter: &'a OperationMeter,
     operation: &'static str,
     outcome: &'static str,
     began: Instant,
 }
 
-impl Drop for Measured<'_> {
+impl Drop for RunningOperation<'_> {
     fn drop(&mut self) {
         self.meter.note(self.operation, self.outcome, self.began.elapsed());
     }

@@ -16,12 +16,12 @@ const CHUNKS_PER_REQUEST_MAX_COUNT: usize = 1_024;
 
 /// The first delivery to look at: its chunk, and its place in that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DeliveryCursor {
+struct DeliveryPlace {
     chunk: ChunkId,
     place: usize,
 }
 
-impl DeliveryCursor {
+impl DeliveryPlace {
     const FIRST: Self = Self { chunk: ChunkId::from_raw(0), place: 0 };
 
     fn read(text: &str) -> Option<Self> {
@@ -34,7 +34,7 @@ impl DeliveryCursor {
     }
 }
 
-impl std::fmt::Display for DeliveryCursor {
+impl std::fmt::Display for DeliveryPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.chunk, self.place)
     }
@@ -49,10 +49,10 @@ impl Serve<ListMessageDeliveries> for Service {
     ) -> ServiceResult<DeliveryList> {
         let limit = After { after: None, limit }.limit()?;
         let wrong = || Problem::field("after", "is not what `next` gave");
-        let from = after.map(|text| DeliveryCursor::read(&text).ok_or_else(wrong)).transpose()?;
+        let from = after.map(|text| DeliveryPlace::read(&text).ok_or_else(wrong)).transpose()?;
         caller.allow::<ListMessageDeliveries>()?;
         let mut page = DeliveryPage { limit, state, deliveries: Vec::new() };
-        let (mut at, mut seen) = (from.unwrap_or(DeliveryCursor::FIRST), 0);
+        let (mut at, mut seen) = (from.unwrap_or(DeliveryPlace::FIRST), 0);
         let next = loop {
             let max = CHUNKS_AT_ONCE_MAX_COUNT;
             let chunks = self.store.chunk_records(caller.app(), message, at.chunk, max).await?;
@@ -60,7 +60,7 @@ impl Serve<ListMessageDeliveries> for Service {
                 break Some(full);
             }
             let Some(last) = chunks.last() else { break None };
-            at = DeliveryCursor { chunk: last.chunk, place: 0 }.next_chunk();
+            at = DeliveryPlace { chunk: last.chunk, place: 0 }.next_chunk();
             seen += chunks.len();
             if seen >= CHUNKS_PER_REQUEST_MAX_COUNT {
                 break Some(at);
@@ -79,7 +79,7 @@ struct DeliveryPage {
 
 impl DeliveryPage {
     /// Adds what is meant, beginning at a place; returns where to go on if the page is full before the end.
-    fn add(&mut self, chunks: &[ChunkRecords], from: DeliveryCursor) -> Option<DeliveryCursor> {
+    fn add(&mut self, chunks: &[ChunkRecords], from: DeliveryPlace) -> Option<DeliveryPlace> {
         for chunk in chunks {
             let first = if chunk.chunk == from.chunk { from.place } else { 0 };
             for (place, device, record) in chunk.last_attempts().filter(|(place, ..)| *place >= first) {
@@ -87,7 +87,7 @@ impl DeliveryPage {
                     continue;
                 }
                 if self.deliveries.len() == self.limit {
-                    return Some(DeliveryCursor { chunk: chunk.chunk, place });
+                    return Some(DeliveryPlace { chunk: chunk.chunk, place });
                 }
                 self.deliveries.push(view(chunk, device, record));
             }

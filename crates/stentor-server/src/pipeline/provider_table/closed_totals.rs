@@ -10,10 +10,10 @@ use super::ProviderHandle;
 
 /// The counters of providers that are closed, and the providers that are being closed.
 #[derive(Default)]
-pub(super) struct ClosedTotals(Mutex<Counted>);
+pub(super) struct ClosedTotals(Mutex<KeptTotals>);
 
 #[derive(Default)]
-struct Counted {
+struct KeptTotals {
     closing: Vec<Arc<ProviderHandle>>,
     closed: HashMap<ProviderKind, ProviderStats>,
 }
@@ -40,7 +40,7 @@ impl ClosedTotals {
         closing.fold(added(live, closed), |sum, handle| added(sum, handle.provider.stats()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, KeptTotals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
