@@ -321,13 +321,22 @@ fn tls_trouble(server: &str, causes: &[String]) -> Option<String> {
     if let Some(cause) = said("invalid peer certificate") {
         let why = cause.rsplit("invalid peer certificate: ").next().unwrap_or(cause);
         let advice = match why {
-            "UnknownIssuer" => "give its authority's certificate with --ca",
-            _ => "give the name that the certificate is for with --server, or have the certificate renewed",
+            _ if why.contains("UnknownIssuer") => "give its authority's certificate with --ca",
+            _ if why.contains("CaUsedAsEndEntity") => {
+                "the server shows an authority's certificate: it needs one of its own"
+            }
+            _ if why.contains("xpired") => "have it renewed",
+            _ => "give the name that the certificate is for with --server",
         };
         return Some(format!("certificate of {server}: {why}: {advice}"));
     }
     if said("InvalidContentType").is_some() {
         return Some(format!("{server} does not speak TLS: write http:// instead of https://"));
+    }
+    if server.starts_with("http://") && said("invalid HTTP version").is_some() {
+        return Some(format!(
+            "{server} does not answer in HTTP: if it speaks TLS, write https:// instead of http://"
+        ));
     }
     if server.starts_with("https://") && said("received fatal alert").is_some() {
         let why = said("received fatal alert").map(String::as_str).unwrap_or_default();

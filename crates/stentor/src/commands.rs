@@ -30,9 +30,13 @@ mod webhook;
 use crate::failure::{EXIT_CODES, judge};
 use crate::output::Output;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use stentor_stage::programs::Program;
 use stentor_terminal::reference::CommandsArgs;
+
+/// The option for the authority of the server's certificate.
+const SERVER_CA: &str = "server-ca";
 
 /// The push server that can prove where every message went
 #[derive(Debug, Parser)]
@@ -77,7 +81,8 @@ enum Command {
 /// Does what the command line says and returns how it went.
 pub(crate) fn run() -> ExitCode {
     Program::Product.declare();
-    let arguments = with_own_lab_commands(Stentor::parse());
+    let words = with_server_ca(std::env::args_os().collect());
+    let arguments = with_own_lab_commands(Stentor::parse_from(words));
     if let Command::Lab(lab) = &arguments.command {
         return failed(&lab.exec(arguments.json), Output::new(arguments.json || lab.asks_for_json()));
     }
@@ -94,6 +99,28 @@ pub(crate) fn run() -> ExitCode {
 fn failed(error: &anyhow::Error, output: Output) -> ExitCode {
     output.error(error);
     ExitCode::from(judge(error).0 as u8)
+}
+
+/// Reads `--ca` as the option for the server, unless the command has one of its own: a credential has an authority too.
+fn with_server_ca(mut words: Vec<OsString>) -> Vec<OsString> {
+    let root = tree();
+    let has = |command: &clap::Command, long| command.get_arguments().any(|one| one.get_long() == Some(long));
+    let (mut command, mut connects) = (&root, false);
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        if let Some(inner) = command.find_subcommand(word) {
+            command = inner;
+            connects |= has(command, SERVER_CA);
+        }
+    }
+    if connects && !has(command, "ca") {
+        for word in words.iter_mut().skip(1) {
+            let rest = word.to_str().and_then(|word| word.strip_prefix("--ca"));
+            if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('=')) {
+                *word = format!("--{SERVER_CA}{rest}").into();
+            }
+        }
+    }
+    words
 }
 
 /// Reads `lab kill …` as `kill …`, by which scripts of earlier versions go on.

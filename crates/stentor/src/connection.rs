@@ -19,9 +19,10 @@ pub(crate) struct ConnectionArgs {
         value_name = "URL"
     )]
     pub(crate) server: String,
-    /// The certificate (PEM) of the authority that vouches for the server, beside those that the system trusts
+    /// The certificate (PEM) of the authority that vouches for the server, beside those that the system trusts; `--ca` is the same,
+    /// but for a command that has a `--ca` of its own
     #[arg(long, global = true, env = "STENTOR_CA", value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
+    pub(crate) server_ca: Option<PathBuf>,
     /// The API key; without one the root key of a server on this machine is used
     #[arg(long, global = true, env = "STENTOR_KEY", hide_env_values = true, value_name = "KEY")]
     pub(crate) key: Option<Key>,
@@ -57,11 +58,11 @@ impl ConnectionArgs {
     /// Reads the certificate of the server's authority, if one is given.
     pub(crate) fn authority(&self) -> anyhow::Result<Option<Vec<u8>>> {
         let read = |path| std::fs::read(path).map_err(|error| self.no_authority(&error.to_string()));
-        self.ca.as_ref().map(read).transpose()
+        self.server_ca.as_ref().map(read).transpose()
     }
 
     fn no_authority(&self, why: &str) -> anyhow::Error {
-        let path = self.ca.as_deref().unwrap_or_else(|| std::path::Path::new(""));
+        let path = self.server_ca.as_deref().unwrap_or_else(|| std::path::Path::new(""));
         CommandFailure::usage(format!("--ca {}: {why}", path.display())).into()
     }
 

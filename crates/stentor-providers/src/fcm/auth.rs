@@ -179,17 +179,17 @@ impl AccessTokens {
         if !self.may_replace(now) {
             return None;
         }
-        let told = |denied: &Denied| tracing::warn!(cause = %self.told(denied), "no new FCM access token");
+        let told = |denied: &Denied| tracing::warn!(cause = %self.describe(denied), "no new FCM access token");
         self.fetch().await.inspect_err(told).ok()
     }
 
     /// Returns why the last attempt to get a token failed, unless one was got since.
     pub(super) fn trouble(&self) -> Option<ProviderTrouble> {
-        self.lock().denied.as_ref().map(|denied| self.told(denied))
+        self.lock().denied.as_ref().map(|denied| self.describe(denied))
     }
 
     /// Tells why there is no token, with where it was asked for.
-    pub(super) fn told(&self, denied: &Denied) -> ProviderTrouble {
+    pub(super) fn describe(&self, denied: &Denied) -> ProviderTrouble {
         let cause = match denied {
             Denied::Refused(words) => format!("refuses the service account: {words}"),
             Denied::AddressRefused(why) => format!("may not be connected to: {why}"),
@@ -219,7 +219,7 @@ impl AccessTokens {
                 return;
             }
             if let Err(denied) = this.fetch().await {
-                let cause = this.told(&denied);
+                let cause = this.describe(&denied);
                 tracing::warn!(%cause, "the FCM access token could not be renewed ahead of its end");
                 this.postpone(now);
             }

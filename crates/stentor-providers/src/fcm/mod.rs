@@ -193,14 +193,14 @@ impl Provider for Fcm {
             Ok(_) => None,
             Err(Denied::AddressRefused(_)) => Some(Reason::AddressRefused),
             Err(denied) => {
-                tracing::warn!(cause = %self.tokens.told(&denied), "no FCM access token yet");
+                tracing::warn!(cause = %self.tokens.describe(&denied), "no FCM access token yet");
                 None
             }
         }
     }
 
     async fn check(&self) -> Result<(), ProviderTrouble> {
-        self.tokens.get().await.map_err(|denied| self.tokens.told(&denied))?;
+        self.tokens.get().await.map_err(|denied| self.tokens.describe(&denied))?;
         trouble::check(&self.host, &self.client).await
     }
 

@@ -322,7 +322,7 @@ impl ProviderTable {
         let before = breaker.parking().cloned();
         breaker.judge(verdict, now, &self.rules);
         // The cause is read from the provider, which alone knows it, once for each time that the lane is parked.
-        breaker.tell_cause(|parking| with_cause(parking, handle));
+        breaker.extend_parking(|parking| with_cause(parking, handle));
         match (before, breaker.parking()) {
             (None, Some(parking)) => {
                 log_parked(key, parking);

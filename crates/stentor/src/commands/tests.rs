@@ -1,4 +1,4 @@
-use super::tree;
+use super::{tree, with_server_ca};
 
 #[test]
 fn the_command_line_is_sound() {
@@ -43,4 +43,28 @@ fn every_example_can_be_pasted_into_an_interactive_shell() {
         }
     });
     assert!(checked > 60, "{checked}");
+}
+
+#[test]
+fn the_authority_of_the_server_is_given_by_ca_unless_the_command_has_its_own() {
+    let read = |line: &str| {
+        let words = line.split(' ').map(Into::into).collect();
+        with_server_ca(words)
+            .into_iter()
+            .map(|word| word.into_string().expect("text"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(read("stentor app list --ca a.pem"), "stentor app list --server-ca a.pem");
+    assert_eq!(read("stentor device --ca=a.pem list"), "stentor device --server-ca=a.pem list");
+    for same in [
+        "stentor app credential set --provider fcm --ca a.pem",
+        "stentor discover --ca a.pem",
+        "stentor emulate fcm --ca-dir a",
+        "stentor app list --server-ca a.pem",
+    ] {
+        assert_eq!(read(same), same);
+    }
+    let both = "stentor app credential set --provider fcm --ca a.pem --server-ca b.pem --key-file f";
+    tree().try_get_matches_from(both.split(' ')).expect("each has its own value");
 }

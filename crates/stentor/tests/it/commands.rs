@@ -318,6 +318,20 @@ fn a_server_whose_certificate_is_not_known_is_told_as_such_and_trusted_with_its_
     assert!(!error.contains("stentor serve"), "the server is there: {told}");
     let (code, told) = run_json(&[&list[..], &["--ca", certificate.to_str().unwrap()]].concat());
     assert_eq!((code, &told["apps"]), (0, &json!([])), "{told}");
+    // A credential has an authority of its own, which is none of the server's.
+    let trusted = [
+        "--server",
+        &url,
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--server-ca",
+        certificate.to_str().unwrap(),
+    ];
+    let (code, made) = run_json(&[&["app", "create", "shop"][..], &trusted].concat());
+    assert_eq!(code, 0, "{made}");
+    let set = ["app", "credential", "set", "--provider", "null"];
+    let (code, told) = run_json(&[&set[..], &trusted].concat());
+    assert_eq!((code, &told["works"]), (0, &json!(true)), "{told}");
     let (code, told) = run_json(&[&list[..], &["--ca", key.to_str().unwrap()]].concat());
     assert!(code == 2 && told["error"].as_str().unwrap().contains("--ca"), "{told}");
 }

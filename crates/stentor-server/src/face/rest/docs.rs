@@ -27,14 +27,14 @@ pub(super) fn routes(with_page: bool) -> Router<Api> {
         return router;
     }
     router
-        .route("/", get(front_door))
+        .route("/", get(entrance))
         .route("/docs", get(page))
         .route("/docs/errors", get(errors))
         .route(SCRIPT_PATH, get(script))
 }
 
 /// Leads a browser to the reference; to programs there is nothing here.
-async fn front_door(headers: HeaderMap) -> Response {
+async fn entrance(headers: HeaderMap) -> Response {
     match is_browser(&headers) {
         true => Redirect::temporary("/docs").into_response(),
         false => Refusal(no_such_address()).into_response(),

@@ -78,7 +78,7 @@ impl CircuitBreaker {
     }
 
     /// Lets the reason for which it is open say more.
-    pub(crate) fn tell_cause(&mut self, add: impl FnOnce(Parking) -> Parking) {
+    pub(crate) fn extend_parking(&mut self, add: impl FnOnce(Parking) -> Parking) {
         self.parked = self.parked.take().map(|(parking, since)| (add(parking), since));
     }
 
