@@ -143,6 +143,8 @@ impl ProviderTable {
         }
         match self.build(key, now).await {
             Ok((credential, provider)) => self.install((key, changes), credential, provider, now),
+            // Nobody is to be called upon for an app that was deleted: whoever asked finds that out, and forgets the lane.
+            Err(parking) if parking.reason == Reason::CredentialMissing && self.is_gone(key.0).await => None,
             Err(parking) => {
                 let mut entries = self.lock();
                 let entry = entries.entry(key).or_default();
@@ -158,6 +160,11 @@ impl ProviderTable {
                 None
             }
         }
+    }
+
+    /// Returns whether the store says that there is no such app.
+    async fn is_gone(&self, app: AppId) -> bool {
+        matches!(self.store.app(app).await, Err(StoreError::NotFound(_)))
     }
 
     /// Lets providers get their access tokens and a connection, so that what is sent first waits for neither; of more than
