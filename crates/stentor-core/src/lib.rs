@@ -26,6 +26,7 @@ pub mod provider;
 pub mod published;
 pub mod quota;
 mod reason;
+pub mod repetition;
 pub mod retry;
 pub mod schedule;
 pub mod settlement;

@@ -8,6 +8,7 @@ mod commit_queue;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod device_keys;
+mod failure;
 pub mod held;
 pub mod memory;
 #[cfg(feature = "nats")]

@@ -124,15 +124,18 @@ impl Books {
         Ok(())
     }
 
-    /// Ends whatever is open as failed for damage: nothing is left that it could come from. What is counted is the audience.
+    /// Ends whatever is open as failed for damage: nothing is left that it could come from. What was on its way may have been sent, and is
+    /// marked so. What is counted is the audience.
     pub fn write_off(&mut self) {
         let tally = &mut self.ledger.tally;
-        let open = std::mem::take(&mut tally.queued) + std::mem::take(&mut tally.sending);
-        tally.failed += open;
+        let (queued, sending) = (std::mem::take(&mut tally.queued), std::mem::take(&mut tally.sending));
+        tally.failed += queued + sending;
         // From the tally, not the other way round: after damage the audience may be what is wrong.
         (self.ledger.audience, self.ledger.audience_complete) = (tally.sum(), true);
-        if open > 0 {
-            self.count_ends(Record::new(DeliveryState::Failed, Reason::Damaged, false), open);
+        for (count, ambiguous) in [(queued, false), (sending, true)] {
+            if count > 0 {
+                self.count_ends(Record::new(DeliveryState::Failed, Reason::Damaged, ambiguous), count);
+            }
         }
     }
 
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_off_has_failed_and_is_the_audience() {
+    fn what_is_written_off_has_failed_is_the_audience_and_what_was_on_its_way_is_marked() {
         let tally = Tally { queued: 2, sending: 3, accepted: 4, ..Tally::default() };
         let mut books = Books::open(ProviderLedger {
             audience: 1,
@@ -275,6 +278,7 @@ mod tests {
         books.write_off();
         assert_eq!(books.ledger().tally, Tally { accepted: 4, failed: 5, ..Tally::default() });
         assert_eq!((books.ledger().audience, books.ledger().audience_complete), (9, true));
+        assert_eq!(books.ledger().ambiguous, 3);
         assert_eq!(books.ends().collect::<Vec<_>>(), [((DeliveryState::Failed, Reason::Damaged), 5)]);
     }
 

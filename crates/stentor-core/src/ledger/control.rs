@@ -1,10 +1,10 @@
 //! How a campaign, or its part at one provider, is ended, held and let go on.
 
-use super::LedgerCache;
 use super::cache::finish_if_over;
 use super::life::{Ending, ending};
 use super::quarantine::{take_away, with_each, write_off};
 use super::rows::{Chunk, Damaged, LedgerRows, OrphanedBooks};
+use super::{Books, LedgerCache};
 use crate::campaign::{Campaign, CampaignAction, CampaignState, ProviderLedger, Stop};
 use crate::chunk::ChunkState;
 use crate::delivery::{DeliveryState, Record};
@@ -92,8 +92,9 @@ fn note_unexpanded<R: LedgerRows>(
 /// Ends what is queued of a canceled campaign as far as a portion goes; returns whether more is.
 pub fn wind_up<R: LedgerRows>(rows: &mut R, id: CampaignId, now: Timestamp) -> Result<bool, R::Error> {
     let mut is_more = true;
-    for _ in 0..ROUNDS_MAX_COUNT {
-        if !is_more || rows.is_portion_over() {
+    for round in 0..ROUNDS_MAX_COUNT {
+        // After the first round, so that each portion gets on however slow the store is.
+        if !is_more || round > 0 && rows.is_portion_over() {
             break;
         }
         let queued = rows.queued(id, None, R::ENDED_AT_ONCE_MAX_COUNT)?;
@@ -154,16 +155,42 @@ pub fn give_up_producer<R: LedgerRows>(
     provider: ProviderKind,
     now: Timestamp,
 ) -> Result<(), R::Error> {
+    let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
     let done = rows.attempt(|rows| {
-        let stop = Stop { reason: Reason::Damaged, detail: "its audience cannot be found out".to_owned() };
         let mut ledger = LedgerCache::new(rows);
-        stop_at(&mut ledger, id, provider, stop, now)?;
+        stop_at(&mut ledger, id, provider, stop.clone(), now)?;
         ledger.close(now)
     })?;
-    let Err(error) = done else { return Ok(()) };
+    let error = match done {
+        // What is not damage may do well the next time; nothing may end for it.
+        Err(error) if !R::is_unreadable(&error) => return Err(error),
+        Err(error) => error,
+        Ok(()) => return Ok(()),
+    };
     rows.note_damage(Damaged::Campaign(id), &error);
     rows.end_producers(id, Some(provider))?;
+    stop_without_books(rows, (id, provider), stop)?;
     write_off(rows, OrphanedBooks::OfCampaign(id, Some(provider)), now)
+}
+
+/// Notes the stop at a provider in whatever books there are, and in new ones where there are none: without it a campaign of which nobody was
+/// found would pass for one that is finished.
+fn stop_without_books<R: LedgerRows>(
+    rows: &mut R,
+    (id, provider): (CampaignId, ProviderKind),
+    stop: Stop,
+) -> Result<(), R::Error> {
+    let mut orphaned = rows.orphaned_books(OrphanedBooks::OfCampaign(id, Some(provider)))?;
+    if orphaned.is_empty()
+        && rows.sums(id)?.is_some_and(|sums| sums.iter().all(|one| one.provider != provider))
+    {
+        orphaned.push((id, Books::new(provider)));
+    }
+    for (campaign, mut books) in orphaned {
+        books.stop(stop.clone());
+        rows.save_books(campaign, &books)?;
+    }
+    Ok(())
 }
 
 /// Ends queued chunks, each in the same way; returns which.

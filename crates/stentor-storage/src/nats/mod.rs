@@ -9,6 +9,7 @@
 //! dead process had.
 
 mod address;
+mod codes;
 mod leases;
 mod queue;
 mod settings;

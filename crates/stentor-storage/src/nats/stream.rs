@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::address::{NatsAddress, unavailable};
+use super::codes::described;
 use super::settings::NatsSettings;
 use super::subject::{Subjects, consumer, lane_of};
 
@@ -120,7 +121,7 @@ impl TicketStream {
             num_replicas: self.settings.replicas_count,
             ..Config::default()
         };
-        self.context.get_or_create_stream(config).await.map_err(|error| unavailable(&error))
+        self.context.get_or_create_stream(config).await.map_err(|error| described(&error))
     }
 
     /// Does something with the stream, once more when somebody has deleted it.
@@ -136,7 +137,7 @@ impl TicketStream {
         }
         self.make_again().await?;
         let handle = stream().await.map_err(|error| unavailable(&error))?;
-        work(handle).await.map_err(|error| unavailable(&error))
+        work(handle).await.map_err(|error| described(&error))
     }
 
     /// Puts tickets in, leaving those that are there as they are; returns the number of each lane's last one in the stream.
@@ -163,7 +164,7 @@ impl TicketStream {
         self.make_again().await?;
         let again: Vec<_> = failed.into_iter().map(|(publication, _)| publication).collect();
         let failed = self.try_to_publish(&again, &mut last).await;
-        failed.first().map_or(Ok(last), |(_, why)| Err(unavailable(why)))
+        failed.first().map_or(Ok(last), |(_, why)| Err(described(why)))
     }
 
     /// Publishes all at once and notes each lane's last number; returns what was not kept.
@@ -201,7 +202,7 @@ impl TicketStream {
         let kept = trial().await.err().and_then(|error| refusal(&error));
         if let Some(why) = kept {
             self.make_again().await?;
-            trial().await.map_err(|_| unavailable(&why))?;
+            trial().await.map_err(|_| described(&why))?;
         }
         let trial = self.subjects.trial();
         let purge = |stream: Stream<()>| {

@@ -1,8 +1,11 @@
 //! What can go wrong between a job and its answer.
 
-use rusqlite::{Error, ErrorCode, ffi};
+use rusqlite::{Error, ErrorCode};
 use stentor_core::ledger::TooFew;
 use stentor_core::ports::store::StoreError;
+
+use super::codes;
+use crate::failure::FailureMeaning;
 
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
 #[derive(Debug)]
@@ -118,31 +121,23 @@ pub(super) fn found(changed: usize, what: &'static str) -> Done<()> {
     if changed == 0 { Err(missing(what)) } else { Ok(()) }
 }
 
-/// Whether the disk refused to give a page. Writing goes to the log's end whichever pages change, so that a failed write
-/// or sync says nothing of a single one.
-fn is_unread(error: &Error) -> bool {
-    let code = error.sqlite_error().map(|error| error.extended_code);
-    code.is_some_and(|code| [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ].contains(&code))
+/// Returns what an engine's failure means.
+fn failure(error: &Error) -> FailureMeaning {
+    match error {
+        // What was read is of another kind than its column.
+        Error::InvalidColumnType(..)
+        | Error::Utf8Error(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::FromSqlConversionFailure(..) => FailureMeaning::Damaged,
+        _ => error.sqlite_error().map_or(FailureMeaning::Retry, |told| codes::meaning(told.extended_code)),
+    }
 }
 
-/// Returns an engine's failure a meaning.
+/// Returns an engine's failure a meaning for the caller.
 pub(super) fn meaning(error: &Error) -> StoreError {
-    let nonsense = matches!(
-        error,
-        Error::InvalidColumnType(..)
-            | Error::Utf8Error(..)
-            | Error::IntegralValueOutOfRange(..)
-            | Error::FromSqlConversionFailure(..)
-    );
-    let broken = matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation)
-    );
-    if nonsense || broken {
-        StoreError::Damaged(error.to_string())
-    } else if is_unread(error) {
-        StoreError::Unreadable(error.to_string())
-    } else {
-        StoreError::Unavailable(error.to_string())
+    match failure(error) {
+        FailureMeaning::Damaged => StoreError::Damaged(error.to_string()),
+        FailureMeaning::Unreadable => StoreError::Unreadable(error.to_string()),
+        _ => StoreError::Unavailable(error.to_string()),
     }
 }

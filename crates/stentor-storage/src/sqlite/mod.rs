@@ -1,6 +1,7 @@
 //! The ports on SQLite: one file that is the ledger, and one that is the queue and may be thrown away.
 
 mod bulk;
+mod codes;
 mod copy;
 mod damage;
 mod fault;

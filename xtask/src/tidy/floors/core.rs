@@ -6,7 +6,7 @@ pub(super) const CORE: Floors = Floors {
     folder: "crates/stentor-core/src/",
     module: &[],
     floors: &[
-        &["error", "limits", "retry", "time", "varint", "word"],
+        &["error", "limits", "repetition", "retry", "time", "varint", "word"],
         &["codes", "id", "name", "outbound"],
         &["audit", "group", "provider", "published", "reason", "topic", "upstream", "user"],
         &["device"],

@@ -139,6 +139,7 @@ impl Leftover {
                 run(connection, change, [group, *key, person])?;
             }
             self.cursor = keys.last().copied().unwrap_or(self.cursor);
+            portion.note_progress();
             if keys.len() < AT_ONCE_MAX_COUNT {
                 return Ok(true);
             }

@@ -40,8 +40,8 @@ pub(super) fn due(
     let mut all = Started { has_more: due.len() >= count, ..Started::default() };
     // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
     let portion = Portion::begin(connection);
-    for id in due {
-        if portion.is_over() {
+    for (at, id) in due.into_iter().enumerate() {
+        if at > 0 && portion.is_over() {
             all.has_more = true;
             break;
         }
@@ -72,7 +72,8 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
     let mut starter = Starter::new(&mut rows, cutting);
     let mut started = Started::default();
     for id in ids {
-        if portion.is_over() {
+        // One at least: making a device for a token is a change of its own.
+        if !started.begun.is_empty() && portion.is_over() {
             started.has_more = true;
             break;
         }

@@ -45,6 +45,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
         if portion.is_over() {
             break;
         }
+        portion.note_progress();
         // Asked once more, within the transaction: it may have been registered since the look.
         let is_unlisted = exists(connection, "SELECT 1 FROM devices WHERE key = ?1 AND listed = 0", [key])?;
         // Without its fleet its app is gone, and the device goes with that.

@@ -48,6 +48,7 @@ pub(in crate::sqlite::store) fn go_on(
             return Ok(true);
         };
         left.cursor = last;
+        portion.note_progress();
     }
     Ok(false)
 }
