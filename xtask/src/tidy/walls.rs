@@ -147,9 +147,15 @@ const OWNED: &[Owned] = &[
         why: "SQL appears in storage only, and in the subjects that a study measures with rows",
     },
     Owned {
-        library: "postgres",
+        library: "tokio-postgres",
         by: &["stentor-storage"],
-        tests_of: &["stentor"],
+        tests_of: &[],
+        why: "SQL appears in storage only, each engine's library in its own folder",
+    },
+    Owned {
+        library: "postgres",
+        by: &[],
+        tests_of: &["stentor", "stentor-storage"],
         why: "SQL appears in storage only, each engine's library in its own folder",
     },
     Owned {

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
 use stentor_core::ports::store::StoreError;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
 
-use super::fault::{Done, PostgresError};
+use super::fault::Done;
+use super::session::Session;
 use super::tls::{self, Verification};
 
 /// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
@@ -29,11 +30,36 @@ const SILENCE_MAX: Duration = Duration::from_secs(11);
 /// A transaction may hold locks that all others wait for. The server's own defaults keep those of a machine that vanished for two
 /// hours, and those of a process that was stopped for ever: it asks about silent connections as we do, and ends a transaction whose
 /// client does nothing with it, sooner than callers of the others give up.
+///
+/// Time limits that a database sets by default are meant for others: each statement has its own here. The rules of the ledger are written for
+/// transactions that see what others have committed (read committed), and lock what they decide about.
 const SESSION: &str =
     "SET synchronous_commit = on; SET client_min_messages = warning; SET enable_seqscan = off;
+    SET default_transaction_isolation = 'read committed'; SET lock_timeout = 0; SET idle_session_timeout = 0;
     SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off;
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
     SET tcp_user_timeout = '11s'; SET idle_in_transaction_session_timeout = '5s'";
+
+/// How long a statement may take. The server ends it first, so that the connection stays of use; where nothing is heard of the server, the
+/// client gives the connection up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatementLimits {
+    server: Duration,
+    pub(super) client: Duration,
+}
+
+impl StatementLimits {
+    /// Returns the statement that tells the server.
+    pub(super) fn setting(self) -> String {
+        format!("SET statement_timeout = {}", self.server.as_millis())
+    }
+
+    /// Lets statements take so long at the server.
+    pub(super) fn of_ms(statement_max_ms: u32) -> Self {
+        let server = Duration::from_millis(statement_max_ms.max(1).into());
+        Self { server, client: server + server / 3 }
+    }
+}
 
 /// The address of a database; what is shown of it holds no password.
 #[derive(Clone)]
@@ -86,21 +112,23 @@ impl PostgresAddress {
         Ok(())
     }
 
-    /// Connects, waiting at most so long.
-    pub(super) fn connect(&self, wait: Duration) -> Done<Client> {
+    /// Connects, waiting at most so long; the session waits for later answers as `limits` say.
+    pub(super) fn connect(&self, wait: Duration, limits: StatementLimits) -> Done<Session> {
         let mut config = self.config.clone();
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
         // One after the other is tried: the last one must have its turn before the caller's patience ends.
         config.application_name("stentor").connect_timeout(wait / hosts);
         config.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
         config.keepalives_retries(KEEPALIVES_COUNT).tcp_user_timeout(SILENCE_MAX);
-        let client = match self.verification {
-            None => config.connect(NoTls),
-            Some(verification) => config.connect(tls::connector(verification, self.roots.as_deref())?),
-        };
-        let mut client = client.map_err(PostgresError::Engine)?;
-        client.batch_execute(SESSION).map_err(PostgresError::Engine)?;
-        Ok(client)
+        let first = format!("{SESSION}; {}", limits.setting());
+        let waits = (wait, limits.client);
+        match self.verification {
+            None => Session::open(&config, NoTls, &first, waits),
+            Some(verification) => {
+                let tls = tls::connector(verification, self.roots.as_deref())?;
+                Session::open(&config, tls, &first, waits)
+            }
+        }
     }
 }
 

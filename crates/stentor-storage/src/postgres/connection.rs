@@ -2,20 +2,19 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use postgres::fallible_iterator::FallibleIterator as _;
-use postgres::types::{ToSql, Type};
-use postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 use stentor_core::ports::store::{NodeEvent, StoreError};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Row, SimpleQueryMessage, Statement};
 
-use super::address::PostgresAddress;
+use super::access::{DatabaseAccess, SharedNotes};
+use super::address::StatementLimits;
 use super::copy_rows::CopyRows;
-use super::damage_log::DamageLog;
 use super::fault::{Done, PostgresError, is_collision, is_loss, nul, unavailable};
 use super::last_writes::LastWrites;
+use super::session::Session;
 use super::value::PostgresValue as Value;
 
 /// How a connection stands to the transaction that it is in.
@@ -31,7 +30,7 @@ pub(super) enum ConnectionStanding {
 
 /// A connection; it lives and ends on one thread.
 pub(super) struct PostgresConnection {
-    client: RefCell<Client>,
+    session: RefCell<Session>,
     statements: RefCell<HashMap<String, Arc<Statement>>>,
     changes: Cell<u64>,
     standing: Cell<ConnectionStanding>,
@@ -43,16 +42,20 @@ pub(super) struct PostgresConnection {
     transaction: RefCell<Option<String>>,
     /// The life of the server in which it was opened, once somebody wanted to know.
     life: OnceCell<Option<String>>,
-    /// Rows that could not be read, of all connections of the store.
-    pub(super) damage: Arc<DamageLog>,
+    /// When something last came over it, and what the connections of the store had noted when it was opened.
+    received_at: Cell<Instant>,
+    silences: u64,
+    /// What the connections of the store note for each other.
+    pub(super) shared: Arc<SharedNotes>,
 }
 
 impl PostgresConnection {
     /// Connects, waiting at most so long.
-    pub(super) fn open(address: &PostgresAddress, damage: Arc<DamageLog>, wait: Duration) -> Done<Self> {
-        let client = address.connect(wait)?;
+    pub(super) fn open(access: &DatabaseAccess, wait: Duration) -> Done<Self> {
+        let silences = access.shared.silences();
+        let session = access.address.connect(wait, access.limits)?;
         Ok(Self {
-            client: RefCell::new(client),
+            session: RefCell::new(session),
             statements: RefCell::default(),
             changes: Cell::new(0),
             standing: Cell::new(ConnectionStanding::Fine),
@@ -60,7 +63,9 @@ impl PostgresConnection {
             last_writes: RefCell::default(),
             transaction: RefCell::default(),
             life: OnceCell::new(),
-            damage,
+            received_at: Cell::new(Instant::now()),
+            silences,
+            shared: Arc::clone(&access.shared),
         })
     }
 
@@ -69,7 +74,7 @@ impl PostgresConnection {
         check_values(values)?;
         let statement = self.prepare(sql)?;
         let params = as_params(values);
-        let done = self.client.borrow_mut().execute(&*statement, &params);
+        let done = self.session.borrow_mut().execute(&statement, &params);
         let count = self.noted(done)?;
         self.changes.set(self.changes.get() + count);
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
@@ -79,13 +84,7 @@ impl PostgresConnection {
     pub(super) fn copy(&self, sql: &str, rows: CopyRows) -> Done<()> {
         let bytes = rows.finish()?;
         let statement = self.prepare(sql)?;
-        let mut client = self.client.borrow_mut();
-        let copied = client.copy_in(&*statement).and_then(|mut writer| {
-            // A failure of the connection is told again, with its reason, by the end of the copy.
-            let _ = writer.write_all(&bytes);
-            writer.finish()
-        });
-        drop(client);
+        let copied = self.session.borrow_mut().copy_in(&statement, &bytes);
         let count = self.noted(copied)?;
         self.changes.set(self.changes.get() + count);
         Ok(())
@@ -96,7 +95,7 @@ impl PostgresConnection {
         check_values(values)?;
         let statement = self.prepare(sql)?;
         let params = as_params(values);
-        let done = self.client.borrow_mut().query(&*statement, &params);
+        let done = self.session.borrow_mut().query(&statement, &params);
         self.noted(done)
     }
 
@@ -109,6 +108,17 @@ impl PostgresConnection {
     pub(super) fn batch(&self, sql: &str) -> Done<()> {
         self.defer(sql);
         self.send_deferred()
+    }
+
+    /// Does statements without values in one go; returns the first value of the first row as text.
+    pub(super) fn ask_now(&self, sql: &str) -> Done<Option<String>> {
+        self.send_deferred()?;
+        let done = self.session.borrow_mut().simple_query(sql);
+        let first = self.noted(done)?.into_iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok(first)
     }
 
     /// Does statements without values along with the next one, which spares a turn over the network; they must not matter to anybody
@@ -166,8 +176,12 @@ impl PostgresConnection {
 
     /// Waits so long for a session to tell something on a channel that is listened to; returns its word if one did.
     pub(super) fn next_notice(&self, wait: Duration) -> Done<Option<String>> {
-        let told = self.client.borrow_mut().notifications().timeout_iter(wait).next();
-        Ok(self.noted(told)?.map(|notice| notice.payload().to_owned()))
+        let told = self.session.borrow_mut().next_word(wait);
+        match told {
+            // Silence is no sign of life.
+            Ok(None) => Ok(None),
+            told => self.noted(told),
+        }
     }
 
     /// Returns how many rows were changed over it since it was opened.
@@ -177,7 +191,43 @@ impl PostgresConnection {
 
     /// Returns how it stands since the last transaction was begun.
     pub(super) fn standing(&self) -> ConnectionStanding {
-        if self.client.borrow().is_closed() { ConnectionStanding::Lost } else { self.standing.get() }
+        if self.session.borrow().is_closed() { ConnectionStanding::Lost } else { self.standing.get() }
+    }
+
+    /// Returns whether it may be used again: not where another fell silent since this one was heard of, as whatever silenced that one has
+    /// probably silenced this.
+    pub(super) fn is_of_use(&self) -> bool {
+        self.standing() != ConnectionStanding::Lost && self.silences == self.shared.silences()
+    }
+
+    /// Returns whether it was not heard of for so long.
+    pub(super) fn is_quiet_for(&self, span: Duration) -> bool {
+        self.received_at.get().elapsed() >= span
+    }
+
+    /// Waits for later statements as long as this.
+    pub(super) fn limit(&self, limits: StatementLimits) -> Done<()> {
+        self.session.borrow_mut().set_patience(limits.client);
+        self.batch(&limits.setting())
+    }
+
+    /// Does one statement as a transaction of its own, waiting so long; returns the server's warning, if there was one.
+    pub(super) fn note_within(&self, limit: Duration, sql: &str) -> Done<Option<String>> {
+        let usual = self.session.borrow_mut().set_patience(limit);
+        let noted = self.heeding_warnings(sql);
+        self.session.borrow_mut().set_patience(usual);
+        noted
+    }
+
+    fn heeding_warnings(&self, sql: &str) -> Done<Option<String>> {
+        self.session.borrow_mut().take_warning();
+        self.batch(sql)?;
+        Ok(self.session.borrow_mut().take_warning())
+    }
+
+    /// Commits; returns the server's warning, if there was one: it has committed then, and not reached its standby.
+    pub(super) fn commit(&self) -> Done<Option<String>> {
+        self.heeding_warnings("COMMIT")
     }
 
     /// Begins to watch how it stands.
@@ -199,7 +249,7 @@ impl PostgresConnection {
         if sql.is_empty() {
             return Ok(());
         }
-        let done = self.client.borrow_mut().simple_query(&sql);
+        let done = self.session.borrow_mut().simple_query(&sql);
         for message in self.noted(done)? {
             if let SimpleQueryMessage::Row(row) = message
                 && let Ok(Some(number)) = row.try_get("transaction")
@@ -217,21 +267,33 @@ impl PostgresConnection {
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(Arc::clone(known));
         }
-        let prepared = self.client.borrow_mut().prepare(sql);
+        let prepared = self.session.borrow_mut().prepare(sql);
         let statement = Arc::new(self.noted(prepared)?);
         self.statements.borrow_mut().insert(sql.to_owned(), Arc::clone(&statement));
         Ok(statement)
     }
 
-    fn noted<T>(&self, done: Result<T, Error>) -> Done<T> {
-        done.map_err(|error| {
-            if is_loss(&error) {
+    fn noted<T>(&self, done: Done<T>) -> Done<T> {
+        match &done {
+            Ok(_) => self.received_at.set(Instant::now()),
+            Err(PostgresError::Engine(error)) if is_loss(error) => {
                 self.standing.set(ConnectionStanding::Lost);
-            } else if is_collision(&error) {
+            }
+            Err(PostgresError::Engine(error)) if is_collision(error) => {
                 self.standing.set(ConnectionStanding::Collided);
             }
-            PostgresError::Engine(error)
-        })
+            Err(fault) if self.session.borrow().is_silent() => self.note_silence(fault),
+            Err(_) => {}
+        }
+        done
+    }
+
+    fn note_silence(&self, fault: &PostgresError) {
+        self.standing.set(ConnectionStanding::Lost);
+        self.shared.note_silence();
+        if let Some(kept_back) = self.shared.troubles.may_say(Instant::now()) {
+            tracing::warn!(%fault, kept_back, "a connection to the database is given up and replaced");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::value::{Params, PostgresValue as Value};
 
 /// Names a damaged row in the log and counts it, unless it was named before; `key` is 0 where the row has no number.
 pub(super) fn note(connection: &Connection, table: &'static str, key: i64, fault: &PostgresError) {
-    if connection.damage.is_first(table, key) {
+    if connection.shared.damage.is_first(table, key) {
         tracing::error!(table, key, %fault, "a row cannot be read: it is left out, the others are not");
     }
 }

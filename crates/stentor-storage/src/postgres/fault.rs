@@ -1,9 +1,18 @@
 //! What can go wrong between a job and its answer.
 
-use postgres::Error;
-use postgres::error::SqlState;
+use std::time::Instant;
+
 use stentor_core::ledger::TooFew;
 use stentor_core::ports::store::StoreError;
+use stentor_core::repetition::RepeatedWord;
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, Severity};
+
+use super::sqlstate;
+use crate::failure::FailureMeaning;
+
+/// Statements that the database refuses are named this often.
+static MISUSES: RepeatedWord = RepeatedWord::new();
 
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
 #[derive(Debug)]
@@ -18,10 +27,29 @@ pub(super) type Done<T> = Result<T, PostgresError>;
 impl PostgresError {
     /// Returns whether the engine cannot read or write now.
     pub(super) fn is_unavailable(&self) -> bool {
-        let meant = |error: &StoreError| matches!(error, StoreError::Unavailable(_));
+        let meant =
+            |error: &StoreError| matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_));
         match self {
             Self::Store(error) => meant(error),
             Self::Engine(error) => meant(&meaning(error)),
+        }
+    }
+
+    /// Returns whether nothing helps until an operator changes something.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Store(error) => !matches!(error, StoreError::Unavailable(_) | StoreError::Unreadable(_)),
+            Self::Engine(error) => {
+                matches!(failure(error), FailureMeaning::Refused | FailureMeaning::Misused)
+            }
+        }
+    }
+
+    /// Returns whether there is nobody who answers: no server, or no way to it.
+    pub(super) fn is_nobody(&self) -> bool {
+        match self {
+            Self::Store(_) => false,
+            Self::Engine(error) => error.as_db_error().is_none(),
         }
     }
 
@@ -113,36 +141,63 @@ pub(super) fn unless_repeat(inserted: usize, why: &str) -> Done<()> {
     if inserted == 0 { Err(conflict(why)) } else { Ok(()) }
 }
 
+/// Returns what a failure of the engine means. Damage is what the row proves: a value that does not fit, or a constraint of which the server
+/// names the table. What a trigger or a function of somebody else raises says nothing of our rows, whatever code it gives.
+pub(super) fn failure(error: &Error) -> FailureMeaning {
+    let Some(told) = error.as_db_error() else { return failure_on_the_way(error) };
+    let ends_session = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    match sqlstate::meaning(told.code().code()) {
+        FailureMeaning::Damaged if ends_session => FailureMeaning::Lost,
+        FailureMeaning::Damaged if is_foreign(told) => FailureMeaning::Retry,
+        FailureMeaning::Damaged if told.code().code().starts_with("23") && told.table().is_none() => {
+            FailureMeaning::Retry
+        }
+        FailureMeaning::Retry | FailureMeaning::Conflict | FailureMeaning::Misused if ends_session => {
+            FailureMeaning::Lost
+        }
+        meaning => meaning,
+    }
+}
+
+/// Returns whether it was raised inside a procedural language: none of our statements uses one.
+fn is_foreign(told: &DbError) -> bool {
+    told.where_().is_some_and(|place| place.contains("PL/"))
+        || told.routine().is_some_and(|routine| routine.starts_with("exec_stmt"))
+}
+
+fn failure_on_the_way(error: &Error) -> FailureMeaning {
+    let source = std::error::Error::source(error);
+    if error.is_closed() || source.is_some_and(|source| source.is::<std::io::Error>()) {
+        return FailureMeaning::Lost;
+    }
+    match source {
+        // A value that was read, and is too large for the column that it goes to.
+        Some(source) if source.is::<std::num::TryFromIntError>() => FailureMeaning::Damaged,
+        _ => FailureMeaning::Retry,
+    }
+}
+
 /// Returns whether the server ended a transaction because of another one: the same work may do well a moment later.
 pub(super) fn is_collision(error: &Error) -> bool {
-    error.code().is_some_and(|code| {
-        [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code)
-    })
+    failure(error) == FailureMeaning::Conflict
 }
 
 /// Returns whether the connection is lost, or the server told that it ends it.
 pub(super) fn is_loss(error: &Error) -> bool {
-    let Some(code) = error.code() else { return error.is_closed() || is_transport(error) };
-    let ends = [
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::CRASH_SHUTDOWN,
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-    ];
-    ends.contains(code) || code.code().starts_with("08")
+    failure(error) == FailureMeaning::Lost
 }
 
-fn is_transport(error: &Error) -> bool {
-    let source = std::error::Error::source(error);
-    source.is_some_and(|source| source.is::<std::io::Error>())
-}
-
-/// Returns an engine's failure a meaning.
+/// Returns an engine's failure a meaning for the caller.
 pub(super) fn meaning(error: &Error) -> StoreError {
-    // Classes of SQLSTATE: 22 is a value, 23 a constraint, XX what the server itself says of its files.
-    let class = error.code().map(|code| &code.code()[..2]);
-    match class {
-        Some("22" | "23" | "XX") => StoreError::Damaged(words(error)),
+    match failure(error) {
+        FailureMeaning::Damaged => StoreError::Damaged(words(error)),
+        FailureMeaning::Unreadable => StoreError::Unreadable(words(error)),
+        FailureMeaning::Misused => {
+            if MISUSES.may_say(Instant::now()).is_some() {
+                tracing::error!(error = words(error), "the database refuses a statement: please report it");
+            }
+            StoreError::Unavailable(words(error))
+        }
         _ => StoreError::Unavailable(words(error)),
     }
 }

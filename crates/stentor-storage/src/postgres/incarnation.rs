@@ -4,7 +4,7 @@
 //! never heard of some: both give them to others. What tells a life from the next is a row in an unlogged table, which is empty
 //! after a crash and on a promoted standby, and stays over everything else.
 
-use postgres::error::SqlState;
+use tokio_postgres::error::SqlState;
 
 use super::engine::Connection;
 use super::fault::{Done, PostgresError};

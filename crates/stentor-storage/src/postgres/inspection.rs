@@ -1,17 +1,20 @@
 //! A look at a database from outside, also while a server uses it: nothing is written, nobody waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stentor_core::ports::store::StoreError;
 
+use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
 use super::engine::{Connection, Row};
 use super::fault::{Done, damaged};
 use super::query::one;
-use super::{migrations, store};
+use super::{migrations, start, store};
 
 /// How long to wait for the server.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Questions by which the way to the server is measured.
+const ROUND_TRIPS_COUNT: usize = 7;
 
 /// What a database and its server say of themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,10 @@ pub struct PostgresInspection {
     pub connections_max_count: u64,
     /// Connections that there are, this one among them.
     pub connections_count: u64,
+    /// How long one question and its answer take, in microseconds: the shortest of several.
+    pub round_trip_us: u64,
+    /// Whether sessions are shared by transaction, with which no server starts.
+    pub is_session_shared: bool,
 }
 
 /// Looks at a database. Fails (Unavailable) when it cannot be reached.
@@ -55,8 +62,12 @@ pub fn inspect(address: &PostgresAddress) -> Result<PostgresInspection, StoreErr
     let address = address.clone();
     // On a thread of its own: the driver waits in a way that the threads of a runtime refuse.
     let looking = std::thread::Builder::new().name("stentor-look".to_owned()).spawn(move || {
-        let connection = Connection::open(&address, std::sync::Arc::default(), PATIENCE)?;
-        Ok(look(&connection)?)
+        let access = DatabaseAccess::for_a_look(&address, PATIENCE);
+        let connection = Connection::open(&access, PATIENCE)?;
+        let is_session_shared = is_session_shared(&connection, &access)?;
+        let found = look(&connection)?;
+        let round_trip_us = round_trip_us(&connection)?;
+        Ok(PostgresInspection { round_trip_us, is_session_shared, ..found })
     });
     let looking = looking.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     looking.join().unwrap_or_else(|_| Err(StoreError::Unavailable("the look at it broke off".to_owned())))
@@ -69,6 +80,23 @@ const SETTINGS: &str = "SELECT current_setting('server_version'), pg_is_in_recov
     current_setting('autovacuum')::boolean, pg_size_bytes(current_setting('shared_buffers')),
     current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+
+fn round_trip_us(connection: &Connection) -> Done<u64> {
+    let mut shortest = u64::MAX;
+    for _ in 0..ROUND_TRIPS_COUNT {
+        let asked = Instant::now();
+        connection.ask_now("SELECT 1")?;
+        shortest = shortest.min(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    Ok(shortest)
+}
+
+fn is_session_shared(connection: &Connection, access: &DatabaseAccess) -> Done<bool> {
+    match start::refuse_shared_sessions(connection, access) {
+        Err(fault) if fault.is_refusal() => Ok(true),
+        done => done.map(|()| false),
+    }
+}
 
 fn look(connection: &Connection) -> Done<PostgresInspection> {
     let schema_version = migrations::version(connection)?;
@@ -96,6 +124,8 @@ fn look(connection: &Connection) -> Done<PostgresInspection> {
             shared_buffers_bytes: count(row, 9)?,
             connections_max_count: count(row, 10)?,
             connections_count: count(row, 11)?,
+            round_trip_us: 0,
+            is_session_shared: false,
         })
     };
     one(connection, SETTINGS, (), read)?.ok_or_else(|| damaged("a server without settings"))

@@ -11,6 +11,8 @@ use super::transactor::Transactor;
 
 /// How long it listens before it looks whether anybody still wants to hear.
 const LISTEN: Duration = Duration::from_secs(2);
+/// After so long without a word it is asked whether the server is still there.
+const ASKED_AFTER: Duration = Duration::from_secs(10);
 /// How long to wait before a connection is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -80,6 +82,10 @@ impl<F: Fn(&str) -> bool> ListenThread<F> {
             // Not held while it waits: the last who wants to hear could not end it otherwise.
             drop(listener);
             let heard = connection.next_notice(LISTEN)?;
+            // Nothing is said over it for hours: whether anybody is still there must be asked.
+            if heard.is_none() && connection.is_quiet_for(ASKED_AFTER) {
+                connection.ask_now("SELECT 1")?;
+            }
             if heard.is_some_and(|word| (self.counts)(&word))
                 && let Some(listener) = self.listener.upgrade()
             {

@@ -4,6 +4,7 @@
 //! The rules of a campaign's life are core's and are called inside transactions, on threads of the engine's own. Several
 //! servers may use one database; who of them is alive is told by the database's clock.
 
+mod access;
 mod address;
 mod connection;
 mod copy_rows;
@@ -16,12 +17,16 @@ mod inspection;
 mod last_writes;
 mod listener;
 mod migrations;
+mod origin;
 mod portion;
 mod query;
 mod queue;
 mod readers;
 mod row;
+mod session;
 mod settings;
+mod sqlstate;
+mod start;
 mod store;
 mod tls;
 mod transactor;

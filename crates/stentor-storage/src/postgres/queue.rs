@@ -19,6 +19,7 @@ use stentor_core::ports::store::StoreError;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
+use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
 use super::connection::ConnectionStanding;
 use super::engine::Connection;
@@ -27,6 +28,7 @@ use super::listener::ChannelListener;
 use super::readers::ReadThreads;
 use super::row::int;
 use super::settings::PostgresSettings;
+use super::start::insist_on_start;
 use super::transactor::Transactor;
 use crate::commit_queue::CommitPriority;
 
@@ -53,10 +55,12 @@ pub struct PostgresQueue {
 impl PostgresQueue {
     /// Opens the queue of a database, and makes its table where there is none.
     pub fn open(address: &PostgresAddress, settings: &PostgresSettings) -> Result<Self, StoreError> {
-        let patience = Duration::from_millis(settings.patience_ms.into());
-        let transactor = || Transactor::new(address.clone(), Arc::default(), patience);
-        let mut first = transactor();
-        let prepare = move || Ok(statements::prepare(first.connect()?)?);
+        let access = DatabaseAccess::new(address, settings);
+        let transactor = || Transactor::new(access.clone());
+        let (mut first, patience) = (transactor(), Duration::from_millis(settings.start_patience_ms.into()));
+        let prepare = move || {
+            insist_on_start(patience, || statements::prepare(first.connect()?)).map_err(StoreError::from)
+        };
         super::store::apart(prepare)?;
         let connections = (0..CONNECTIONS_MAX_COUNT).map(|_| transactor()).collect();
         let threads = ReadThreads::start("stentor-queue", connections, settings.waiting_max_jobs)?;

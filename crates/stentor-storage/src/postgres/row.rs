@@ -1,13 +1,13 @@
 //! From columns to values: whatever does not make sense is damage, never a panic.
 
-use postgres::types::{FromSql, Type};
 use stentor_core::error::Invalid;
 use stentor_core::time::Timestamp;
+use tokio_postgres::types::{FromSql, Type, WrongType};
 
-use super::fault::{Done, PostgresError, damaged};
+use super::fault::{Done, PostgresError, damaged, words};
 
 /// A row that was read.
-pub(super) struct PostgresRow<'a>(pub(super) &'a postgres::Row);
+pub(super) struct PostgresRow<'a>(pub(super) &'a tokio_postgres::Row);
 
 /// A value that a column can be read as.
 pub(super) trait Column: Sized {
@@ -42,7 +42,11 @@ impl PostgresRow<'_> {
     }
 
     fn raw<'r, T: FromSql<'r>>(&'r self, at: usize) -> Done<T> {
-        self.0.try_get(at).map_err(PostgresError::Engine)
+        self.0.try_get(at).map_err(|error| {
+            // A type that is not asked for is the statement's fault; anything else is the value's own.
+            let is_ours = std::error::Error::source(&error).is_none_or(|source| source.is::<WrongType>());
+            if is_ours { PostgresError::Engine(error) } else { damaged(&words(&error)) }
+        })
     }
 }
 

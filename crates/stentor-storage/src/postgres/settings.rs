@@ -13,6 +13,10 @@ pub struct PostgresSettings {
     pub waiting_max_jobs: usize,
     /// How long a job waits for a server that is gone before its caller is told.
     pub patience_ms: u32,
+    /// How long a statement may take before it is ended, and done again or given up; a connection that is silent a third longer is replaced.
+    pub statement_max_ms: u32,
+    /// How long a start waits for a server that is there and has no connection free.
+    pub start_patience_ms: u32,
     /// After this long who waits for the queue to change looks without a word from another process.
     pub look_interval_ms: u32,
 }
@@ -26,6 +30,8 @@ impl Default for PostgresSettings {
             group_commit_max_ms: 20,
             waiting_max_jobs: 1_024,
             patience_ms: 10_000,
+            statement_max_ms: 15_000,
+            start_patience_ms: 60_000,
             look_interval_ms: 1_000,
         }
     }

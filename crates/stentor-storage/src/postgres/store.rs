@@ -69,20 +69,23 @@ use std::time::Duration;
 
 use stentor_core::ports::store::StoreError;
 
+use super::access::DatabaseAccess;
 use super::address::PostgresAddress;
-use super::damage_log::DamageLog;
 use super::engine::Connection;
 use super::fault::Done;
 use super::listener::ChannelListener;
 use super::migrations;
+use super::origin;
 use super::readers::ReadThreads;
 use super::settings::PostgresSettings;
+use super::start::{insist_on_start, refuse_shared_sessions};
 use super::transactor::{LockScope, Transactor};
 use super::writer::WriteThread;
 use crate::commit_queue::CommitPriority;
 use crate::seal::{SealKeyId, SealKeys};
 use crate::vault::Vault;
 use acceptance::AcceptanceList;
+pub(super) use chunks::mark_waiting;
 use message_rows::MessageMemory;
 pub(super) use node_events::write_last;
 use nodes::OwnInstance;
@@ -112,13 +115,11 @@ struct StoreParts {
     long_readers: ReadThreads,
     messages: Arc<MessageMemory>,
     vault: Vault,
-    damage: Arc<DamageLog>,
     /// Which of the nodes this is.
     own: Arc<OwnInstance>,
     /// Hears what other nodes tell, once this one has joined them.
     listener: OnceLock<Arc<ChannelListener>>,
-    address: PostgresAddress,
-    patience: Duration,
+    access: DatabaseAccess,
 }
 
 impl PostgresStore {
@@ -145,12 +146,13 @@ impl PostgresStore {
         settings: &PostgresSettings,
         vault: Vault,
     ) -> Result<Self, StoreError> {
-        let (damage, own): (Arc<DamageLog>, Arc<OwnInstance>) = Default::default();
-        let patience = Duration::from_millis(settings.patience_ms.into());
-        let transactor = || Transactor::new(address.clone(), Arc::clone(&damage), patience);
+        let own: Arc<OwnInstance> = Arc::default();
+        let access = DatabaseAccess::new(address, settings);
+        let transactor = || Transactor::new(access.clone());
         let several = |count: usize| (0..count.max(1)).map(|_| transactor()).collect::<Vec<_>>();
         // Before any other thread starts: none may meet the schema or the secrets of an older version.
-        let ledger = prepared(transactor(), vault.clone())?;
+        let start_patience = Duration::from_millis(settings.start_patience_ms.into());
+        let ledger = prepared((access.clone(), start_patience), vault.clone())?;
         let inner = StoreParts {
             acceptance: WriteThread::start("stentor-accept", LockScope::Rows, transactor(), settings)?,
             accepted: Arc::new(AcceptanceList::new(settings.waiting_max_jobs, Arc::clone(&own))),
@@ -168,11 +170,9 @@ impl PostgresStore {
             )?,
             messages: Arc::default(),
             vault,
-            damage,
             own,
             listener: OnceLock::new(),
-            address: address.clone(),
-            patience,
+            access,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -276,7 +276,7 @@ impl StoreParts {
     /// Begins to hear what other nodes tell, if it does not yet.
     fn listen(&self) -> Result<(), StoreError> {
         if self.listener.get().is_none() {
-            let transactor = Transactor::new(self.address.clone(), Arc::clone(&self.damage), self.patience);
+            let transactor = Transactor::new(self.access.clone());
             let own = Arc::clone(&self.own);
             let is_anothers = move |word: &str| own.hears(word);
             let listener = ChannelListener::start(transactor, node_events::CHANNEL, is_anothers)?;
@@ -289,17 +289,23 @@ impl StoreParts {
 
 /// Counts the credentials of a database under each key; one that holds no store has none. Writes nothing.
 pub fn sealed_under(address: &PostgresAddress) -> Result<BTreeMap<SealKeyId, u64>, StoreError> {
-    let mut transactor = Transactor::new(address.clone(), Arc::default(), SEALED_PATIENCE);
+    let mut transactor = Transactor::new(DatabaseAccess::for_a_look(address, SEALED_PATIENCE));
     apart(move || Ok(credentials::sealed_under(transactor.connect()?)?))
 }
 
 /// Opens a connection and brings schema and secrets up to date.
-fn prepared(mut transactor: Transactor, vault: Vault) -> Result<Transactor, StoreError> {
+fn prepared((access, patience): (DatabaseAccess, Duration), vault: Vault) -> Result<Transactor, StoreError> {
+    let mut transactor = Transactor::new(access.clone());
     let prepare = move || -> Result<Transactor, StoreError> {
+        insist_on_start(patience, || refuse_shared_sessions(transactor.connect()?, &access))?;
         let connection = transactor.connect()?;
+        // A step of the schema may work through whole tables.
+        connection.limit(DatabaseAccess::long_limits())?;
         migrations::run(connection)?;
         transfer::refuse_unfinished(connection)?;
+        origin::check(connection)?;
         credentials::adopt(connection, &vault)?;
+        connection.limit(access.limits)?;
         Ok(transactor)
     };
     apart(prepare)

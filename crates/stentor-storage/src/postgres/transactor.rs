@@ -1,20 +1,22 @@
 //! Transactions that end: a lost connection is opened again, a collision is done again, and of a commit that was not
 //! answered the server is asked what became of it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stentor_core::ports::store::StoreError;
 
-use super::address::PostgresAddress;
+use super::access::DatabaseAccess;
 use super::connection::{ConnectionStanding, PostgresConnection as Connection};
-use super::damage_log::DamageLog;
 use super::fault::{Done, PostgresError, unavailable};
 use super::incarnation;
 use super::query::one;
 
 /// The first number of our advisory locks in a database.
 pub(super) const LOCKS: i64 = 0x5354_4E54;
+/// Writes something of no meaning into the server's log, for which a commit waits as for anything else.
+pub(super) const STANDBY_NOTE: &str = "SELECT pg_logical_emit_message(TRUE, 'stentor', '')";
+/// How long one try waits for the standby.
+const STANDBY_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait before anything is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -48,16 +50,14 @@ enum TransactionEnd<T> {
 
 /// A connection for transactions, opened when it is needed.
 pub(super) struct Transactor {
-    address: PostgresAddress,
-    damage: Arc<DamageLog>,
+    access: DatabaseAccess,
     connection: Option<Connection>,
-    patience: Duration,
 }
 
 impl Transactor {
     /// Starts without a connection.
-    pub(super) const fn new(address: PostgresAddress, damage: Arc<DamageLog>, patience: Duration) -> Self {
-        Self { address, damage, connection: None, patience }
+    pub(super) const fn new(access: DatabaseAccess) -> Self {
+        Self { access, connection: None }
     }
 
     /// Does something in one transaction, over and over until it is kept or refused: the work may be done several times.
@@ -67,7 +67,7 @@ impl Transactor {
         mut work: impl FnMut(&Connection) -> Done<T>,
     ) -> Result<T, StoreError> {
         // Counted from the first attempt: a caller waits no longer, however many there are.
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.access.patience;
         loop {
             match self.attempt(scope, until, &mut work) {
                 TransactionEnd::Ended(done) => return Ok(done?),
@@ -82,7 +82,7 @@ impl Transactor {
 
     /// Reads in one snapshot, or with a snapshot for each statement; the work may be done several times.
     pub(super) fn read<T>(&mut self, in_snapshot: bool, work: &dyn Fn(&Connection) -> Done<T>) -> Done<T> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.access.patience;
         loop {
             let done = self.read_once(in_snapshot, work);
             let is_lost =
@@ -112,12 +112,21 @@ impl Transactor {
 
     /// Returns the connection, which is opened where there is none.
     pub(super) fn connect(&mut self) -> Done<&Connection> {
-        if self.connection.as_ref().is_none_or(|one| one.standing() == ConnectionStanding::Lost) {
+        if !self.connection.as_ref().is_some_and(Connection::is_of_use) {
             self.connection = None;
-            let connection = Connection::open(&self.address, Arc::clone(&self.damage), self.patience)?;
-            self.connection = Some(connection);
+            self.connection = Some(self.open()?);
         }
         self.connection.as_ref().ok_or_else(|| unavailable("there is no connection"))
+    }
+
+    fn open(&self) -> Done<Connection> {
+        let opened = Connection::open(&self.access, self.access.patience);
+        if let Err(fault) = &opened
+            && let Some(kept_back) = self.access.shared.troubles.may_say(Instant::now())
+        {
+            tracing::warn!(%fault, kept_back, "no connection to the database can be had");
+        }
+        opened
     }
 
     fn attempt<T>(
@@ -138,11 +147,18 @@ impl Transactor {
         let done = work(connection);
         match (connection.standing(), done) {
             (ConnectionStanding::Fine, Ok(done)) => {
-                let Err(fault) = connection.batch("COMMIT") else { return TransactionEnd::Ended(Ok(done)) };
+                let fault = match connection.commit() {
+                    Ok(None) => return TransactionEnd::Ended(Ok(done)),
+                    Ok(Some(warning)) => {
+                        return TransactionEnd::Ended(self.reach_standby(&warning, until).map(|()| done));
+                    }
+                    Err(fault) => fault,
+                };
                 // Both are known since before the commit: over this connection nothing can be asked any more.
                 let (number, life) = (connection.transaction(), connection.life(incarnation::look));
                 match self.became(number, life.as_deref(), until) {
-                    Ok(true) => TransactionEnd::Ended(Ok(done)),
+                    // A session that was ended in its wait for a standby says no more of it.
+                    Ok(true) => TransactionEnd::Ended(self.reach_standby(&fault, until).map(|()| done)),
                     Ok(false) => TransactionEnd::Again(fault),
                     Err(unknown) => TransactionEnd::Ended(Err(unknown)),
                 }
@@ -179,6 +195,25 @@ impl Transactor {
                 // It goes on, or the server is not there yet.
                 _ if Instant::now() < until => std::thread::sleep(PAUSE),
                 _ => return Err(unknown()),
+            }
+        }
+    }
+
+    /// Waits until a synchronous standby has what was committed, where there is one: a commit that comes later is not answered before the standby
+    /// has all earlier ones. What the primary alone has is not answered, since a promotion would lose it.
+    fn reach_standby(&mut self, why: &dyn std::fmt::Display, until: Instant) -> Done<()> {
+        loop {
+            match self.connect().and_then(|connection| connection.note_within(STANDBY_WAIT, STANDBY_NOTE)) {
+                Ok(None) => return Ok(()),
+                _ if Instant::now() < until => std::thread::sleep(PAUSE),
+                _ => {
+                    if let Some(kept_back) = self.access.shared.troubles.may_say(Instant::now()) {
+                        tracing::error!(%why, kept_back, "the database has committed and not reached its synchronous standby");
+                    }
+                    return Err(unavailable(format!(
+                        "it is kept by the primary alone, whose synchronous standby was not reached: {why}"
+                    )));
+                }
             }
         }
     }

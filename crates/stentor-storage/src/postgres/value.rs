@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use postgres::types::private::BytesMut;
-use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// A value of a statement.
 #[derive(Debug, Clone, PartialEq)]

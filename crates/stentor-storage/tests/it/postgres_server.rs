@@ -39,7 +39,14 @@ pub(crate) struct PostgresServer {
 pub(crate) fn server() -> Option<&'static PostgresServer> {
     static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
     // On a thread of its own: the driver waits in a way that the threads of a runtime refuse.
-    let start = || std::thread::spawn(|| programs().map(|programs| PostgresServer::start(&programs))).join();
+    let start = || {
+        std::thread::spawn(|| {
+            remove_of_others();
+            let folder = std::env::temp_dir().join(format!("stentor-postgres-{}", std::process::id()));
+            programs().map(|programs| PostgresServer::start(&programs, folder))
+        })
+        .join()
+    };
     let server = SERVER.get_or_init(|| start().expect("the server starts"));
     if server.is_none() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();
@@ -52,6 +59,13 @@ pub(crate) fn server() -> Option<&'static PostgresServer> {
     server.as_ref()
 }
 
+/// Starts a server of a test's own, whose settings it may change; `None` where no PostgreSQL is installed.
+pub(crate) fn own_server(name: &str) -> Option<&'static PostgresServer> {
+    let (folder, programs) = (server()?.folder.join(name), programs()?);
+    let start = std::thread::spawn(move || PostgresServer::start(&programs, folder));
+    Some(Box::leak(Box::new(start.join().expect("the server starts"))))
+}
+
 /// Finds the programs of the newest version.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir(PROGRAMS).ok()?.flatten();
@@ -62,7 +76,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Returns a command that runs as the server's user, and ends with the thread that starts it.
-fn as_user(program: &Path) -> Command {
+pub(crate) fn as_user(program: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);
     }
@@ -72,9 +86,7 @@ fn as_user(program: &Path) -> Command {
 }
 
 impl PostgresServer {
-    fn start(programs: &Path) -> Self {
-        let folder = std::env::temp_dir().join(format!("stentor-postgres-{}", std::process::id()));
-        remove_of_others();
+    fn start(programs: &Path, folder: PathBuf) -> Self {
         std::fs::create_dir_all(&folder).expect("a folder");
         if rustix::process::geteuid().is_root() {
             let id = |flag| {
@@ -176,7 +188,7 @@ impl PostgresServer {
     }
 
     /// Does a statement that concerns whole databases.
-    fn command(&self, sql: &str) {
+    pub(crate) fn command(&self, sql: &str) {
         self.command_in("postgres", sql);
     }
 
@@ -207,6 +219,18 @@ impl TestDatabase {
     /// Does a statement in it.
     pub(crate) fn command(&self, sql: &str) {
         self.server.command_in(&self.name, sql);
+    }
+
+    /// Returns its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes a copy of it, as a restored one is.
+    pub(crate) fn copied(&self) -> Self {
+        let name = format!("{}_copy", self.name);
+        self.server.command(&format!("CREATE DATABASE {name} TEMPLATE {} STRATEGY file_copy", self.name));
+        Self { server: self.server, name }
     }
 
     /// Returns its URL over TCP, at a name of this machine.
@@ -279,7 +303,7 @@ impl Drop for TestDatabase {
 }
 
 /// Returns a port that nobody listens on now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }

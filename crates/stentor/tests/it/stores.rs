@@ -89,9 +89,14 @@ fn the_doctor_looks_at_a_database_and_the_schema_goes_a_step_back_and_forward() 
     let directory = TempDir::new().unwrap();
     let mut server = Server::start_with(directory.path(), &settings(&database));
     let (_, found) = of(directory.path(), &["doctor"]);
-    for what in
-        ["database", "database link", "database durability", "database connections", "database memory"]
-    {
+    for what in [
+        "database",
+        "database link",
+        "database distance",
+        "database durability",
+        "database connections",
+        "database memory",
+    ] {
         assert_eq!(check(&found, what)["health"], "ok", "{found}");
     }
     stop(&mut server);

@@ -32,8 +32,18 @@ pub(super) const STORAGE: Floors = Floors {
     folder: "crates/stentor-storage/src/",
     module: &[],
     floors: &[
-        &["awaiting", "commit_queue", "device_keys", "held", "nats", "schema", "seal", "transfer", "turns"],
-        &["memory", "vault"],
+        &[
+            "awaiting",
+            "commit_queue",
+            "device_keys",
+            "failure",
+            "held",
+            "schema",
+            "seal",
+            "transfer",
+            "turns",
+        ],
+        &["memory", "nats", "vault"],
         &["conformance", "postgres", "sqlite"],
         &["store_place"],
         &["store_copy"],
@@ -45,7 +55,8 @@ pub(super) const STORAGE_SQLITE: Floors = Floors {
     folder: "crates/stentor-storage/src/sqlite/",
     module: &["sqlite"],
     floors: &[
-        &["fault", "portion", "settings", "worker_pool"],
+        &["codes", "portion", "settings", "worker_pool"],
+        &["fault"],
         &["bulk", "query", "row", "wal", "writer"],
         &["damage", "file", "migrations"],
         &["queue", "readers"],
@@ -60,13 +71,15 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
     folder: "crates/stentor-storage/src/postgres/",
     module: &["postgres"],
     floors: &[
-        &["damage_log", "fault", "last_writes", "settings", "value"],
-        &["copy_rows", "row", "tls"],
+        &["damage_log", "last_writes", "settings", "sqlstate", "value"],
+        &["fault"],
+        &["copy_rows", "row", "session", "tls"],
         &["address"],
+        &["access"],
         &["connection"],
         &["engine"],
         &["portion", "query"],
-        &["damage", "incarnation", "migrations"],
+        &["damage", "incarnation", "migrations", "origin", "start"],
         &["transactor"],
         &["listener", "readers", "writer"],
         &["store"],
@@ -74,6 +87,7 @@ pub(super) const STORAGE_POSTGRES: Floors = Floors {
     ],
     back: &[
         ("migrations", "store", "a step that statements cannot say fills rows by the store's own code"),
+        ("origin", "store", "what waits in a copy is marked in the store's own rows"),
         ("writer", "store", "what a transaction writes last are rows of the store"),
     ],
 };
@@ -144,6 +158,6 @@ pub(super) const STORAGE_MEMORY: Floors = Floors {
 pub(super) const STORAGE_NATS: Floors = Floors {
     folder: "crates/stentor-storage/src/nats/",
     module: &["nats"],
-    floors: &[&["address", "leases", "settings", "subject"], &["stream"], &["queue"]],
+    floors: &[&["address", "leases", "settings", "subject"], &["codes"], &["stream"], &["queue"]],
     back: &[],
 };

@@ -1,12 +1,12 @@
 //! What the queue says to the server.
 
-use postgres::Error;
-use postgres::error::SqlState;
 use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId};
 use stentor_core::ports::queue::{LaneDepth, QueueLease};
 use stentor_core::time::Timestamp;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 use super::super::engine::{Connection, Row, Value, params};
 use super::super::fault::Done;

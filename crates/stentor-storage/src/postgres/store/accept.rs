@@ -14,6 +14,7 @@ use crate::postgres::engine::{Connection, Row, Value, params};
 use crate::postgres::fault::{Done, conflict, missing};
 use crate::postgres::query::{all, one, run};
 use crate::postgres::row::{hash, int, number};
+use crate::postgres::transactor::STANDBY_NOTE;
 
 /// What became of a message.
 pub(super) type AcceptedResult = Result<Idempotent<()>, StoreError>;
@@ -37,6 +38,10 @@ pub(super) fn accept(connection: &Connection, given: &[&NewMessage]) -> Done<Vec
             kept.push(*new);
         }
         replies.push(reply.map_err(StoreError::from));
+    }
+    if replies.iter().any(|reply| matches!(reply, Ok(Idempotent::Replayed(_)))) {
+        // The first answer may have been a refusal because no standby had it: a commit that writes nothing would not wait for one.
+        connection.defer(STANDBY_NOTE);
     }
     let idempotent = kept.iter().filter_map(|new| Some((&new.message, new.idempotency.as_ref()?)));
     let idempotent = idempotent.map(|(message, given)| (message.app, given, message.created_at));
@@ -168,7 +173,10 @@ pub(super) fn keep_alone(
 ) -> Done<Idempotent<()>> {
     app_providers::check_app(connection, app)?;
     match replay(connection, app, &given.key, &given.request_hash)? {
-        Some(known) => Ok(known),
+        Some(known) => {
+            connection.defer(STANDBY_NOTE);
+            Ok(known)
+        }
         None => keep_reply(connection, app, given, now).map(Idempotent::Done),
     }
 }

@@ -125,6 +125,21 @@ pub(super) fn insert(connection: &Connection, rows: Vec<NewChunkRow>) -> Done<()
     run(connection, &sql, values).map(drop)
 }
 
+/// Marks all chunks that wait or are leased as ones that may have been sent; returns how many deliveries that concerns.
+pub(in crate::postgres) fn mark_waiting(connection: &Connection) -> Done<u64> {
+    // In one statement: whoever breaks off in between would count some twice.
+    let sql = format!(
+        "WITH marked AS (UPDATE chunks SET ambiguous = TRUE WHERE state IN ({QUEUED}, {LEASED}) AND NOT ambiguous
+            RETURNING message, fleet, count),
+        sums AS (SELECT m.message AS campaign, f.provider, sum(m.count)::bigint AS count
+            FROM marked m JOIN fleets f ON f.no = m.fleet GROUP BY m.message, f.provider),
+        noted AS (UPDATE ledgers l SET duplicate_bound = l.duplicate_bound + sums.count FROM sums
+            WHERE l.campaign = sums.campaign AND l.provider = sums.provider)
+        SELECT coalesce(sum(count), 0)::bigint FROM sums"
+    );
+    Ok(one(connection, &sql, (), |row| number(row, 0))?.unwrap_or_default())
+}
+
 /// Returns the number of bits of a span: two spans of one level differ in width by less than a factor of two.
 pub(super) const fn level(first: DeviceId, last: DeviceId) -> u32 {
     u64::BITS - last.raw().saturating_sub(first.raw()).leading_zeros()

@@ -20,6 +20,9 @@ use super::rows::LedgerConnection;
 use super::{
     PostgresStore, accept, app_providers, audience, books, campaigns, chunks, history, message_rows, retained,
 };
+use crate::postgres::fault::Done;
+use crate::postgres::query::exists;
+use crate::postgres::transactor::STANDBY_NOTE;
 
 /// Tickets that are read at once.
 const TICKETS_AT_ONCE_MAX_COUNT: usize = 1_000;
@@ -37,7 +40,20 @@ impl MessageStore for PostgresStore {
         request_hash: &[u8; 32],
     ) -> Result<Option<Idempotent<()>>, StoreError> {
         let (key, hash) = (key.clone(), *request_hash);
-        self.read(move |connection| accept::replay(connection, app, &key, &hash)).await
+        let replay = move |connection: &Connection| {
+            let found = accept::replay(connection, app, &key, &hash)?;
+            Ok((found.is_some() && has_standbys(connection)?, found))
+        };
+        let (has_standbys, found) = self.read(replay).await?;
+        if has_standbys {
+            // The first answer may have been a refusal because no standby had it; a commit that comes later waits for both.
+            let note = |connection: &Connection| {
+                connection.defer(STANDBY_NOTE);
+                Ok(())
+            };
+            self.write_rows(note).await?;
+        }
+        Ok(found)
     }
 
     async fn keep_reply(
@@ -220,4 +236,9 @@ impl PostgresStore {
         let cache = Arc::clone(&self.inner.messages);
         self.read_step(move |connection| cache.get(connection, id)).await
     }
+}
+
+/// Returns whether commits wait for another server.
+fn has_standbys(connection: &Connection) -> Done<bool> {
+    exists(connection, "SELECT 1 WHERE current_setting('synchronous_standby_names') <> ''", ())
 }

@@ -81,7 +81,8 @@ impl OwnInstance {
 #[async_trait]
 impl NodeStore for PostgresStore {
     async fn join(&self, joining: JoiningNode, now: Timestamp) -> Result<Membership, StoreError> {
-        let membership = self.write(move |connection| join(connection, &joining, now)).await?;
+        let former = self.inner.own.get();
+        let membership = self.write(move |connection| join(connection, &joining, former, now)).await?;
         // After the row is on disk: nothing may be leased under a number that nobody else sees.
         let own = &self.inner.own;
         own.number.store(membership.instance, Ordering::Release);
@@ -186,9 +187,17 @@ impl NodeStore for PostgresStore {
     }
 }
 
-fn join(connection: &Connection, joining: &JoiningNode, now: Timestamp) -> Done<Membership> {
+fn join(
+    connection: &Connection,
+    joining: &JoiningNode,
+    former: Option<u64>,
+    now: Timestamp,
+) -> Done<Membership> {
     // One that slept may find that the database is not for its version any more.
     migrations::check_usable(connection)?;
+    if let Some(former) = former {
+        refuse_double(connection, joining.node, former)?;
+    }
     // Who starts from the same directory again is dead otherwise: two servers cannot hold its lock.
     run(connection, "DELETE FROM nodes WHERE node = $1", [int(joining.node)])?;
     let differs = "SELECT 1 FROM nodes WHERE secrets_hash <> $1";
@@ -212,6 +221,20 @@ fn join(connection: &Connection, joining: &JoiningNode, now: Timestamp) -> Done<
     node_events::wake(connection, instance);
     let (last_event, shown) = (node_events::last(connection)?, Some(clock_time(connection)?));
     Ok(Membership { instance, id_place: Some(place), last_event, shown })
+}
+
+/// Refuses a server that was among the nodes and finds another one there under its own name, which gave a sign of life not long ago: otherwise each
+/// would throw the other out again and again.
+fn refuse_double(connection: &Connection, node: u64, former: u64) -> Done<()> {
+    let sql = "SELECT host FROM nodes WHERE node = $1 AND instance <> $2
+        AND seen_at > clock_timestamp() - interval '15 seconds'";
+    let Some(host) = one(connection, sql, [int(node), int(former)], |row| row.get::<String>(0))? else {
+        return Ok(());
+    };
+    Err(conflict(format!(
+        "another server, on the host {host:?}, runs under the same node.id ({node:016x}): each needs a data directory of its own, and a copied \
+         one must lose its node.id"
+    )))
 }
 
 /// Returns a place that no node has; those that were given back come last, lest a node that sleeps meets its former numbers.

@@ -142,7 +142,7 @@ impl PipelineStore for PostgresStore {
     }
 
     async fn figures(&self) -> Result<StoreFigures, StoreError> {
-        let damaged_rows = self.inner.damage.count();
+        let damaged_rows = self.inner.access.shared.damage.count();
         let quarantined_chunks = self.read(chunks::count_quarantined).await?;
         // Its log is the server's to look after.
         Ok(StoreFigures { quarantined_chunks, damaged_rows, log_bytes: 0 })

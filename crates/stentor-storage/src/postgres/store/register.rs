@@ -66,7 +66,7 @@ pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Ve
     let mut keys: Vec<i64> = Vec::with_capacity(found.len());
     for ((at, one), found) in batch.given.iter().enumerate().zip(found) {
         // One at least, or a batch would never come to its end.
-        if portion.is_over() && !keys.is_empty() {
+        if !keys.is_empty() && portion.is_over() {
             break;
         }
         let (key, created) = match found {

@@ -14,6 +14,7 @@ use crate::postgres::damage;
 use crate::postgres::fault::{Done, conflict, damaged, missing, unless_repeat};
 use crate::postgres::query::{one, run};
 use crate::postgres::row::{code, int, maybe_text, maybe_time, number, time};
+use crate::postgres::transactor::STANDBY_NOTE;
 
 const SELECT: &str =
     "SELECT id, app, name, state, created_at, next_due, last_fired, recurrence, spec FROM schedules";
@@ -132,7 +133,8 @@ pub(super) fn create(
     app_providers::check_app(connection, schedule.app)?;
     if let Some(given) = idempotency {
         if let Some(known) = accept::replay(connection, schedule.app, &given.key, &given.request_hash)? {
-            // Before anything is checked: a repeat gets its first reply.
+            // Before anything is checked: a repeat gets its first reply, once a standby has it as well.
+            connection.defer(STANDBY_NOTE);
             return Ok(accept::as_replayed(known));
         }
         // In the schedule's transaction: a reply that is kept alone would name a schedule that is not there.

@@ -47,8 +47,8 @@ pub(super) fn due(
     let mut all = Started { has_more: due.len() >= count, ..Started::default() };
     // What was taken back counts as changed: with the former portion nothing might be begun, nor the damaged one stopped.
     let portion = WorkPortion::of(connection, ROWS_MAX_COUNT, TIME);
-    for id in due {
-        if portion.is_over() {
+    for (at, id) in due.into_iter().enumerate() {
+        if at > 0 && portion.is_over() {
             all.has_more = true;
             break;
         }
@@ -87,7 +87,8 @@ fn some(connection: &Connection, ids: &[MessageId], cutting: Cutting) -> Done<St
         let mut started = Started::default();
         // The server gives rows in any order, and where time is short the earliest go first.
         for message in in_order(messages, ids) {
-            if portion.is_over_with(starter.ledger.rows.pending_count()) {
+            // One at least: what was found out before may have taken all the time, and written rows of its own.
+            if !started.begun.is_empty() && portion.is_over_with(starter.ledger.rows.pending_count()) {
                 started.has_more = true;
                 break;
             }

@@ -244,6 +244,7 @@ impl SubscriptionSteps {
             let changed = located.map(|(_, key)| change(connection, topic, key)).transpose()?;
             self.sum.note_device(*device, changed);
             self.upto += 1;
+            portion.note_progress();
             // After the first one, so that each portion gets on.
             if portion.is_over() {
                 break;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postgres::types::Type;
 use stentor_core::ports::store::StoreError;
+use tokio_postgres::types::Type;
 
 use super::app_providers::{self, Fleet, fleet_of};
 use super::{leftovers, tokens};
+use crate::postgres::access::DatabaseAccess;
 use crate::postgres::address::PostgresAddress;
 use crate::postgres::copy_rows::CopyRows;
 use crate::postgres::engine::{Connection, Row, Value, params};
@@ -52,7 +53,7 @@ impl PostgresSide {
 
     /// Connects to a database that servers may use, but no copy.
     fn connect_beside_servers(address: &PostgresAddress) -> Result<Self, StoreError> {
-        let connection = Connection::open(address, std::sync::Arc::default(), PATIENCE)?;
+        let connection = Connection::open(&DatabaseAccess::for_long_work(address, PATIENCE), PATIENCE)?;
         hold_alone(&connection)?;
         Ok(Self { connection })
     }

@@ -1,5 +1,7 @@
 //! Devices that are known only by a message to their token: forgotten in the end, when no message that is kept counts them.
 
+use std::time::Duration;
+
 use crate::postgres::engine::{Connection, Row, params};
 use stentor_core::chunk::TrafficClass;
 use stentor_core::id::DeviceId;
@@ -18,17 +20,22 @@ const WALKED_MAX_COUNT: usize = 2_048;
 /// Old ones that one look finds.
 const FOUND_MAX_COUNT: usize = 128;
 
+/// One look asks for no further device once it took so long.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Finds old ones after a key that nobody counts any more; gives them, and the key after which to look on.
 pub(super) fn old(connection: &Connection, before: Timestamp, after: i64) -> Done<(Vec<i64>, Option<i64>)> {
     let sql = "SELECT key, registered_at FROM devices WHERE NOT listed AND key > $1 ORDER BY key LIMIT $2";
     let read = |row: &Row<'_>| Ok((row.get::<i64>(0)?, time(row, 1)?));
     let walked = all(connection, sql, [after, limit(WALKED_MAX_COUNT)], read)?;
     let mut found = Vec::new();
+    let portion = WorkPortion::of(connection, u64::MAX, LOOK);
     for (key, made_at) in &walked {
         if *made_at < before && !is_counted(connection, *key)? {
             found.push(*key);
         }
-        if found.len() == FOUND_MAX_COUNT {
+        portion.note_progress();
+        if found.len() == FOUND_MAX_COUNT || portion.is_over() {
             return Ok((found, Some(*key)));
         }
     }
@@ -44,6 +51,7 @@ pub(super) fn forget(connection: &Connection, keys: &[i64]) -> Done<u64> {
         if portion.is_over() {
             break;
         }
+        portion.note_progress();
         let is_unlisted = exists(connection, "SELECT 1 FROM devices WHERE key = $1 AND NOT listed", [*key])?;
         // Without its fleet its app is gone, and the device goes with that.
         let sql = "SELECT 1 FROM fleets WHERE no = $1";

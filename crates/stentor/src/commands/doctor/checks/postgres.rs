@@ -4,8 +4,15 @@ use super::{FindingHealth, ServerFinding};
 use crate::output::thousands;
 use stentor_node::{PostgresInspection, StorePlace, inspect_database};
 
-/// Connections that a server opens: three that write, six that read, and one for a look like this.
-const NEEDED_CONNECTIONS: u64 = 10;
+/// Connections that a server opens: three that write, six that read, one that listens; with the queue in PostgreSQL three that ask it and one
+/// that listens; and two for a look like this.
+const NEEDED_CONNECTIONS: u64 = 16;
+/// Questions that are asked one after the other before a message is accepted, and from there until its first delivery begins.
+const TURNS_TO_ACCEPT: u64 = 6;
+const TURNS_TO_SEND: u64 = 25;
+/// From here on callers notice the way to the database, and from there on little is sent.
+const FAR_US: u64 = 10_000;
+const TOO_FAR_US: u64 = 100_000;
 /// PostgreSQL's default, which is meant for a small machine (postgresql.org/docs, runtime-config-resource).
 const SMALL_BUFFERS_BYTES: u64 = 128 << 20;
 /// More than this is read from the disk again and again with so small a memory.
@@ -24,6 +31,7 @@ pub(super) async fn look(place: StorePlace) -> Vec<ServerFinding> {
         Ok(found) => vec![
             judge_schema(&shown, &found),
             judge_link(&found),
+            judge_distance(&found),
             judge_durability(&found),
             judge_connections(&found),
             judge_memory(&found),
@@ -72,6 +80,30 @@ fn judge_link(found: &PostgresInspection) -> ServerFinding {
             let advice = "say sslmode=verify-full in store.url, unless the way to it is yours alone";
             ServerFinding::bad("database link", FindingHealth::Doubtful, "TCP without TLS", advice)
         }
+    }
+}
+
+fn judge_distance(found: &PostgresInspection) -> ServerFinding {
+    let ms = |us: u64| format!("{}.{:01} ms", us / 1_000, us % 1_000 / 100);
+    let (turn, accept, send) =
+        (found.round_trip_us, found.round_trip_us * TURNS_TO_ACCEPT, found.round_trip_us * TURNS_TO_SEND);
+    let detail = format!(
+        "{} there and back: some {} until a message is accepted, {} more until it is on its way",
+        ms(turn),
+        ms(accept),
+        ms(send)
+    );
+    if found.is_session_shared {
+        let advice = "name PostgreSQL itself, or set pool_mode = session: no server starts behind a pooler that shares sessions";
+        return ServerFinding::bad("database distance", FindingHealth::Broken, detail, advice);
+    }
+    let advice = "run the servers where the database is: each transaction waits for it several times";
+    match turn {
+        ..FAR_US => ServerFinding::good("database distance", detail),
+        FAR_US..TOO_FAR_US => {
+            ServerFinding::bad("database distance", FindingHealth::Doubtful, detail, advice)
+        }
+        _ => ServerFinding::bad("database distance", FindingHealth::Broken, detail, advice),
     }
 }
 
@@ -136,6 +168,8 @@ mod tests {
             shared_buffers_bytes: SMALL_BUFFERS_BYTES,
             connections_max_count: 97,
             connections_count: 9,
+            round_trip_us: 400,
+            is_session_shared: false,
         }
     }
 
@@ -149,11 +183,12 @@ mod tests {
                 judge_durability(found),
                 judge_connections(found),
                 judge_memory(found),
+                judge_distance(found),
             ]
             .map(|finding| finding.health)
         };
-        assert_eq!(healths(&found()), [FindingHealth::Good; 5]);
-        let faults: [(usize, FindingHealth, Change); 9] = [
+        assert_eq!(healths(&found()), [FindingHealth::Good; 6]);
+        let faults: [(usize, FindingHealth, Change); 12] = [
             (0, FindingHealth::Broken, |found| found.is_standby = true),
             (0, FindingHealth::Broken, |found| found.is_copy_unfinished = true),
             (0, FindingHealth::Doubtful, |found| found.schema_version = 4),
@@ -163,11 +198,14 @@ mod tests {
             (2, FindingHealth::Broken, |found| found.fsync = false),
             (3, FindingHealth::Doubtful, |found| found.connections_count = 90),
             (4, FindingHealth::Doubtful, |found| found.bytes = 2 << 30),
+            (5, FindingHealth::Doubtful, |found| found.round_trip_us = 40_000),
+            (5, FindingHealth::Broken, |found| found.round_trip_us = 160_000),
+            (5, FindingHealth::Broken, |found| found.is_session_shared = true),
         ];
         for (at, health, change) in faults {
             let mut broken = found();
             change(&mut broken);
-            let mut expected = [FindingHealth::Good; 5];
+            let mut expected = [FindingHealth::Good; 6];
             expected[at] = health;
             assert_eq!(healths(&broken), expected, "{broken:?}");
         }

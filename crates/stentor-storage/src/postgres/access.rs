@@ -1,0 +1,76 @@
+//! How a store gets its connections: what they share, and how long anything is waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use stentor_core::repetition::RepeatedWord;
+
+use super::address::{PostgresAddress, StatementLimits};
+use super::damage_log::DamageLog;
+use super::settings::PostgresSettings;
+
+/// Statements of a program that works through whole tables may take so long.
+const LONG_STATEMENT_MAX_MS: u32 = 3_600_000;
+
+/// What all connections of a store have in common.
+#[derive(Clone)]
+pub(super) struct DatabaseAccess {
+    pub(super) address: PostgresAddress,
+    /// How long a job waits for a server that is gone.
+    pub(super) patience: Duration,
+    pub(super) limits: StatementLimits,
+    pub(super) shared: Arc<SharedNotes>,
+}
+
+/// What the connections of a store note for each other.
+#[derive(Debug, Default)]
+pub(super) struct SharedNotes {
+    /// Rows that could not be read.
+    pub(super) damage: DamageLog,
+    /// How often a connection fell silent. Whatever silenced one has probably silenced those that were open then.
+    silences: AtomicU64,
+    /// What is said when a connection cannot be had, or fell silent.
+    pub(super) troubles: RepeatedWord,
+    /// What is said when steps do only their least.
+    pub(super) least_steps: RepeatedWord,
+}
+
+impl DatabaseAccess {
+    /// Reaches a database as the settings say.
+    pub(super) fn new(address: &PostgresAddress, settings: &PostgresSettings) -> Self {
+        Self {
+            address: address.clone(),
+            patience: Duration::from_millis(settings.patience_ms.into()),
+            limits: StatementLimits::of_ms(settings.statement_max_ms),
+            shared: Arc::default(),
+        }
+    }
+
+    /// Reaches a database for one look, waiting at most so long for it.
+    pub(super) fn for_a_look(address: &PostgresAddress, patience: Duration) -> Self {
+        Self { patience, ..Self::new(address, &PostgresSettings::default()) }
+    }
+
+    /// Reaches a database for work with whole tables.
+    pub(super) fn for_long_work(address: &PostgresAddress, patience: Duration) -> Self {
+        Self { limits: Self::long_limits(), ..Self::for_a_look(address, patience) }
+    }
+
+    /// Returns how long statements may take that work through whole tables.
+    pub(super) fn long_limits() -> StatementLimits {
+        StatementLimits::of_ms(LONG_STATEMENT_MAX_MS)
+    }
+}
+
+impl SharedNotes {
+    /// Notes that a connection fell silent.
+    pub(super) fn note_silence(&self) {
+        self.silences.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how often one fell silent.
+    pub(super) fn silences(&self) -> u64 {
+        self.silences.load(Ordering::Relaxed)
+    }
+}

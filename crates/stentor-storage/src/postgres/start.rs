@@ -1,0 +1,53 @@
+//! What is asked of a database before it is used: that a connection is free, and that a session is one's own.
+
+use std::time::{Duration, Instant};
+
+use super::access::DatabaseAccess;
+use super::connection::PostgresConnection as Connection;
+use super::fault::{Done, PostgresError, conflict, unavailable};
+
+/// How long to wait before a start is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Does something that a start needs, over and over while the server is there and has nothing free. Where there is no server, or only an operator
+/// can help, it fails at once.
+pub(super) fn insist_on_start<T>(patience: Duration, mut work: impl FnMut() -> Done<T>) -> Done<T> {
+    let until = Instant::now() + patience;
+    loop {
+        match work() {
+            Err(fault) if !fault.is_refusal() && !fault.is_nobody() && Instant::now() < until => {
+                tracing::warn!(%fault, "the database takes no further connection yet: the start waits for it");
+                std::thread::sleep(PAUSE.min(until.saturating_duration_since(Instant::now())));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Refuses (Conflict) a pooler that gives one session to several clients in turn: prepared statements, what is listened to and what a session
+/// sets would be somebody else's.
+pub(super) fn refuse_shared_sessions(connection: &Connection, access: &DatabaseAccess) -> Done<()> {
+    let first = backend_of(connection)?;
+    // It holds a session for itself, probably that of the first where sessions are shared.
+    let other = Connection::open(access, access.patience)?;
+    other.batch("BEGIN")?;
+    let others = backend_of(&other)?;
+    let after = backend_of(connection)?;
+    other.batch("ROLLBACK")?;
+    if first == others || first != after {
+        return Err(shared());
+    }
+    Ok(())
+}
+
+fn backend_of(connection: &Connection) -> Done<String> {
+    let number = connection.ask_now("SELECT pg_backend_pid()")?;
+    number.ok_or_else(|| unavailable("a session without a number"))
+}
+
+fn shared() -> PostgresError {
+    conflict(
+        "store.url leads to a pooler that shares sessions by transaction or statement (PgBouncer: pool_mode), which LISTEN, prepared \
+         statements and session settings do not survive: set pool_mode = session for this database, or name PostgreSQL itself",
+    )
+}
