@@ -2,14 +2,17 @@
 
 mod show;
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::queue::{LaneDepth, Queue};
 use stentor_core::ports::store::{Store, StoreFigures};
+use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
 use tokio::sync::Mutex;
+use tokio::time::error::Elapsed;
 
 use crate::config::Config;
 use crate::listen::ListenerState;
@@ -113,7 +116,7 @@ impl ServerStatus {
             return depths.clone();
         }
         let asked = tokio::time::timeout(PROBE_TIMEOUT, self.queue.depths(self.clock.now())).await;
-        let depths = asked.ok().and_then(Result::ok);
+        let depths = answer("the queue", asked);
         *last = Some((Instant::now(), depths.clone()));
         depths
     }
@@ -140,14 +143,30 @@ impl ServerStatus {
             )
         };
         match tokio::time::timeout(2 * PROBE_TIMEOUT, kept).await {
-            Ok((store, queue)) => (matches!(store, Ok(Ok(()))), matches!(queue, Ok(Ok(())))),
+            Ok((store, queue)) => {
+                (answer("the store", store).is_some(), answer("the queue", queue).is_some())
+            }
             Err(_) => (false, false),
         }
     }
 
     async fn store_answers(&self) -> bool {
-        matches!(tokio::time::timeout(PROBE_TIMEOUT, self.store.last_id()).await, Ok(Ok(_)))
+        answer("the store", tokio::time::timeout(PROBE_TIMEOUT, self.store.last_id()).await).is_some()
     }
+}
+
+/// Returns what a part answered; where it did not, the log says why, now and then: whoever asks for readiness hears only that it is not.
+fn answer<T, E: Display>(part: &str, asked: Result<Result<T, E>, Elapsed>) -> Option<T> {
+    static NOT_WELL: RepeatedWord = RepeatedWord::new();
+    let why = match asked {
+        Ok(Ok(answer)) => return Some(answer),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it gave no answer for {} ms", PROBE_TIMEOUT.as_millis()),
+    };
+    if let Some(kept_back) = NOT_WELL.may_say(Instant::now()) {
+        tracing::warn!(part, why, kept_back, "the server is not ready");
+    }
+    None
 }
 
 /// Returns the age of the oldest chunk that is due and not leased.

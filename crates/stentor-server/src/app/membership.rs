@@ -155,13 +155,13 @@ impl NodeTie {
     /// Comes back after others took it for dead: what it had leased is theirs, and what it learns of that is void.
     async fn join_again(&self) {
         let NodeIdentity { joining, standing, patience, .. } = &self.identity;
-        tracing::error!(
-            instance = standing.instance(),
-            "this server gave no sign of life for too long: the others have taken over what it was sending"
-        );
         let asked = uptime();
         match self.store.join(joining.clone(), self.clock.now()).await {
             Ok(membership) => {
+                tracing::error!(
+                    instance = standing.instance(),
+                    "this server gave no sign of life for too long: the others have taken over what it was sending"
+                );
                 follow(&*self.clock, membership.shown, asked);
                 // First: its former place among the numbers may be another's by now.
                 self.ids.go_on(membership.instance, membership.id_place);
@@ -171,7 +171,9 @@ impl NodeTie {
                 self.service.forget_keys();
                 self.missed.note_all();
             }
-            Err(error) => tracing::warn!(%error, "this server could not join the others again"),
+            Err(error) => {
+                tracing::error!(%error, "this server is not among the others any more, and could not join them again");
+            }
         }
     }
 

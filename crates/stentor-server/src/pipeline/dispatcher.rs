@@ -22,7 +22,7 @@ use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
 use super::load::{self, Load};
 use super::provider_table::{BreakerState, Grant, Probe, ProviderHandle, ProviderKey};
-use super::shared::{PipelineContext, sleep_until};
+use super::shared::{PipelineContext, report_queue_failure, sleep_until};
 use super::stats::DispatchMeter;
 use super::store_retry::{FAILURES_MAX_COUNT, TRIES_MAX_COUNT};
 use super::window::{Flow, LOOK_MIN, LaneWindow};
@@ -264,7 +264,7 @@ impl ChunkDispatcher {
                 }));
             }
             Err(error) => {
-                tracing::warn!(%error, provider = %self.kind, "leasing tickets failed");
+                report_queue_failure(&error, "leasing tickets failed");
                 self.shared.due_index.insert(*lane, now.plus(FAILURE_PAUSE));
             }
         }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::republishing::{DutyError, publish_queued};
-use super::shared::PipelineContext;
+use super::shared::{PipelineContext, report_queue_failure};
 
 /// Most rows in one call of the store.
 const PAGE_MAX_COUNT: usize = 1_000;
@@ -252,7 +252,7 @@ async fn watch_depths(shared: &PipelineContext) {
                 began.elapsed() * DEPTHS_REST
             }
             Err(error) => {
-                tracing::warn!(%error, "the queue's depths could not be read");
+                report_queue_failure(&error, "the queue's depths could not be read");
                 // It cost the queue nothing, and the next one may tell what it has lost.
                 Duration::ZERO
             }

@@ -9,9 +9,10 @@ use stentor_core::chunk::{Lane, Ticket, TrafficClass};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, ChunkId, IdSource};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::queue::{LaneDepth, Queue, QueueLease};
+use stentor_core::ports::queue::{LaneDepth, Queue, QueueError, QueueLease};
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{LeaseTerms, Recovery, Store, StoreError};
+use stentor_core::repetition::RepeatedWord;
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -188,7 +189,7 @@ impl PipelineContext {
             return;
         }
         if let Err(error) = self.queue.publish(tickets).await {
-            tracing::warn!(%error, tickets = tickets.len(), "publishing failed; the janitor will publish again");
+            report_queue_failure(&error, "publishing failed; the janitor will publish again");
             self.wakeups.republish.notify_one();
         }
         // After they are in the queue: a dispatcher that is woken before finds nothing there, and the hint is used
@@ -223,7 +224,7 @@ impl PipelineContext {
         }
         self.admission.note_gone(leases.iter().map(|lease| lease.ticket.lane));
         if let Err(error) = self.queue.ack(leases).await {
-            tracing::warn!(%error, "acknowledging failed; the tickets will be found void");
+            report_queue_failure(&error, "acknowledging failed; the tickets will be found void");
         }
     }
 
@@ -234,7 +235,7 @@ impl PipelineContext {
         }
         let lanes: Vec<Lane> = leases.iter().map(|lease| lease.ticket.lane).collect();
         if let Err(error) = self.queue.nack(leases, due_at).await {
-            tracing::warn!(%error, "putting tickets back failed; their leases will run out");
+            report_queue_failure(&error, "putting tickets back failed; their leases will run out");
         }
         // After they are in the queue, as in `publish`.
         lanes.into_iter().for_each(|lane| self.due_index.insert(lane, due_at));
@@ -319,4 +320,12 @@ impl PipelineContext {
 pub(crate) async fn sleep_until(clock: &dyn Clock, instant: Timestamp, longest: Duration) {
     let wait = instant.since(clock.now()).min(longest);
     tokio::time::sleep(wait).await;
+}
+
+/// Notes a failure of the queue in the log, now and then: one cause makes every lane fail.
+pub(super) fn report_queue_failure(error: &QueueError, what: &str) {
+    static QUEUE_TROUBLES: RepeatedWord = RepeatedWord::new();
+    if let Some(kept_back) = QUEUE_TROUBLES.may_say(std::time::Instant::now()) {
+        tracing::warn!(%error, kept_back, what, "the queue failed");
+    }
 }
