@@ -17,6 +17,7 @@ use crate::accepted_messages::AcceptedMessages;
 use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
 use crate::device_turns::DeviceTurns;
+use crate::doubts::Doubts;
 use crate::held_messages::HeldMessages;
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
@@ -63,6 +64,7 @@ pub(crate) struct GatewayState {
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
     pub(crate) silences: Arc<SilenceClock>,
+    pub(crate) doubts: Arc<Doubts>,
     /// Whoever comes in now is sent away.
     is_stopping: AtomicBool,
     key: GatewayKey,
@@ -93,6 +95,7 @@ impl Gateway {
         let messages = Arc::new(AcceptedMessages::default());
         let giving = delivery::run(Arc::clone(&registry), Arc::clone(&held), Arc::clone(&messages), inbox);
         let giving = AbortOnDropHandle::new(tokio::spawn(giving));
+        let doubts = Arc::new(Doubts::new());
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
         let (receipts, writer) = Receipts::start(ReceiptWriter {
             store: Arc::clone(&store),
@@ -100,13 +103,15 @@ impl Gateway {
             ids: Arc::clone(&ids),
             arrivals: arrivals.clone(),
             counts: Arc::clone(&counts),
+            doubts: Arc::clone(&doubts),
         });
         let ledger: Arc<dyn ReceiptStore> = Arc::clone(&store) as _;
         let (pending, readers) = PendingReads::start(&ledger, &clock);
         let silences = Arc::new(SilenceClock::new());
         let looking = silences.clone().run(Arc::clone(&registry));
         let looking = AbortOnDropHandle::new(tokio::spawn(looking));
-        let tasks = [giving, writer, looking].into_iter().chain(readers);
+        let doubting = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&doubts).run()));
+        let tasks = [giving, writer, looking, doubting].into_iter().chain(readers);
         let tasks = Arc::new(Mutex::new(tasks.collect()));
         let mcs_agents = McsAgentRegistry::default();
         let state = GatewayState {
@@ -118,6 +123,7 @@ impl Gateway {
             counts,
             held,
             silences,
+            doubts,
             is_stopping: AtomicBool::new(false),
             key,
             messages,

@@ -20,6 +20,7 @@ mod delivery;
 mod delivery_cursor;
 mod device_keys;
 mod device_turns;
+mod doubts;
 mod gateway;
 mod held_messages;
 mod identity;

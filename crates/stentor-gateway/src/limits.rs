@@ -9,6 +9,18 @@ pub const ARRIVALS_MAX_COUNT: usize = 1_024;
 
 /// Deliveries that a session has been given and that are not confirmed yet, unless its protocol asks for fewer.
 pub const WINDOW_MAX_COUNT: usize = 100;
+/// Deliveries given and not confirmed, over all sessions, with which a process begins.
+pub const DOUBTS_MAX_COUNT: usize = 1_250;
+/// By how many more each receipt lets it have that comes within [`PROMPT_RECEIPT_MAX`].
+pub const DOUBTS_MORE_PER_PROMPT_RECEIPT: usize = 2;
+/// Longest time from a delivery to its receipt that says that devices confirm at once.
+pub const PROMPT_RECEIPT_MAX: Duration = Duration::from_millis(500);
+/// A delivery that nobody confirms counts for this long.
+pub const UNCONFIRMED_COUNTED_FOR: Duration = Duration::from_secs(10);
+/// From this age on a process gives as much as the windows of its sessions allow.
+pub const DOUBTS_COUNTED_FOR: Duration = Duration::from_secs(60);
+/// Time from one look whether time alone has made room to the next.
+pub const DOUBTS_LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Deliveries that may wait for one device: when more do, they are dropped and it is told that messages were deleted.
 pub const PENDING_MAX_COUNT: usize = 1_000;
 /// Devices whose waiting messages are looked up in one read.

@@ -8,6 +8,7 @@ use stentor_core::ports::store::{Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::doubts::Doubts;
 use crate::limits::{RECEIPT_RETRY, RECEIPTS_AT_ONCE_MAX_COUNT};
 use crate::sender_receipts::EndedDeliveries;
 use crate::session_state::SessionState;
@@ -60,6 +61,8 @@ pub(crate) struct ReceiptWriter {
     /// The apps for whose senders something waits.
     pub(crate) arrivals: broadcast::Sender<AppId>,
     pub(crate) counts: Arc<GatewayCounts>,
+    /// What is not confirmed yet.
+    pub(crate) doubts: Arc<Doubts>,
 }
 
 impl ReceiptWriter {
@@ -80,10 +83,12 @@ impl ReceiptWriter {
             }
             // Before anybody is told: room in a window means that the ledger would not give the delivery again.
             self.write(&ended).await;
+            let mut given = Vec::new();
             for (session, range) in sessions {
                 let Some(session) = session else { continue };
-                session.written(ended.receipts.get(range).unwrap_or_default());
+                given.extend(session.written(ended.receipts.get(range).unwrap_or_default()));
             }
+            self.doubts.confirmed(&given);
             // Of those that came before it in the queue all are written by now, for they were gathered in order.
             for tell in waiting {
                 let _nobody_waits_any_more = tell.send(());

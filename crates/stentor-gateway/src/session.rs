@@ -78,14 +78,14 @@ impl DeviceSession {
 
     /// Waits for what is to be done next: of the steps that this returns, [`DeviceSession::follow`] makes an event.
     pub(crate) fn poll_step(&self, context: &Context<'_>) -> Poll<SessionStep> {
-        self.state.poll_step(self.gateway.clock.now(), context)
+        self.state.poll_step(self.gateway.clock.now(), &self.gateway.doubts, context)
     }
 
     /// Returns what there is for the device now, looking at the ledger where need be. For a connection that serves several devices
     /// with one wake-up.
     pub async fn try_next(&self) -> Result<Option<SessionEvent>, Closed> {
         loop {
-            let step = self.state.step(self.gateway.clock.now());
+            let step = self.state.step(self.gateway.clock.now(), &self.gateway.doubts);
             if matches!(step, SessionStep::Wait) {
                 return Ok(None);
             }
@@ -152,6 +152,7 @@ impl Drop for DeviceSession {
     fn drop(&mut self) {
         // First: nothing is offered any more to a session that counts as closed.
         self.gateway.registry.remove(&self.state);
+        self.gateway.doubts.abandoned(&self.state.abandon());
         self.gateway.counts.note_closed(self.state.protocol());
     }
 }

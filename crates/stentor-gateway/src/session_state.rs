@@ -11,6 +11,7 @@ use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
 use crate::delivery::PendingMessage;
+use crate::doubts::{Doubts, Given};
 use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
 use crate::sender_receipts::{self, EndedDeliveries, SenderReceipt};
@@ -49,6 +50,7 @@ struct Flight {
     /// The sender's name for it, if the sender wants to know of its receipt.
     wanted: Option<Arc<str>>,
     is_confirmed: bool,
+    given: Given,
 }
 
 /// What a connection does next.
@@ -76,6 +78,8 @@ struct SessionInner {
     under_way: Option<Box<UnderWay>>,
     look_up: LookUp,
     closed: Option<Closed>,
+    /// Whether it is in the line of those who wait until fewer deliveries are in doubt.
+    is_in_line: bool,
     /// Who waits for the next step.
     waker: Option<Waker>,
 }
@@ -100,7 +104,13 @@ impl SessionState {
         window: usize,
         (opened_at, shared_wake): (Timestamp, Option<Arc<Notify>>),
     ) -> Self {
-        let state = SessionInner { under_way: None, look_up: LookUp::Needed, closed: None, waker: None };
+        let state = SessionInner {
+            under_way: None,
+            look_up: LookUp::Needed,
+            closed: None,
+            is_in_line: false,
+            waker: None,
+        };
         let window = u32::try_from(window.max(1)).unwrap_or(u32::MAX);
         let (silence, state) = (Silence::default(), Mutex::new(state));
         Self { identity, protocol, window, silence, opened_at, shared_wake, state }
@@ -166,14 +176,38 @@ impl SessionState {
     }
 
     /// Returns what is to be done next. What it gives counts as given from then on.
-    pub(crate) fn step(&self, now: Timestamp) -> SessionStep {
-        self.lock().step(now, self.window())
+    pub(crate) fn step(self: &Arc<Self>, now: Timestamp, doubts: &Doubts) -> SessionStep {
+        self.lock().step(now, self.window(), self.room(doubts))
+    }
+
+    /// Returns what asks for room among the deliveries in doubt.
+    fn room(self: &Arc<Self>, doubts: &Doubts) -> impl FnOnce(usize, bool) -> Option<(usize, Given)> {
+        move |count, is_in_line| doubts.take(count, self, is_in_line)
+    }
+
+    /// Lets it ask for room again: it was called out of the line.
+    pub(crate) fn leave_line(&self) {
+        let mut state = self.lock();
+        state.is_in_line = false;
+        self.wake(state);
+    }
+
+    /// Returns when what it has in flight was given, which no receipt is to tell of any more.
+    pub(crate) fn abandon(&self) -> Vec<Given> {
+        let mut state = self.lock();
+        let flights = state.under_way.iter_mut().flat_map(|under_way| &mut under_way.flight);
+        flights.map(|flight| std::mem::replace(&mut flight.given, Given::UNCOUNTED)).collect()
     }
 
     /// Returns what is to be done next, as [`SessionState::step`] does; where that is nothing, whatever comes wakes `context`.
-    pub(crate) fn poll_step(&self, now: Timestamp, context: &Context<'_>) -> Poll<SessionStep> {
+    pub(crate) fn poll_step(
+        self: &Arc<Self>,
+        now: Timestamp,
+        doubts: &Doubts,
+        context: &Context<'_>,
+    ) -> Poll<SessionStep> {
         let mut state = self.lock();
-        match state.step(now, self.window()) {
+        match state.step(now, self.window(), self.room(doubts)) {
             SessionStep::Wait => {
                 // Left under the lock with which the step was found to be none: what comes next finds it.
                 match &mut state.waker {
@@ -241,14 +275,16 @@ impl SessionState {
         ended
     }
 
-    /// Makes room for what was confirmed and is written: from now on the ledger says that it does not wait.
-    pub(crate) fn written(&self, receipts: &[Receipt]) {
+    /// Makes room for what was confirmed and is written: from now on the ledger says that it does not wait. Returns when it was given.
+    pub(crate) fn written(&self, receipts: &[Receipt]) -> Vec<Given> {
         let mut state = self.lock();
         let is_written = |flight: &Flight| {
             flight.is_confirmed && receipts.iter().any(|receipt| receipt.chunk == flight.chunk)
         };
+        let mut given = Vec::new();
         if let Some(under_way) = &mut state.under_way {
-            under_way.flight.retain(|flight| !is_written(flight));
+            let written = under_way.flight.extract_if(.., |flight| is_written(flight));
+            given.extend(written.map(|flight| flight.given).filter(|given| *given != Given::UNCOUNTED));
         }
         if state.count() == 0 {
             // A session that is idle holds no room for more.
@@ -258,6 +294,7 @@ impl SessionState {
         if state.look_up == LookUp::Needed {
             self.wake(state);
         }
+        given
     }
 
     /// Returns what it was given and has not confirmed.
@@ -294,34 +331,49 @@ impl SessionState {
 }
 
 impl SessionInner {
-    fn step(&mut self, now: Timestamp, window: usize) -> SessionStep {
+    fn step(
+        &mut self,
+        now: Timestamp,
+        window: usize,
+        room: impl FnOnce(usize, bool) -> Option<(usize, Given)>,
+    ) -> SessionStep {
         // Before any delivery: what a closed session is given nobody writes any more.
         if let Some(closed) = self.closed {
             return SessionStep::End(closed);
         }
-        if let Some(deliveries) = self.deliveries(now) {
+        if let Some(deliveries) = self.deliveries(now, room) {
             return SessionStep::Give(deliveries);
         }
         // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
-        if self.look_up == LookUp::Needed && self.flight().len() < window {
+        if self.look_up == LookUp::Needed && self.count() < window {
             self.look_up = LookUp::Running { again: false };
             return SessionStep::LookUp;
         }
         SessionStep::Wait
     }
 
-    /// Takes what is to be given next, and notes that it is; `None` when there is nothing.
-    fn deliveries(&mut self, now: Timestamp) -> Option<Vec<PendingMessage>> {
+    /// Takes what is to be given next, and notes that it is; `None` when there is nothing, or no room among all that is in doubt.
+    fn deliveries(
+        &mut self,
+        now: Timestamp,
+        room: impl FnOnce(usize, bool) -> Option<(usize, Given)>,
+    ) -> Option<Vec<PendingMessage>> {
         let under_way = self.under_way.as_mut()?;
-        // Taken as a whole: what has been given holds no room for more.
-        let queue = std::mem::take(&mut under_way.queue);
-        let deliveries: Vec<PendingMessage> = queue.into_iter().filter(|one| is_live(one, now)).collect();
-        if !deliveries.is_empty() {
+        under_way.queue.retain(|one| is_live(one, now));
+        if !under_way.queue.is_empty() {
+            let Some((count, given)) = room(under_way.queue.len(), self.is_in_line) else {
+                self.is_in_line = true;
+                return None;
+            };
+            let rest = under_way.queue.split_off(count);
+            // Taken as a whole: what has been given holds no room for more.
+            let deliveries = Vec::from(std::mem::replace(&mut under_way.queue, rest));
             let flight = |one: &PendingMessage| Flight {
                 message: one.message.id,
                 chunk: one.chunk,
                 wanted: sender_receipts::wanted(&one.message),
                 is_confirmed: false,
+                given,
             };
             // Exactly: thousands of sessions would otherwise hold up to twice the memory.
             under_way.flight.reserve_exact(deliveries.len());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::target::Target;
+use stentor_gateway::limits::DOUBTS_MAX_COUNT;
 use stentor_gateway::{Closed, LoginError, SessionEvent};
 use stentor_storage::conformance::scene::Draft;
 
@@ -54,6 +55,33 @@ async fn what_was_confirmed_is_not_given_again_and_what_was_not_is() {
     room.gateway.flush().await;
     assert_eq!((room.delivered(one).await, room.delivered(two).await), (1, 1));
     assert!(now(&session).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_process_that_has_just_begun_gives_only_so_much_until_some_is_confirmed() {
+    let room = Room::new().await;
+    let mut sessions = Vec::new();
+    for _ in 0..DOUBTS_MAX_COUNT + 50 {
+        sessions.push(room.open(room.device().await.0, 10));
+        assert!(now(&sessions[sessions.len() - 1]).await.is_empty());
+    }
+    let message = room.send(Draft::to(Target::Everyone).ttl(1_000)).await;
+    assert_eq!(given(&sessions[0]).await, [message]);
+    let (mut with, mut without) = (vec![sessions.remove(0)], Vec::new());
+    for session in sessions {
+        let list = if now(&session).await.is_empty() { &mut without } else { &mut with };
+        list.push(session);
+    }
+    assert_eq!((with.len(), without.len()), (DOUBTS_MAX_COUNT, 50));
+    // One place is free again, or more where the receipt came at once.
+    with[0].confirm(&[message]);
+    room.gateway.flush().await;
+    assert_eq!(given(&without[0]).await, [message]);
+    // What a device leaves unconfirmed when it goes is given once more anyway.
+    with.drain(1..).for_each(drop);
+    for session in &without[1..] {
+        assert_eq!(given(session).await, [message]);
+    }
 }
 
 #[tokio::test]

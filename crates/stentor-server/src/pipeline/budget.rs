@@ -1,11 +1,14 @@
 //! How many deliveries may be leased and not settled: the bound of the duplicates of one crash.
-
+//!
+//! Behind a crash audiences have little of it for a minute: a process that dies again and again puts few deliveries in doubt each
+//! time. What is late does not count then, or a push service that never answers some would hold up all others.
 //!
 //! It belongs to all lanes. One that is quick may use all of it, where it is alone; one that is slow, or of which nothing is
 //! known yet, at most as much as it leaves free: so there is always something left for who comes next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use stentor_core::chunk::TrafficClass;
 use tokio::time::Instant;
@@ -14,12 +17,20 @@ use super::load::Load;
 
 /// The part of the budget that a quick lane leaves free where there are others.
 const FREE_PART: u64 = 8;
+/// What audiences may have unsettled behind a crash, apart from what is late.
+const CAREFUL_MAX_DELIVERIES: u64 = 2_000;
+/// For how long that holds.
+const CAREFUL_FOR: Duration = Duration::from_secs(60);
 
 /// The bound of one node, shared by all its dispatchers.
 pub(crate) struct NodeBudget {
     used: AtomicU64,
     max: u64,
     bulk_max: u64,
+    /// What audiences use of it, without what is late.
+    prompt_bulk: AtomicU64,
+    /// Until when little may be in doubt.
+    careful_until: Option<Instant>,
     /// Lanes that were used lately.
     lanes: Arc<AtomicUsize>,
 }
@@ -44,7 +55,22 @@ pub(crate) struct Unsettled {
 impl NodeBudget {
     /// Allows `max` deliveries, of which audiences may use `bulk_max`.
     pub(crate) fn new(max: u64, bulk_max: u64) -> Arc<Self> {
-        Arc::new(Self { used: AtomicU64::new(0), max, bulk_max, lanes: Arc::default() })
+        Arc::new(Self::of(max, bulk_max, None))
+    }
+
+    /// Allows the same, and little of it at first: what another process had unsettled when it died was recovered.
+    pub(crate) fn behind_crash(max: u64, bulk_max: u64) -> Arc<Self> {
+        Arc::new(Self::of(max, bulk_max, Some(Instant::now() + CAREFUL_FOR)))
+    }
+
+    fn of(max: u64, bulk_max: u64, careful_until: Option<Instant>) -> Self {
+        let (used, prompt_bulk) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { used, max, bulk_max, prompt_bulk, careful_until, lanes: Arc::default() }
+    }
+
+    /// Returns whether a crash is so recent that little may be in doubt.
+    pub(crate) fn is_careful(&self) -> bool {
+        self.careful_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Returns the counter of the lanes that share it.
@@ -61,12 +87,32 @@ impl NodeBudget {
         let has = load.deliveries() + load.late();
         let fits = |used: u64| used + count <= max && has + count <= self.share(claim, max, used);
         let fit = |used: u64| (used == 0 || fits(used)).then_some(used + count);
+        if !self.take_prompt(class, count) {
+            return None;
+        }
         // In one step for all lanes: two that asked side by side would both find the room that is left.
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
+        if self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).is_err() {
+            self.give_back_prompt(class, count);
+            return None;
+        }
         dispatcher.of(class).fetch_add(count, Ordering::AcqRel);
         load.add(count);
         let (budget, dispatcher, load) = (self.clone(), dispatcher.clone(), load.clone());
         Some(Reservation { budget, dispatcher, load, class, count, is_late: false, began: Instant::now() })
+    }
+
+    /// Counts what is not late of audiences, if it fits; the first always fits.
+    fn take_prompt(&self, class: TrafficClass, count: u64) -> bool {
+        let most = if self.is_careful() { CAREFUL_MAX_DELIVERIES } else { u64::MAX };
+        let fit = |prompt: u64| (prompt == 0 || prompt + count <= most).then_some(prompt + count);
+        class != TrafficClass::Bulk
+            || self.prompt_bulk.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).is_ok()
+    }
+
+    fn give_back_prompt(&self, class: TrafficClass, count: u64) {
+        if class == TrafficClass::Bulk {
+            self.prompt_bulk.fetch_sub(count, Ordering::AcqRel);
+        }
     }
 
     /// Returns the most that a lane may have.
@@ -126,6 +172,10 @@ impl Reservation {
             used.fetch_add(grown, Ordering::AcqRel);
             used.fetch_sub(shrunk, Ordering::AcqRel);
         }
+        if self.class == TrafficClass::Bulk {
+            self.budget.prompt_bulk.fetch_add(grown, Ordering::AcqRel);
+            self.budget.prompt_bulk.fetch_sub(shrunk, Ordering::AcqRel);
+        }
         self.load.resize(self.count, count);
         self.count = count;
     }
@@ -135,6 +185,7 @@ impl Reservation {
         let count = count.min(self.count);
         self.count -= count;
         // The budget's own counts stay as they are: late or not, a crash would leave it in doubt.
+        self.budget.give_back_prompt(self.class, count);
         self.load.part_late(count);
         let (budget, dispatcher, load) = (self.budget.clone(), self.dispatcher.clone(), self.load.clone());
         Self { budget, dispatcher, load, class: self.class, count, is_late: true, began: self.began }
@@ -157,6 +208,7 @@ impl Drop for Reservation {
         if self.is_late {
             self.load.remove_late(self.count);
         } else {
+            self.budget.give_back_prompt(self.class, self.count);
             self.load.remove(self.count);
         }
     }
@@ -192,6 +244,22 @@ mod tests {
         assert!(budget.reserve(lane.claim(TrafficClass::Urgent, true), 1).is_none());
         drop((bulk, urgent));
         assert_eq!((budget.used(), lane.dispatcher.total(), lane.load.chunks()), (0, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn behind_a_crash_all_audiences_together_have_little_in_doubt_for_a_minute() {
+        let (budget, lanes) = (NodeBudget::behind_crash(100_000, 80_000), [Lane::default(), Lane::default()]);
+        let fill = |lane: &Lane, class| -> Vec<_> {
+            std::iter::from_fn(|| budget.reserve(lane.claim(class, true), 500)).collect()
+        };
+        let mut held = fill(&lanes[0], TrafficClass::Bulk);
+        assert_eq!(held.len(), 4);
+        assert!(fill(&lanes[1], TrafficClass::Bulk).is_empty(), "it is one bound for all lanes");
+        assert!(fill(&lanes[1], TrafficClass::Urgent).len() > 100, "single messages are not held up");
+        let _late = held[0].split(500);
+        assert_eq!(fill(&lanes[1], TrafficClass::Bulk).len(), 1, "what is late holds up nobody");
+        tokio::time::advance(CAREFUL_FOR).await;
+        assert!(fill(&lanes[1], TrafficClass::Bulk).len() > 100);
     }
 
     #[test]

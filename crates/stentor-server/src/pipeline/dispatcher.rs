@@ -123,10 +123,15 @@ impl ChunkDispatcher {
     fn nap_max(&self, due: bool) -> Duration {
         // What is in flight may let the window grow, and nobody tells of that.
         match due {
-            true if self.class == TrafficClass::Bulk && self.loads.may_grow() => LOOK_MIN,
+            true if self.class == TrafficClass::Bulk && self.may_get_more() => LOOK_MIN,
             false if self.pool.len() == 0 => DUE_NAP_MAX,
             _ => NAP_MAX,
         }
+    }
+
+    /// Returns whether there may be room without anybody telling: in a window, or in what all lanes have together.
+    fn may_get_more(&self) -> bool {
+        self.loads.may_grow() || self.shared.budget.is_careful()
     }
 
     /// Leases and hands out what fits; returns whether there was anything.
@@ -301,18 +306,25 @@ impl ChunkDispatcher {
     /// Reserves room for up to `max` chunks of an app, `taken` being on their way already.
     fn reserve(&mut self, app: AppId, max: usize, taken: usize) -> Vec<Reservation> {
         let (shared, class) = (self.shared.clone(), self.class);
-        let chunk = shared.config.chunk_max_devices as u64;
+        let most = shared.config.chunk_max_devices as u64;
         // Those that are taken have no consumer yet, and none counts them.
         let (busy, others) = (self.pool.busy() + taken, self.loads.others(app));
         let now = self.began.elapsed();
         let lane = self.loads.of(app, now, || window(&shared, now));
         let is_quick = lane.is_quick();
+        let (chunk, limit) = match class {
+            TrafficClass::Bulk => {
+                let share = shared.audiences.share((app, self.kind), shared.budget.is_careful());
+                (lane.load.expected_chunk(most), lane.window.limit().min(share))
+            }
+            TrafficClass::Urgent => (most, u64::MAX),
+        };
         let claim = Claim { dispatcher: &self.meter.unsettled, load: &lane.load, class, is_quick };
         let mut holds = Vec::new();
         while holds.len() < max {
             let out = lane.load.deliveries();
             // An empty lane always gets one: a chunk that is larger than its window would otherwise never go.
-            let fits = class == TrafficClass::Urgent || out == 0 || out + chunk <= lane.window.limit();
+            let fits = out == 0 || out + chunk <= limit;
             let batches =
                 Batches { busy: busy + holds.len(), others, is_quick, max: self.pool.max_batches() };
             let hold = if fits && batches.has_place_for(&lane.load) {
@@ -435,6 +447,10 @@ impl ChunkDispatcher {
         let LeasedTicket { lease, mut hold, grant, handle, probe } = order;
         // Reserved as a full chunk, whose size was not known; now others may have the rest.
         hold.resize(chunk.devices.len() as u64);
+        if self.class == TrafficClass::Bulk {
+            let lane = (chunk.message.app, chunk.provider);
+            self.shared.audiences.note(lane, chunk.message.id, chunk.tally.sum());
+        }
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);
         // Before it is handed over: from here on it may take as long as the push service likes.

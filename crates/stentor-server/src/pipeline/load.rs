@@ -16,6 +16,8 @@ const QUICK: Duration = Duration::from_secs(5);
 const SPAN_MIN: Duration = Duration::from_secs(1);
 /// Lanes that are not used are forgotten after this long.
 const KEPT: Duration = Duration::from_secs(60);
+/// What a chunk is expected to hold follows smaller ones by this part with each of them, and a larger one at once.
+const SMALLER_PART: u64 = 8;
 /// So many lanes are measured as often as one.
 const LANES_TOGETHER: usize = 16;
 
@@ -27,6 +29,8 @@ pub(crate) struct Load {
     late: AtomicU64,
     chunks: AtomicUsize,
     settled: AtomicU64,
+    /// What the last chunks held, about the largest of them; 0 before the first.
+    chunk: AtomicU64,
     /// How long the last chunks took from their reservation to their settlement, on average; 0 before the first.
     took_us: AtomicU64,
 }
@@ -52,12 +56,24 @@ impl Load {
         self.settled.load(Ordering::Acquire)
     }
 
+    /// Returns what the next chunk is expected to hold: `most` before anything is known.
+    pub(crate) fn expected_chunk(&self, most: u64) -> u64 {
+        let chunk = self.chunk.load(Ordering::Acquire);
+        if chunk == 0 { most } else { chunk.min(most) }
+    }
+
+    fn note_chunk(&self, deliveries: u64) {
+        let follow = |chunk: u64| Some(deliveries.max(chunk - chunk.div_ceil(SMALLER_PART)).max(1));
+        let _ = self.chunk.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow);
+    }
+
     pub(super) fn add(&self, deliveries: u64) {
         self.deliveries.fetch_add(deliveries, Ordering::AcqRel);
         self.chunks.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(super) fn resize(&self, from: u64, to: u64) {
+        self.note_chunk(to);
         // Added first: a lane that looks empty in between would be given more, or be forgotten.
         self.deliveries.fetch_add(to, Ordering::AcqRel);
         self.deliveries.fetch_sub(from, Ordering::AcqRel);
@@ -251,6 +267,23 @@ mod tests {
         assert_eq!(seconds(&mut turnover, 4, 3, 40_000, 10), [false; 3], "it answers now and then");
         assert_eq!(seconds(&mut turnover, 7, 2, 40_000, 20_000), [true; 2]);
         assert_eq!(seconds(&mut turnover, 9, 4, 40_000, 0), [true, true, false, false], "it answers no more");
+    }
+
+    #[test]
+    fn a_chunk_is_expected_to_hold_what_the_largest_of_the_last_ones_did() {
+        let load = Load::default();
+        assert_eq!(load.expected_chunk(1_000), 1_000, "nothing is known yet");
+        load.add(1_000);
+        load.resize(1_000, 25);
+        assert_eq!(load.expected_chunk(1_000), 25);
+        load.resize(25, 400);
+        (0..5).for_each(|_| load.resize(400, 3));
+        assert!(
+            (100..400).contains(&load.expected_chunk(1_000)),
+            "a few small ones may have others between them"
+        );
+        (0..50).for_each(|_| load.resize(3, 3));
+        assert_eq!(load.expected_chunk(1_000), 3);
     }
 
     #[test]

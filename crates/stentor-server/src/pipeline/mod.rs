@@ -8,6 +8,7 @@
 
 mod admission;
 mod attempt;
+mod audiences;
 mod backlog;
 mod budget;
 pub mod calendar;

@@ -9,6 +9,7 @@ use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinSet};
 
+use super::config::PipelineConfig;
 use super::shared::PipelineContext;
 
 /// How long a producer waits after a failure, and at most for progress.
@@ -17,6 +18,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 const RESTING_MAX_PAUSES: u32 = 60;
 /// Between two looks at the books at least: each settlement would otherwise have every producer read them.
 const BREATH: Duration = Duration::from_millis(3);
+/// Devices in the first chunks of an audience: nobody knows yet how many it has, and few may be in doubt at once.
+const CHUNK_MIN_DEVICES: usize = 25;
+/// Chunks are no larger than this part of what was expanded before them.
+const CHUNK_PART: usize = 64;
 
 /// Starts a producer for each campaign and provider that needs one, until told to stop.
 pub(crate) async fn run(shared: Arc<PipelineContext>) {
@@ -82,11 +87,17 @@ impl ProducerSupervisor {
 
 /// Expands one audience to its end; a paused campaign's producer ends too, and is started again when it goes on.
 async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
+    let mut devices = 0;
     while !shared.stop.is_cancelled() {
         // Hears what settles from here on, also while the books are read.
         let progress = shared.wakeups.progress.notified();
-        match step(&shared, task).await {
+        let (chunk_max_devices, max_chunks) = chunks(&shared.config, devices);
+        let how = Expansion { chunk_max_devices, max_chunks, now: shared.now() };
+        match step(&shared, task, how).await {
             Ok(Some(expanded)) => {
+                devices += expanded.tickets.len() * chunk_max_devices;
+                // Before anybody can lease them.
+                shared.audiences.note((task.app, task.provider), task.message, devices as u64);
                 // Counted before they are published, so that the next step, and whoever accepts meanwhile, knows of
                 // them.
                 shared.note_queued(&expanded.tickets);
@@ -125,20 +136,28 @@ async fn give_up(shared: &PipelineContext, task: ProducerTask, why: &StoreError)
 }
 
 /// Makes the next chunks, unless enough of the campaign waits already, or of all.
-async fn step(shared: &PipelineContext, task: ProducerTask) -> Result<Option<Expanded>, StoreError> {
+async fn step(
+    shared: &PipelineContext,
+    task: ProducerTask,
+    how: Expansion,
+) -> Result<Option<Expanded>, StoreError> {
     if !shared.may_expand((task.app, task.provider)) {
         return Ok(None);
     }
-    let config = &shared.config;
-    if shared.store.queued_deliveries(task).await? >= config.producer_max_queued_deliveries {
+    if shared.store.queued_deliveries(task).await? >= shared.config.producer_max_queued_deliveries {
         return Ok(None);
     }
-    let how = Expansion {
-        chunk_max_devices: config.chunk_max_devices,
-        max_chunks: config.expand_max_chunks,
-        now: shared.now(),
-    };
     shared.store.expand(task, how).await.map(Some)
+}
+
+/// Returns the size of the next chunks and their number, after so many devices: a small audience is cut into small chunks, lest one
+/// of them be a large part of it, and the chunks of a large one soon have their full size.
+fn chunks(config: &PipelineConfig, devices: usize) -> (usize, usize) {
+    let most = config.chunk_max_devices;
+    let size = (devices / CHUNK_PART).clamp(CHUNK_MIN_DEVICES.min(most), most);
+    // No more devices in one transaction than in one of full chunks.
+    let whole = config.expand_max_chunks * most / size;
+    (size, if size == most { whole } else { whole.min(CHUNK_PART) })
 }
 
 /// Waits while the lane rests, for some time: nothing of it can progress, whatever others settle.
@@ -161,5 +180,39 @@ async fn wait_for_progress(shared: &PipelineContext, progress: Notified<'_>) {
         () = shared.stop.cancelled() => {}
         () = progress => {}
         () = tokio::time::sleep(PAUSE) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expands an audience without an end; returns the sizes of its chunks, up to one that is full.
+    fn sizes(config: &PipelineConfig) -> Vec<usize> {
+        let (mut devices, mut sizes) = (0, Vec::new());
+        while sizes.last() != Some(&config.chunk_max_devices) {
+            let (size, count) = chunks(config, devices);
+            assert!(size * count <= config.chunk_max_devices * config.expand_max_chunks);
+            devices += size * count;
+            sizes.extend(vec![size; count]);
+        }
+        sizes
+    }
+
+    #[test]
+    fn no_chunk_is_a_large_part_of_its_audience_and_those_of_a_large_one_are_soon_full() {
+        let sizes = sizes(&PipelineConfig::default());
+        let mut before = 0;
+        for size in &sizes {
+            assert!(*size == CHUNK_MIN_DEVICES || size * CHUNK_PART <= before, "{size} after {before}");
+            before += size;
+        }
+        assert!(sizes.len() < 450 && before < 100_000, "{} chunks, {before} devices", sizes.len());
+    }
+
+    #[test]
+    fn chunks_are_never_larger_than_they_may_be() {
+        let config = PipelineConfig { chunk_max_devices: 7, ..PipelineConfig::default() };
+        assert_eq!(chunks(&config, 0), (7, config.expand_max_chunks));
     }
 }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Deps;
 use super::admission::{AdmissionControl, BacklogSize, FullLane};
+use super::audiences::Audiences;
 use super::backlog::Backlog;
 use super::budget::NodeBudget;
 use super::clock_jump::ClockJumpDetector;
@@ -50,6 +51,7 @@ pub(crate) struct PipelineContext {
     pub(crate) providers: Arc<ProviderTable>,
     pub(crate) due_index: DueIndex,
     pub(crate) budget: Arc<NodeBudget>,
+    pub(crate) audiences: Audiences,
     pub(crate) lease_table: Arc<LeaseTable>,
     pub(crate) store_latency: StoreLatency,
     pub(crate) meters: HashMap<ProviderKind, Arc<DispatchMeter>>,
@@ -115,6 +117,7 @@ impl PipelineContext {
         };
         let levels = Levels::open(deps.levels.as_deref());
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
+        let budget = if recovery.deliveries > 0 { NodeBudget::behind_crash } else { NodeBudget::new };
         Self {
             supervisor: Arc::new(Supervisor::new(stop.clone(), cut.clone())),
             providers: Arc::new(ProviderTable::new(
@@ -133,7 +136,8 @@ impl PipelineContext {
             roles: deps.roles,
             shares_queue: deps.shares_queue,
             due_index: DueIndex::new(),
-            budget: NodeBudget::new(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
+            budget: budget(config.max_unsettled_deliveries, config.bulk_max_unsettled_deliveries()),
+            audiences: Audiences::new(config.producer_max_queued_deliveries),
             lease_table: Arc::default(),
             store_latency: StoreLatency::default(),
             meters: ProviderKind::ALL.iter().map(|kind| (*kind, Arc::default())).collect(),

@@ -9,7 +9,8 @@
 //!
 //! Behind a crash the window begins with one chunk and doubles each time that as much as it allows is settled: a process
 //! that dies again and again before it has settled anything puts few deliveries in doubt each time, and one that lives
-//! has its whole window back after a few turnarounds.
+//! has its whole window back after a few turnarounds. How much all lanes together have in doubt then is bounded as well
+//! (`budget`), and so is the part of a small audience (`audiences`).
 
 use std::time::Duration;
 

@@ -11,9 +11,15 @@ use std::time::Duration;
 
 /// How long the campaign should last at least, for every kill, so that all of them fall into it.
 pub(super) const SECONDS_PER_KILL: f64 = 0.5;
-/// How many requests a provider may have in flight when it begins.
-const USUAL_INFLIGHT_REQUESTS: f64 = 4_096.0;
-/// A small campaign is in flight as a whole; it must not be answered before the next kill can come.
+/// What a server has in flight: a part of a small audience, and no more of a large one than the sender begins with. Behind a crash
+/// it is less, and the campaign would last needlessly long with answers that leave it time without one.
+const INFLIGHT_PART: f64 = 16.0;
+const INFLIGHT_MAX_REQUESTS: f64 = 8_192.0;
+const CAREFUL_PART: f64 = 100.0;
+const CAREFUL_MAX_REQUESTS: f64 = 2_000.0;
+/// The smallest chunk of each push service.
+const INFLIGHT_MIN_REQUESTS: f64 = 50.0;
+/// Answers that take longer would be taken for lost.
 const MAX_LATENCY_MS: f64 = 1000.0 * SECONDS_PER_KILL;
 
 /// The campaign that is to be sent, and what happens to it.
@@ -32,7 +38,7 @@ impl DemoOptions {
     /// long enough for all of them.
     pub fn new(mut stage: StageOptions, mut kills: Kills, give_up_after: Duration) -> Self {
         kills.troubles = if stage.trouble.is_some() { troubles::TIMES } else { 0 };
-        stage.latency_ms = stage.latency_ms.or_else(|| latency_for(kills.all(), stage.devices));
+        stage.latency_ms = stage.latency_ms.or_else(|| latency_for(kills, stage.devices));
         Self { stage, kills, give_up_after }
     }
 
@@ -81,9 +87,28 @@ impl DemoOptions {
 }
 
 /// Returns a latency at which a campaign lasts long enough for so many kills, if there are any.
-fn latency_for(kills: u32, devices: u64) -> Option<f64> {
-    let devices_per_provider = devices as f64 / 2.0;
-    let seconds = SECONDS_PER_KILL * f64::from(kills);
-    let ms = 1000.0 * seconds * USUAL_INFLIGHT_REQUESTS / devices_per_provider;
-    (kills > 0).then(|| ms.clamp(1.0, MAX_LATENCY_MS))
+fn latency_for(kills: Kills, devices: u64) -> Option<f64> {
+    let (part, most) = match kills.server {
+        0 => (INFLIGHT_PART, INFLIGHT_MAX_REQUESTS),
+        _ => (CAREFUL_PART, CAREFUL_MAX_REQUESTS),
+    };
+    let devices = devices.max(1) as f64;
+    let inflight = (devices / part).clamp(INFLIGHT_MIN_REQUESTS, most);
+    let seconds = SECONDS_PER_KILL * f64::from(kills.all());
+    (kills.all() > 0).then(|| (1000.0 * seconds * inflight / devices).clamp(1.0, MAX_LATENCY_MS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latency_leaves_each_kill_its_time_with_what_is_in_flight_then() {
+        let server = |kills| Kills { server: kills, ..Kills::default() };
+        assert_eq!(latency_for(server(0), 1_000), None);
+        assert_eq!(latency_for(server(5), 20_000), Some(25.0));
+        assert_eq!(latency_for(server(5), 1_000_000), Some(5.0));
+        assert_eq!(latency_for(server(5), 100_000_000), Some(1.0));
+        assert_eq!(latency_for(Kills { emulators: 4, ..Kills::default() }, 3_200), Some(125.0));
+    }
 }

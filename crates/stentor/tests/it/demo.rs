@@ -39,6 +39,25 @@ fn nothing_is_lost_when_the_server_is_killed() {
 }
 
 #[test]
+fn a_server_that_is_killed_again_and_again_repeats_a_small_part_of_a_small_campaign() {
+    // With answers so late all of it would be in flight at each kill.
+    let (code, report) = run_json(&["demo", "--devices", "4000", "--kills", "4", "--latency-ms", "100"]);
+    assert_proven(&report, code, 4000);
+    assert_eq!(report["kills"], json!(4));
+    let duplicates = report["duplicates"].as_u64().unwrap();
+    assert!((1..=600).contains(&duplicates), "{report}");
+}
+
+#[test]
+fn a_server_that_is_killed_again_and_again_puts_few_deliveries_to_its_own_devices_in_doubt() {
+    let run = ["demo", "--gateway", "--devices", "4000", "--kills", "2", "--latency-ms", "3000"];
+    let (code, report) = run_json(&run);
+    assert_eq!((code, &report["ok"], &report["kills"]), (0, &json!(true), &json!(2)), "{report}");
+    // Without a bound it would be 4,700: all that is not confirmed.
+    assert!(report["duplicate_bound"].as_u64() <= Some(3_400), "{report}");
+}
+
+#[test]
 fn nothing_is_lost_on_postgresql_when_the_server_is_killed() {
     if !Path::new("/usr/lib/postgresql").exists() {
         let required = std::env::var("STENTOR_TEST_REQUIRE").unwrap_or_default();

@@ -37,7 +37,7 @@ async fn a_clock_that_goes_ahead_and_back_and_ahead_again_takes_no_lease_from_th
     pass(2).await;
     house.clock.ahead_ms.fetch_sub(2 * HOUR_MS, Ordering::SeqCst);
     let late = house.send(everyone()).await;
-    house.until(late, |ledger| ledger.total().sending == 300).await;
+    house.until(late, |ledger| ledger.total().sending > 0).await;
     pass(2).await;
     house.clock.ahead_ms.fetch_add(HOUR_MS, Ordering::SeqCst);
     for campaign in [id, late] {
