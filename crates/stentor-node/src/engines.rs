@@ -14,7 +14,7 @@ use stentor_storage::postgres::{PostgresQueue, PostgresSettings, PostgresStore};
 pub use stentor_storage::schema::{SchemaChange, SchemaGoal};
 pub use stentor_storage::sqlite::{Depth, Inspection, inspect};
 use stentor_storage::sqlite::{SqliteQueue, SqliteSettings, SqliteStore};
-pub use stentor_storage::store_copy::{CopyStep, StoreCopy, TableSum, copy_store};
+pub use stentor_storage::store_copy::{CopyStep, StoreCopy, TableSum, UnkeepableRows, copy_store};
 pub use stentor_storage::store_place::{StorePlace, migrate};
 
 use crate::config::store_address;

@@ -19,6 +19,7 @@ pub mod seal;
 pub mod sqlite;
 pub mod store_copy;
 pub mod store_place;
+mod texts;
 mod transfer;
 mod turns;
 mod vault;

@@ -4,11 +4,15 @@
 use stentor_core::ports::store::StoreError;
 
 use crate::store_place::{StorePlace, open};
+use crate::texts::{NUL_REFUSED, has_nul};
 pub use crate::transfer::TableSum;
 use crate::transfer::{
-    TABLES, TableProgress, TransferSide, TransferTable, check_columns, decode_key, encode_key,
+    TABLES, TableProgress, TransferRow, TransferSide, TransferTable, TransferValue, check_columns,
+    decode_key, encode_key,
 };
 
+/// Rows that are left out and named one by one.
+pub const LEFT_OUT_NAMED_MAX_COUNT: usize = 1_000;
 /// Rows that are read at once and written in one transaction.
 const PAGE_MAX_ROWS: usize = 4_096;
 
@@ -31,11 +35,33 @@ pub enum CopyStep {
     },
 }
 
+/// What becomes of a row that the target cannot keep: a text in it has U+0000, which earlier versions let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnkeepableRows {
+    /// The copy ends and names it.
+    Refuse,
+    /// It is left out and named at the end.
+    LeaveOut,
+}
+
+/// A row that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowLeftOut {
+    /// Its table.
+    pub table: &'static str,
+    /// What identifies it there, as a list in JSON.
+    pub key: String,
+}
+
 /// What was copied, and that both sides have the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreCopy {
     /// Each table and its sum, in the order of the copy.
     pub tables: Vec<(&'static str, TableSum)>,
+    /// Rows that were left out, the first [`LEFT_OUT_NAMED_MAX_COUNT`].
+    pub left_out: Vec<RowLeftOut>,
+    /// How many were left out.
+    pub left_out_count: u64,
     /// Whether an earlier run had begun it.
     pub resumed: bool,
 }
@@ -47,6 +73,7 @@ pub struct StoreCopy {
 pub fn copy_store(
     from: &StorePlace,
     to: &StorePlace,
+    unkeepable: UnkeepableRows,
     mut report: impl FnMut(CopyStep),
 ) -> Result<StoreCopy, StoreError> {
     let (mut source, mut target) = (open(from, false)?, open(to, true)?);
@@ -67,15 +94,27 @@ pub fn copy_store(
     let mut rows = 0;
     for table in TABLES {
         let done = progress.as_ref().and_then(|progress| progress.get(table.name)).cloned();
-        let copied = copy_table((&mut *source, &mut *target), table, done, |more| {
+        let copied = copy_table((&mut *source, &mut *target), table, unkeepable, done, |more| {
             report(CopyStep::Copied { rows: rows + more, of });
         })?;
         rows += copied;
     }
-    let tables =
-        compare((&mut *source, &mut *target), |rows| report(CopyStep::Verified { rows, of: 2 * of }))?;
+    let mut copied = StoreCopy { tables: Vec::new(), left_out: Vec::new(), left_out_count: 0, resumed };
+    compare((&mut *source, &mut *target), &mut copied, |rows| {
+        report(CopyStep::Verified { rows, of: 2 * of });
+    })?;
     target.finish(&source.counters()?)?;
-    Ok(StoreCopy { tables, resumed })
+    Ok(copied)
+}
+
+impl StoreCopy {
+    fn left_out(&mut self, table: &'static TransferTable, row: &TransferRow) {
+        self.left_out_count += 1;
+        if self.left_out.len() < LEFT_OUT_NAMED_MAX_COUNT {
+            let key = encode_key(&row[..table.key_columns_count]);
+            self.left_out.push(RowLeftOut { table: table.name, key });
+        }
+    }
 }
 
 fn check_empty(target: &mut dyn TransferSide) -> Result<(), StoreError> {
@@ -93,6 +132,7 @@ fn check_empty(target: &mut dyn TransferSide) -> Result<(), StoreError> {
 fn copy_table(
     (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
     table: &TransferTable,
+    unkeepable: UnkeepableRows,
     done: Option<TableProgress>,
     mut report: impl FnMut(u64),
 ) -> Result<u64, StoreError> {
@@ -103,26 +143,41 @@ fn copy_table(
         count = rows;
     }
     loop {
-        let rows = source.read(table, after.as_deref(), PAGE_MAX_ROWS)?;
+        let mut rows = source.read(table, after.as_deref(), PAGE_MAX_ROWS)?;
         let Some(last) = rows.last() else { return Ok(count) };
         let key = last[..table.key_columns_count].to_vec();
         count += rows.len() as u64;
+        if unkeepable == UnkeepableRows::Refuse
+            && let Some(row) = rows.iter().find(|row| !can_be_kept(row))
+        {
+            let key = encode_key(&row[..table.key_columns_count]);
+            return Err(StoreError::Conflict(format!(
+                "the row {key} of the table {}: {NUL_REFUSED}; copy again with --set-aside to leave such rows out",
+                table.name
+            )));
+        }
+        rows.retain(can_be_kept);
         target.write(table, &rows, &(count, encode_key(&key)))?;
         report(count);
         after = Some(key);
     }
 }
 
+fn can_be_kept(row: &TransferRow) -> bool {
+    !row.iter().any(|value| matches!(value, TransferValue::Text(text) if has_nul(text)))
+}
+
 /// Sums both sides up; fails (Conflict) when they differ.
 fn compare(
     (source, target): (&mut dyn TransferSide, &mut dyn TransferSide),
+    copied: &mut StoreCopy,
     mut report: impl FnMut(u64),
-) -> Result<Vec<(&'static str, TableSum)>, StoreError> {
-    let (mut tables, mut rows) = (Vec::with_capacity(TABLES.len()), 0);
+) -> Result<(), StoreError> {
+    let mut rows = 0;
     for table in TABLES {
-        let theirs = sum_up(source, table, |more| report(rows + more))?;
+        let theirs = sum_up(source, table, Some(&mut *copied), |more| report(rows + more))?;
         rows += theirs.rows;
-        let ours = sum_up(target, table, |more| report(rows + more))?;
+        let ours = sum_up(target, table, None, |more| report(rows + more))?;
         rows += ours.rows;
         if theirs != ours {
             return Err(StoreError::Conflict(format!(
@@ -131,14 +186,16 @@ fn compare(
                 table.name, theirs.rows, theirs.checksum, ours.rows, ours.checksum
             )));
         }
-        tables.push((table.name, ours));
+        copied.tables.push((table.name, ours));
     }
-    Ok(tables)
+    Ok(())
 }
 
+/// Sums up the rows of a side that can be kept; notes the others of the source.
 fn sum_up(
     side: &mut dyn TransferSide,
-    table: &TransferTable,
+    table: &'static TransferTable,
+    mut source_of: Option<&mut StoreCopy>,
     mut report: impl FnMut(u64),
 ) -> Result<TableSum, StoreError> {
     let (mut sum, mut after) = (TableSum::default(), None);
@@ -147,7 +204,10 @@ fn sum_up(
         let Some(last) = rows.last() else { return Ok(sum) };
         after = Some(last[..table.key_columns_count].to_vec());
         for row in &rows {
-            sum.add(row);
+            match &mut source_of {
+                Some(copied) if !can_be_kept(row) => copied.left_out(table, row),
+                _ => sum.add(row),
+            }
         }
         report(sum.rows);
     }

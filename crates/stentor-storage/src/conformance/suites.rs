@@ -270,6 +270,7 @@ macro_rules! store_suite {
                     a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_message
                     a_webhook_is_replaced_and_removed_and_goes_with_its_app
                     a_program_has_its_channels_and_only_so_many
+                    every_engine_keeps_the_same_texts_and_refuses_the_same
                     a_token_that_was_replaced_leads_to_its_device
                     what_the_gateway_keeps_of_a_device_goes_with_it
                     what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app

@@ -10,6 +10,7 @@ use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::MemoryStore;
 use super::state::{Tables, UpstreamRow};
+use crate::texts::check_texts;
 
 /// Memory has one server.
 impl NodeStore for MemoryStore {}
@@ -17,6 +18,9 @@ impl NodeStore for MemoryStore {}
 #[async_trait]
 impl UpstreamStore for MemoryStore {
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError> {
+        for message in &messages {
+            check_texts(&[&message.key, &message.body])?;
+        }
         let state = &mut *self.lock();
         let before = state.upstream.clone();
         let kept: Result<Vec<bool>, StoreError> =
@@ -67,6 +71,7 @@ impl UpstreamStore for MemoryStore {
     }
 
     async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        check_texts(&[reason])?;
         let bury = |row: &mut UpstreamRow| {
             if row.waits() {
                 row.dead = Some(reason.to_owned());
@@ -131,6 +136,7 @@ impl UpstreamStore for MemoryStore {
     }
 
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
+        check_texts(&[agent, &channel.name])?;
         let mut state = self.lock();
         let channels = state.channels.entry(agent.to_owned()).or_default();
         if !channels.contains_key(&channel.name) && channels.len() >= CHANNELS_PER_AGENT_MAX_COUNT {

@@ -14,6 +14,8 @@ use crate::failure::FailureMeaning;
 /// Statements that the database refuses are named this often.
 static MISUSES: RepeatedWord = RepeatedWord::new();
 
+use crate::texts::NUL_REFUSED;
+
 /// A meaning for the caller, or a failure of the engine that is still to be given one.
 #[derive(Debug)]
 pub(super) enum PostgresError {
@@ -118,7 +120,7 @@ pub(super) fn conflict(why: impl Into<String>) -> PostgresError {
 
 /// Returns that a text holds what no text of PostgreSQL can hold.
 pub(super) fn nul() -> PostgresError {
-    conflict("a text with a NUL cannot be kept")
+    conflict(NUL_REFUSED)
 }
 
 /// Returns why a file of certificates cannot be used.

@@ -5,14 +5,14 @@ use std::path::Path;
 use stentor_core::device::ProviderKind;
 use stentor_core::group::Member;
 use stentor_core::name::{Locale, TimeZoneName};
-use stentor_core::ports::store::{DeviceFilter, Store, StoreError};
+use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError, UpstreamStore};
 use stentor_core::target::Target;
 use stentor_storage::conformance::scene::{
     Draft, Scene, accept_all, at, first, group, person, registration, tag, topic,
 };
 use stentor_storage::postgres::{PostgresAddress, PostgresSettings, PostgresStore};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore};
-use stentor_storage::store_copy::{CopyStep, StoreCopy, copy_store};
+use stentor_storage::store_copy::{CopyStep, StoreCopy, UnkeepableRows, copy_store};
 use stentor_storage::store_place::StorePlace;
 
 use crate::postgres_server::server;
@@ -28,7 +28,7 @@ fn copy(
     report: impl FnMut(CopyStep) + Send,
 ) -> Result<StoreCopy, StoreError> {
     std::thread::scope(|scope| {
-        let copied = scope.spawn(|| copy_store(&from, &to, report)).join();
+        let copied = scope.spawn(|| copy_store(&from, &to, UnkeepableRows::Refuse, report)).join();
         copied.unwrap_or_else(|_| Err(StoreError::Unavailable("it was broken off".to_owned())))
     })
 }
@@ -130,4 +130,53 @@ async fn a_copy_that_was_broken_off_goes_on_and_no_server_uses_it_before() {
     go_on(&PostgresStore::open(&address, &PostgresSettings::default()).expect("opened")).await;
     let refused = copy(file(&source), database(&address), |_| ());
     assert!(matches!(refused, Err(StoreError::Conflict(why)) if why.contains("holds a store already")));
+}
+
+/// A file with a name in it that earlier versions let in and no engine keeps any more.
+async fn file_with_a_nul(folder: &Path) -> StorePlace {
+    let path = folder.join("stentor.db");
+    let store = SqliteStore::open(&path, SqliteSettings::store()).expect("opened");
+    let scene = Scene::in_app(&store, APP).await;
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    let channel = Channel { name: "whole".to_owned(), app: scene.app, device };
+    store.put_channel("mqtt/dev_1", &channel).await.expect("kept");
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).expect("opened");
+    let sql = "INSERT INTO channels SELECT * FROM channels";
+    let columns: Vec<String> = connection
+        .prepare("SELECT name FROM pragma_table_info('channels')")
+        .and_then(|mut select| select.query_map([], |row| row.get(0))?.collect())
+        .expect("listed");
+    let selected =
+        columns.iter().map(|name| if name == "name" { "'a' || char(0) || 'b'" } else { name.as_str() });
+    let sql = sql.replace('*', &selected.collect::<Vec<_>>().join(", "));
+    assert_eq!(connection.execute(&sql, []).expect("put"), 1);
+    file(&path)
+}
+
+#[tokio::test]
+async fn a_row_that_no_engine_keeps_is_named_and_may_be_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = file_with_a_nul(folder.path()).await;
+    let database_of_test = server().map(|server| server.database());
+    let other = Some(file(&folder.path().join("other.db")));
+    let targets = [other, database_of_test.as_ref().map(|there| database(&there.address()))];
+    for target in targets.into_iter().flatten() {
+        let copied = |unkeepable| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| copy_store(&source, &target, unkeepable, |_| {})).join().expect("no panic")
+            })
+        };
+        let Err(StoreError::Conflict(why)) = copied(UnkeepableRows::Refuse) else { panic!("it was copied") };
+        assert!(
+            why.contains("channels") && why.contains(r"a\u0000b") && why.contains("--set-aside"),
+            "{why}"
+        );
+        let copied = copied(UnkeepableRows::LeaveOut).expect("it goes on");
+        assert_eq!((copied.left_out_count, copied.left_out.len(), copied.resumed), (1, 1, true));
+        let left_out = &copied.left_out[0];
+        assert!(left_out.table == "channels" && left_out.key.contains(r"a\u0000b"), "{left_out:?}");
+        let channels = copied.tables.iter().find(|(name, _)| *name == "channels").expect("copied");
+        assert_eq!(channels.1.rows, 1, "the others are there");
+    }
 }

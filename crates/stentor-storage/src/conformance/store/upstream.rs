@@ -327,3 +327,52 @@ pub async fn a_receipt_is_given_to_those_who_want_it_and_takes_no_place_of_a_mes
     let left = store.waiting_upstream_and_receipts(app, after(many, 9), at(1)).await;
     assert_eq!(left, Ok(Vec::new()));
 }
+
+/// Texts that every engine keeps and gives back as they were: a store can be copied into every other.
+const KEPT_TEXTS: [&str; 7] = [
+    "a b",
+    "\u{1}\u{1f}\u{7f}\u{9f}",
+    "\u{feff}a",
+    "\u{fffe}\u{ffff}",
+    "\u{10ffff}",
+    "a\u{308}\u{e4}",
+    "' OR 1=1; -- \\",
+];
+/// Texts that none keeps.
+const REFUSED_TEXTS: [&str; 3] = ["\0", "a\0b", "a\0"];
+
+pub async fn every_engine_keeps_the_same_texts_and_refuses_the_same(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let device = scene.devices(ProviderKind::Gateway, 1).await[0];
+    let channel = |name: &str| Channel { name: name.to_owned(), app: scene.app, device };
+    for (id, text) in (1_000..).zip(KEPT_TEXTS) {
+        store.put_channel(text, &channel(text)).await.expect("kept");
+        assert_eq!(store.channels(text).await, Ok(vec![channel(text)]), "{text:?}");
+        let sent = UpstreamMessage { body: text.to_owned(), ..message(scene.app, device.raw(), id, text) };
+        assert_eq!(store.keep_upstream(vec![sent]).await, Ok(vec![true]));
+        store.bury_upstream(scene.app, UpstreamId::from_raw(id), text).await.expect("buried");
+    }
+    let dead = store.dead_upstream(scene.app, first(100)).await.expect("listed");
+    let dead: Vec<_> = dead.iter().map(|(sent, reason)| [&*sent.key, &*sent.body, reason]).collect();
+    assert_eq!(dead, KEPT_TEXTS.map(|text| [text; 3]));
+    let waiting = message(scene.app, device.raw(), 2_000, "waiting");
+    store.keep_upstream(vec![waiting.clone()]).await.expect("kept");
+    for text in REFUSED_TEXTS {
+        let other = || message(scene.app, device.raw(), 2_001, "other");
+        let [key, body] = [
+            UpstreamMessage { key: text.to_owned(), ..other() },
+            UpstreamMessage { body: text.to_owned(), ..other() },
+        ];
+        let refused = [
+            store.put_channel("agent", &channel(text)).await,
+            store.put_channel(text, &channel("name")).await,
+            store.keep_upstream(vec![key]).await.map(drop),
+            store.keep_upstream(vec![body]).await.map(drop),
+            store.bury_upstream(scene.app, waiting.id, text).await,
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Err(StoreError::Conflict(_))), "{text:?}: {refused:?}");
+        }
+    }
+    assert_eq!(store.channels("agent").await, Ok(Vec::new()));
+}

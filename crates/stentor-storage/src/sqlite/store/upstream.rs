@@ -14,6 +14,7 @@ use crate::sqlite::damage::readable;
 use crate::sqlite::fault::Done;
 use crate::sqlite::query::{exists, limit, one, run};
 use crate::sqlite::row::{code, int, number, text, time};
+use crate::texts::check_texts;
 
 const COLUMNS: &str = "id, app, device, key, body, created_at, expires_at, attempts, kind";
 /// Rows that wait to be taken over; the partial indexes have the same words.
@@ -25,6 +26,9 @@ impl NodeStore for SqliteStore {}
 #[async_trait]
 impl UpstreamStore for SqliteStore {
     async fn keep_upstream(&self, messages: Vec<UpstreamMessage>) -> Result<Vec<bool>, StoreError> {
+        for message in &messages {
+            check_texts(&[&message.key, &message.body])?;
+        }
         // A device waits for it.
         self.write_first(move |connection| messages.iter().map(|one| keep(connection, one)).collect()).await
     }
@@ -71,6 +75,7 @@ impl UpstreamStore for SqliteStore {
     }
 
     async fn bury_upstream(&self, app: AppId, id: UpstreamId, reason: &str) -> Result<(), StoreError> {
+        check_texts(&[reason])?;
         let reason = reason.to_owned();
         self.write(move |connection| {
             let sql = format!("UPDATE upstream SET dead_reason = ?3 WHERE {WAITS} AND app = ?1 AND id = ?2");
@@ -134,6 +139,7 @@ impl UpstreamStore for SqliteStore {
     }
 
     async fn put_channel(&self, agent: &str, channel: &Channel) -> Result<(), StoreError> {
+        check_texts(&[agent, &channel.name])?;
         let (agent, channel) = (agent.to_owned(), channel.clone());
         self.write_first(move |connection| put_channel(connection, &agent, &channel)).await
     }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Instant;
-use stentor_node::{CopyStep, StoreCopy, StorePlace, copy_store};
+use stentor_node::{CopyStep, StoreCopy, StorePlace, UnkeepableRows, copy_store};
 
 /// Copy all that a store keeps into another engine, and compare both
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub(super) struct CopyArgs {
     /// Where it is to be, in the same way
     #[arg(value_name = "TO")]
     to: String,
+    /// Leave out rows that the target cannot keep, a text of which has U+0000, and name them; else the copy ends at the first
+    #[arg(long = "set-aside")]
+    leave_out: bool,
 }
 
 impl CopyArgs {
@@ -40,11 +43,12 @@ impl CopyArgs {
             |text: &str| text.parse::<StorePlace>().map_err(|error| CommandFailure::usage(error.to_string()));
         let (from, to) = (place(&self.from)?, place(&self.to)?);
         let begun = Instant::now();
+        let unkeepable = if self.leave_out { UnkeepableRows::LeaveOut } else { UnkeepableRows::Refuse };
         // A thread of its own: the driver of PostgreSQL waits in a way that the threads of a runtime refuse.
         let (done, copied) = tokio::sync::oneshot::channel();
         let work = move || {
             let mut progress = CopyProgress::default();
-            let copied = copy_store(&from, &to, |step| progress.show(step));
+            let copied = copy_store(&from, &to, unkeepable, |step| progress.show(step));
             progress.finish();
             let _ = done.send(copied);
         };
@@ -93,11 +97,14 @@ fn object(copied: &StoreCopy, seconds: f64) -> Value {
     let tables = copied.tables.iter().map(
         |(name, sum)| json!({"table": name, "rows": sum.rows, "checksum": format!("{:016x}", sum.checksum)}),
     );
+    let left_out = copied.left_out.iter().map(|row| json!({"table": row.table, "key": row.key}));
     json!({
         "same": true,
         "resumed": copied.resumed,
         "rows": rows(copied),
         "seconds": seconds,
+        "set_aside_count": copied.left_out_count,
+        "set_aside": left_out.collect::<Vec<_>>(),
         "tables": tables.collect::<Vec<_>>(),
     })
 }
@@ -107,5 +114,13 @@ fn describe(copied: &StoreCopy, seconds: f64) -> String {
     let list =
         some.map(|(name, sum)| [(*name).to_owned(), thousands(sum.rows), format!("{:016x}", sum.checksum)]);
     let list = table(["table", "rows", "checksum"], list);
-    format!("{} rows are the same on both sides, after {seconds:.1} s\n{list}", thousands(rows(copied)))
+    let mut text =
+        format!("{} rows are the same on both sides, after {seconds:.1} s\n{list}", thousands(rows(copied)));
+    for row in &copied.left_out {
+        text.push_str(&format!("\nleft out: {} {}", row.table, row.key));
+    }
+    match copied.left_out_count - copied.left_out.len() as u64 {
+        0 => text,
+        more => format!("{text}\nleft out: {more} more"),
+    }
 }

@@ -1,0 +1,19 @@
+//! Which texts are kept: the same at each engine, so that every store can be copied into every other.
+
+use stentor_core::ports::store::StoreError;
+
+/// Why a text is refused.
+pub(crate) const NUL_REFUSED: &str = "a text with U+0000 cannot be kept";
+
+/// Returns whether a text has U+0000, which no text of PostgreSQL can hold.
+pub(crate) fn has_nul(text: &str) -> bool {
+    text.contains('\0')
+}
+
+/// Refuses texts of which one cannot be kept.
+pub(crate) fn check_texts(texts: &[&str]) -> Result<(), StoreError> {
+    match texts.iter().any(|text| has_nul(text)) {
+        true => Err(StoreError::Conflict(NUL_REFUSED.to_owned())),
+        false => Ok(()),
+    }
+}
