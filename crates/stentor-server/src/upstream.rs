@@ -60,7 +60,7 @@ impl UpstreamWorkers {
             ..RetryPolicy::default()
         };
         let timeout = Duration::from_secs(config.timeout_seconds);
-        let command = OperatorCommand::new(&config.command, timeout);
+        let command = OperatorCommand::new(&config.command, config.environment_of_command(), timeout);
         let outbound = Outbound::new(service.webhook_policy().clone());
         let (places, running) = (Arc::new(Semaphore::new(CALLS_MAX_COUNT)), HashMap::new());
         Self { service, command, outbound, timeout, policy, places, running, standing }
@@ -112,7 +112,7 @@ impl UpstreamWorkers {
             Some(webhook) => match Webhook::new(webhook, &self.outbound, self.timeout) {
                 Ok(webhook) => HandoverTarget::Webhook(Box::new(webhook)),
                 Err(reason) => {
-                    tracing::warn!(%app, %reason, "a webhook cannot be used: put it again");
+                    tracing::warn!(%app, ?reason, "a webhook cannot be used: put it again");
                     return None;
                 }
             },

@@ -1,5 +1,7 @@
 //! What an operator may set about what devices send.
 
+use std::ffi::OsString;
+
 use serde::Deserialize;
 use stentor_core::outbound::{Allowance, OutboundPolicy};
 
@@ -12,6 +14,8 @@ use super::outbound::allowances;
 pub struct UpstreamConfig {
     /// A program and its arguments; empty for none.
     pub command: Vec<String>,
+    /// Variables of its environment beside those that every program needs: `NAME` for the server's own, or `NAME=value`.
+    pub command_environment: Vec<String>,
     /// Where webhooks of apps may be, beside the public internet.
     #[serde(deserialize_with = "allowances")]
     pub webhook_networks: Vec<Allowance>,
@@ -23,7 +27,21 @@ pub struct UpstreamConfig {
     pub retry_base_ms: u64,
 }
 
+/// What a command takes over of the server's own environment: no secret is in these.
+const TAKEN_OVER: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
 impl UpstreamConfig {
+    /// Returns the whole environment of the command: what every program needs, and what is set for it.
+    #[must_use]
+    pub fn environment_of_command(&self) -> Vec<(OsString, OsString)> {
+        let taken_over = |name: &str| Some((name.into(), std::env::var_os(name)?));
+        let set = self.command_environment.iter().filter_map(|given| match given.split_once('=') {
+            Some((name, value)) => Some((name.into(), value.into())),
+            None => taken_over(given),
+        });
+        TAKEN_OVER.into_iter().filter_map(taken_over).chain(set).collect()
+    }
+
     /// Returns what decides where webhooks may be: what is allowed for credentials is allowed for them as well.
     #[must_use]
     pub fn webhook_policy(&self, outbound: &OutboundConfig) -> OutboundPolicy {

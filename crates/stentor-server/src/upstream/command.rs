@@ -1,5 +1,6 @@
 //! The operator's command: a program that gets one message as JSON on its standard input.
 
+use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,14 +15,20 @@ use super::handover::HandoverRefusal;
 pub(super) struct OperatorCommand {
     program: String,
     arguments: Vec<String>,
+    /// All of its environment: secrets of the server may be in that of the server.
+    environment: Vec<(OsString, OsString)>,
     timeout: Duration,
 }
 
 impl OperatorCommand {
-    /// Takes the words of a command; none for no words.
-    pub(super) fn new(words: &[String], timeout: Duration) -> Option<Self> {
+    /// Takes the words of a command and its environment; none for no words.
+    pub(super) fn new(
+        words: &[String],
+        environment: Vec<(OsString, OsString)>,
+        timeout: Duration,
+    ) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
-        Some(Self { program: program.clone(), arguments: arguments.to_vec(), timeout })
+        Some(Self { program: program.clone(), arguments: arguments.to_vec(), environment, timeout })
     }
 
     /// Runs it with a message; it has taken the message over when it ends with 0 in time.
@@ -37,6 +44,8 @@ impl OperatorCommand {
     async fn status(&self, body: String) -> std::io::Result<std::process::ExitStatus> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -55,10 +64,31 @@ impl OperatorCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UpstreamConfig;
 
     fn shell(script: &str) -> OperatorCommand {
         let words = ["/bin/sh", "-c", script].map(str::to_owned);
-        OperatorCommand::new(&words, Duration::from_secs(20)).expect("a command")
+        OperatorCommand::new(&words, environment(), Duration::from_secs(20)).expect("a command")
+    }
+
+    fn environment() -> Vec<(OsString, OsString)> {
+        let config = UpstreamConfig {
+            command_environment: vec![
+                "HOOK_KEY_FILE=/etc/hooks/key=1".to_owned(),
+                "CARGO_PKG_VERSION".to_owned(),
+            ],
+            ..UpstreamConfig::default()
+        };
+        config.environment_of_command()
+    }
+
+    #[tokio::test]
+    async fn its_environment_is_what_is_named_and_nothing_else_of_the_servers() {
+        // What cargo sets for tests stands for the server's own variables: it would be here if any were.
+        let script = r#"test "$HOOK_KEY_FILE" = /etc/hooks/key=1 && test -n "$CARGO_PKG_VERSION" && test -n "$PATH" && test -z "$CARGO_PKG_NAME" &&
+            test -z "$(env | grep -vE '^(PATH|LANG|LC_ALL|TZ|TMPDIR|HOOK_KEY_FILE|CARGO_PKG_VERSION|PWD|OLDPWD|SHLVL|_)=')""#;
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "this test is about a variable of the test's");
+        assert_eq!(shell(script).run(String::new()).await, Ok(()));
     }
 
     #[tokio::test]
@@ -74,8 +104,8 @@ mod tests {
         let slow = OperatorCommand { timeout: Duration::from_millis(50), ..shell("sleep 20") };
         assert!(slow.run(String::new()).await.expect_err("a refusal").reason.contains("longer than"));
         let words = ["/nowhere/at/all".to_owned()];
-        let missing = OperatorCommand::new(&words, Duration::from_secs(20)).expect("a command");
+        let missing = OperatorCommand::new(&words, Vec::new(), Duration::from_secs(20)).expect("a command");
         assert!(missing.run(String::new()).await.expect_err("a refusal").reason.contains("cannot be run"));
-        assert!(OperatorCommand::new(&[], Duration::from_secs(1)).is_none());
+        assert!(OperatorCommand::new(&[], Vec::new(), Duration::from_secs(1)).is_none());
     }
 }

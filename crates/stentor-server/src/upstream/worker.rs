@@ -78,7 +78,7 @@ impl UpstreamWorker {
         let settled = match &ending {
             HandOver::TakenOver(message) => self.consumer.settle(&[message.id]).await.map(drop),
             HandOver::GivenUp(message, reason) => {
-                tracing::info!(app = %message.app, id = %message.id, %reason, "a message of a device is a dead letter");
+                tracing::info!(app = %message.app, id = %message.id, reason, "a message of a device is a dead letter");
                 self.consumer.bury(message.id, reason).await
             }
         };
@@ -112,7 +112,7 @@ impl AppCalls {
             let Some(pause) = self.handover.pause(attempt, refusal.retry_after) else {
                 return HandOver::GivenUp(message, refusal.reason);
             };
-            tracing::debug!(id = %message.id, attempt, reason = %refusal.reason, "a message of a device waits");
+            tracing::debug!(id = %message.id, attempt, reason = refusal.reason, "a message of a device waits");
             sleep(pause).await;
             attempt += 1;
             if let Err(error) = self.service.note_upstream_attempt(&message).await {

@@ -147,6 +147,10 @@ struct DeviceRunArgs {
     /// A command of the shell that gets each message as JSON on its standard input
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
+    /// A variable that the command gets of this program's environment, beside PATH, HOME, LANG and others that hold no secrets; may be
+    /// repeated
+    #[arg(long, value_name = "NAME", requires = "exec")]
+    exec_env: Vec<String>,
     /// Print notifications even where a desktop could show them
     #[arg(long)]
     no_desktop: bool,
@@ -257,7 +261,12 @@ impl DeviceRunArgs {
             (None, None) => None,
         };
         let details = run::device_details(self.user.as_deref(), &self.tags, &self.topics);
-        let handling = Handling { command: self.exec, json: output.is_json(), desktop: !self.no_desktop };
+        let handling = Handling {
+            command: self.exec,
+            variables: self.exec_env,
+            json: output.is_json(),
+            desktop: !self.no_desktop,
+        };
         let server = connection.server.clone();
         let (folder, encrypt, count) = (self.folder, self.encrypt, self.count);
         let authority = connection.authority()?;

@@ -1,5 +1,6 @@
 //! What becomes of a message on this machine: shown to people, or handed to a command.
 
+use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -17,12 +18,35 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Time that a command has for a message.
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 const DESKTOP_LIMIT: Duration = Duration::from_secs(5);
+/// What programs take over of this one's environment: it may hold the key with which devices register.
+const TAKEN_OVER: [&str; 17] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "TERM",
+    "DISPLAY",
+    "XAUTHORITY",
+    "WAYLAND_DISPLAY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "STATE_DIRECTORY",
+    // Where a command finds this device, to send in its name.
+    "STENTOR_DEVICE_DIR",
+];
 
 /// What is done with messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Handling {
     /// The command that gets each message as JSON on its standard input.
     pub(crate) command: Option<String>,
+    /// Variables that it gets of this program's environment, beside those of [`TAKEN_OVER`].
+    pub(crate) variables: Vec<String>,
     /// Whether to print messages as JSON, a line each.
     pub(crate) json: bool,
     /// Whether to show notifications on the desktop.
@@ -34,7 +58,7 @@ impl Handling {
     pub(crate) async fn handle(&self, message: &Value) -> bool {
         self.show(message).await;
         match &self.command {
-            Some(command) => run_until_done(command, message).await,
+            Some(command) => self.run_until_done(command, message).await,
             None => true,
         }
     }
@@ -54,41 +78,50 @@ impl Handling {
             let _nobody_reads = output::line(&format!("{}  {title}\n    {body}", id(message)));
         }
     }
+
+    async fn run_until_done(&self, command: &str, message: &Value) -> bool {
+        let mut wait = RETRY_FIRST;
+        for left in (0..TRIES_MAX_COUNT).rev() {
+            match run(command, &self.variables, message).await {
+                Ok(()) => return true,
+                Err(problem) if left > 0 => {
+                    output::note(&format!("{}: {problem}; trying again", id(message)));
+                    tokio::time::sleep(wait).await;
+                    wait *= 2;
+                }
+                Err(problem) => output::note(&format!("{}: {problem}; it is not confirmed", id(message))),
+            }
+        }
+        false
+    }
 }
 
 fn id(message: &Value) -> &str {
     message["id"].as_str().unwrap_or_default()
 }
 
+/// Returns the environment of a program that is started here.
+fn environment(more: &[String]) -> Vec<(&str, OsString)> {
+    let names = TAKEN_OVER.into_iter().chain(more.iter().map(String::as_str));
+    names.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+}
+
 /// Shows a notification by the desktop's own program; returns whether there is one.
 async fn show_on_desktop(title: &str, body: &str) -> bool {
     let mut command = Command::new("notify-send");
+    command.env_clear().envs(environment(&[]));
     command.args(["--app-name=Stentor", "--", title, body]).stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null()).kill_on_drop(true);
     matches!(timeout(DESKTOP_LIMIT, command.status()).await, Ok(Ok(status)) if status.success())
 }
 
-async fn run_until_done(command: &str, message: &Value) -> bool {
-    let mut wait = RETRY_FIRST;
-    for left in (0..TRIES_MAX_COUNT).rev() {
-        match run(command, message).await {
-            Ok(()) => return true,
-            Err(problem) if left > 0 => {
-                output::note(&format!("{}: {problem}; trying again", id(message)));
-                tokio::time::sleep(wait).await;
-                wait *= 2;
-            }
-            Err(problem) => output::note(&format!("{}: {problem}; it is not confirmed", id(message))),
-        }
-    }
-    false
-}
-
 /// Hands a message to a command of the shell; an exit code but 0 is a failure.
-async fn run(command: &str, message: &Value) -> Result<(), String> {
+async fn run(command: &str, variables: &[String], message: &Value) -> Result<(), String> {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", command])
+        .env_clear()
+        .envs(environment(variables))
         .env("STENTOR_MESSAGE_ID", id(message))
         .stdin(Stdio::piped())
         .kill_on_drop(true);
@@ -102,5 +135,23 @@ async fn run(command: &str, message: &Value) -> Result<(), String> {
         Ok(Ok(status)) => Err(format!("the command ended with {status}")),
         Ok(Err(error)) => Err(format!("the command cannot be waited for: {error}")),
         Err(_) => Err(format!("the command took longer than {} s", COMMAND_LIMIT.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_finds_what_every_program_needs_and_what_is_named() {
+        // What cargo sets for tests stands for the key of the service's file.
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
+        let message = json!({"id": "msg_1"});
+        let needed = r#"test -n "$PATH" && test "$STENTOR_MESSAGE_ID" = msg_1 && test -z "$CARGO_PKG_NAME""#;
+        assert_eq!(run(needed, &[], &message).await, Ok(()));
+        let named = r#"test -n "$CARGO_PKG_NAME" && test -z "$CARGO_MANIFEST_DIR""#;
+        assert_eq!(run(named, &["CARGO_PKG_NAME".to_owned()], &message).await, Ok(()));
     }
 }
