@@ -5,6 +5,7 @@ use crate::faces::home_wanted_by;
 use crate::nodes::client;
 use crate::server::Server;
 use serde_json::Value;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -148,6 +149,20 @@ fn a_server_takes_the_secrets_that_the_script_makes() {
     let secrets = folder.path().join("secrets");
     let made = std::fs::read_to_string(secrets.join("root.key")).unwrap();
     run();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&secrets), 0o700);
+    for entry in std::fs::read_dir(&secrets).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600, "nobody else reads a secret");
+    }
+    let (env, owner) = (
+        std::fs::read_to_string(folder.path().join(".env")).unwrap(),
+        std::fs::metadata(secrets.join("root.key")).unwrap(),
+    );
+    assert_eq!(
+        env,
+        format!("STENTOR_UID={}\nSTENTOR_GID={}\n", owner.uid(), owner.gid()),
+        "who may read them"
+    );
     let server =
         Server::start_with(folder.path(), &format!("[secrets]\nshared_dir = \"{}\"\n", secrets.display()));
     assert_eq!(server.root_key(), made.trim(), "what is there stays");
