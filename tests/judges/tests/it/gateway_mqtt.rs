@@ -71,7 +71,7 @@ async fn paho(room: Room, version: &str) -> anyhow::Result<()> {
     shut["gateway"] = json!({"retain": true});
     let shut = server.send(shut).await?;
     let phone = server.join().await?;
-    let mut judge = JudgeProcess::paho(port, &phone, version)?;
+    let mut judge = JudgeProcess::paho("device.py", port, &phone, version)?;
     // Paho writes the codes of 3.1.1 as those of 5.
     judge.is("refused", json!([false, 0x86])).await?;
     judge.is("connected", json!([false, 0])).await?;
@@ -118,6 +118,48 @@ fn paho_is_a_device_of_the_server_in_5() {
     here("paho_is_a_device_of_the_server_in_5", (Client::Mqtt.missing(), "judges"), async |room| {
         paho(room, "5").await
     });
+}
+
+async fn paho_last_states(room: Room, version: &str) -> anyhow::Result<()> {
+    let (server, port) = server(&room).await?;
+    let keeper = server.join_as(json!({"topics": ["door"]})).await?;
+    let mut shut = to(&json!({"topic": "door"}));
+    shut["gateway"] = json!({"retain": true});
+    let state = server.send(shut.clone()).await?;
+    ensure!(keeper.hears().await?["id"] == *state, "its audience is fixed");
+    // Subscribed before it ever connects, as by the app.
+    let phone = server.join_as(json!({"topics": ["door"]})).await?;
+    let mut judge = JudgeProcess::paho("last_states.py", port, &phone, version)?;
+    let (comes, nothing) = (json!([["topics/door", state, true]]), json!([]));
+    judge.is("first", comes.clone()).await?;
+    judge.is("again", comes.clone()).await?;
+    let is_5 = version == "5";
+    if is_5 {
+        judge.is("was there", nothing.clone()).await?;
+        judge.is("never", nothing.clone()).await?;
+    }
+    for filter in ["topics/door", "topics/+", "topics/#", "#"] {
+        judge.is(&format!("new session, {filter}"), comes.clone()).await?;
+        if is_5 {
+            judge.is(&format!("when new, {filter}"), comes.clone()).await?;
+            judge.is(&format!("never, {filter}"), nothing.clone()).await?;
+        }
+    }
+    judge.is("as published", if is_5 { nothing } else { comes }).await?;
+    let later = server.send(shut).await?;
+    judge.go_on().await?;
+    judge.is("sent later", json!(["topics/door", later, is_5])).await?;
+    judge.ends().await?;
+    server.stop();
+    Ok(())
+}
+
+#[test]
+fn paho_gets_last_states_as_the_standards_say() {
+    for version in ["3.1.1", "5"] {
+        let name = "paho_gets_last_states_as_the_standards_say";
+        here(name, (Client::Mqtt.missing(), "judges"), async |room| paho_last_states(room, version).await);
+    }
 }
 
 async fn mosquitto(room: Room, version: &str) -> anyhow::Result<()> {

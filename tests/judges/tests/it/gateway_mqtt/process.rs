@@ -38,9 +38,14 @@ impl JudgeProcess {
         Ok(Self { child, lines, input })
     }
 
-    /// Starts Paho's scenario.
-    pub(super) fn paho(port: u16, device: &GatewayDevice, version: &str) -> anyhow::Result<Self> {
-        let mut command = Client::Mqtt.command("device.py", Path::new(""));
+    /// Starts a scenario of Paho.
+    pub(super) fn paho(
+        script: &str,
+        port: u16,
+        device: &GatewayDevice,
+        version: &str,
+    ) -> anyhow::Result<Self> {
+        let mut command = Client::Mqtt.command(script, Path::new(""));
         command.arg(port.to_string()).args([&device.token, &device.secret]).arg(version);
         Self::start(command)
     }
