@@ -8,6 +8,7 @@ mod floors;
 mod glossary;
 mod leftovers;
 mod links;
+mod log_text;
 mod outcomes;
 mod promises;
 mod sizes;
@@ -44,6 +45,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<Vec<TidyFinding>> {
     findings.extend(files.iter().flat_map(environment::check));
     findings.extend(files.iter().flat_map(leftovers::check));
     findings.extend(files.iter().flat_map(outcomes::check));
+    findings.extend(files.iter().flat_map(log_text::check));
     findings.extend(types::check(&files));
     findings.extend(adapters::check(workspace, &files)?);
     findings.extend(dead_files::check(workspace, &files));

@@ -103,8 +103,7 @@ fn note(narrowed: io::Result<bool>, path: &Path, changed: &mut Vec<String>) {
         Ok(false) => {}
         Ok(true) => changed.push(path.display().to_string()),
         Err(error) => {
-            let path = path.display();
-            tracing::warn!(%path, %error, "others may read what is kept: give it to the server's user alone");
+            tracing::warn!(path = %path.display(), %error, "others may read what is kept: give it to the server's user alone");
         }
     }
 }

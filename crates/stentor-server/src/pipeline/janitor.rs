@@ -73,7 +73,7 @@ where
     while !shared.stop.is_cancelled() {
         let began = Instant::now();
         if let Err(error) = work(shared).await {
-            tracing::warn!(%error, "{} failed", duty.name);
+            tracing::warn!(%error, duty = duty.name, "a duty failed");
         }
         let pause = interval.max(began.elapsed() * DUTY_REST);
         tokio::select! {

@@ -460,7 +460,7 @@ fn with_cause(parking: Parking, handle: &ProviderHandle) -> Parking {
 
 /// Logs that a lane rests.
 fn log_parked((app, provider): ProviderKey, parking: &Parking) {
-    tracing::warn!(%app, %provider, reason = %parking.reason, "lane parked: {}", parking.detail);
+    tracing::warn!(%app, %provider, reason = ?parking.reason, detail = parking.detail, "lane parked");
 }
 
 /// The right of one chunk to pass an open breaker.

@@ -148,7 +148,7 @@ impl Service {
             let entry = NewAuditEntry { note, max_count: self.limits.audit_max_count };
             // The answer is a refusal either way; a trail that cannot be written does not change it.
             if let Err(error) = self.store.note_refused(entry).await {
-                tracing::warn!(%error, %key, "a refused change is not in the audit trail");
+                tracing::warn!(%error, ?key, "a refused change is not in the audit trail");
             }
         }
         answer

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::harness::{Reading, server};
+use crate::harness::{Reading, Server, Tenant, server, server_with};
 
 #[tokio::test]
 async fn refusals_stay_as_they_are() {
@@ -58,6 +59,25 @@ impl Write for Log {
     }
 }
 
+/// Asks for what there is not, under names that are the caller's own text, and for what there is.
+async fn ask_oddly(server: &Server, tenant: &Tenant) {
+    let method = Method::from_bytes(b"HUSH-METHOD").expect("a method");
+    server.send(tenant, method, "/v1/messages").read().await;
+    let mut socket =
+        tokio::net::TcpStream::connect(server.socket.expect("a raw socket")).await.expect("connected");
+    let asked = [
+        json!({"stentor": 1, "key": tenant.key}),
+        json!({"id": 1, "operation": "hush-operation\nERROR forged", "record": {}}),
+        json!({"id": 2, "operation": "devices.list", "record": {}}),
+    ];
+    for one in asked {
+        let frame = stentor_wire::frame::write(one.to_string().as_bytes()).expect("a frame");
+        socket.write_all(&frame).await.expect("written");
+        let length = socket.read_u32().await.expect("an answer");
+        socket.read_exact(&mut vec![0; length as usize]).await.expect("an answer");
+    }
+}
+
 #[tokio::test]
 async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     let log = Log::default();
@@ -68,8 +88,11 @@ async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     let subscriber = tracing_subscriber::registry().with(levels).with(lines);
     // For all threads: a subscriber of one thread alone would miss what others have seen first.
     tracing::subscriber::set_global_default(subscriber).expect("no other test sets one");
-    let server = server().await;
+    let server =
+        server_with(|config| config.api.socket_listen = Some("127.0.0.1:0".parse().expect("an address")))
+            .await;
     let tenant = server.sender().await;
+    ask_oddly(&server, &tenant).await;
     crate::tenants::put_fcm(&server, &tenant).await;
     let token = "hush-token-hush-token";
     let device = json!({"platform": "android", "token": token, "provider": "null"});
@@ -89,7 +112,18 @@ async fn neither_keys_nor_tokens_nor_bodies_are_logged() {
     server.stop().await;
     let text = String::from_utf8_lossy(&log.0.lock().expect("nobody panics here")).into_owned();
     assert!(text.contains("/v1/messages") && text.contains("draining"), "the log was captured: {text}");
-    for secret in [token, "hush-body", tenant.key.as_str(), root.as_str(), "PRIVATE KEY"] {
+    for told in [r#"method="unknown""#, r#"operation="unknown""#, r#"operation="devices.list""#] {
+        assert!(text.contains(told), "{told} is not in the log: {text}");
+    }
+    for secret in [
+        token,
+        "hush-body",
+        "HUSH-METHOD",
+        "hush-operation",
+        tenant.key.as_str(),
+        root.as_str(),
+        "PRIVATE KEY",
+    ] {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
 }

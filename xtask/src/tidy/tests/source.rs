@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{file, lines, sample};
 use crate::rust_file::RustFile;
-use crate::tidy::{environment, leftovers, outcomes, sizes};
+use crate::tidy::{environment, leftovers, log_text, outcomes, sizes};
 
 fn function(name: &str, lines: usize) -> String {
     let mut text = format!("fn {name}() {{\n");
@@ -128,4 +128,29 @@ fn only_settling_reads_an_outcome() {
     assert_eq!(found("crates/stentor-server/src/pipeline/stats.rs"), [2]);
     assert!(found("crates/stentor-server/src/pipeline/settle/kind.rs").is_empty());
     assert!(found("crates/stentor-providers/src/replies.rs").is_empty());
+}
+
+#[test]
+fn a_text_from_outside_is_logged_with_marks_and_a_message_is_constant() {
+    let checked = |call: &str| log_text::check(&sample(&format!("fn f() {{ {call} }}")));
+    for well in [
+        r#"tracing::warn!(%error, app = %message.app, id = %self.key.0, "gone")"#,
+        r#"tracing::info!(words, ?operation, reason = refusal.reason, left = count % 2, "a {{brace}}")"#,
+        r#"tracing::info_span!("request", id = %origin.request_id, operation = named)"#,
+        r#"println!("{operation}", %operation)"#,
+    ] {
+        assert_eq!(checked(well), [], "{well}");
+    }
+    for (wrong, name) in [
+        (r#"tracing::info_span!("request", operation = %request.operation)"#, "operation"),
+        (r#"tracing::debug!(%method, "asked")"#, "method"),
+        (r#"tracing::warn!(%app, reason = %refusal.reason, "refused")"#, "reason"),
+        (r#"tracing::warn!("{} failed", name)"#, "has values in it"),
+        (r#"tracing::warn!(%error, "lane parked: {detail}")"#, "has values in it"),
+    ] {
+        let findings = checked(wrong);
+        assert!(findings.len() == 1 && findings[0].sentence.contains(name), "{wrong}: {findings:?}");
+    }
+    let test = r#"#[test] fn a_test() { tracing::info!(%operation, "asked") }"#;
+    assert_eq!(log_text::check(&sample(test)), []);
 }

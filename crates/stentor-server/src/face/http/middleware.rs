@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -51,11 +51,11 @@ pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
     let id = request_id(request.headers());
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("-", MatchedPath::as_str);
-    let method = request.method().clone();
+    let method = method_of(request.method());
     let accept = request.headers().get(header::ACCEPT).cloned();
     request.extensions_mut().insert(RequestId(id.as_str().into()));
     let started = Instant::now();
-    let span = tracing::info_span!("request", id = %id, %method, %route);
+    let span = tracing::info_span!("request", id = %id, method, route);
     let work = AssertUnwindSafe(next.run(request)).catch_unwind();
     let mut response = work.instrument(span.clone()).await.unwrap_or_else(|_| panicked());
     let problem = problem_of(&response);
@@ -127,6 +127,12 @@ fn log(status: StatusCode, took: Duration, problem: Option<&Problem>) {
         400.. => tracing::info!(status, code, micros, "refused"),
         _ => tracing::debug!(status, micros, "answered"),
     }
+}
+
+/// Returns the name of a method that requests here have; others are the caller's own text.
+fn method_of(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("unknown")
 }
 
 fn panicked() -> Response {

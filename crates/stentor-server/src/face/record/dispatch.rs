@@ -53,6 +53,12 @@ impl Dispatcher {
     pub fn knows(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
+
+    /// Returns the name of an operation that there is.
+    #[must_use]
+    pub fn known(&self, name: &str) -> Option<&'static str> {
+        self.0.get_key_value(name).map(|(name, _)| *name)
+    }
 }
 
 fn call<O>(api: Api, context: RequestContext, mut record: Record) -> BoxFuture<'static, ServiceResult<Record>>

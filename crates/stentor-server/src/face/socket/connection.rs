@@ -249,9 +249,10 @@ impl SocketSession {
             SocketWork::SocketRequest(request) => {
                 let id = request.id;
                 let origin = self.origin(id);
-                let span =
-                    tracing::info_span!("request", id = %origin.request_id, operation = %request.operation);
                 let operation = request.operation.clone();
+                // Names that nobody knows are the caller's own text.
+                let named = Dispatcher::get().known(&operation).unwrap_or(UNKNOWN_OPERATION);
+                let span = tracing::info_span!("request", id = %origin.request_id, operation = named);
                 let reply = self.served(request, origin).instrument(span).await;
                 self.encoding.write(id, &operation, &reply)
             }
@@ -318,6 +319,9 @@ enum SocketWork {
     SocketRequest(SocketRequest),
     Document(DocumentFace, Vec<u8>),
 }
+
+/// The name of all operations that do not exist, in the log.
+const UNKNOWN_OPERATION: &str = "unknown";
 
 fn no_such_operation(name: &str) -> Problem {
     let shown: String = name.chars().take(100).collect();
