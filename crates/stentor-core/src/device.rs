@@ -55,6 +55,20 @@ impl PushToken {
         Err(Invalid::new("token", problem))
     }
 
+    /// Returns the same token with small letters.
+    #[must_use]
+    pub fn in_small_letters(mut self) -> Self {
+        self.0.make_ascii_lowercase();
+        self
+    }
+
+    /// Returns the same token with capitals.
+    #[must_use]
+    pub fn in_capitals(mut self) -> Self {
+        self.0.make_ascii_uppercase();
+        self
+    }
+
     /// Returns the text that goes on the wire.
     #[must_use]
     pub fn expose(&self) -> &str {

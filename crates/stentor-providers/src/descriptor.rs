@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::device::{Platform, ProviderKind, PushToken};
 use stentor_core::error::Invalid;
 use stentor_core::message::{Message, MessageSpec};
 use stentor_core::ports::provider::{CredentialError, Provider};
@@ -35,6 +35,10 @@ pub struct Descriptor {
     pub quota_per_minute: Option<u32>,
     /// Longest push token.
     pub token_max_bytes: usize,
+    /// Returns whether a text can be a token of the push service at all.
+    pub can_be_token: fn(&str) -> bool,
+    /// Whether capitals and small letters of a token are the same.
+    pub token_ignores_case: bool,
     /// Whether the push service says that a token is invalid when it belongs to another environment.
     pub confuses_environments: bool,
     /// What its credential is made of.
@@ -61,6 +65,21 @@ pub struct Overrides {
 }
 
 impl Descriptor {
+    /// Returns a token as it is kept and looked for: two spellings of one token are one device.
+    #[must_use]
+    pub fn spelled(&self, token: PushToken) -> PushToken {
+        let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
+        if is_one { token.in_small_letters() } else { token }
+    }
+
+    /// Returns the other spelling under which an earlier version may have kept a token, if there is one.
+    #[must_use]
+    pub fn older_spelling(&self, token: &PushToken) -> Option<PushToken> {
+        let is_one = self.token_ignores_case && (self.can_be_token)(token.expose());
+        let older = is_one.then(|| token.clone().in_capitals())?;
+        (older != *token).then_some(older)
+    }
+
     /// Returns the field of a request that overrides what this push service gets, if there is one.
     #[must_use]
     pub fn override_field(&self) -> Option<&'static str> {

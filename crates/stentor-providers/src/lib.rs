@@ -8,6 +8,7 @@
 
 mod credential;
 pub mod descriptor;
+mod header_text;
 mod json;
 mod outbound;
 mod registry;

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
 use serde_path_to_error::Track;
+use stentor_wire::json::{LostNumber, lost_number};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
@@ -23,6 +24,7 @@ pub(crate) fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(
     seed: S,
     bytes: &'de [u8],
 ) -> ServiceResult<S::Value> {
+    let bytes = without_mark(bytes);
     let first = bytes.trim_ascii_start().first();
     if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
         return Err(Problem::new(ErrorCode::InvalidRequest, "the body must be a JSON object"));
@@ -31,7 +33,33 @@ pub(crate) fn decode_with<'de, S: DeserializeSeed<'de> + Copy>(
     let value = seed.deserialize(StrictObjects(&mut reader)).map_err(|error| explain(seed, bytes, &error))?;
     let end = reader.end();
     end.map_err(|error| errors::of_json("", &error))?;
+    refuse_lost_number(bytes)?;
     Ok(value)
+}
+
+/// Reads any JSON value, as it stands in a field of another format.
+pub(crate) fn free_value(text: &[u8]) -> ServiceResult<Value> {
+    let value = serde_json::from_slice(text)
+        .map_err(|error| Problem::field("", format!("must be the text of a JSON value: {error}")))?;
+    refuse_lost_number(text)?;
+    Ok(value)
+}
+
+/// Takes away the byte order mark that some editors put before a text.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// Refuses a whole number that would be rounded: what is passed on must be what was given.
+fn refuse_lost_number(document: &[u8]) -> ServiceResult<()> {
+    match lost_number(document) {
+        None => Ok(()),
+        Some(LostNumber { path }) => {
+            let problem =
+                Problem::field(path, "is a whole number that does not fit 64 bits, and would be rounded");
+            Err(problem.with_hint("write it as a text"))
+        }
+    }
 }
 
 /// Reads a record that is decoded already; a problem names the field.

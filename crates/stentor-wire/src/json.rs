@@ -1,5 +1,9 @@
 //! JSON: content as it is declared, and values of any shape.
 
+mod lost;
+
+pub use lost::{LostNumber, lost_number};
+
 use crate::limits::Budget;
 use crate::{Content, DocumentLimits, Value, WireError};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};

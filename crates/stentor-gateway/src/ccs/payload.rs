@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use stentor_core::upstream::UpstreamMessage;
+use stentor_wire::json::{LostNumber, lost_number};
 
 use super::element::escaped;
 use crate::sender_receipts::original_id;
@@ -61,6 +62,9 @@ impl CcsPayload {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let fields: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| format!("JSON_PARSING_ERROR : {error}"))?;
+        if let Some(LostNumber { path }) = lost_number(text.as_bytes()) {
+            return Err(format!("JSON_TYPE_ERROR : {path} is a whole number that does not fit 64 bits"));
+        }
         let of = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (message_id, to, kind) = (of("message_id"), of("to"), of("message_type"));
         if message_id.is_empty() {

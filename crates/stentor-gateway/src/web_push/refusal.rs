@@ -19,6 +19,8 @@ pub enum PushRefusal {
     Unauthorized(&'static str),
     /// The URL names nothing of ours.
     NoSuchUrl,
+    /// The URL knows other methods.
+    WrongMethod,
     /// The subscription is over.
     Gone,
     /// The body is too large.
@@ -43,6 +45,7 @@ impl PushRefusal {
             | Self::WrongTopic => 400,
             Self::Unauthorized(_) => 401,
             Self::NoSuchUrl => 404,
+            Self::WrongMethod => 405,
             Self::Gone => 410,
             Self::TooLarge => 413,
             Self::TooMany(_) => 429,
@@ -56,7 +59,7 @@ impl PushRefusal {
     pub const fn number(&self) -> u16 {
         match self {
             Self::NoCryptoKeys(_) => 101,
-            Self::NoSuchUrl => 102,
+            Self::NoSuchUrl | Self::WrongMethod => 102,
             Self::TooLarge => 104,
             Self::Gone => 106,
             Self::Unauthorized(_) => 109,
@@ -90,6 +93,7 @@ impl PushRefusal {
             400 => "Bad Request",
             401 => "Unauthorized",
             404 => "Not Found",
+            405 => "Method Not Allowed",
             410 => "Gone",
             413 => "Payload Too Large",
             429 => "Too Many Requests",
@@ -107,6 +111,7 @@ impl PushRefusal {
             Self::WrongTtl => "the header TTL must be a number of seconds, from 0",
             Self::WrongTopic => "the header Topic must be 1 to 32 letters of base64url",
             Self::NoSuchUrl => "there is no such URL",
+            Self::WrongMethod => "the URL knows other methods",
             Self::Gone => "the subscription is over: send to it no more",
             Self::TooLarge => "the body may have at most 4096 bytes",
             Self::TooMany(_) => "too many messages to this subscription: come back after Retry-After",

@@ -93,7 +93,8 @@ fn topic(text: &str) -> Result<String, PushRefusal> {
 
 /// Reads how urgent it is (RFC 8030, 5.3): only `high` is to be delivered whatever the battery says.
 fn priority(text: Option<&str>) -> Result<Priority, PushRefusal> {
-    match text.map(str::trim) {
+    // Words of a grammar, whose case does not matter (RFC 5234, 2.3).
+    match text.map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         Some("high") => Ok(Priority::High),
         None | Some("very-low" | "low" | "normal") => Ok(Priority::Normal),
         Some(_) => Err(PushRefusal::NoHeader("the header Urgency must be very-low, low, normal or high")),
@@ -109,7 +110,8 @@ fn content(headers: &PushHeaders<'_>, body: &[u8]) -> Result<Map<String, Value>,
     if body.is_empty() {
         return Ok(fields);
     }
-    match headers.content_encoding.map(str::trim) {
+    // Names of codings have no case (RFC 9110, 8.4.1).
+    match headers.content_encoding.map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         // A distributor's app server may leave the header out: the body says itself what it is.
         Some("aes128gcm") | None => {
             check_record(body, headers.content_encoding.is_some())?;
@@ -144,7 +146,7 @@ fn check_record(body: &[u8], is_named: bool) -> Result<(), PushRefusal> {
 fn encryption(text: Option<&str>) -> Result<String, PushRefusal> {
     let text = bounded(text.ok_or(PushRefusal::NoCryptoKeys("the header Encryption is missing"))?)?;
     parameter(text, "salt").ok_or(PushRefusal::NoCryptoKeys("the header Encryption lacks salt="))?;
-    Ok(text.to_owned())
+    Ok(plain(text))
 }
 
 /// Returns the header without the sender's own key, which is not passed on (RFC 8292, 4.2).
@@ -154,7 +156,21 @@ fn crypto_key(text: Option<&str>) -> Result<String, PushRefusal> {
     let is_passed_on = |pair: &&str| !pair.trim().to_ascii_lowercase().starts_with("p256ecdsa");
     let of_one = |one: &str| one.split(';').map(str::trim).filter(is_passed_on).collect::<Vec<_>>().join(";");
     let kept: Vec<String> = text.split(',').map(of_one).filter(|one| !one.is_empty()).collect();
-    Ok(kept.join(","))
+    Ok(plain(&kept.join(",")))
+}
+
+/// Writes a header of the draft as devices read it: without quotation marks, and without padding behind a value.
+fn plain(header: &str) -> String {
+    let unquoted = header.trim().replace('"', "");
+    let mut parts = unquoted.split_inclusive([',', ';']);
+    let unpadded = parts.by_ref().map(|part| {
+        let (value, mark) = match part.char_indices().next_back() {
+            Some((at, ',' | ';')) => part.split_at(at),
+            _ => (part, ""),
+        };
+        format!("{}{mark}", value.trim_end().trim_end_matches('='))
+    });
+    unpadded.collect()
 }
 
 fn bounded(text: &str) -> Result<&str, PushRefusal> {
@@ -255,5 +271,30 @@ mod tests {
             (&draft.gateway["encryption"], &draft.gateway["crypto_key"]),
             (&"salt=abc".into(), &"dh=def".into())
         );
+    }
+
+    #[test]
+    fn words_of_headers_have_no_case() {
+        for (encoding, urgency) in [("AES128GCM", "HIGH"), ("Aes128Gcm", "High"), ("aes128gcm", "hIGH")] {
+            let told = PushHeaders { content_encoding: Some(encoding), urgency: Some(urgency), ..headers() };
+            let draft = PushDraft::read(&told, &sealed()).expect("a message");
+            assert_eq!((draft.priority, &draft.gateway["encoding"]), (Priority::High, &"aes128gcm".into()));
+        }
+    }
+
+    #[test]
+    fn headers_of_the_draft_reach_devices_without_quotes_and_padding() {
+        let told = PushHeaders {
+            content_encoding: Some("AESGCM"),
+            encryption: Some("keyid=\"http://example.org/bob/keys/123\";salt=\"XZwpw6o37R-6qoZjw6KwAw==\""),
+            crypto_key: Some("keyid=p256dh;dh=\"BAA=\", p256ecdsa=BBB"),
+            ..headers()
+        };
+        let gateway = PushDraft::read(&told, b"sealed").expect("a message").gateway;
+        assert_eq!(
+            gateway["encryption"],
+            "keyid=http://example.org/bob/keys/123;salt=XZwpw6o37R-6qoZjw6KwAw"
+        );
+        assert_eq!(gateway["crypto_key"], "keyid=p256dh;dh=BAA");
     }
 }

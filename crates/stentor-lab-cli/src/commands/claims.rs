@@ -141,7 +141,7 @@ fn figures(record: &Path) -> anyhow::Result<Figures> {
     let path = if record.is_dir() { record.join(FIGURES) } else { record.to_owned() };
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let figures = Figures::parse(&text);
+    let figures = Figures::parse(text.trim_start_matches('\u{feff}'));
     let mut figures =
         figures.map_err(|error| CommandFailure::usage(format!("{}: {error}", path.display())))?;
     // Claims about features go by the probes of the record, where it has any.

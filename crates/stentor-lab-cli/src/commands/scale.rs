@@ -113,7 +113,7 @@ impl ScaleArgs {
 /// Reads the result of a benchmark.
 fn read(file: &Path) -> anyhow::Result<MeasuredRun> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let run = serde_json::from_str(&text).map_err(|error| error.to_string());
+    let run = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string());
     let run = run.and_then(|result| MeasuredRun::read(&result));
     run.map_err(|problem| CommandFailure::usage(format!("{}: {problem}", file.display())).into())
 }

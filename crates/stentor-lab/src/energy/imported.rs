@@ -38,7 +38,8 @@ const BARE: ImportColumns =
 pub fn read(text: &str, name: &str) -> Result<MeterFile, EnergyError> {
     let mut columns = None;
     let mut rows: Vec<(MeterReading, Option<i64>)> = Vec::new();
-    for (place, line) in text.lines().enumerate() {
+    // Spreadsheets put a byte order mark before the first line.
+    for (place, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let number = place as u64 + 1;
         if number > LINES_MAX {
             return Err(EnergyError::line(number, format!("more than {LINES_MAX} lines: cut the file")));

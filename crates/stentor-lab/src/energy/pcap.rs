@@ -1,4 +1,4 @@
-//! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP or Ethernet.
+//! Captures in the classic pcap format: micro- and nanoseconds, either byte order, raw IP, Ethernet or Linux "cooked" (`tcpdump -i any`).
 
 use super::trace::{Direction, PacketTrace, TracePacket};
 use super::{EnergyError, SECOND_NS};
@@ -12,6 +12,9 @@ const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 const ETHERNET_HEADER_BYTES: usize = 14;
 const VLAN_TAG_BYTES: usize = 4;
+/// LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2 (tcpdump.org, "Link-Layer Header Types").
+const COOKED_HEADER_BYTES: usize = 16;
+const COOKED_2_HEADER_BYTES: usize = 20;
 
 /// What a capture holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,8 +120,13 @@ impl PcapFormat {
         let header: fn(&[u8]) -> Option<usize> = match number(four(&header[20..])) & 0xffff {
             12 | 101 => |_| Some(0),
             1 => ethernet_header,
+            113 => |frame| cooked_header(frame, COOKED_HEADER_BYTES - 2, COOKED_HEADER_BYTES),
+            276 => |frame| cooked_header(frame, 0, COOKED_2_HEADER_BYTES),
             other => {
-                return wrong(format!("link type {other}: raw IP (101) and Ethernet (1) are understood"));
+                return wrong(format!(
+                    "link type {other}: raw IP (101), Ethernet (1) and Linux cooked (113, 276) are understood; \
+                     capture again with `tcpdump -i any`"
+                ));
             }
         };
         Ok((Self { number, fraction_ns, header }, rest))
@@ -149,6 +157,12 @@ fn ethernet_header(frame: &[u8]) -> Option<usize> {
         }
         other => (other, ETHERNET_HEADER_BYTES),
     };
+    matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
+}
+
+/// Returns where the packet begins in a frame of any of a Linux machine's interfaces, which names its protocol at `kind`.
+fn cooked_header(frame: &[u8], kind: usize, bytes: usize) -> Option<usize> {
+    let kind = [*frame.get(kind)?, *frame.get(kind + 1)?];
     matches!(kind, [0x08, 0x00] | [0x86, 0xdd]).then_some(bytes)
 }
 

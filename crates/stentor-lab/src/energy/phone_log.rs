@@ -52,6 +52,8 @@ pub struct PhoneLog {
 
 /// Reads a log in either form.
 pub fn read(text: &str) -> Result<PhoneLog, EnergyError> {
+    // Some editors put a byte order mark before the first line.
+    let text = text.trim_start_matches('\u{feff}');
     let is_history = text.lines().take(200).any(|line| line.trim_start().starts_with("Battery History"));
     let lines = if is_history { history(text) } else { table(text) }?;
     sum_up(lines)

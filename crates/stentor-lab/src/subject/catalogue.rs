@@ -80,7 +80,7 @@ pub fn entry(file: PathBuf) -> Result<CatalogueEntry, SubjectError> {
     let path = || file.display().to_string();
     let unreadable = |source| SubjectError::Unreadable { path: path(), source: Box::new(source) };
     let text = std::fs::read_to_string(&file).map_err(SubjectError::io(path()))?;
-    let mut definition = Definition::parse(&text).map_err(unreadable)?;
+    let mut definition = Definition::parse(text.trim_start_matches('\u{feff}')).map_err(unreadable)?;
     definition.dialect().map_err(unreadable)?;
     let beside = std::path::absolute(&file).map_err(SubjectError::io(path()))?;
     let beside = beside.parent().unwrap_or(Path::new("/"));

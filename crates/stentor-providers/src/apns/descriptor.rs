@@ -6,7 +6,7 @@ use stentor_core::device::{Platform, ProviderKind};
 
 use super::credential::{ApnsCredential, BUNDLE_ID_MAX_BYTES};
 use super::payload::{self, Push};
-use super::{Apns, TOKEN_MAX_DIGITS};
+use super::{Apns, TOKEN_MAX_DIGITS, is_device_token};
 use crate::descriptor::{Descriptor, Overrides};
 use crate::schema::{
     self, Choice, CredentialField, CredentialFieldKind, CredentialSchema, Flag, Input, Shown, TextForm,
@@ -25,6 +25,9 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     quota_per_minute: None,
     token_max_bytes: TOKEN_MAX_DIGITS,
+    can_be_token: is_device_token,
+    // Hexadecimal digits, which apps write in either case.
+    token_ignores_case: true,
     // It says `BadDeviceToken` of every token of the other environment.
     confuses_environments: true,
     credential: CREDENTIAL,

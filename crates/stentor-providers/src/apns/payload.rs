@@ -11,8 +11,11 @@ use stentor_core::device::ProviderKind;
 use stentor_core::error::Invalid;
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Priority};
 use stentor_core::name::CollapseKey;
+use stentor_core::target::{Target, TokenTarget};
 
 use super::credential::is_topic;
+use super::{TOKEN_MAX_DIGITS, TOKEN_MIN_DIGITS, is_device_token};
+use crate::header_text::fits_header;
 use crate::json;
 
 /// Largest body.
@@ -79,10 +82,11 @@ fn headers(message: &Message, bundle_id: &str) -> Vec<(HeaderName, HeaderValue)>
     texts.into_iter().filter_map(value).collect()
 }
 
-/// Returns the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes.
+/// Returns the `apns-collapse-id` of a key: the key, or its hash where it has too many bytes. A key that no header may carry
+/// is refused today; one that was kept before gets a hash too.
 pub(crate) fn collapse_id(key: &CollapseKey) -> Cow<'_, str> {
     let text = key.as_str();
-    if text.len() <= COLLAPSE_ID_MAX_BYTES {
+    if text.len() <= COLLAPSE_ID_MAX_BYTES && fits_header(text) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(blake3::hash(text.as_bytes()).to_hex().to_string())
@@ -158,6 +162,13 @@ fn visible(notification: &Notification, fields: &mut Map<String, Value>) -> Valu
 /// Checks a message against APNs' documented limits; the error names the field.
 pub fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let content = &spec.content;
+    // It becomes a part of the path.
+    if let Target::Token(TokenTarget { token, provider: ProviderKind::Apns, .. }) = &spec.target
+        && !is_device_token(token.expose())
+    {
+        let problem = format!("must be {TOKEN_MIN_DIGITS} to {TOKEN_MAX_DIGITS} hexadecimal digits for APNs");
+        return Err(Invalid::new("target.token.token", problem));
+    }
     if content.data.contains_key("aps") {
         return Err(Invalid::new("data.aps", "this key is reserved by APNs"));
     }
@@ -201,8 +212,10 @@ fn header_problem(name: &str, text: &str) -> Option<String> {
         }
         "apns-collapse-id" => {
             let fits = (1..=COLLAPSE_ID_MAX_BYTES).contains(&text.len());
-            let rule = format!("must be 1 to {COLLAPSE_ID_MAX_BYTES} bytes of printable text");
-            (fits && !text.chars().any(char::is_control), rule)
+            let rule = format!(
+                "must be 1 to {COLLAPSE_ID_MAX_BYTES} bytes of printable text, without a space at either end"
+            );
+            (fits && fits_header(text), rule)
         }
         "apns-id" => (false, "is chosen by Stentor: the same for every attempt of a delivery".to_owned()),
         _ => (false, "is not a header that APNs knows".to_owned()),

@@ -29,6 +29,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     quota_per_minute: Some(QUOTA_PER_MINUTE),
     // No bound is documented.
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
+    can_be_token: |_| true,
+    token_ignores_case: false,
     confuses_environments: false,
     credential: CREDENTIAL,
     check: payload::check,

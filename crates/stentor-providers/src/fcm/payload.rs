@@ -7,6 +7,7 @@ use stentor_core::message::{Content, Message, MessageSpec, Priority};
 use stentor_core::time::Timestamp;
 
 use crate::apns::payload::collapse_id;
+use crate::header_text::{fits_header, is_header_name};
 use crate::json;
 
 /// Most bytes of keys and values that reach a device.
@@ -31,6 +32,9 @@ const WEB: &str = "webpush";
 const ANDROID_V2: &str = "androidV2";
 const APPLE: &str = "apns";
 const WEB_FIELDS: &[&str] = &["headers", "data", "notification", "fcmOptions"];
+/// Longest `Topic` of Web Push, and its words for `Urgency` (RFC 8030, 5.3 and 5.4).
+const WEB_TOPIC_MAX_LETTERS: usize = 32;
+const URGENCIES: &[&str] = &["very-low", "low", "normal", "high"];
 const APNS_FIELDS: &[&str] = &["headers", "payload", "fcmOptions", "liveActivityToken"];
 
 /// A request body with a gap for the token.
@@ -158,6 +162,9 @@ fn check_beside(android: &mut Map<String, Value>) -> Result<(), Invalid> {
         for name in ["headers", "data"] {
             if let Some(texts) = json::object(&web, name, WEB)? {
                 json::strings(texts, &format!("{WEB}.{name}"))?;
+                if name == "headers" {
+                    check_headers(texts, "webpush.headers")?;
+                }
             }
         }
     }
@@ -206,6 +213,7 @@ fn check_apns(apns: &Map<String, Value>) -> Result<(), Invalid> {
     json::only(apns, APNS_FIELDS, "apns")?;
     if let Some(headers) = json::object(apns, "headers", "apns")? {
         json::strings(headers, "apns.headers")?;
+        check_headers(headers, "apns.headers")?;
     }
     let Some(payload) = json::object(apns, "payload", "apns")? else { return Ok(()) };
     let bytes = serde_json::to_vec(payload).map_or(usize::MAX, |json| json.len());
@@ -213,6 +221,39 @@ fn check_apns(apns: &Map<String, Value>) -> Result<(), Invalid> {
         return Err(too_large("apns.payload", bytes));
     }
     Ok(())
+}
+
+/// Refuses what FCM could hand to no other push service: these become its headers (RFC 8030, 5).
+fn check_headers(headers: &Map<String, Value>, path: &str) -> Result<(), Invalid> {
+    for (name, value) in headers {
+        let text = value.as_str().unwrap_or_default();
+        if let Some(problem) = header_problem(name, text) {
+            return Err(Invalid::new(format!("{path}.{name}"), problem));
+        }
+    }
+    Ok(())
+}
+
+fn header_problem(name: &str, text: &str) -> Option<&'static str> {
+    let is_topic_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let (fits, rule) = match name.to_ascii_lowercase().as_str() {
+        _ if !is_header_name(name) => (false, "cannot be the name of a header"),
+        "topic" => {
+            let fits = (1..=WEB_TOPIC_MAX_LETTERS).contains(&text.len()) && text.bytes().all(is_topic_letter);
+            (fits, "must be 1 to 32 letters of base64url")
+        }
+        "urgency" => {
+            let fits = URGENCIES.iter().any(|known| text.eq_ignore_ascii_case(known));
+            (fits, "must be very-low, low, normal or high")
+        }
+        "ttl" => (is_digits(text), "must be seconds"),
+        _ => (fits_header(text), "must be printable text, without a space at either end"),
+    };
+    (!fits).then_some(rule)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Counts keys and values, as FCM does, of what reaches an Android device.

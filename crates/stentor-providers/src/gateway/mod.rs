@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::error::Invalid;
 use stentor_core::limits::PUSH_TOKEN_MAX_BYTES;
-use stentor_core::message::Message;
+use stentor_core::message::{Message, MessageSpec};
 use stentor_core::outcome::Outcome;
 use stentor_core::ports::provider::{Batch, CredentialError, Provider, ProviderStats};
 
@@ -27,6 +29,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
+    can_be_token: |_| true,
+    token_ignores_case: false,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "GatewayCredential",
@@ -36,7 +40,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         shown: &[],
         example: "--open-registration true",
     },
-    check: |_| Ok(()),
+    check,
     payload_bytes,
     hosts: |_| Ok(Vec::new()),
     open: |secret, _| Ok(Arc::new(GatewayAdapter::open(secret)?)),
@@ -65,6 +69,31 @@ const VAPID_KEY: TextForm = TextForm {
     example: Some("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
     about: Some("Point of P-256, uncompressed, in base64url without padding."),
 };
+
+/// Checks what devices get beside notification and data: bytes are base64, and texts can be put into frames.
+fn check(spec: &MessageSpec) -> Result<(), Invalid> {
+    let Some(own) = spec.content.overrides.get(&ProviderKind::Gateway) else { return Ok(()) };
+    let wrong = |name: &str, problem: &str| Err(Invalid::new(format!("gateway.{name}"), problem));
+    for (name, value) in own {
+        match value {
+            Value::String(text) if name == "raw" && !is_base64(text) => return wrong(name, "must be base64"),
+            Value::String(text) if text.chars().any(char::is_control) => {
+                return wrong(name, "must be printable text");
+            }
+            Value::String(_) | Value::Null => {}
+            _ if name == "raw" => return wrong(name, "must be a text of base64"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a text is base64 in either alphabet, padded or not.
+fn is_base64(text: &str) -> bool {
+    let text = text.trim_end_matches('=');
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    text.len() % 4 != 1 && text.bytes().all(is_letter)
+}
 
 /// More than the rest of the server can do: accepting is never what is waited for.
 const RATE_PER_SECOND: u64 = 10_000_000;
@@ -120,4 +149,38 @@ fn payload_bytes(message: &Message) -> usize {
     });
     let own = content.overrides.get(&ProviderKind::Gateway).and_then(|fields| fields.get("raw"));
     data + notification + own.and_then(serde_json::Value::as_str).map_or(0, str::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use stentor_core::message::{Content, Priority, Ttl};
+    use stentor_core::target::Target;
+
+    use super::*;
+
+    #[test]
+    fn what_no_frame_can_hold_is_refused_by_name() {
+        let with = |own: Value| {
+            let overrides = [(ProviderKind::Gateway, own.as_object().expect("an object").clone())].into();
+            let content = Content { overrides, ..Content::default() };
+            let (priority, ttl) = (Priority::High, Ttl::default());
+            check(&MessageSpec { target: Target::Everyone, content, priority, ttl, collapse_key: None })
+        };
+        for (own, field) in [
+            (json!({"raw": "no base64!"}), "gateway.raw"),
+            (json!({"raw": "AAAAA"}), "gateway.raw"),
+            (json!({"raw": 7}), "gateway.raw"),
+            (json!({"raw": "AQI=", "encoding": "a\u{0}b"}), "gateway.encoding"),
+        ] {
+            assert_eq!(with(own).expect_err("refused").field, field);
+        }
+        for own in [
+            json!({"raw": "AQI"}),
+            json!({"raw": "-_8=", "encoding": "aes128gcm", "retain": true}),
+            json!({}),
+        ] {
+            assert_eq!(with(own), Ok(()));
+        }
+    }
 }

@@ -22,6 +22,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     overrides: None,
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
+    can_be_token: |_| true,
+    token_ignores_case: false,
     confuses_environments: false,
     credential: CredentialSchema {
         name: "NullCredential",

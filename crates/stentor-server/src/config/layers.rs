@@ -75,11 +75,14 @@ fn defaults() -> Dict {
     toml::from_str(DEFAULT_TOML).unwrap_or_default()
 }
 
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 fn file_layer(path: &Path) -> Result<Layer, ConfigError> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::one(format!("{name} cannot be read: {error}")))?;
-    let mut values = toml::from_str(&text)
+    let mut values = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| ConfigError::one(format!("{name} is not TOML: {}", error.to_string().trim_end())))?;
     engines::expand(&mut values);
     Ok(Layer::new(format!("{name}"), values))
@@ -143,7 +146,7 @@ fn variable_layer(name: &str, text: String, known: &BTreeMap<String, Value>) -> 
     }
     let content =
         std::fs::read_to_string(&text).map_err(|error| format!("{name}: {text} cannot be read: {error}"))?;
-    let content = content.trim();
+    let content = content.trim_start_matches(BYTE_ORDER_MARK).trim();
     let values = match default {
         Some(default) => nested(&file_key, typed(content, default)),
         None => engine_settings(file_key, content.to_owned()),

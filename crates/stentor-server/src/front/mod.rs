@@ -6,6 +6,7 @@ mod fcm_v1;
 mod gcm_http;
 mod gorush;
 mod iid;
+mod nulls;
 mod refused;
 mod sending;
 

@@ -38,8 +38,8 @@ pub(super) enum TokenStanding {
     Invalid,
     /// Nobody has registered it, and no message has named it.
     Unknown(PushToken),
-    /// The push service said that it is dead.
-    Retired,
+    /// The push service of this route said that it is dead.
+    Retired(DefaultRoute),
     /// A device holds it.
     Held(Box<Device>),
     /// A device of the gateway held it before; it has another one now.
@@ -61,12 +61,19 @@ pub(super) const DEFAULT_ROUTE: DefaultRoute =
 /// The id of a message that was only checked, as documented by what the service replied.
 const CHECKED_ID: &str = "fake_message_id";
 
+impl DefaultRoute {
+    /// Returns the route of a device.
+    const fn of(device: &Device) -> Self {
+        Self { platform: device.registration.platform, provider: device.registration.provider }
+    }
+}
+
 impl TokenStanding {
     /// Returns the token that is to be used in place of this one, if another is.
     pub(super) fn canonical(&self) -> Option<String> {
         match self {
             Self::Replaced(device) => Some(device.registration.token.expose().to_owned()),
-            Self::Invalid | Self::Unknown(_) | Self::Retired | Self::Held(_) => None,
+            Self::Invalid | Self::Unknown(_) | Self::Retired(_) | Self::Held(_) => None,
         }
     }
 
@@ -75,14 +82,14 @@ impl TokenStanding {
         match self {
             Self::Unknown(_) => true,
             Self::Held(device) => !device.listed,
-            Self::Invalid | Self::Retired | Self::Replaced(_) => false,
+            Self::Invalid | Self::Retired(_) | Self::Replaced(_) => false,
         }
     }
 
     /// Returns the target that reaches it; `None` for what cannot be reached.
     pub(super) fn target(self, route: DefaultRoute) -> Option<TargetRequest> {
         let (platform, provider, token) = match self {
-            Self::Invalid | Self::Retired => return None,
+            Self::Invalid | Self::Retired(_) => return None,
             Self::Unknown(token) => (route.platform, route.provider, token),
             Self::Held(device) | Self::Replaced(device) => {
                 let known = device.registration;
@@ -95,8 +102,13 @@ impl TokenStanding {
 }
 
 impl Sender<'_> {
-    /// Finds out what is known of each token, in order.
-    pub(super) async fn standings(&self, tokens: &[String]) -> ServiceResult<Vec<TokenStanding>> {
+    /// Finds out what is known of each token, in order; `route` is where one goes that nobody has registered.
+    pub(super) async fn standings(
+        &self,
+        tokens: &[String],
+        route: DefaultRoute,
+    ) -> ServiceResult<Vec<TokenStanding>> {
+        let can_be_token = stentor_providers::descriptor(route.provider).can_be_token;
         let read: Vec<_> = tokens.iter().map(|token| PushToken::new(token.as_str()).ok()).collect();
         let fitting: Vec<_> = read.iter().flatten().cloned().collect();
         // Only what can be a token is asked about, and takes one reply of these.
@@ -104,8 +116,9 @@ impl Sender<'_> {
         let standing = |token: Option<PushToken>| match token {
             None => TokenStanding::Invalid,
             Some(token) => match held.next().flatten() {
+                None if !can_be_token(token.expose()) => TokenStanding::Invalid,
                 None => TokenStanding::Unknown(token),
-                Some(device) if device.retired.is_some() => TokenStanding::Retired,
+                Some(device) if device.retired.is_some() => TokenStanding::Retired(DefaultRoute::of(&device)),
                 Some(device) => TokenStanding::Held(Box::new(device)),
             },
         };
@@ -146,11 +159,9 @@ impl Sender<'_> {
             TokenStanding::Invalid => return Ok(None),
             TokenStanding::Replaced(device) => return Ok(Some(device.id)),
             TokenStanding::Held(device) if device.listed => return Ok(Some(device.id)),
-            TokenStanding::Held(device) => DefaultRoute {
-                platform: device.registration.platform,
-                provider: device.registration.provider,
-            },
-            TokenStanding::Unknown(_) | TokenStanding::Retired => DEFAULT_ROUTE,
+            TokenStanding::Held(device) => DefaultRoute::of(&device),
+            TokenStanding::Retired(route) => route,
+            TokenStanding::Unknown(_) => DEFAULT_ROUTE,
         };
         let device = DeviceRequest {
             platform: route.platform,
@@ -226,8 +237,9 @@ pub(super) fn id_of(sent: &Sent) -> Option<MessageId> {
     }
 }
 
-/// Returns a collapse key of ours. No length is documented for a foreign one; a long one is as good as its hash.
+/// Returns a collapse key of ours. No length is documented for a foreign one; a long one is as good as its hash. What no
+/// push service could be told is left as it is, and refused with the message.
 pub(super) fn collapse_key(given: &str) -> String {
-    let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS && !given.chars().any(char::is_control);
+    let fits = given.chars().count() <= COLLAPSE_KEY_MAX_CHARS;
     if fits { given.to_owned() } else { blake3::hash(given.as_bytes()).to_hex().to_string() }
 }

@@ -111,6 +111,10 @@ pub(super) fn refused(refusal: &PushRefusal) -> Response {
     if let Some(seconds) = refusal.retry_after_seconds() {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    if status == StatusCode::GONE {
+        // A subscription that is over stays so: whoever sends need not ask again, nor keep the answer for ever.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=86400"));
+    }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("vapid"));
     }
@@ -119,11 +123,7 @@ pub(super) fn refused(refusal: &PushRefusal) -> Response {
 
 /// Writes a refusal of the server's own.
 pub(super) fn write(response: &mut Response, problem: &Problem, _: &str) {
-    let status = response.status();
     *response = refused(&refusal_of(problem));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        *response.status_mut() = status;
-    }
 }
 
 /// Returns in the words of Web Push why the server keeps nothing.
@@ -135,7 +135,8 @@ pub(super) fn refusal_of(problem: &Problem) -> PushRefusal {
         ErrorCode::QueueFull | ErrorCode::Unavailable | ErrorCode::Conflict => {
             PushRefusal::Unavailable(seconds)
         }
-        ErrorCode::NotFound | ErrorCode::MethodNotAllowed => PushRefusal::NoSuchUrl,
+        ErrorCode::NotFound => PushRefusal::NoSuchUrl,
+        ErrorCode::MethodNotAllowed => PushRefusal::WrongMethod,
         ErrorCode::PayloadTooLarge => PushRefusal::TooLarge,
         _ => PushRefusal::Internal,
     }

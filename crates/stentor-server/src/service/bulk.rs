@@ -40,6 +40,7 @@ impl Serve<RegisterDevices> for Service {
         let read: Vec<_> = devices.into_iter().map(registration).collect();
         let good: Vec<_> = read.iter().filter_map(|one| one.as_ref().ok().cloned()).collect();
         self.open_gateway_for(caller, &good).await?;
+        self.respell(caller.app(), &good).await?;
         let mut kept = self.register_each(caller.app(), &good).await?.into_iter();
         let results = read.into_iter().map(|one| {
             // The store answers for the good ones, in order: each of them takes the next answer.

@@ -27,8 +27,7 @@ impl DeviceRequest {
             Some(provider) => provider,
             None => return Err(Invalid::new("provider", format!("must be given for {}", self.platform))),
         };
-        let token = PushToken::new(self.token)?;
-        check_length(provider, &token)?;
+        let token = read_token(provider, self.token)?;
         let topics: Result<_, _> = self.topics.into_iter().map(TopicName::new).collect();
         Registration {
             platform: self.platform,
@@ -62,6 +61,7 @@ impl Serve<RegisterDevice> for Service {
         caller.allow::<RegisterDevice>()?;
         let registration = [request.checked()?];
         self.open_gateway_for(caller, &registration).await?;
+        self.respell(caller.app(), &registration).await?;
         let replies = self.store.register(caller.app(), &registration, self.now()).await?;
         let reply = replies.first().copied().ok_or_else(|| Problem::not_found("device"))?;
         self.count_devices(created_and_updated(&[reply]));
@@ -136,11 +136,11 @@ impl Serve<ChangeDevice> for Service {
         Conditional { request, condition }: Conditional<DeviceChange>,
     ) -> ServiceResult<DeviceView> {
         caller.allow::<ChangeDevice>()?;
-        let patch = request.checked()?;
-        // Which length is allowed follows from the push service of the device.
-        if let Some(token) = &patch.token {
+        let mut patch = request.checked()?;
+        // What a token is follows from the push service of the device.
+        if let Some(token) = patch.token {
             let present = self.store.device(caller.app(), id).await?.registration;
-            check_length(present.provider, token)?;
+            patch.token = Some(checked_token(present.provider, token)?);
         }
         let precondition = precondition(condition, DeviceView::from);
         let change = self.store.update_device_if(caller.app(), id, &patch, self.now(), &precondition);
@@ -215,11 +215,17 @@ pub(super) fn created_and_updated(replies: &[store::Registered]) -> (u64, u64) {
     (created, replies.len() as u64 - created)
 }
 
+/// Reads a token of a push service, in the spelling in which it is kept.
+pub(super) fn read_token(provider: ProviderKind, text: String) -> Result<PushToken, Invalid> {
+    checked_token(provider, PushToken::new(text)?)
+}
+
 /// Checks what the push service takes at most: a longer token would fail at every message instead.
-pub(super) fn check_length(provider: ProviderKind, token: &PushToken) -> Result<(), Invalid> {
-    let max_bytes = stentor_providers::descriptor(provider).token_max_bytes;
+fn checked_token(provider: ProviderKind, token: PushToken) -> Result<PushToken, Invalid> {
+    let adapter = stentor_providers::descriptor(provider);
+    let max_bytes = adapter.token_max_bytes;
     if token.expose().len() <= max_bytes {
-        return Ok(());
+        return Ok(adapter.spelled(token));
     }
     Err(Invalid::new("token", format!("must be at most {max_bytes} bytes for {provider}")))
 }

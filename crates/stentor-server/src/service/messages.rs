@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use stentor_core::device::PushToken;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::message::{Content, Message, MessageSpec, Notification, Ttl};
@@ -13,7 +12,7 @@ use stentor_core::time::Timestamp;
 use stentor_core::topic::Condition;
 
 use super::calendar::instant;
-use super::devices::check_length;
+use super::devices::read_token;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::messages::{
@@ -34,8 +33,7 @@ impl TokenRequest {
         let provider = provider.ok_or_else(|| {
             within(Invalid::new("provider", format!("must be given for {}", self.platform)))
         })?;
-        let token = PushToken::new(self.token).map_err(within)?;
-        check_length(provider, &token).map_err(within)?;
+        let token = read_token(provider, self.token).map_err(within)?;
         Ok(TokenTarget { platform: self.platform, provider, token })
     }
 }
@@ -59,6 +57,18 @@ impl TargetRequest {
     }
 }
 
+/// Reads a collapse key that every push service can be told: it becomes the value of a header (RFC 9113, 8.2.1). What was kept
+/// before there was this rule is read as ever.
+fn transmittable(text: String) -> Result<CollapseKey, Invalid> {
+    if text.starts_with(' ') || text.ends_with(' ') {
+        return Err(Invalid::new(
+            "collapse_key",
+            "must not begin or end with a space: no header can carry it",
+        ));
+    }
+    CollapseKey::new(text)
+}
+
 impl MessageRequest {
     /// Checks what no push service needs to be asked about; what it gives can be kept and read back.
     pub fn spec(self) -> Result<MessageSpec, Invalid> {
@@ -72,7 +82,7 @@ impl MessageRequest {
             content: Content { notification, data: self.data, overrides: self.overrides },
             priority: self.priority,
             ttl: self.ttl_seconds.map(Ttl::from_seconds).transpose()?.unwrap_or_default(),
-            collapse_key: self.collapse_key.map(CollapseKey::new).transpose()?,
+            collapse_key: self.collapse_key.map(transmittable).transpose()?,
         }
         .checked()
         .map_err(named_override)

@@ -1,14 +1,15 @@
 //! Push tokens, as those know devices who never asked for an id.
 
-use stentor_core::device::{Device, PushToken};
-use stentor_core::id::DeviceId;
+use stentor_core::device::{Device, DevicePatch, ProviderKind, PushToken, Registration};
+use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
 
 use super::{Caller, Service, ServiceResult};
 use crate::contract::table::{SendMessage, ShowDevice};
 
 impl Service {
-    /// Finds the device that holds each token, at whichever push service the app has a credential for.
+    /// Finds the device that holds each token, at whichever push service. Those for which the app has a credential come first;
+    /// a device of another is found too, so that its token is not taken for one of nobody's.
     pub(crate) async fn holders(
         &self,
         caller: Caller,
@@ -16,13 +17,78 @@ impl Service {
     ) -> ServiceResult<Vec<Option<Device>>> {
         caller.allow::<SendMessage>()?;
         let mut found = vec![None; tokens.len()];
-        for provider in self.credentials.of_app(caller.app()) {
-            let held = self.store.holders(caller.app(), provider, tokens).await?;
-            // Where two push services know the same text, the one that comes first counts.
-            let open = found.iter_mut().zip(held).filter(|(found, _)| found.is_none());
-            open.for_each(|(found, held)| *found = held);
+        let mut providers = self.credentials.of_app(caller.app());
+        let others = stentor_providers::all().map(|adapter| adapter.kind);
+        let others: Vec<_> = others.filter(|kind| !providers.contains(kind)).collect();
+        providers.extend(others);
+        for provider in providers {
+            self.find_holders(caller.app(), provider, tokens, &mut found).await?;
         }
         Ok(found)
+    }
+
+    /// Fills in the devices that hold what is not found yet at one push service, under either spelling.
+    async fn find_holders(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+        found: &mut [Option<Device>],
+    ) -> ServiceResult<()> {
+        let adapter = stentor_providers::descriptor(provider);
+        let spelled = |token: &PushToken| Some(adapter.spelled(token.clone()));
+        self.find_spelled(app, provider, tokens, found, spelled).await?;
+        if adapter.token_ignores_case {
+            self.find_spelled(app, provider, tokens, found, |token| adapter.older_spelling(token)).await?;
+        }
+        Ok(())
+    }
+
+    async fn find_spelled(
+        &self,
+        app: AppId,
+        provider: ProviderKind,
+        tokens: &[PushToken],
+        found: &mut [Option<Device>],
+        spelled: impl Fn(&PushToken) -> Option<PushToken>,
+    ) -> ServiceResult<()> {
+        let can_be = stentor_providers::descriptor(provider).can_be_token;
+        let open = found.iter_mut().zip(tokens).filter(|(found, _)| found.is_none());
+        let open = open.filter(|(_, token)| can_be(token.expose()));
+        let (places, asked): (Vec<_>, Vec<_>) =
+            open.filter_map(|(place, token)| Some((place, spelled(token)?))).unzip();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let held = self.store.holders(app, provider, &asked).await?;
+        places.into_iter().zip(held).for_each(|(place, held)| *place = held);
+        Ok(())
+    }
+
+    /// Spells tokens anew that an earlier version kept in another spelling, so that registering one again makes no second device
+    /// of it.
+    pub(super) async fn respell(&self, app: AppId, registrations: &[Registration]) -> ServiceResult<()> {
+        for adapter in stentor_providers::all().filter(|adapter| adapter.token_ignores_case) {
+            let told = registrations.iter().filter(|told| told.provider == adapter.kind);
+            let both: Vec<_> = told
+                .filter_map(|told| Some((told.token.clone(), adapter.older_spelling(&told.token)?)))
+                .collect();
+            if both.is_empty() {
+                continue;
+            }
+            let older: Vec<_> = both.iter().map(|(_, older)| older.clone()).collect();
+            let held = self.store.holders(app, adapter.kind, &older).await?;
+            for (device, (token, _)) in held.into_iter().zip(both) {
+                let Some(device) = device else { continue };
+                let patch = DevicePatch { token: Some(token), ..DevicePatch::default() };
+                match self.store.update_device(app, device.id, &patch, self.now()).await {
+                    // Where both spellings have devices already, the one that is registered is used.
+                    Ok(_) | Err(StoreError::Conflict(_) | StoreError::NotFound(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Finds the devices of the gateway that once had these tokens and have others now.

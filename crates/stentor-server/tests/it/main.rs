@@ -14,6 +14,7 @@ mod failures;
 mod foreign;
 mod fronts;
 mod gateway;
+mod given;
 mod idempotency;
 mod import;
 mod limits;

@@ -126,3 +126,104 @@ async fn the_page_loads_nothing_from_elsewhere() {
     let served = server.open(Method::GET, "/openapi.json").read().await;
     assert_eq!(served.body, document());
 }
+
+#[test]
+fn every_answer_is_described_and_the_document_says_where_the_server_is() {
+    let document = document();
+    for (method, path) in operations(&document) {
+        let responses = &document["paths"][&path][method.to_lowercase()]["responses"];
+        for (status, response) in responses.as_object().expect("responses") {
+            let is_described = response["description"].as_str().is_some_and(|text| !text.is_empty());
+            assert!(
+                is_described || response["$ref"].is_string(),
+                "{method} {path} {status}: OpenAPI 3.1, 4.8.17"
+            );
+        }
+    }
+    assert!(document["servers"].as_array().is_some_and(|servers| !servers.is_empty()));
+    assert_eq!(document["tags"][0]["name"], "messages", "a reader begins with what the server is for");
+}
+
+/// Generators put these words before names, or leave capitals and marks out: what is one name then is one type.
+#[test]
+fn no_two_names_of_the_document_become_one_in_a_client() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    let folded = |name: &str| {
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        letters.collect::<String>().to_lowercase()
+    };
+    let mut known = BTreeSet::new();
+    for name in schemas.keys() {
+        for made in [name.clone(), format!("New{name}"), format!("Nullable{name}")] {
+            assert!(known.insert(folded(&made)), "{made} is the name of two things");
+        }
+    }
+    for (name, schema) in schemas {
+        let words: Vec<_> =
+            schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let apart: BTreeSet<_> = words.iter().map(|word| folded(word)).collect();
+        assert_eq!(apart.len(), words.len(), "{name} has words that a program cannot tell apart");
+        if schema["properties"].is_object() {
+            for word in ["anyOf", "oneOf", "not"] {
+                assert!(schema.get(word).is_none(), "{name}: generators lose the properties beside `{word}`");
+            }
+        }
+    }
+}
+
+/// The requests that the page shows, in an order in which each finds what it is about.
+const SHOWN: [(&str, &str); 17] = [
+    ("PUT", "/v1/apps/{app}/credentials/null"),
+    ("PUT", "/v1/apps/{app}/credentials/gateway"),
+    ("POST", "/v1/devices"),
+    ("POST", "/v1/devices/bulk"),
+    ("PATCH", "/v1/devices/{device}"),
+    ("PUT", "/v1/devices/{device}"),
+    ("PUT", "/v1/groups/{group}"),
+    ("POST", "/v1/groups/{group}/members"),
+    ("POST", "/v1/topics/{topic}/subscriptions"),
+    ("POST", "/v1/subscriptions/bulk"),
+    ("POST", "/v1/messages"),
+    ("POST", "/v1/messages/bulk"),
+    ("POST", "/v1/schedules"),
+    ("PUT", "/v1/services/{service}"),
+    ("POST", "/v1/apps"),
+    ("POST", "/v1/apps/{app}/keys"),
+    ("POST", "/v1/apps/{app}/service-accounts"),
+];
+
+#[tokio::test]
+async fn the_examples_of_the_document_are_requests_that_the_server_takes() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let document = document();
+    let mut device = String::new();
+    for (method, path) in SHOWN {
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let body = &operation["requestBody"]["content"]["application/json"]["example"];
+        let filled = path.replace("{app}", &tenant.id).replace("{device}", &device);
+        let filled = filled
+            .replace("{group}", "family")
+            .replace("{topic}", "news")
+            .replace("{service}", "hall-sensors");
+        let is_operators = path.starts_with("/v1/apps");
+        let method_sent = Method::from_bytes(method.as_bytes()).expect("a method");
+        let request = match is_operators {
+            true => server.root(method_sent, &filled),
+            false => server.send(&tenant, method_sent, &filled),
+        };
+        // The device of an example is nobody's: the one that was registered stands in its place.
+        let text = body.to_string().replace("dev_01kb2d3v00000", &device);
+        let request = if body.is_null() {
+            request
+        } else {
+            request.header("content-type", "application/json").body(text)
+        };
+        let read = request.read().await;
+        assert!((200..300).contains(&read.status), "{method} {path}: {read:?}");
+        if (method, path) == ("POST", "/v1/devices") {
+            device = read.text("id");
+        }
+    }
+}

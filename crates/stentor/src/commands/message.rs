@@ -241,7 +241,7 @@ impl ContentArgs {
         let Some(path) = &self.file else { return Ok(Map::new()) };
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        serde_json::from_str(&text).map_err(|error| {
+        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             CommandFailure::usage(format!("{} is not a message as JSON: {error}", path.display())).into()
         })
     }

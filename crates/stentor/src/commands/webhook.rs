@@ -66,5 +66,6 @@ fn secret(file: &Path) -> anyhow::Result<String> {
         _ => std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text)).map(drop),
     };
     read.with_context(|| format!("{} cannot be read", file.display()))?;
-    Ok(text.trim().to_owned())
+    // Some editors put a byte order mark before the text.
+    Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
 }

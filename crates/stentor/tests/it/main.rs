@@ -23,6 +23,7 @@ mod faces;
 mod faces_grpc;
 mod features;
 mod floods;
+mod generated_clients;
 mod half_open;
 mod http2_frames;
 mod lab;

@@ -22,7 +22,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     folder: "crates/stentor-providers/src/",
     module: &[],
     floors: &[
-        &["credential", "json", "outbound", "retry_after", "schema", "subset"],
+        &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset"],
         &["descriptor", "replies"],
         &["apns", "gateway", "null"],
         &["fcm"],

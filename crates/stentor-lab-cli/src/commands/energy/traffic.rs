@@ -17,7 +17,7 @@ use stentor_terminal::output::note;
 /// Which trace and which radio.
 #[derive(Debug, Args)]
 pub(super) struct TraceOptions {
-    /// The packets: a pcap file (raw IP or Ethernet), or a list (.csv) of seconds, up or down, bytes
+    /// The packets: a pcap file (raw IP, Ethernet or Linux cooked), or a list (.csv) of seconds, up or down, bytes
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// Which radio
@@ -61,7 +61,8 @@ impl TraceOptions {
         let wrong = |error| CommandFailure::usage(format!("{}: {error}", self.trace.display()));
         if self.trace.extension().is_some_and(|extension| extension == "csv") {
             let text = String::from_utf8_lossy(&bytes);
-            let trace = PacketTrace::parse(&text).and_then(PacketTrace::not_empty).map_err(wrong)?;
+            let text = text.trim_start_matches('\u{feff}');
+            let trace = PacketTrace::parse(text).and_then(PacketTrace::not_empty).map_err(wrong)?;
             let (device, is_device_guessed) = (None, false);
             return Ok(RadioTraffic { trace, model, device, is_device_guessed, left_out: 0, is_cut: false });
         }

@@ -23,7 +23,8 @@ fn volt_times_ampere_is_integrated_by_trapezoids() {
 fn headers_units_separators_and_remarks_of_meters_are_understood() {
     let bare = read("# an Arduino\n0 ; 5 ; 1\n2 ; 5 ; 1\n", "a").expect("read");
     let milliseconds = read("ampere\ttime_ms\tvolt\n1\t0\t5\n1\t2000\t5\n", "b").expect("read");
-    for file in [bare, milliseconds] {
+    let marked = read("\u{feff}time,volt,ampere\n0,5,1\n2,5,1\n", "of a spreadsheet").expect("read");
+    for file in [bare, milliseconds, marked] {
         assert_near(all_joules(&file.series), 10.0, 1e-12);
     }
 }

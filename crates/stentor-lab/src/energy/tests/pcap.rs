@@ -69,6 +69,25 @@ fn frames_of_ethernet_count_as_the_packets_within() {
 }
 
 #[test]
+fn frames_of_any_interface_of_linux_count_as_the_packets_within() {
+    let first = |kind: [u8; 2], ip: Vec<u8>| [vec![0; 14], kind.to_vec(), ip].concat();
+    let second = |kind: [u8; 2], ip: Vec<u8>| [kind.to_vec(), vec![0; 18], ip].concat();
+    let packets = |link: u32, header: u32, frame: &dyn Fn([u8; 2], Vec<u8>) -> Vec<u8>| {
+        let frames = [
+            (1, 0, frame([8, 0], ipv4(DEVICE, SERVER, 312)), 312 + header),
+            (1, 1, frame([8, 0], ipv4(SERVER, DEVICE, 40)), 40 + header),
+            (1, 2, frame([8, 6], vec![0; 28]), 28 + header),
+        ];
+        let capture = CaptureContents::read(&file(0xa1b2_c3d4, link, false, &frames)).expect("a capture");
+        let bytes: Vec<u32> = capture.packets.iter().map(|packet| packet.bytes).collect();
+        (capture.first_sender(), bytes, capture.others)
+    };
+    let expected = (Some(IpAddr::V4(DEVICE)), vec![312, 40], 1);
+    assert_eq!(packets(113, 16, &first), expected);
+    assert_eq!(packets(276, 20, &second), expected);
+}
+
+#[test]
 fn a_capture_that_was_killed_gives_what_it_has() {
     let whole = file(
         0xa1b2_3c4d,
@@ -101,7 +120,7 @@ proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(
         magic in prop::sample::select(vec![0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0]),
-        link in prop::sample::select(vec![1_u32, 12, 101, 7]),
+        link in prop::sample::select(vec![1_u32, 12, 101, 113, 276, 7]),
         is_big: bool,
         frames in prop::collection::vec((any::<u32>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..80), any::<u32>()), 0..6),
         noise in prop::collection::vec(any::<u8>(), 0..40),

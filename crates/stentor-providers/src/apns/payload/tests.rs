@@ -101,6 +101,15 @@ fn a_collapse_key_of_too_many_bytes_goes_as_its_hash() {
     assert_ne!(one, other, "different keys replace nothing of each other");
 }
 
+/// Such a key is refused today; one that was kept before must not make every attempt a broken stream.
+#[test]
+fn a_kept_collapse_key_that_no_header_can_carry_goes_as_its_hash() {
+    for kept in ["score ", " score"] {
+        let key = CollapseKey::new(kept).expect("was taken before");
+        assert_eq!(collapse_id(&key).len(), 64, "{kept:?}");
+    }
+}
+
 #[test]
 fn ttl_zero_collapse_key_and_normal_priority_become_headers() {
     let message = MessageSpec {
@@ -190,6 +199,7 @@ fn every_malformed_override_is_named() {
         ("apns-expiration", "soon"),
         ("apns-expiration", "-1"),
         ("apns-collapse-id", ""),
+        ("apns-collapse-id", "score "),
         ("apns-collapse-id", &"x".repeat(65)),
         ("apns-topic", "a b"),
         ("apns-id", "1"),

@@ -205,3 +205,27 @@ fn parts_beside_androids_are_checked() {
         assert_eq!(refused(Content { overrides: overriding(ProviderKind::Fcm, own), ..visible() }), field);
     }
 }
+
+#[test]
+fn headers_that_fcm_could_hand_to_nobody_are_refused_by_name() {
+    let with = |part: &str, headers: Value| {
+        let mut own = json!({});
+        own[part] = json!({ "headers": headers });
+        check(&spec(Content { overrides: overriding(ProviderKind::Fcm, own), ..visible() }))
+    };
+    for (part, headers, field) in [
+        ("webpush", json!({"Topic": "a b"}), "webpush.headers.Topic"),
+        ("webpush", json!({"topic": "x".repeat(33)}), "webpush.headers.topic"),
+        ("webpush", json!({"Urgency": "urgent"}), "webpush.headers.Urgency"),
+        ("webpush", json!({"TTL": "soon"}), "webpush.headers.TTL"),
+        ("webpush", json!({"X-Own": "value "}), "webpush.headers.X-Own"),
+        ("webpush", json!({"not a name": "value"}), "webpush.headers.not a name"),
+        ("apns", json!({"apns-collapse-id": " score"}), "apns.headers.apns-collapse-id"),
+        ("apns", json!({"apns-collapse-id": "a\nb"}), "apns.headers.apns-collapse-id"),
+    ] {
+        assert_eq!(with(part, headers).expect_err("refused").field, field);
+    }
+    for headers in [json!({"TTL": "60", "Urgency": "HIGH", "Topic": "score-1_x"}), json!({"X-Own": "a value"})] {
+        assert_eq!(with("webpush", headers), Ok(()));
+    }
+}

@@ -40,13 +40,15 @@ fn member(text: &str) -> Option<(String, u16)> {
     Some((word, told.map_or(Some(WEIGHT_MAX), weight)?))
 }
 
-/// Reads a weight from 0 to 1 with three digits behind the point at most.
+/// Reads a weight from 0 to 1, the zero perhaps left out, with three digits behind the point at most.
 fn weight(text: &str) -> Option<u16> {
     let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
     let is_short = behind.len() <= 3 && behind.bytes().all(|byte| byte.is_ascii_digit());
     let thousandths = format!("{behind:0<3}").parse::<u16>().ok().filter(|_| is_short)?;
     match whole {
-        "0" => Some(thousandths),
+        // Old clients of Java leave the zero out.
+        "" if behind.is_empty() => None,
+        "" | "0" => Some(thousandths),
         "1" if thousandths == 0 => Some(WEIGHT_MAX),
         _ => None,
     }
@@ -65,9 +67,13 @@ mod tests {
 
     #[test]
     fn members_have_the_weight_that_is_said_and_one_where_none_is() {
-        let read = read(&["text/html, Application/XML;charset=utf-8;q=0.9,*/*;q=0.05", "a;q=0, b;q=1.000"]);
-        let weights = ["text/html", "application/xml", "*/*", "a", "b", "c"].map(|word| read.weight(&[word]));
-        assert_eq!(weights, [Some(1_000), Some(900), Some(50), Some(0), Some(1_000), None]);
+        let read = read(&[
+            "text/html, Application/XML;charset=utf-8;q=0.9,*/*;q=0.05",
+            "a;q=0, b;q=1.000, d; q=.2, e;q=.",
+        ]);
+        let weights =
+            ["text/html", "application/xml", "*/*", "a", "b", "c", "d", "e"].map(|word| read.weight(&[word]));
+        assert_eq!(weights, [Some(1_000), Some(900), Some(50), Some(0), Some(1_000), None, Some(200), None]);
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl AcceptedFormat {
             let weight = if is_of_refusals {
                 accepted.weight(&[name])
             } else {
-                accepted.weight(&[name, family, "*/*"])
+                // Java's own client writes `*` for all.
+                accepted.weight(&[name, family, "*/*", "*"])
             };
             weight.unwrap_or_default()
         };
@@ -135,6 +136,10 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_not_acceptable_and_what_cannot_be_read_is_not_there() {
         assert_eq!(accepted("text/html"), None);
+        // What clients of Java before 21 send.
+        let java = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
+        assert_eq!(accepted(java), Some("application/json"));
+        assert_eq!(accepted("*"), Some("application/json"));
         assert_eq!(accepted("application/json;q=0"), None);
         assert_eq!(accepted("application/json;q=0, text/xml;q=0.001"), Some("text/xml"));
         assert_eq!(accepted(";;,"), Some("application/json"));

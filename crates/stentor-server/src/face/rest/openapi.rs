@@ -3,6 +3,7 @@
 mod credentials;
 mod exact;
 mod examples;
+mod generators;
 mod links;
 mod patterns;
 mod words;
@@ -33,6 +34,7 @@ Keys: `Authorization: Bearer sk_…` or `X-API-Key: sk_…`. A key belongs to an
 the records of the latter two are those of the WSDL and of the `.proto` file. Bodies may be compressed with `gzip` or `zstd`, \
 both ways.";
 
+/// In the order in which a reader meets them.
 const TAGS: &[(&str, &str)] = &[
     ("messages", "What is sent. The rest of this page is what stands around it."),
     ("campaigns", "The sending of a message, and the books that prove it."),
@@ -64,6 +66,8 @@ fn written() -> serde_json::Result<String> {
     xml::apply(&mut document);
     links::apply(&mut document);
     examples::apply(&mut document);
+    // Last, so that records have their names of the contract until then.
+    generators::apply(&mut document);
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 

@@ -36,11 +36,34 @@ fn json(value: Value) -> ServiceResult<Json> {
         Value::Bool(flag) => Json::Bool(flag),
         Value::Int(number) => Json::Number(number.into()),
         Value::Double(number) => Number::from_f64(number).map_or(Json::Null, Json::Number),
-        Value::Text(text) | Value::DateTime(text) => Json::String(text),
+        Value::Text(text) => Json::String(text),
+        Value::DateTime(text) => Json::String(instant(&text).unwrap_or(text)),
         Value::Bytes(_) => return Err(Problem::field("", "must be text, not base64")),
         Value::List(values) => values.into_iter().map(json).collect::<ServiceResult<_>>()?,
         Value::Record(fields) => Json::Object(fields_of(fields)?),
     })
+}
+
+/// Writes a date of XML-RPC, `20261130T03:04:05`, as RFC 3339. The format leaves the zone open: it is UTC here, unless one is
+/// given behind the time.
+fn instant(text: &str) -> Option<String> {
+    let (date, time) = text.split_once('T')?;
+    let digits: String = date.chars().filter(|letter| *letter != '-').collect();
+    let is_date = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let (year, month, day) = (digits.get(..4)?, digits.get(4..6)?, digits.get(6..)?);
+    let zone = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
+    let (time, zone) = time.split_at(zone);
+    let time = match time.as_bytes() {
+        // The hours of some senders have no colons either.
+        [_, _, _, _, _, _] => format!("{}:{}:{}", time.get(..2)?, time.get(2..4)?, time.get(4..)?),
+        _ => time.to_owned(),
+    };
+    let zone = match zone {
+        "" | "z" => "Z".to_owned(),
+        _ if zone.len() == 5 => format!("{}:{}", zone.get(..3)?, zone.get(3..)?),
+        _ => zone.to_owned(),
+    };
+    is_date.then(|| format!("{year}-{month}-{day}T{time}{zone}"))
 }
 
 /// Writes a reply; a field without a value is left out, because the format has no usual way to say it, and characters that XML
@@ -70,4 +93,26 @@ fn written(text: String) -> String {
 
 fn present(fields: Map<String, Json>) -> impl Iterator<Item = (String, Value)> {
     fields.into_iter().filter(|(_, json)| !json.is_null()).map(|(name, json)| (written(name), value(json)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_without_a_zone_is_utc_and_one_with_a_zone_keeps_it() {
+        for (given, expected) in [
+            ("20261130T03:04:05", "2026-11-30T03:04:05Z"),
+            ("20261130T030405", "2026-11-30T03:04:05Z"),
+            ("2026-11-30T03:04:05", "2026-11-30T03:04:05Z"),
+            ("20261130T03:04:05.250", "2026-11-30T03:04:05.250Z"),
+            ("20261130T03:04:05Z", "2026-11-30T03:04:05Z"),
+            ("20261130T03:04:05+0100", "2026-11-30T03:04:05+01:00"),
+            ("20261130T03:04:05-05:00", "2026-11-30T03:04:05-05:00"),
+        ] {
+            assert_eq!(json(Value::DateTime(given.into())).expect("a date"), Json::String(expected.into()));
+        }
+        let odd = json(Value::DateTime("tomorrow, at eight T".into())).expect("a text");
+        assert_eq!(odd, Json::String("tomorrow, at eight T".into()), "what reads it says what is wrong");
+    }
 }

@@ -96,8 +96,8 @@ async fn deliver(
 
 /// Returns the target that reaches a token: a device that holds it, or whoever has it at FCM.
 async fn reachable(sender: &Sender<'_>, token: String) -> Result<TargetRequest, SendRefusal> {
-    let standing = sender.standings(&[token]).await?.pop().unwrap_or(TokenStanding::Invalid);
-    if matches!(standing, TokenStanding::Retired) {
+    let standing = sender.standings(&[token], DEFAULT_ROUTE).await?.pop().unwrap_or(TokenStanding::Invalid);
+    if matches!(standing, TokenStanding::Retired(_)) {
         return Err(RpcStatus::unregistered().into());
     }
     let detail = "The registration token is not a valid FCM registration token";

@@ -1,9 +1,12 @@
 //! What `messages:send` takes, with names in one spelling.
 
 use serde_json::{Map, Value};
+use stentor_wire::json::{LostNumber, lost_number};
 
 use super::rpc_status::RpcStatus;
+use crate::decode::without_mark;
 use crate::front::gcm_http;
+use crate::front::nulls::drop_nulls;
 
 /// An object of JSON.
 pub(super) type FcmFields = Map<String, Value>;
@@ -59,11 +62,16 @@ pub(super) struct SendCall {
 impl SendCall {
     /// Reads a body. Of a name that stands in it twice the last one counts, as there.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, RpcStatus> {
+        let bytes = without_mark(bytes);
         let body: Value = serde_json::from_slice(bytes)
             .map_err(|_| RpcStatus::unreadable("Invalid JSON payload received. Unable to parse."))?;
-        let Value::Object(body) = body else {
+        let Value::Object(mut body) = body else {
             return Err(RpcStatus::unreadable("Invalid JSON payload received. It must be an object."));
         };
+        if let Some(LostNumber { path }) = lost_number(bytes) {
+            return Err(RpcStatus::violation(path, "is a whole number that does not fit 64 bits"));
+        }
+        drop_nulls(&mut body);
         // SDKs write names in snake case or in camel case, and both are right.
         let mut body = camel_fields(body);
         only(&body, &["validateOnly", "message"], "")?;

@@ -11,7 +11,7 @@ use super::rpc_status::{RpcStatus, SendRefusal};
 use crate::contract::table::{ListDeviceTopics, SubscribeDevice, UnsubscribeDevice};
 use crate::contract::{ErrorCode, Serve};
 use crate::face::Api;
-use crate::front::sending::{Sender, TokenStanding};
+use crate::front::sending::{DEFAULT_ROUTE, Sender, TokenStanding};
 
 const PAGE_USUAL_COUNT: usize = 1_000;
 const PAGE_MAX_COUNT: usize = 2_000;
@@ -132,14 +132,14 @@ impl<'a> Subscriber<'a> {
     }
 
     async fn standing(&self) -> Result<TokenStanding, SendRefusal> {
-        let standings = self.sender.standings(std::slice::from_ref(&self.token)).await?;
+        let standings = self.sender.standings(std::slice::from_ref(&self.token), DEFAULT_ROUTE).await?;
         Ok(standings.into_iter().next().unwrap_or(TokenStanding::Invalid))
     }
 
     /// Returns the device, if there is one; a token that is none or is dead is not found.
     async fn device(&self) -> Result<Option<DeviceId>, SendRefusal> {
         match self.standing().await? {
-            TokenStanding::Invalid | TokenStanding::Retired => Err(RpcStatus::not_found().into()),
+            TokenStanding::Invalid | TokenStanding::Retired(_) => Err(RpcStatus::not_found().into()),
             TokenStanding::Unknown(_) => Ok(None),
             TokenStanding::Held(device) | TokenStanding::Replaced(device) => Ok(Some(device.id)),
         }

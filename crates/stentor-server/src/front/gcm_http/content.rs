@@ -26,6 +26,10 @@ const ANDROID_FIELDS: &[(&str, &str)] = &[
 /// Texts to be put into a translated one: lists, which are written as texts of JSON too.
 const ANDROID_LISTS: &[(&str, &str)] =
     &[("body_loc_args", "bodyLocArgs"), ("title_loc_args", "titleLocArgs")];
+/// Fields that iOS knows, and what they are called in its alert ("Server Reference", table 2a).
+const APPLE_TEXTS: &[(&str, &str)] =
+    &[("subtitle", "subtitle"), ("body_loc_key", "loc-key"), ("title_loc_key", "title-loc-key")];
+const APPLE_LISTS: &[(&str, &str)] = &[("body_loc_args", "loc-args"), ("title_loc_args", "title-loc-args")];
 const RESERVED_KEYS: &[&str] = &["from", "message_type"];
 const RESERVED_PREFIXES: &[&str] = &["google", "gcm"];
 
@@ -116,6 +120,13 @@ fn list_of(value: &Value) -> Value {
     }
 }
 
+/// Returns what only Apple's alert knows; title and body are the message's own.
+fn apple_alert(given: &Map<String, Value>) -> Map<String, Value> {
+    let text = |(old, new): &(&str, &str)| Some(((*new).to_owned(), text_of(given.get(*old)?).into()));
+    let list = |(old, new): &(&str, &str)| Some(((*new).to_owned(), list_of(given.get(*old)?)));
+    APPLE_TEXTS.iter().filter_map(text).chain(APPLE_LISTS.iter().filter_map(list)).collect()
+}
+
 fn aps(request: &LegacySendRequest) -> Map<String, Value> {
     let mut aps = Map::new();
     for (name, is_set) in
@@ -124,6 +135,14 @@ fn aps(request: &LegacySendRequest) -> Map<String, Value> {
         if is_set {
             aps.insert(name.into(), 1.into());
         }
+    }
+    let given = &request.notification;
+    let alert = apple_alert(given);
+    if !alert.is_empty() {
+        aps.insert("alert".into(), Value::Object(alert));
+    }
+    if let Some(category) = given.get("click_action") {
+        aps.insert("category".into(), text_of(category).into());
     }
     if let Some(sound) = request.notification.get("sound") {
         aps.insert("sound".into(), text_of(sound).into());

@@ -18,10 +18,10 @@ use crate::contract::groups::MembersRequest;
 use crate::contract::messages::{MessageRequest, TargetRequest};
 use crate::contract::table::{ListMembers, PutGroup, RemoveMembers, ShowGroup};
 use crate::contract::{After, Caller, ErrorCode, Problem, Serve, ServiceResult};
-use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::AuthenticatedCaller;
 use crate::face::http::refusal::Refusal;
+use crate::front::nulls::decode_without_nulls;
 use crate::front::sending::{DEFAULT_ROUTE, Sender, TokenStanding};
 
 /// Marks refusals of this part, which are JSON.
@@ -76,7 +76,7 @@ pub(super) async fn look_up(
 /// Makes a group, or changes its members.
 pub(super) async fn change(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
     let (AuthenticatedCaller { caller, .. }, _, bytes) = read(&api, request).await?;
-    let asked: GroupChange = decode(&bytes).map_err(|problem| wrong(problem.to_string()))?;
+    let asked: GroupChange = decode_without_nulls(&bytes).map_err(|problem| wrong(problem.to_string()))?;
     let group = group_of(&asked)?;
     if asked.registration_ids.is_empty() || asked.registration_ids.len() > MEMBERS_MAX_COUNT {
         return Err(wrong(format!("registration_ids must have 1 to {MEMBERS_MAX_COUNT} tokens")).into());
@@ -102,7 +102,7 @@ pub(super) async fn send(sender: &Sender<'_>, key: &str, draft: MessageRequest) 
         }
         members => members?,
     };
-    let standings = sender.standings(&members).await?;
+    let standings = sender.standings(&members, DEFAULT_ROUTE).await?;
     let dead = |(token, standing): (String, TokenStanding)| {
         standing.target(DEFAULT_ROUTE).is_none().then_some(token)
     };
@@ -183,7 +183,7 @@ impl Changing<'_> {
     async fn registered(&self, tokens: &[String]) -> ServiceResult<Vec<DeviceId>> {
         let sender = Sender { api: self.api, caller: self.caller, repeat: None, receipt: None };
         let mut devices = Vec::with_capacity(tokens.len());
-        for (token, standing) in tokens.iter().zip(sender.standings(tokens).await?) {
+        for (token, standing) in tokens.iter().zip(sender.standings(tokens, DEFAULT_ROUTE).await?) {
             let device = sender.listed(token, standing).await?;
             devices
                 .push(device.ok_or_else(|| wrong("registration_ids has a token that is none".to_owned()))?);

@@ -18,10 +18,10 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::nulls::{decode_without_nulls, value_without_nulls};
 use super::refused::{self, line};
 use super::sending::{Sender, is_of_server};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use crate::decode::{decode, decode_value};
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
@@ -52,7 +52,7 @@ async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refu
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     if is_json {
-        let reply = multicast::send(&sender, decode(&bytes)?).await?;
+        let reply = multicast::send(&sender, decode_without_nulls(&bytes)?).await?;
         return Ok(axum::Json(reply).into_response());
     }
     let reply = plain::send(&sender, &bytes).await?;
@@ -64,7 +64,7 @@ pub(super) async fn send_one(
     sender: &Sender<'_>,
     fields: Map<String, Value>,
 ) -> ServiceResult<Option<&'static str>> {
-    Ok(match multicast::send(sender, decode_value(fields)?).await? {
+    Ok(match multicast::send(sender, value_without_nulls(fields)?).await? {
         SendReply::Tokens { results, .. } => results.iter().find_map(TokenResult::error),
         SendReply::Refused { error } => Some(error),
         // A group is one recipient here, and nobody in it can be reached.
@@ -86,7 +86,8 @@ async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller
 /// Finds out who asks: `Authorization: key=…`.
 async fn authenticate(parts: &Parts, api: &Api) -> ServiceResult<AuthenticatedCaller> {
     let text = header_text(&parts.headers, "authorization")?.unwrap_or_default();
-    authenticated_caller(parts, api, text.strip_prefix("key=").map(str::trim)).await
+    let key = text.trim().split_at_checked(4).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("key="));
+    authenticated_caller(parts, api, key.map(|(_, key)| key.trim())).await
 }
 
 /// What has no content type is plain text.

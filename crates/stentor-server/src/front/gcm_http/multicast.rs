@@ -39,7 +39,7 @@ async fn to_tokens(
     tokens: &[String],
     draft: &MessageRequest,
 ) -> ServiceResult<SendReply> {
-    let standings = sender.standings(tokens).await?;
+    let standings = sender.standings(tokens, DEFAULT_ROUTE).await?;
     let known: Vec<_> =
         standings.iter().map(|standing| (unreachable(standing), standing.canonical())).collect();
     let targets = standings.into_iter().map(|standing| standing.target(DEFAULT_ROUTE)).collect();
@@ -62,7 +62,7 @@ fn refuse_when_the_server_kept_nothing(sent: &[Option<ServiceResult<Sent>>]) -> 
 
 const fn unreachable(standing: &TokenStanding) -> GcmError {
     match standing {
-        TokenStanding::Retired => GcmError::NotRegistered,
+        TokenStanding::Retired(_) => GcmError::NotRegistered,
         TokenStanding::Invalid
         | TokenStanding::Unknown(_)
         | TokenStanding::Held(_)

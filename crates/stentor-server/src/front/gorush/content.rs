@@ -122,6 +122,13 @@ fn aps(of: &GorushNotification) -> Map<String, Value> {
     put_text(&mut aps, "category", &of.category);
     put_text(&mut aps, "thread-id", &of.thread_id);
     put_text(&mut aps, "interruption-level", &of.interruption_level);
+    put_text(&mut aps, "event", &of.event);
+    if !of.content_state.is_empty() {
+        aps.insert("content-state".into(), Value::Object(of.content_state.clone()));
+    }
+    let instants =
+        [("timestamp", of.timestamp), ("stale-date", of.stale_date), ("dismissal-date", of.dismissal_date)];
+    aps.extend(instants.into_iter().filter_map(|(name, at)| Some((name.to_owned(), at?.into()))));
     if !of.url_args.is_empty() {
         aps.insert("url-args".into(), json!(of.url_args));
     }

@@ -12,11 +12,11 @@ use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::json;
 
+use super::nulls::decode_without_nulls;
 use super::refused::{self, line};
 use super::sending::{Sender, TokenStanding, is_of_server};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
-use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::refusal::{Refusal, WriteRefusal, status_of};
@@ -57,7 +57,7 @@ async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply
     let (parts, body) = request.into_parts();
     let AuthenticatedCaller { caller, key } = authenticated_caller(&parts, &api, None).await?;
     let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
-    let request: PushRequest = decode(&bytes)?;
+    let request: PushRequest = decode_without_nulls(&bytes)?;
     let notifications = request.checked()?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
@@ -85,7 +85,7 @@ impl GorushRun<'_> {
     async fn send(&mut self, mut notification: GorushNotification) -> ServiceResult<()> {
         let route = notification.default_route()?;
         let tokens = notification.all_tokens();
-        let standings = self.sender.standings(&tokens).await?;
+        let standings = self.sender.standings(&tokens, route).await?;
         let whys: Vec<_> = standings.iter().map(|standing| unreachable(standing, &notification)).collect();
         let mut targets: Vec<_> = standings.into_iter().map(|standing| standing.target(route)).collect();
         let audience = notification.audience();
@@ -144,9 +144,9 @@ impl GorushRun<'_> {
 const fn unreachable(standing: &TokenStanding, notification: &GorushNotification) -> &'static str {
     match (standing, notification.is_ios()) {
         (TokenStanding::Invalid, true) => "BadDeviceToken",
-        (TokenStanding::Retired, true) => "Unregistered",
+        (TokenStanding::Retired(_), true) => "Unregistered",
         (TokenStanding::Invalid, false) => "The registration token is not a valid FCM registration token",
-        (TokenStanding::Retired, false) => "Requested entity was not found.",
+        (TokenStanding::Retired(_), false) => "Requested entity was not found.",
         (TokenStanding::Unknown(_) | TokenStanding::Held(_) | TokenStanding::Replaced(_), _) => "",
     }
 }

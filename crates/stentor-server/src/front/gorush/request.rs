@@ -66,6 +66,15 @@ pub(super) struct GorushNotification {
     #[serde(rename = "volume")]
     pub(super) sound_volume: f64,
     pub(super) interruption_level: String,
+    /// Fields of a live activity.
+    #[serde(rename = "content-state")]
+    pub(super) content_state: Map<String, Value>,
+    pub(super) event: String,
+    pub(super) timestamp: Option<i64>,
+    #[serde(rename = "stale-date")]
+    pub(super) stale_date: Option<i64>,
+    #[serde(rename = "dismissal-date")]
+    pub(super) dismissal_date: Option<i64>,
 }
 
 impl PushRequest {

@@ -13,12 +13,12 @@ use stentor_core::device::{Device, Platform};
 use stentor_core::id::DeviceId;
 use stentor_core::name::TopicName;
 
+use super::nulls::decode_without_nulls;
 use super::refused;
-use super::sending::{Sender, TokenStanding};
+use super::sending::{DEFAULT_ROUTE, Sender, TokenStanding};
 use crate::contract::table::{ListDeviceTopics, Subscribe, Unsubscribe};
 use crate::contract::topics::SubscriptionRequest;
 use crate::contract::{ErrorCode, Problem, Serve, ServiceResult};
-use crate::decode::decode;
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
@@ -66,11 +66,11 @@ async fn add(State(api): State<Api>, request: Request) -> Result<Json<Value>, Re
     let topic = batch.topic()?;
     let sender = Sender { api: &api, caller: from.caller, repeat: None, receipt: None };
     let mut members = Vec::with_capacity(batch.registration_tokens.len());
-    let standings = sender.standings(&batch.registration_tokens).await?;
+    let standings = sender.standings(&batch.registration_tokens, DEFAULT_ROUTE).await?;
     for (token, standing) in batch.registration_tokens.iter().zip(standings) {
         // It would be registered anew below, and the API says NOT_FOUND of a dead token.
         members.push(match standing {
-            TokenStanding::Retired => BatchMember::Dead,
+            TokenStanding::Retired(_) => BatchMember::Dead,
             standing => {
                 sender.listed(token, standing).await?.map_or(BatchMember::Malformed, BatchMember::Device)
             }
@@ -95,10 +95,10 @@ async fn remove(State(api): State<Api>, request: Request) -> Result<Json<Value>,
     let member = |standing| match standing {
         TokenStanding::Invalid => BatchMember::Malformed,
         TokenStanding::Unknown(_) => BatchMember::Absent,
-        TokenStanding::Retired => BatchMember::Dead,
+        TokenStanding::Retired(_) => BatchMember::Dead,
         TokenStanding::Held(device) | TokenStanding::Replaced(device) => BatchMember::Device(device.id),
     };
-    let standings = sender.standings(&batch.registration_tokens).await?;
+    let standings = sender.standings(&batch.registration_tokens, DEFAULT_ROUTE).await?;
     let members: Vec<_> = standings.into_iter().map(member).collect();
     let devices = devices(&members);
     if !devices.devices.is_empty() {
@@ -122,7 +122,7 @@ async fn info(
     let AuthenticatedCaller { caller, .. } = authenticate(&parts, &api).await?;
     let sender = Sender { api: &api, caller, repeat: None, receipt: None };
     let Some(TokenStanding::Held(device) | TokenStanding::Replaced(device)) =
-        sender.standings(&[token]).await?.pop()
+        sender.standings(&[token], DEFAULT_ROUTE).await?.pop()
     else {
         return Err(Problem::not_found("token").into());
     };
@@ -153,7 +153,7 @@ async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller
     let (parts, body) = request.into_parts();
     let from = authenticate(&parts, api).await?;
     let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
-    let batch = decode(&bytes).map_err(|_| wrong("InvalidJson"))?;
+    let batch = decode_without_nulls(&bytes).map_err(|_| wrong("InvalidJson"))?;
     Ok((from, batch))
 }
 

@@ -423,3 +423,27 @@ async fn a_full_queue_is_a_quota_with_a_time_to_come_back() {
     }
     panic!("the queue takes everything");
 }
+
+#[tokio::test]
+async fn a_registered_token_of_apns_never_goes_to_fcm() {
+    let scene = Scene::new().await;
+    let token = "ab01".repeat(16);
+    let device = json!({"platform": "ios", "token": token});
+    scene.server.post(&scene.tenant, "/v1/devices", device).await;
+    for spelled in [token.clone(), token.to_uppercase()] {
+        let read = scene.send(json!({"token": spelled, "notification": {"title": "Hi"}})).await;
+        assert_eq!(refusal(&read), (401, "UNAUTHENTICATED", Some("THIRD_PARTY_AUTH_ERROR")));
+    }
+    let list = scene.server.get(&scene.tenant, "/v1/messages").await;
+    assert_eq!(list["messages"], json!([]), "nothing was kept for FCM");
+}
+
+#[tokio::test]
+async fn a_null_in_any_part_is_absence() {
+    let scene = Scene::new().await;
+    scene
+        .sent(json!({"token": "token-a", "notification": {"title": "t", "image": null}, "data": {"k": null, "a": "b"},
+            "android": {"collapse_key": null, "notification": {"sound": null}, "data": null}, "apns": {"headers": null},
+            "webpush": null, "fcm_options": {"analytics_label": null}, "topic": null}))
+        .await;
+}

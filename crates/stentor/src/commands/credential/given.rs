@@ -207,7 +207,9 @@ fn quota(text: &str) -> Result<Value, String> {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    // Some editors put a byte order mark before the text.
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 #[cfg(test)]

@@ -134,7 +134,9 @@ fn describe(facts: &Value) -> String {
 
 /// Reads a file of settings.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    // Some editors put a byte order mark before the text.
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 /// Understands settings; `name` says where they come from.

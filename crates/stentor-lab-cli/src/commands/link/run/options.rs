@@ -89,7 +89,8 @@ fn set_rate(path: &mut Path, megabits: Option<f64>, trace: Option<&File>) -> any
     if let Some(file) = trace {
         let text = std::fs::read_to_string(file)
             .map_err(|error| CommandFailure::usage(format!("{} cannot be read: {error}", file.display())))?;
-        let trace = Trace::parse(&text).with_context(|| format!("{} is no trace", file.display()))?;
+        let trace = Trace::parse(text.trim_start_matches('\u{feff}'))
+            .with_context(|| format!("{} is no trace", file.display()))?;
         path.rate = Rate::Trace(Arc::new(trace));
     }
     Ok(())

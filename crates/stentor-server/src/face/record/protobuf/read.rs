@@ -8,6 +8,7 @@ use super::layout::{Layout, Layouts, MessageField, MessageFieldKind};
 use super::within;
 use crate::contract::shape::CLEAR;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::decode::free_value;
 use crate::face::record::Record;
 
 /// No record goes deeper, whatever the limits say, so that no stack overflows.
@@ -305,7 +306,7 @@ fn text<'a>(bytes: &mut &'a [u8]) -> ServiceResult<&'a str> {
 }
 
 fn json(text: &str) -> ServiceResult<Value> {
-    serde_json::from_str(text).map_err(|error| Problem::field("", format!("must be JSON: {error}")))
+    free_value(text.as_bytes())
 }
 
 fn expect(found: WireValue, wanted: WireValue) -> ServiceResult<()> {

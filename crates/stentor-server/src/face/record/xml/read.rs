@@ -7,6 +7,7 @@ use super::{ENTRY, INSTANCE, KEY, NAMESPACE, VALUE};
 use crate::contract::shape::{FieldShape, RecordShape, Shape, Shapes};
 use crate::contract::{Problem, ServiceResult};
 use crate::decode::errors::nearest;
+use crate::decode::free_value;
 use crate::face::record::Record;
 
 /// So much of a foreign name is repeated to whoever sent it.
@@ -141,9 +142,9 @@ fn truth(text: &str) -> ServiceResult<Value> {
     }
 }
 
+/// Reads free JSON from its text; an element without content says nothing.
 fn any(text: &str) -> ServiceResult<Value> {
-    serde_json::from_str(text)
-        .map_err(|error| Problem::field("", format!("must be the text of a JSON value: {error}")))
+    if text.trim().is_empty() { Ok(Value::Null) } else { free_value(text.as_bytes()) }
 }
 
 fn map(element: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<Record> {
@@ -151,6 +152,8 @@ fn map(element: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<Recor
     let mut found = Record::new();
     for (place, entry) in element.elements().enumerate() {
         let (key, read) = pair(entry, inner, shapes).map_err(|problem| at_place(place, problem))?;
+        // What is null is not there.
+        let Some(read) = read else { continue };
         if found.insert(key, read).is_some() {
             return Err(at_place(place, Problem::field(KEY, "is there twice")));
         }
@@ -162,7 +165,7 @@ fn at_place(place: usize, problem: Problem) -> Problem {
     inside(&format!("{ENTRY}[{place}]"), problem)
 }
 
-fn pair(entry: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<(String, Value)> {
+fn pair(entry: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<(String, Option<Value>)> {
     refuse_text(entry)?;
     let parts: Vec<&Element> = entry.elements().collect();
     let named = |name: &str| parts.iter().find(|part| part.name == name).copied();
@@ -171,8 +174,11 @@ fn pair(entry: &Element, inner: &Shape, shapes: &Shapes) -> ServiceResult<(Strin
         return Err(Problem::field("", "must be an `entry` with one `key` and one `value`"));
     };
     let key = text(key).map_err(|problem| inside(KEY, problem))?;
+    if is_nil(content) {
+        return Ok((key, None));
+    }
     let content = value(content, inner, shapes).map_err(|problem| inside(VALUE, problem))?;
-    Ok((key, content))
+    Ok((key, Some(content)))
 }
 
 fn choice(element: &Element, record: &RecordShape, shapes: &Shapes) -> ServiceResult<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use stentor_core::audit::AuditAction;
-use stentor_core::device::{Platform, ProviderKind};
+use stentor_core::device::Platform;
 use stentor_core::limits;
 use stentor_core::word::Word;
 use stentor_providers::Descriptor;
@@ -45,6 +45,9 @@ const CURSORS: [(&str, &str); 14] = [
 pub(super) const BATCHES: [(&str, &str); 3] =
     [("DeviceBatch", "devices"), ("SubscriptionBatch", "subscriptions"), ("MessageBatch", "messages")];
 
+/// The message of a schedule.
+const SCHEDULE_MESSAGE: &str = "ScheduleMessage";
+
 /// Makes the document say what is taken, and no more.
 pub(super) fn apply(document: &mut Value) {
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
@@ -52,12 +55,16 @@ pub(super) fn apply(document: &mut Value) {
         fields().into_iter().for_each(|(name, fields)| describe_fields(schemas, name, fields));
         credentials::describe_schemas(schemas);
         describe_overrides(schemas);
-        schemas.insert("Target".into(), target());
+        describe_target(schemas);
         BATCHES.iter().for_each(|(name, field)| describe_batch(schemas, name, field));
     }
     for (name, rule) in rules() {
         let schema = &mut document["components"]["schemas"][name];
         merge(schema, rule);
+    }
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        let message = schedule_message(schemas);
+        schemas.insert(SCHEDULE_MESSAGE.to_owned(), message);
     }
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
@@ -179,15 +186,13 @@ fn fields() -> Vec<(&'static str, Value)> {
             "ScheduleRequest",
             json!({
                 "name": nullable("Label"), "cron": reference("Cron"), "time_zone": reference("TimeZone"),
-                "until": instant, "catch_up": reference("CatchUp"), "message": {"allOf": [
-                    reference("MessageRequest"),
-                    {"properties": {"send_at": {"type": "null"}, "dry_run": {"enum": [false]}}},
-                ]},
+                "until": instant, "catch_up": reference("CatchUp"), "message": reference(SCHEDULE_MESSAGE),
             }),
         ),
+        // An object or a word: a client has one type for both.
         (
             "MessageContent",
-            json!({"target": {"oneOf": [{"type": "object"}, {"type": "string", "enum": ["everyone"]}]}}),
+            json!({"target": {"description": "As in the request: an object, or the word `everyone`."}}),
         ),
     ]
 }
@@ -210,47 +215,60 @@ fn rules() -> Vec<(&'static str, Value)> {
         ("TokenTarget", with_adapter()),
         (
             "MembersRequest",
-            json!({"anyOf": [
-                {"required": ["users"], "properties": {"users": {"minItems": 1}}},
-                {"required": ["devices"], "properties": {"devices": {"minItems": 1}}},
-            ]}),
+            never(json!({"properties": {"users": {"maxItems": 0}, "devices": {"maxItems": 0}}})),
         ),
-        ("MessageRequest", json!({"anyOf": contents()})),
+        ("MessageRequest", never(json!({"properties": no_content()}))),
     ]
+}
+
+/// Rules out what a schema describes. Generators of clients leave these words aside; of `anyOf` and `not` beside properties
+/// some make types without the properties.
+pub(super) fn never(described: Value) -> Value {
+    json!({"if": described, "then": {"not": {}}})
 }
 
 /// A platform without a usual adapter needs the adapter's name.
 fn with_adapter() -> Value {
-    let known =
-        |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_some();
-    let usual: Vec<_> = Platform::WORDS.iter().filter(known).collect();
-    json!({"anyOf": [
-        {"properties": {"platform": {"enum": usual}}},
-        {"required": ["provider"], "properties": {"provider": {"enum": ProviderKind::WORDS}}},
-    ]})
+    let unknown =
+        |word: &&&str| Platform::from_word(word).and_then(stentor_providers::usual_provider).is_none();
+    let unusual: Vec<_> = Platform::WORDS.iter().filter(unknown).collect();
+    never(json!({"properties": {"platform": {"enum": unusual}, "provider": {"type": "null"}}}))
 }
 
-/// To whom: one property, or the word for all.
-fn target() -> Value {
-    let one = |name: &str, schema: Value, description: &str| {
-        json!({
-            "type": "object", "required": [name], "properties": {name: schema}, "additionalProperties": false,
+/// Returns what a schedule sends: a message without the fields that only one message has.
+fn schedule_message(schemas: &Map<String, Value>) -> Value {
+    let mut message = schemas.get("MessageRequest").cloned().unwrap_or_default();
+    message["description"] = "What each occurrence of a schedule sends.".into();
+    if let Some(fields) = message["properties"].as_object_mut() {
+        fields.retain(|name, _| !["send_at", "dry_run"].contains(&name.as_str()));
+    }
+    message
+}
+
+/// To whom: one property, or the word for all. Each has a name, by which clients call its type.
+fn describe_target(schemas: &mut Map<String, Value>) {
+    let ways = [
+        ("device", reference("DeviceId"), "One device."),
+        ("devices", some("DeviceId", 1), "1 to 1,000 devices."),
+        ("token", reference("TokenTarget"), "One push token, registered or not."),
+        ("user", reference("ExternalId"), "All devices of a person."),
+        ("group", reference("GroupName"), "All devices of a group."),
+        ("topic", reference("TopicName"), "All devices subscribed to a topic."),
+        ("condition", reference("Condition"), "All devices whose topics fulfil it."),
+    ];
+    let mut forms = Vec::new();
+    for (field, schema, description) in ways {
+        let name = format!("Target{}{}", field[..1].to_uppercase(), &field[1..]);
+        forms.push(reference(&name));
+        let way = json!({
+            "type": "object", "required": [field], "properties": {field: schema}, "additionalProperties": false,
             "description": description,
-        })
-    };
-    json!({
-        "description": "To whom: exactly one of these.",
-        "oneOf": [
-            one("device", reference("DeviceId"), "One device."),
-            one("devices", some("DeviceId", 1), "1 to 1,000 devices."),
-            one("token", reference("TokenTarget"), "One push token, registered or not."),
-            one("user", reference("ExternalId"), "All devices of a person."),
-            one("group", reference("GroupName"), "All devices of a group."),
-            one("topic", reference("TopicName"), "All devices subscribed to a topic."),
-            one("condition", reference("Condition"), "All devices whose topics fulfil it."),
-            {"type": "string", "enum": ["everyone"], "description": "All devices of the app."},
-        ],
-    })
+        });
+        schemas.insert(name, way);
+    }
+    forms.push(json!({"type": "string", "enum": ["everyone"], "description": "All devices of the app."}));
+    let target = json!({"description": "To whom: exactly one of these.", "oneOf": forms});
+    schemas.insert("Target".into(), target);
 }
 
 /// Puts schemas in the place of what a field was said to be; its description stays.
@@ -279,15 +297,13 @@ fn describe_overrides(schemas: &mut Map<String, Value>) {
     }
 }
 
-/// Any of these alone makes a message.
-fn contents() -> Value {
-    let override_of = |field: &str| json!({"required": [field], "properties": {field: {"type": "object"}}});
-    let common = [
-        json!({"required": ["notification"], "properties": {"notification": {"type": "object"}}}),
-        json!({"required": ["data"], "properties": {"data": {"minProperties": 1}}}),
-    ];
-    let overrides = stentor_providers::all().filter_map(Descriptor::override_field).map(override_of);
-    common.into_iter().chain(overrides).collect()
+/// A message needs any of these.
+fn no_content() -> Value {
+    let overrides = stentor_providers::all().filter_map(Descriptor::override_field);
+    let absent = overrides.chain(["notification"]).map(|field| (field.to_owned(), json!({"type": "null"})));
+    let mut none: Map<_, _> = absent.collect();
+    none.insert("data".to_owned(), json!({"maxProperties": 0}));
+    none.into()
 }
 
 fn describe_parameters(path: &str, operation: &mut Value) {

@@ -1,6 +1,6 @@
 //! The texts that the API takes, said so exactly that a generator of requests writes none that is refused.
 //!
-//! Patterns keep to what ECMA 262, Python and Rust read alike.
+//! Patterns keep to what ECMA 262, Python, Java, Go and Rust read alike.
 
 use serde_json::{Map, Value, json};
 use stentor_core::limits;
@@ -14,7 +14,9 @@ use stentor_core::{
 /// What stands behind the prefix of an id: 63 bits, five to a character.
 const ID_DIGITS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
 /// Printable text.
-const PRINTABLE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+const PRINTABLE: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]+$";
+/// Printable text without a space at either end.
+const TRIMMED: &str = "^[^\\x00-\\x20\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\x9f])?$";
 /// What stands behind the prefix in examples.
 const EXAMPLE_ID: &str = "01kb2d3v00000";
 
@@ -37,7 +39,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "description": "A campaign, by its own id or by that of its message.",
     }));
     all.insert("MemberCursor".into(), json!({
-        "type": "string", "pattern": format!("^(user:[^\\u0000-\\u001f\\u007f-\\u009f]{{1,256}}|device:dev_{ID_DIGITS})$"),
+        "type": "string", "pattern": format!("^(user:[^\\x00-\\x1f\\x7f-\\x9f]{{1,256}}|device:dev_{ID_DIGITS})$"),
         "description": "A member, as `next` gives it.",
     }));
     all.insert(
@@ -63,7 +65,7 @@ pub(super) fn schemas() -> Map<String, Value> {
     ]);
     all.extend(credentials());
     all.insert("TimeZone".into(), json!({
-        "type": "string", "enum": time_zones(), "example": "Europe/Rome",
+        "type": "string", "pattern": time_zones(), "example": "Europe/Rome",
         "description": "A time zone of the IANA database; newer names are taken as soon as the server's database has them.",
     }));
     all.insert("Cron".into(), json!({
@@ -91,6 +93,7 @@ fn names() -> [(String, Value); 12] {
     let name = |name: &str, pattern: &str, longest: usize, description: &str| {
         let schema = json!({
             "type": "string", "pattern": pattern, "minLength": 1, "maxLength": longest, "description": description,
+            "example": name_example(name),
         });
         (name.to_owned(), schema)
     };
@@ -113,7 +116,7 @@ fn names() -> [(String, Value); 12] {
         ),
         name(
             "CollapseKey",
-            PRINTABLE,
+            TRIMMED,
             limits::COLLAPSE_KEY_MAX_CHARS,
             "Newer replaces older with the same key.",
         ),
@@ -133,6 +136,23 @@ fn names() -> [(String, Value); 12] {
             "A device's address at its push service: visible ASCII.",
         ),
     ]
+}
+
+fn name_example(name: &str) -> &'static str {
+    match name {
+        "ExternalId" => "maria",
+        "Label" => "Shop",
+        "GroupName" => "family",
+        "TopicName" => "news",
+        "Tag" => "beta",
+        "Locale" => "de-CH",
+        "CollapseKey" => "order-1234",
+        "ServiceName" => "hall-sensors",
+        "ServiceKind" => "mqtt",
+        "ServiceAddress" => "mqtt.example.org:1883",
+        "ServiceText" => "Sensors of the hall",
+        _ => "cJ4vGd1wRk2:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx",
+    }
 }
 
 /// Returns the texts of credentials.
@@ -177,10 +197,11 @@ fn choice(name: &str, words: &[&str], description: &str) -> (String, Value) {
     (name.to_owned(), json!({"type": "string", "enum": words, "description": description}))
 }
 
-/// Lists the zones of the database that is part of the server.
-fn time_zones() -> Vec<String> {
+/// Returns the pattern of the zones of the database that is part of the server. It is no enumeration: in names of a program,
+/// zones such as `GMT+0` and `GMT-0` would be one.
+fn time_zones() -> String {
     let database = jiff::tz::TimeZoneDatabase::bundled();
-    let mut names: Vec<_> = database.available().map(|name| name.to_string()).collect();
+    let mut names: Vec<_> = database.available().map(|name| name.to_string().replace('+', "\\+")).collect();
     names.sort();
-    names
+    format!("^({})$", names.join("|"))
 }

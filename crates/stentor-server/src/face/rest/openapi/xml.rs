@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::error::{PROBLEM_NAMESPACE, PROBLEM_XML};
 use super::super::format::MEDIA_TYPES;
-use super::exact::{BATCHES, reference};
+use super::exact::{BATCHES, never, reference};
 use crate::contract::Operation as _;
 use crate::contract::description::{OperationShape, description};
 use crate::contract::shape::{FieldShape, RecordShape, Shape};
@@ -95,13 +95,20 @@ fn form_of_record(name: &str) -> Value {
     }
     let one = |(name, mut form): (&String, Value)| {
         if form["type"] == "boolean" {
-            form["enum"] = json!([true]);
+            form = only_true();
         }
         let mut one = object(JsonSchemas::from_iter([(name.clone(), form)]));
         one["required"] = json!([name]);
         one
     };
     json!({"oneOf": elements.map(one).collect::<Vec<_>>()})
+}
+
+/// An element that says something by being there. An enumeration with `true` alone makes no Java that compiles.
+fn only_true() -> Value {
+    let mut element = never(json!({"enum": [false]}));
+    element["type"] = "boolean".into();
+    element
 }
 
 /// Returns what a reply looks like: one record, also where JSON has several forms or says a part of it in headers.
@@ -179,6 +186,9 @@ fn parts(schema: &Map<String, Value>, schemas: &JsonSchemas) -> Map<String, Valu
     if let Some(items) = schema.get("items") {
         written.insert("items".into(), as_xml(items, schemas));
     }
+    if let Some(described) = schema.get("if") {
+        written.insert("if".into(), as_xml(described, schemas));
+    }
     for word in COMBINED {
         if let Some(parts) = schema.get(word).and_then(Value::as_array) {
             written.insert(word.into(), parts.iter().map(|part| as_xml(part, schemas)).collect());
@@ -199,20 +209,19 @@ fn alone(schema: &Value) -> Option<&Value> {
 
 /// Returns what a field is as an element; one that must be null is one that must not be there.
 fn element(name: &str, property: &Value, schemas: &JsonSchemas) -> Value {
+    if property["type"] == "null" {
+        return Value::Bool(false);
+    }
     if stentor_providers::all().any(|adapter| adapter.override_field() == Some(name)) {
         return with_description(text_of_json(&json!({"type": "object"})), property);
     }
     if is_any_object(property) {
         return text_of_json(property);
     }
-    let is_bound_of_map = property.as_object().is_some_and(|rule| rule.keys().eq(["minProperties"]));
-    match property["type"].as_str() {
-        Some("null") => Value::Bool(false),
-        _ if is_bound_of_map => {
-            json!({"required": [ENTRY], "properties": {ENTRY: {"minItems": property["minProperties"]}}})
-        }
-        _ => as_xml(property, schemas),
+    if property.as_object().is_some_and(|rule| rule.keys().eq(["maxProperties"])) {
+        return json!({"properties": {ENTRY: {"maxItems": property["maxProperties"]}}});
     }
+    as_xml(property, schemas)
 }
 
 /// JSON of whatever content is its text.
@@ -225,12 +234,11 @@ fn text_of_json(what: &Value) -> Value {
     with_description(text, what)
 }
 
-/// Returns whether a field, or one form of it, is an object of whatever content. A rule for a field has no description.
+/// Returns whether a field is an object of whatever content, or any value at all. A rule for a field has no description.
 fn is_any_object(property: &Value) -> bool {
-    let forms = property["oneOf"].as_array().into_iter().flatten();
-    let is_described = property.as_object().is_some_and(|field| field.keys().eq(["description", "type"]));
-    is_described && property["type"] == "object"
-        || forms.into_iter().any(|form| *form == json!({"type": "object"}))
+    let Some(field) = property.as_object() else { return false };
+    field.keys().eq(["description"])
+        || field.keys().eq(["description", "type"]) && property["type"] == "object"
 }
 
 /// A map is a row of entries, each with a key and a value; no key may be there twice.
@@ -257,7 +265,7 @@ fn target(json: &Value, schemas: &JsonSchemas) -> Value {
             let word = one["enum"][0].as_str().unwrap_or_default().to_owned();
             *one = json!({
                 "type": "object", "additionalProperties": false, "required": [word],
-                "properties": {word: {"type": "boolean", "enum": [true]}}, "description": one["description"],
+                "properties": {word: only_true()}, "description": one["description"],
             });
         }
     }

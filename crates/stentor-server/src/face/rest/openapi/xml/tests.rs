@@ -71,6 +71,14 @@ impl Described {
                 self.check(&entry[VALUE], inner, at);
                 self.check(&entry[KEY], &Shape::Text, at);
             }
+            // What a schedule sends has neither an instant nor a trial.
+            Shape::Record(name) if at == "CreateScheduleRequest.message" => {
+                self.check_record(
+                    schema,
+                    description().record(name).expect("known"),
+                    &["send_at", "dry_run"],
+                );
+            }
             Shape::Record(name) => self.check_record(schema, description().record(name).expect("known"), &[]),
         }
     }
