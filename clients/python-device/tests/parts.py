@@ -2,17 +2,20 @@
 
 import base64
 import http.client
+import http.server
 import io
 import json
 import stat
 import tempfile
+import threading
+import time
 import unittest
 from importlib.util import find_spec
 from pathlib import Path
-from typing import List, cast
+from typing import Any, Callable, Dict, List, Optional, cast
 from unittest import mock
 
-from stentor_device import Backoff, Device, MissingLibrary, _folder
+from stentor_device import Backoff, Device, DeviceRemoved, MissingLibrary, _folder
 from stentor_device._errors import OutboxFull, Unreachable
 from stentor_device._folder import SEEN_MAX_COUNT, Folder, Memory
 from stentor_device._keys import Keys, generated, opened
@@ -147,6 +150,127 @@ class KeysTest(unittest.TestCase):
         self.assertEqual(clear, {"id": "msg_1", "priority": "high", "data": {"body": text}})
         with self.assertRaises(ValueError):
             opened({"id": "msg_1", "sealed": {**sealed, "by": "server"}}, self.keys)
+
+
+class Network:
+    """What answers in the server's place, or as the server does."""
+
+    def __init__(self) -> None:
+        network = self
+        self.known: Dict[str, str] = {}
+        self.joined = 0
+        self.portal: Optional[bytes] = None
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                basic = self.headers.get("Authorization", "").partition("Basic ")[2]
+                token = base64.b64decode(basic).decode().partition(":")[0]
+                if network.portal is not None:
+                    self.say(401, network.portal)
+                elif self.path.endswith("/devices"):
+                    network.joined += 1
+                    joined = {"device": f"dev_{network.joined}", "token": f"t{network.joined}", "secret": "s"}
+                    network.known[joined["token"]] = joined["device"]
+                    self.say(201, json.dumps(joined).encode())
+                elif token in network.known:
+                    self.say(503 if self.path.endswith("/events") else 200, b"{}")
+                else:
+                    problem = {"code": "unauthorized", "request_id": self.headers.get("X-Request-Id")}
+                    self.say(401, json.dumps(problem).encode())
+
+            do_POST = do_DELETE = do_GET
+
+            def say(self, status: int, body: bytes) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class IdentityTest(unittest.TestCase):
+    """Who the device is, whatever is said to it."""
+
+    def setUp(self) -> None:
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.path = Path(kept.name) / "device"
+        self.network = Network()
+        self.addCleanup(self.network.server.server_close)
+        self.addCleanup(self.network.server.shutdown)
+
+    def device(self, key: Optional[str] = "sk_join", **told: Any) -> Device:
+        device = Device(self.path, self.network.url, key, backoff=Backoff(0.01, 0.02), **told)
+        thread = threading.Thread(target=device.run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 20)
+        self.addCleanup(device.stop)
+        return device
+
+    def until(self, holds: Callable[[], object]) -> None:
+        end = time.monotonic() + 20
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_a_stranger_who_says_401_changes_nothing(self) -> None:
+        device = self.device()
+        self.until(lambda: device.id)
+        kept = (self.path / "device.json").read_bytes()
+        forged = json.dumps({"code": "unauthorized", "request_id": "req_0", "detail": "x"}).encode()
+        for portal in (b"<html>log in</html>", b"", b"{}", forged):
+            for key in ("sk_join", None):
+                self.network.portal = portal
+                service, own = Service(self.network.url, None), Folder(self.path).read()
+                assert own is not None
+                with self.assertRaises(Unreachable):
+                    service.show(own)
+                other = self.device(key)
+                time.sleep(0.1)
+                self.assertEqual((self.path / "device.json").read_bytes(), kept)
+                other.stop()
+                self.network.portal = None
+        self.assertEqual(self.network.joined, 1)
+
+    def test_who_the_device_was_is_tried_again_and_comes_back(self) -> None:
+        device = self.device()
+        self.until(lambda: device.id == "dev_1" and self.network.known)
+        self.network.known.clear()
+        self.until(lambda: device.id == "dev_2")
+        self.assertTrue((self.path / "former-dev_1.json").exists(), "it is set aside, not erased")
+        self.network.known = {"t1": "dev_1"}
+        self.until(lambda: device.id == "dev_1")
+        self.assertEqual(self.network.joined, 2)
+
+    def test_without_a_key_the_device_goes_on_trying_for_thirty_days(self) -> None:
+        folder = Folder(self.path)
+        folder.keep(Memory.of(self.network.url, JOINED))
+        device = self.device(None)
+        self.until(lambda: (folder.read() or Memory.of("", JOINED)).refused_since)
+        self.network.known = {"t": "dev_1"}
+        time.sleep(0.1)
+        self.assertEqual(device.id, "dev_1")
+        device.stop()
+        self.network.known = {}
+        own = Memory.of(self.network.url, JOINED)
+        own.refused_since = int(time.time()) - _folder.FORMER_LIFE_SECONDS - 5
+        folder.keep(own)
+        with self.assertRaises(DeviceRemoved):
+            Device(self.path, self.network.url, backoff=Backoff(0.01, 0.02)).run()
+
+    def test_a_proof_is_fetched_when_the_device_registers(self) -> None:
+        fetched: List[str] = []
+        device = self.device(user="alice", proof=lambda: fetched.append("") or "signed")
+        self.until(lambda: device.id)
+        self.assertEqual(device._told_now()["proof"], "signed")
+        self.assertGreaterEqual(len(fetched), 1)
 
 
 class OthersTest(unittest.TestCase):

@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._backoff import Backoff
 from ._errors import DeviceRemoved, NotRegistered, Refused, UnknownDevice, Unreachable
@@ -22,6 +22,8 @@ OUTBOX_INTERVAL_SECONDS = 2.0
 """How often the outbox is looked at for what other processes have put there."""
 CONNECTION_LIFE_SECONDS = 24 * 3_600.0
 """A connection is made anew after this: only between connections a token is renewed."""
+FORMER_INTERVAL_SECONDS = 3_600.0
+"""How often the server is asked whether it knows again who the device was."""
 
 _log = logging.getLogger("stentor_device")
 
@@ -33,7 +35,8 @@ class Device:
     """This machine as a device. Give handlers, then `run`; `send` may be called at any time, connected or not.
 
     `folder` remembers who the device is. `key`, whose scope is `join`, is needed to register; what is told of the device is told
-    then. `token_life_seconds` is the age at which the token is renewed. With `encrypt` the device makes keys, and the server seals for
+    then. With such a key the app's backend has to vouch for `user`, `tags` and private topics: `proof` is what it has signed, or a function
+    that fetches that, called when the device registers. `token_life_seconds` is the age at which the token is renewed. With `encrypt` the device makes keys, and the server seals for
     them what it gives; a folder that has keys needs no word. Raises MissingLibrary where there are keys and nothing to open with.
     """
 
@@ -45,6 +48,7 @@ class Device:
         *,
         platform: str = "linux",
         user: Optional[str] = None,
+        proof: Union[str, Callable[[], str], None] = None,
         tags: Sequence[str] = (),
         topics: Sequence[str] = (),
         backoff: Optional[Backoff] = None,
@@ -56,15 +60,17 @@ class Device:
         self._server = server
         self._service = Service(server, ssl_context)
         self._key = key
-        self._told = {"platform": platform, "tags": list(tags), "topics": list(topics)}
+        self._told: Dict[str, Any] = {"platform": platform, "tags": list(tags), "topics": list(topics)}
         if user is not None:
             self._told["user"] = user
+        self._proof = proof
         self._backoff = backoff or Backoff()
         self._token_life_seconds = token_life_seconds
         self._own = self._folder.read()
         self._new_keys = generated() if encrypt else None
         kept = self._own.keys if self._own else None
         self._keys = Keys.of(kept) if kept else None
+        self._former_tried = float("-inf")
         self._stream: Optional[Stream] = None
         self._stopped = threading.Event()
         self._has_mail = threading.Event()
@@ -122,7 +128,8 @@ class Device:
     def run(self) -> None:
         """Is the device until `stop`: connects, and connects again.
 
-        Raises NotRegistered and DeviceRemoved; everything else is tried again.
+        Raises NotRegistered where it never was registered, and DeviceRemoved where it has no key and the server has not known it for
+        30 days; everything else is tried again.
         """
         sender = threading.Thread(target=self._send_for_ever, name="stentor-outbox", daemon=True)
         sender.start()
@@ -143,7 +150,7 @@ class Device:
                 failures = 0
                 continue
             except UnknownDevice:
-                self._forget()
+                self._note_refusal()
                 why = "the token opens nothing any more"
             except (Unreachable, Refused, OSError) as error:
                 why = str(error)
@@ -157,15 +164,50 @@ class Device:
 
     def _registered(self) -> Memory:
         """Returns who the device is, registered and with a token that is not old."""
+        if self._own is None or time.monotonic() - self._former_tried >= FORMER_INTERVAL_SECONDS:
+            self._return_to_former()
         if self._own is not None:
             return self._fresh(self._own)
+        was_known = bool(self._folder.former())
         if self._key is None:
+            if was_known:
+                raise Unreachable("the token opens nothing any more")
             raise NotRegistered("give a key with the scope `join`")
         try:
-            joined = self._service.join(self._key, self._told)
+            joined = self._service.join(self._key, self._told_now())
         except (Refused, UnknownDevice) as error:
+            if was_known:
+                # The server has known this device, and may know it again.
+                raise Unreachable(str(error)) from error
             raise NotRegistered(str(error)) from error
         return self._keep(Memory.of(self._server, joined))
+
+    def _told_now(self) -> Dict[str, Any]:
+        proof = self._proof() if callable(self._proof) else self._proof
+        return self._told if proof is None else {**self._told, "proof": proof}
+
+    def _return_to_former(self) -> None:
+        """Becomes again who the device was, where the server knows that one again: messages may wait for it."""
+        self._former_tried = time.monotonic()
+        for path, former in self._folder.former():
+            try:
+                self._service.show(former)
+            except (UnknownDevice, Refused):
+                continue
+            newer, former.refused_since = self._own, 0
+            self._keep(former)
+            path.unlink()
+            _log.warning("the server knows %s again", former.device)
+            if newer is not None:
+                self._withdraw(newer)
+            return
+
+    def _withdraw(self, newer: Memory) -> None:
+        """Removes a device that was made in the place of one that is known again."""
+        try:
+            self._service.withdraw(newer)
+        except (Refused, UnknownDevice, Unreachable) as error:
+            _log.warning("%s is not removed: %s", newer.device, error)
 
     def _fresh(self, own: Memory) -> Memory:
         if time.time() - own.token_since <= self._token_life_seconds:
@@ -196,16 +238,25 @@ class Device:
         self._own = own
         return own
 
-    def _forget(self) -> None:
-        if self._key is None:
+    def _note_refusal(self) -> None:
+        """Notes that the server does not know the device. That may pass, as after a copy of its data was put back: nothing is erased."""
+        own = self._own
+        if own is None:
+            return
+        own.refused_since = own.refused_since or int(time.time())
+        if self._key is not None:
+            self._folder.keep_former(own)
+            self._own = None
+        elif own.is_over():
             raise DeviceRemoved("the device was removed from its app; register it anew with a key")
-        self._own = None
-        self._folder.forget()
+        else:
+            self._folder.keep(own)
 
     def _listen(self, own: Memory) -> None:
         """Handles what comes; returns when the connection is old or the device is stopped."""
         until = time.monotonic() + CONNECTION_LIFE_SECONDS
         self._stream = stream = self._service.events(own)
+        own.refused_since = 0
         try:
             self._has_mail.set()
             self._tell_token(own)

@@ -8,7 +8,7 @@ class NotRegistered(Exception):
 
 
 class DeviceRemoved(Exception):
-    """The device was removed from its app, and has no key to register anew."""
+    """The device was removed from its app 30 days ago, and has no key to register anew."""
 
 
 class OutboxFull(Exception):

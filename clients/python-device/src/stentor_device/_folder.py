@@ -10,12 +10,15 @@ import time
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ._errors import OutboxFull
 
 SEEN_MAX_COUNT = 1_024
 """Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed."""
+FORMER_LIFE_SECONDS = 30 * 24 * 3_600
+"""How long it is remembered who the device was, after the server has said that it does not know it."""
+FORMER_MAX_COUNT = 8
 WAITING_MAX_COUNT = 10_000
 """Messages that wait at most: a device without a connection must not fill its disk."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
@@ -35,6 +38,12 @@ class Memory:
     """The token that the program was told last."""
     keys: Optional[Dict[str, Any]] = field(default=None, repr=False)
     """What opens messages that are sealed for the device, and whether the server was told of it."""
+    refused_since: int = 0
+    """When the server first said that it does not know the device; 0 where it knows it."""
+
+    def is_over(self) -> bool:
+        """Returns whether the server has not known the device for so long that it never will."""
+        return 0 < self.refused_since < time.time() - FORMER_LIFE_SECONDS
 
     @classmethod
     def of(cls, server: str, joined: Mapping[str, Any]) -> Memory:
@@ -64,8 +73,7 @@ class Folder:
         """Reads what is remembered; None where no device has run yet. Raises ValueError for a file that is something else."""
         file = self._path / "device.json"
         try:
-            kept = json.loads(file.read_bytes())
-            return Memory(**{name: kept[name] for name in Memory.__dataclass_fields__ if name in kept})
+            return Folder._memory(file)
         except FileNotFoundError:
             return None
         except (AttributeError, TypeError, ValueError) as error:
@@ -76,9 +84,31 @@ class Folder:
         kept = {name: value for name, value in asdict(memory).items() if value is not None}
         _write(self._path / "device.json", kept)
 
-    def forget(self) -> None:
-        """Forgets who the device is; what waits to be sent stays."""
+    def keep_former(self, memory: Memory) -> None:
+        """Remembers under another name who the device was; what waits to be sent stays. The oldest ones are kept."""
+        name = re.sub(r"[^A-Za-z0-9_]", "", memory.device)
+        if len(self.former()) < FORMER_MAX_COUNT:
+            _write(self._path / f"former-{name}.json", asdict(memory))
         (self._path / "device.json").unlink()
+
+    def former(self) -> List[Tuple[Path, Memory]]:
+        """Lists who the device was, the oldest first; what is over is removed."""
+        found = []
+        for path in self._path.glob("former-*.json"):
+            try:
+                memory = Folder._memory(path)
+            except (AttributeError, OSError, TypeError, ValueError):
+                continue
+            if memory.is_over():
+                path.unlink()
+            else:
+                found.append((path, memory))
+        return sorted(found, key=lambda one: one[1].refused_since)
+
+    @staticmethod
+    def _memory(file: Path) -> Memory:
+        kept = json.loads(file.read_bytes())
+        return Memory(**{name: kept[name] for name in Memory.__dataclass_fields__ if name in kept})
 
     def put(self, data: Mapping[str, Any], ttl_seconds: Optional[int], message_id: Optional[str]) -> str:
         """Puts a message into the outbox: on disk when this returns. Returns its name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import secrets
 import socket
 import ssl
 from typing import Any, Dict, Iterator, Optional, Tuple, Union
@@ -42,6 +43,16 @@ class Service:
         """Asks for another token; the present one is good until that is first used."""
         return _joined(self._answer("POST", "device/token", _proof(own), None))
 
+    def show(self, own: Memory) -> None:
+        """Asks whether the server knows the device; raises UnknownDevice where it does not."""
+        self._answer("GET", "device", _proof(own), None)
+
+    def withdraw(self, own: Memory) -> None:
+        """Removes a device that nobody is any more."""
+        nonce, status, text = self._exchange("DELETE", "device", _proof(own), None)
+        if not 200 <= status < 300:
+            raise self._refusal(status, text, nonce)
+
     def confirm(self, own: Memory, message: str) -> None:
         """Confirms a message; that is on the server's disk when this returns."""
         self._answer("POST", "receipts", _proof(own), {"messages": [message]})
@@ -52,20 +63,22 @@ class Service:
 
     def put_keys(self, own: Memory, keys: Dict[str, str]) -> None:
         """Has the server seal for the device from now on."""
-        status, text = self._exchange("PUT", "device/keys", _proof(own), keys)
+        nonce, status, text = self._exchange("PUT", "device/keys", _proof(own), keys)
         if not 200 <= status < 300:
-            raise _refusal(status, text)
+            raise self._refusal(status, text, nonce)
 
     def events(self, own: Memory) -> Stream:
         """Opens the stream of messages."""
         connection = self._connect(SILENCE_LIMIT_SECONDS)
         try:
-            connection.request("GET", self._prefix + "events", headers={"Authorization": _proof(own)})
+            nonce = secrets.token_hex(16)
+            headers = {"Authorization": _proof(own), "X-Request-Id": nonce}
+            connection.request("GET", self._prefix + "events", headers=headers)
             # The response takes it over where the connection is to be closed after it.
             own_socket = connection.sock
             response = connection.getresponse()
             if response.status != 200:
-                raise _refusal(response.status, response.read())
+                raise self._refusal(response.status, response.read(), nonce)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable(str(error)) from error
@@ -79,28 +92,45 @@ class Service:
             return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=self._context)
         return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
 
-    def _exchange(self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]) -> Tuple[int, bytes]:
-        headers = {"Authorization": proof, "Content-Type": "application/json"}
+    def _exchange(
+        self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]
+    ) -> Tuple[str, int, bytes]:
+        nonce = secrets.token_hex(16)
+        headers = {"Authorization": proof, "Content-Type": "application/json", "X-Request-Id": nonce}
         encoded = None if body is None else json.dumps(body).encode()
         connection = self._connect(ANSWER_LIMIT_SECONDS)
         try:
             connection.request(method, self._prefix + path, encoded, headers)
             response = connection.getresponse()
-            return response.status, response.read()
+            return nonce, response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(str(error)) from error
         finally:
             connection.close()
 
     def _answer(self, method: str, path: str, proof: str, body: Optional[Dict[str, Any]]) -> Dict[str, Any]:
-        status, text = self._exchange(method, path, proof, body)
+        nonce, status, text = self._exchange(method, path, proof, body)
         if not 200 <= status < 300:
-            raise _refusal(status, text)
+            raise self._refusal(status, text, nonce)
         answer = _object(text)
         if answer is None:
             # A network that wants a login answers so for everybody: nothing was done.
             raise Unreachable("the answer is not the server's")
         return answer
+
+    def _refusal(self, status: int, text: bytes, nonce: str) -> Exception:
+        """Returns what a refusal means: that the device is not known, that it is for good, or that it may pass."""
+        problem = _object(text) or {}
+        detail = f"{status}: {problem.get('detail', '')}"
+        # Whoever stands between may answer 401 too: only the server's own word counts, and it shows that it has read the request.
+        is_its_own = "code" in problem and (self._is_secure or problem.get("request_id") == nonce)
+        if not is_its_own:
+            return Unreachable(f"{status}, and not by the server itself")
+        if status == 401:
+            return UnknownDevice(detail)
+        if 400 <= status < 500 and status not in _PASSING:
+            return Refused(detail)
+        return Unreachable(detail)
 
 
 class Stream:
@@ -148,16 +178,6 @@ class Stream:
 
 def _proof(own: Memory) -> str:
     return "Basic " + base64.b64encode(f"{own.token}:{own.secret}".encode()).decode()
-
-
-def _refusal(status: int, text: bytes) -> Exception:
-    """Returns what a refusal means: that the device is not known, that it is for good, or that it may pass."""
-    detail = f"{status}: {(_object(text) or {}).get('detail', '')}"
-    if status == 401:
-        return UnknownDevice(detail)
-    if 400 <= status < 500 and status not in _PASSING:
-        return Refused(detail)
-    return Unreachable(detail)
 
 
 def _object(text: bytes) -> Optional[Dict[str, Any]]:

@@ -135,6 +135,9 @@ struct DeviceRunArgs {
     /// Whose device it is (your own id of the user), told when it registers
     #[arg(long)]
     user: Option<String>,
+    /// What the app's backend has signed, by which it vouches for user, tags and private topics
+    #[arg(long, env = "STENTOR_DEVICE_PROOF", value_name = "JWT")]
+    proof: Option<String>,
     /// A tag, told when it registers; may be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
@@ -260,7 +263,8 @@ impl DeviceRunArgs {
             (None, Some(file)) => Some(read_key(file)?.0),
             (None, None) => None,
         };
-        let details = run::device_details(self.user.as_deref(), &self.tags, &self.topics);
+        let details =
+            run::device_details(self.user.as_deref(), &self.tags, &self.topics, self.proof.as_deref());
         let handling = Handling {
             command: self.exec,
             variables: self.exec_env,
@@ -269,8 +273,10 @@ impl DeviceRunArgs {
         };
         let server = connection.server.clone();
         let (folder, encrypt, count) = (self.folder, self.encrypt, self.count);
-        let authority = connection.authority()?;
-        DeviceRun { folder, server, authority, key, details, encrypt, handling, count }.run().await
+        let (authority, former_asked) = (connection.authority()?, None);
+        let run =
+            DeviceRun { folder, server, authority, key, details, encrypt, handling, count, former_asked };
+        run.run().await
     }
 }
 

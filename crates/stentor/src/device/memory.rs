@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,10 @@ use stentor_gateway::web_push::PushKeyPair;
 /// Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed.
 const SEEN_MAX_COUNT: usize = 1_024;
 const FILE: &str = "device.json";
+/// How long it is remembered who the device was, after the server has said that it does not know it.
+const FORMER_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
+const FORMER_MAX_COUNT: usize = 8;
+const FORMER_PREFIX: &str = "former-";
 
 /// What a device proves itself with, and what it has got.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +35,9 @@ pub(crate) struct DeviceMemory {
     /// What opens the messages that are sealed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<KeysRecord>,
+    /// When the server first said that it does not know the device, in seconds since 1970; 0 where it knows it.
+    #[serde(default)]
+    pub(crate) refused_since: u64,
     seen: VecDeque<String>,
 }
 
@@ -67,6 +75,7 @@ impl DeviceMemory {
             secret,
             token_since: now,
             keys: None,
+            refused_since: 0,
             seen: VecDeque::new(),
         }
     }
@@ -93,6 +102,40 @@ impl DeviceMemory {
     /// Keeps it: on disk when this returns, and never half of it.
     pub(crate) fn keep(&self, folder: &Path) -> anyhow::Result<()> {
         write(&file(folder), &serde_json::to_vec(self)?)
+    }
+
+    /// Returns whether the server has not known the device for so long that it never will.
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        self.refused_since > 0 && now.saturating_sub(self.refused_since) > FORMER_LIFE.as_secs()
+    }
+
+    /// Remembers under another name who the device was. The oldest ones are kept.
+    pub(crate) fn keep_former(&self, folder: &Path, now: u64) -> anyhow::Result<()> {
+        let name: String =
+            self.device.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect();
+        if Self::former(folder, now)?.len() < FORMER_MAX_COUNT {
+            write(&folder.join(format!("{FORMER_PREFIX}{name}.json")), &serde_json::to_vec(self)?)?;
+        }
+        Ok(fs::remove_file(file(folder))?)
+    }
+
+    /// Lists who the device was, the oldest first; what is over is removed.
+    pub(crate) fn former(folder: &Path, now: u64) -> anyhow::Result<Vec<(PathBuf, Self)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !name.starts_with(FORMER_PREFIX) || !name.ends_with(".json") {
+                continue;
+            }
+            let Ok(memory) = serde_json::from_slice::<Self>(&fs::read(&path)?) else { continue };
+            match memory.is_over(now) {
+                true => fs::remove_file(path)?,
+                false => found.push((path, memory)),
+            }
+        }
+        found.sort_by_key(|(_, memory)| memory.refused_since);
+        Ok(found)
     }
 
     /// Returns whether a message came before.
@@ -157,6 +200,19 @@ mod tests {
         assert!(read.has_seen("msg_1") && !read.has_seen("msg_2"));
         let mode = fs::metadata(file(folder.path())).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn who_the_device_was_is_remembered_for_thirty_days() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut own = memory();
+        own.refused_since = 1_000;
+        own.keep(folder.path()).expect("kept");
+        own.keep_former(folder.path(), 1_000).expect("set aside");
+        assert!(DeviceMemory::read(folder.path()).expect("read").is_none());
+        let former = |now| DeviceMemory::former(folder.path(), now).expect("listed");
+        assert_eq!(former(1_000 + FORMER_LIFE.as_secs())[0].1.token, "t");
+        assert!(former(1_001 + FORMER_LIFE.as_secs()).is_empty() && former(1_000).is_empty());
     }
 
     #[test]

@@ -27,6 +27,8 @@ const OUTBOX_INTERVAL: Duration = Duration::from_secs(2);
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// A connection is made anew after this: only between connections a token is renewed.
 const CONNECTION_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// How often the server is asked whether it knows again who the device was.
+const FORMER_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Longest event that is read.
 const EVENT_MAX_BYTES: usize = 1024 * 1024;
 
@@ -48,6 +50,8 @@ pub(crate) struct DeviceRun {
     pub(crate) handling: Handling,
     /// It ends after so many messages; never when `None`.
     pub(crate) count: Option<u64>,
+    /// When the server was last asked whether it knows again who the device was.
+    pub(crate) former_asked: Option<Instant>,
 }
 
 /// Why a connection ended.
@@ -82,7 +86,7 @@ impl DeviceRun {
             match end {
                 ConnectionEnd::Enough => return Ok(()),
                 ConnectionEnd::Aged => continue,
-                ConnectionEnd::Unknown => self.forget()?,
+                ConnectionEnd::Unknown => self.note_refusal()?,
                 ConnectionEnd::Broken(error) => {
                     output::note(&format!("{error:#}; trying again in {} s", backoff.as_secs()))
                 }
@@ -94,14 +98,28 @@ impl DeviceRun {
     }
 
     /// Returns what the device remembers, registering it first if need be; nothing while the server cannot be reached.
-    async fn remembered(&self, client: &DeviceClient) -> anyhow::Result<Option<DeviceMemory>> {
+    async fn remembered(&mut self, client: &DeviceClient) -> anyhow::Result<Option<DeviceMemory>> {
+        let present = DeviceMemory::read(&self.folder)?;
+        if (present.is_none() || self.former_asked.is_none_or(|asked| asked.elapsed() > FORMER_INTERVAL))
+            && let Err(error) = self.return_to_former(client, present.as_ref()).await
+        {
+            output::note(&format!("{error:#}"));
+            return Ok(None);
+        }
         if let Some(own) = DeviceMemory::read(&self.folder)? {
             return self.fresh(client, own).await.map(Some);
         }
+        let was_known = !DeviceMemory::former(&self.folder, seconds_now())?.is_empty();
         let missing = "this machine is not registered yet: give a key with the scope `join` with --key";
-        let key = self.key.as_ref().ok_or_else(|| CommandFailure::usage(missing))?;
+        let key = match &self.key {
+            Some(key) => key,
+            None if was_known => return Ok(None),
+            None => return Err(CommandFailure::usage(missing).into()),
+        };
         let joined = match client.join(key, &self.details).await {
             Ok(Answer::Done(joined)) => joined,
+            // The server has known this device, and may know it again.
+            Ok(_) if was_known => return Ok(None),
             Ok(Answer::Unknown) => return Err(CommandFailure::usage("the key is wrong").into()),
             Ok(Answer::Refused(why)) => return Err(CommandFailure::not_done(why).into()),
             Err(_) => return Ok(None),
@@ -110,6 +128,28 @@ impl DeviceRun {
         own.keep(&self.folder)?;
         output::note(&format!("registered as {}", own.device));
         Ok(Some(own))
+    }
+
+    /// Becomes again who the device was, where the server knows that one again: messages may wait for it.
+    async fn return_to_former(
+        &mut self,
+        client: &DeviceClient,
+        newer: Option<&DeviceMemory>,
+    ) -> anyhow::Result<()> {
+        self.former_asked = Some(Instant::now());
+        for (path, mut former) in DeviceMemory::former(&self.folder, seconds_now())? {
+            let Answer::Done(_) = client.show(&former).await? else { continue };
+            former.refused_since = 0;
+            former.keep(&self.folder)?;
+            std::fs::remove_file(path)?;
+            output::note(&format!("the server knows {} again", former.device));
+            // What was made in its place is nobody any more; where that fails it only stays in the app's list.
+            if let Some(newer) = newer {
+                _ = client.withdraw(newer).await;
+            }
+            break;
+        }
+        Ok(())
     }
 
     /// Renews a token that is old. The old one is good until the new one, which is kept by then, is first used.
@@ -145,13 +185,21 @@ impl DeviceRun {
         own.keep(&self.folder).map_err(ConnectionEnd::Broken)
     }
 
-    /// Forgets a token that opens nothing any more, where the device can register anew.
-    fn forget(&self) -> anyhow::Result<()> {
-        if self.key.is_none() {
+    /// Notes that the server does not know the device. That may pass, as after a copy of its data was put back: nothing is erased.
+    fn note_refusal(&self) -> anyhow::Result<()> {
+        let (Some(mut own), now) = (DeviceMemory::read(&self.folder)?, seconds_now()) else { return Ok(()) };
+        if own.refused_since == 0 {
+            own.refused_since = now;
+        }
+        if self.key.is_some() {
+            return own.keep_former(&self.folder, now);
+        }
+        if own.is_over(now) {
             let why = "this device was removed from its app: register it anew with --key";
             return Err(CommandFailure::not_done(why).into());
         }
-        Ok(std::fs::remove_file(self.folder.join("device.json"))?)
+        output::note("the server does not know this device");
+        own.keep(&self.folder)
     }
 
     async fn connected(&mut self, client: &DeviceClient, own: &mut DeviceMemory) -> ConnectionEnd {
@@ -161,6 +209,7 @@ impl DeviceRun {
             Ok(Answer::Refused(why)) => return ConnectionEnd::Broken(anyhow::anyhow!(why)),
             Err(error) => return ConnectionEnd::Broken(error),
         };
+        own.refused_since = 0;
         let mut looks = tokio::time::interval(OUTBOX_INTERVAL);
         let aged = Instant::now() + CONNECTION_LIFE;
         loop {
@@ -224,10 +273,17 @@ impl DeviceRun {
 }
 
 /// Returns what a device tells of itself when it registers.
-pub(crate) fn device_details(user: Option<&str>, tags: &[String], topics: &[String]) -> Value {
+pub(crate) fn device_details(
+    user: Option<&str>,
+    tags: &[String],
+    topics: &[String],
+    proof: Option<&str>,
+) -> Value {
     let mut told = json!({"platform": "linux", "tags": tags, "topics": topics});
-    if let Some(user) = user {
-        told["user"] = json!(user);
+    for (name, text) in [("user", user), ("proof", proof)] {
+        if let Some(text) = text {
+            told[name] = json!(text);
+        }
     }
     told
 }

@@ -1,8 +1,10 @@
 //! The server as a device sees it.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use stentor_gateway::web_push::PushKeys;
@@ -10,6 +12,7 @@ use stentor_gateway::web_push::PushKeys;
 use super::memory::{DeviceMemory, Joined};
 use super::outbox::Outgoing;
 
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// The server sends a comment every 30 seconds: after three that are missing the line is dead.
@@ -31,6 +34,8 @@ pub(crate) enum Answer<T> {
 pub(crate) struct DeviceClient {
     http: reqwest::Client,
     server: String,
+    /// What the server repeats in its refusals: whoever stands between and answers in its place does not.
+    nonce: String,
 }
 
 impl DeviceClient {
@@ -41,20 +46,34 @@ impl DeviceClient {
             http = http.add_root_certificate(reqwest::Certificate::from_pem(pem)?);
         }
         // The server's comments show that the line is alive: probes of TCP between them would double what an idle device sends.
-        let http = http.tcp_keepalive(None).build()?;
-        Ok(Self { http, server: server.trim_end_matches('/').to_owned() })
+        // Keyed anew each time: nobody who has not read the request knows it.
+        let nonce = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let headers = [(REQUEST_ID, HeaderValue::try_from(&nonce)?)];
+        let http = http.tcp_keepalive(None).default_headers(headers.into_iter().collect()).build()?;
+        Ok(Self { http, server: server.trim_end_matches('/').to_owned(), nonce })
     }
 
     /// Registers this machine.
     pub(crate) async fn join(&self, key: &str, told: &Value) -> anyhow::Result<Answer<Joined>> {
         let url = format!("{}/gateway/v1/devices", self.server);
         let request = self.http.post(url).bearer_auth(key).json(told).timeout(ANSWER_LIMIT);
-        read(request.send().await?).await
+        self.read(request.send().await?).await
     }
 
     /// Asks for a new token.
     pub(crate) async fn renew(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Joined>> {
-        read(self.ask(own, Method::POST, "device/token").timeout(ANSWER_LIMIT).send().await?).await
+        self.read(self.ask(own, Method::POST, "device/token").timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    /// Asks whether the server knows the device.
+    pub(crate) async fn show(&self, own: &DeviceMemory) -> anyhow::Result<Answer<Value>> {
+        self.read(self.ask(own, Method::GET, "device").timeout(ANSWER_LIMIT).send().await?).await
+    }
+
+    /// Removes a device that nobody is any more.
+    pub(crate) async fn withdraw(&self, own: &DeviceMemory) -> anyhow::Result<Answer<()>> {
+        let response = self.ask(own, Method::DELETE, "device").timeout(ANSWER_LIMIT).send().await?;
+        if response.status().is_success() { Ok(Answer::Done(())) } else { self.refusal(response).await }
     }
 
     /// Has the server seal for these keys from now on.
@@ -63,7 +82,7 @@ impl DeviceClient {
         let request =
             self.ask(own, Method::PUT, "device/keys").json(&json!({"p256dh": p256dh, "auth": auth}));
         let response = request.timeout(ANSWER_LIMIT).send().await?;
-        if response.status().is_success() { Ok(Answer::Done(())) } else { refusal(response).await }
+        if response.status().is_success() { Ok(Answer::Done(())) } else { self.refusal(response).await }
     }
 
     /// Opens the stream of messages.
@@ -71,7 +90,7 @@ impl DeviceClient {
         let response = self.ask(own, Method::GET, "events").send().await?;
         match response.status() {
             StatusCode::OK => Ok(Answer::Done(response)),
-            _ => refusal(response).await,
+            _ => self.refusal(response).await,
         }
     }
 
@@ -82,39 +101,43 @@ impl DeviceClient {
         messages: &[String],
     ) -> anyhow::Result<Answer<Value>> {
         let request = self.ask(own, Method::POST, "receipts").json(&json!({"messages": messages}));
-        read(request.timeout(ANSWER_LIMIT).send().await?).await
+        self.read(request.timeout(ANSWER_LIMIT).send().await?).await
     }
 
     /// Sends a message to the app; it is on the server's disk when this returns.
     pub(crate) async fn send(&self, own: &DeviceMemory, message: &Outgoing) -> anyhow::Result<Answer<Value>> {
         let request = self.ask(own, Method::POST, "upstream").json(message);
-        read(request.timeout(ANSWER_LIMIT).send().await?).await
+        self.read(request.timeout(ANSWER_LIMIT).send().await?).await
     }
 
     fn ask(&self, own: &DeviceMemory, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}/gateway/v1/{path}", self.server);
         self.http.request(method, url).basic_auth(&own.token, Some(&own.secret))
     }
-}
 
-async fn read<T: serde::de::DeserializeOwned>(response: Response) -> anyhow::Result<Answer<T>> {
-    match response.status().is_success() {
-        true => Ok(Answer::Done(response.json().await.context("the answer cannot be read")?)),
-        false => refusal(response).await,
-    }
-}
-
-/// Returns what a refusal means: that the device is not known, that it is for good, or that it may pass (an error).
-async fn refusal<T>(response: Response) -> anyhow::Result<Answer<T>> {
-    let status = response.status();
-    let problem: Value = response.json().await.unwrap_or_default();
-    let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
-    match status {
-        StatusCode::UNAUTHORIZED => Ok(Answer::Unknown),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => {
-            anyhow::bail!("{status}: {detail}")
+    async fn read<T: serde::de::DeserializeOwned>(&self, response: Response) -> anyhow::Result<Answer<T>> {
+        match response.status().is_success() {
+            true => Ok(Answer::Done(response.json().await.context("the answer cannot be read")?)),
+            false => self.refusal(response).await,
         }
-        status if status.is_client_error() => Ok(Answer::Refused(format!("{status}: {detail}"))),
-        status => anyhow::bail!("{status}: {detail}"),
+    }
+
+    /// Returns what a refusal means: that the device is not known, that it is for good, or that it may pass (an error). Whoever stands
+    /// between may answer 401 too: only the server's own word counts, and it shows that it has read the request.
+    async fn refusal<T>(&self, response: Response) -> anyhow::Result<Answer<T>> {
+        let (status, is_encrypted) = (response.status(), response.url().scheme() == "https");
+        let problem: Value = response.json().await.unwrap_or_default();
+        if !problem["code"].is_string() || !(is_encrypted || problem["request_id"] == self.nonce) {
+            anyhow::bail!("{status}, and not by the server itself");
+        }
+        let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
+        match status {
+            StatusCode::UNAUTHORIZED => Ok(Answer::Unknown),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT => {
+                anyhow::bail!("{status}: {detail}")
+            }
+            status if status.is_client_error() => Ok(Answer::Refused(format!("{status}: {detail}"))),
+            status => anyhow::bail!("{status}: {detail}"),
+        }
     }
 }

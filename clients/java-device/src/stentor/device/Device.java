@@ -15,6 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * This machine as a device. Give handlers, then call `run`; `send` may be called at any time, connected or not.
@@ -29,6 +30,9 @@ public final class Device {
     /** A connection is made anew after this: only between connections a token is renewed. */
     private static final Duration CONNECTION_LIFE = Duration.ofHours(24);
 
+    /** How often the server is asked whether it knows again who the device was. */
+    private static final Duration FORMER_INTERVAL = Duration.ofHours(1);
+
     private static final Logger LOG = System.getLogger("stentor.device");
 
     private final Folder folder;
@@ -39,6 +43,7 @@ public final class Device {
     private final Backoff backoff;
     private final Duration tokenLife;
     private final boolean encrypts;
+    private final Supplier<String> proof;
 
     private final List<Consumer<Message>> notificationHandlers = new CopyOnWriteArrayList<>();
     private final List<Consumer<Message>> dataHandlers = new CopyOnWriteArrayList<>();
@@ -47,6 +52,7 @@ public final class Device {
 
     private final CountDownLatch stopped = new CountDownLatch(1);
     private final Semaphore mail = new Semaphore(0);
+    private long formerTried = System.nanoTime() - FORMER_INTERVAL.toNanos();
     private volatile Memory own;
     private volatile EventStream stream;
 
@@ -59,6 +65,7 @@ public final class Device {
         this.backoff = builder.backoff;
         this.tokenLife = builder.tokenLife;
         this.encrypts = builder.encrypts;
+        this.proof = builder.proof;
         this.own = folder.read();
     }
 
@@ -77,6 +84,7 @@ public final class Device {
         private Duration tokenLife = Duration.ofDays(30);
         private HttpClient http;
         private boolean encrypts;
+        private Supplier<String> proof;
 
         private Builder(Path folder, String server) {
             this.folder = folder;
@@ -98,6 +106,17 @@ public final class Device {
         /** Says whose device it is. */
         public Builder user(String user) {
             told.put("user", user);
+            return this;
+        }
+
+        /** Shows what the app's backend has signed, which vouches for user, tags and private topics. */
+        public Builder proof(String proof) {
+            return proof(() -> proof);
+        }
+
+        /** Does the same by what fetches it, which is asked when the device registers. */
+        public Builder proof(Supplier<String> proof) {
+            this.proof = proof;
             return this;
         }
 
@@ -220,7 +239,7 @@ public final class Device {
                 continue;
             } catch (Service.UnknownDevice removed) {
                 why = "the token opens nothing any more";
-                forget();
+                noteRefusal();
             } catch (Service.Refused | IOException failed) {
                 why = String.valueOf(failed.getMessage());
             }
@@ -237,16 +256,65 @@ public final class Device {
 
     /** Returns who the device is, registered and with a token that is not old. */
     private Memory registered() throws IOException, NotRegisteredException, Service.UnknownDevice {
+        if (own == null || System.nanoTime() - formerTried >= FORMER_INTERVAL.toNanos()) {
+            returnToFormer();
+        }
         if (own != null) {
             return fresh(own);
+        }
+        boolean wasKnown = !folder.former().isEmpty();
+        if (key == null && wasKnown) {
+            throw new IOException("the token opens nothing any more");
         }
         if (key == null) {
             throw new NotRegisteredException("give a key with the scope `join`");
         }
         try {
-            return keep(Memory.of(server, service.join(key, told)));
+            return keep(Memory.of(server, service.join(key, toldNow())));
         } catch (Service.Refused | Service.UnknownDevice refused) {
+            if (wasKnown) {
+                // The server has known this device, and may know it again.
+                throw new IOException(refused.getMessage(), refused);
+            }
             throw new NotRegisteredException(refused.getMessage());
+        }
+    }
+
+    private Map<String, Object> toldNow() {
+        Map<String, Object> now = new LinkedHashMap<>(told);
+        if (proof != null) {
+            now.put("proof", proof.get());
+        }
+        return now;
+    }
+
+    /** Becomes again who the device was, where the server knows that one again: messages may wait for it. */
+    private void returnToFormer() throws IOException {
+        formerTried = System.nanoTime();
+        for (Map.Entry<Path, Memory> former : folder.former().entrySet()) {
+            try {
+                service.show(former.getValue());
+            } catch (Service.UnknownDevice | Service.Refused unknown) {
+                continue;
+            }
+            Memory newer = own;
+            former.getValue().refusedSince = 0;
+            keep(former.getValue());
+            Files.delete(former.getKey());
+            LOG.log(Level.WARNING, "the server knows {0} again", own.device);
+            if (newer != null) {
+                withdraw(newer);
+            }
+            return;
+        }
+    }
+
+    /** Removes a device that was made in the place of one that is known again. */
+    private void withdraw(Memory newer) {
+        try {
+            service.withdraw(newer);
+        } catch (IOException | Service.Refused | Service.UnknownDevice failed) {
+            LOG.log(Level.WARNING, "{0} is not removed: {1}", newer.device, failed.getMessage());
         }
     }
 
@@ -286,15 +354,23 @@ public final class Device {
         return known;
     }
 
-    private void forget() throws DeviceRemovedException {
-        if (key == null) {
-            throw new DeviceRemovedException("the device was removed from its app; register it anew with a key");
+    /** Notes that the server does not know the device. That may pass, as after a copy of its data was put back: nothing is erased. */
+    private void noteRefusal() throws DeviceRemovedException {
+        Memory known = own;
+        if (known == null) {
+            return;
         }
-        own = null;
+        known.noteRefusal();
         try {
-            folder.forget();
+            if (key != null) {
+                folder.keepFormer(known);
+                own = null;
+            } else if (known.isOver()) {
+                throw new DeviceRemovedException("the device was removed from its app; register it anew with a key");
+            } else {
+                folder.keep(known);
+            }
         } catch (IOException kept) {
-            // It is written over by the next registration.
             LOG.log(Level.WARNING, "the folder cannot be changed", kept);
         }
     }
@@ -304,6 +380,7 @@ public final class Device {
         long until = System.nanoTime() + CONNECTION_LIFE.toNanos();
         try (EventStream events = new EventStream(service.events(known))) {
             stream = events;
+            known.refusedSince = 0;
             mail.release();
             tellToken(known);
             while (!isStopped() && System.nanoTime() < until) {

@@ -14,6 +14,7 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +29,8 @@ final class Folder {
     /** Messages that wait at most: a device without a connection must not fill its disk. */
     static final int WAITING_MAX_COUNT = 10_000;
 
+    private static final int FORMER_MAX_COUNT = 8;
+    private static final Pattern FORMER = Pattern.compile("former-[A-Za-z0-9_]*\\.json");
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}");
     private static final Set<StandardOpenOption> NEW =
             Set.of(StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW);
@@ -57,9 +60,40 @@ final class Folder {
         write(memory, own.write());
     }
 
-    /** Forgets who the device is; what waits to be sent stays. */
-    void forget() throws IOException {
+    /** Remembers under another name who the device was; what waits to be sent stays. The oldest ones are kept. */
+    void keepFormer(Memory own) throws IOException {
+        if (former().size() < FORMER_MAX_COUNT) {
+            write(memory.resolveSibling("former-" + own.device.replaceAll("[^A-Za-z0-9_]", "") + ".json"), own.write());
+        }
         Files.delete(memory);
+    }
+
+    /** Returns who the device was, the oldest first; what is over is removed. */
+    Map<Path, Memory> former() throws IOException {
+        if (!Files.isDirectory(memory.getParent())) {
+            return Map.of();
+        }
+        List<Path> paths;
+        try (Stream<Path> all = Files.list(memory.getParent())) {
+            paths = all.filter(path -> FORMER.matcher(path.getFileName().toString()).matches()).collect(Collectors.toList());
+        }
+        Map<Path, Memory> found = new LinkedHashMap<>();
+        for (Path path : paths) {
+            try {
+                found.put(path, Memory.read(Files.readString(path)));
+            } catch (RuntimeException foreign) {
+                continue;
+            }
+            if (found.get(path).isOver()) {
+                found.remove(path);
+                Files.delete(path);
+            }
+        }
+        Map<Path, Memory> sorted = new LinkedHashMap<>();
+        found.entrySet().stream()
+                .sorted(Comparator.comparingLong(one -> one.getValue().refusedSince))
+                .forEach(one -> sorted.put(one.getKey(), one.getValue()));
+        return sorted;
     }
 
     /** Puts a message into the outbox: on disk when this returns. Returns its name. */

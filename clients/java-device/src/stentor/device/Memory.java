@@ -1,5 +1,6 @@
 package stentor.device;
 
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.LinkedHashMap;
@@ -10,6 +11,8 @@ import java.util.Objects;
 final class Memory {
     /** Messages that are remembered, so that one that comes again is recognised: more than a server leaves unconfirmed. */
     static final int SEEN_MAX_COUNT = 1_024;
+    /** How long it is remembered who the device was, after the server has said that it does not know it. */
+    static final Duration FORMER_LIFE = Duration.ofDays(30);
 
     final String server;
     final String device;
@@ -17,6 +20,8 @@ final class Memory {
     final String secret;
     /** When it got its token, in seconds since 1970. */
     final long tokenSince;
+    /** When the server first said that it does not know the device, in seconds since 1970; 0 where it knows it. */
+    long refusedSince;
     /** The token that the program was told last. */
     String toldToken = "";
     final Deque<String> seen = new ArrayDeque<>();
@@ -46,6 +51,7 @@ final class Memory {
             ((Iterable<?>) kept.get("seen")).forEach(one -> own.seen.add((String) one));
         }
         own.toldToken = kept.get("told_token") instanceof String ? (String) kept.get("told_token") : "";
+        own.refusedSince = kept.get("refused_since") instanceof Long ? (Long) kept.get("refused_since") : 0;
         if (kept.get("keys") != null) {
             own.keep(new LinkedHashMap<>(Json.members(kept.get("keys"))));
         }
@@ -62,6 +68,16 @@ final class Memory {
         return own;
     }
 
+    /** Notes that the server does not know the device. */
+    void noteRefusal() {
+        refusedSince = refusedSince == 0 ? System.currentTimeMillis() / 1_000 : refusedSince;
+    }
+
+    /** Returns whether the server has not known the device for so long that it never will. */
+    boolean isOver() {
+        return refusedSince > 0 && refusedSince < System.currentTimeMillis() / 1_000 - FORMER_LIFE.getSeconds();
+    }
+
     /** Returns what is to be kept. */
     String write() {
         Map<String, Object> kept = new LinkedHashMap<>();
@@ -72,6 +88,7 @@ final class Memory {
         kept.put("token_since", tokenSince);
         kept.put("seen", seen);
         kept.put("told_token", toldToken);
+        kept.put("refused_since", refusedSince);
         if (keys != null) {
             kept.put("keys", keys);
         }

@@ -15,11 +15,14 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
 
 /** The server as a device sees it. What it cannot do now is an IOException. */
 final class Service {
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(10);
     private static final Duration ANSWER_LIMIT = Duration.ofSeconds(60);
+    /** The header that the server repeats in its refusals. */
+    private static final String REQUEST_ID = "X-Request-Id";
     /** Refusals that may pass. */
     private static final Set<Integer> PASSING = Set.of(408, 409, 429);
 
@@ -62,6 +65,16 @@ final class Service {
         return joined(answer("device/token", proof(own), BodyPublishers.noBody()));
     }
 
+    /** Asks whether the server knows the device. */
+    void show(Memory own) throws IOException, Refused, UnknownDevice {
+        done(request("device", proof(own)).timeout(ANSWER_LIMIT).GET());
+    }
+
+    /** Removes a device that nobody is any more. */
+    void withdraw(Memory own) throws IOException, Refused, UnknownDevice {
+        done(request("device", proof(own)).timeout(ANSWER_LIMIT).DELETE());
+    }
+
     /** Confirms a message; that is on the server's disk when this returns. */
     void confirm(Memory own, String message) throws IOException, Refused, UnknownDevice {
         String body = Json.write(Map.of("messages", List.of(message)));
@@ -76,11 +89,15 @@ final class Service {
     /** Has the server seal for the device from now on. */
     void putKeys(Memory own, Map<String, Object> keys) throws IOException, Refused, UnknownDevice {
         HttpRequest.Builder request = request("device/keys", proof(own)).timeout(ANSWER_LIMIT);
-        request.header("Content-Type", "application/json").PUT(BodyPublishers.ofString(Json.write(keys)));
+        done(request.header("Content-Type", "application/json").PUT(BodyPublishers.ofString(Json.write(keys))));
+    }
+
+    private String done(HttpRequest.Builder request) throws IOException, Refused, UnknownDevice {
         HttpResponse<String> response = exchange(request.build(), BodyHandlers.ofString());
         if (response.statusCode() / 100 != 2) {
-            throw refusal(response.statusCode(), response.body());
+            throw refusal(response, response.body());
         }
+        return response.body();
     }
 
     /** Opens the stream of messages. */
@@ -92,7 +109,7 @@ final class Service {
             return response.body();
         }
         try (InputStream body = response.body()) {
-            throw refusal(response.statusCode(), new String(body.readAllBytes(), StandardCharsets.UTF_8));
+            throw refusal(response, new String(body.readAllBytes(), StandardCharsets.UTF_8));
         }
     }
 
@@ -103,19 +120,17 @@ final class Service {
     }
 
     private HttpRequest.Builder request(String path, String proof) {
-        return HttpRequest.newBuilder(base.resolve(path)).header("Authorization", proof);
+        HttpRequest.Builder request = HttpRequest.newBuilder(base.resolve(path)).header("Authorization", proof);
+        return request.header(REQUEST_ID, UUID.randomUUID().toString());
     }
 
     private Map<String, Object> answer(String path, String proof, BodyPublisher body)
             throws IOException, Refused, UnknownDevice {
         HttpRequest.Builder request = request(path, proof).timeout(ANSWER_LIMIT).POST(body);
         request.header("Content-Type", "application/json");
-        HttpResponse<String> response = exchange(request.build(), BodyHandlers.ofString());
-        if (response.statusCode() / 100 != 2) {
-            throw refusal(response.statusCode(), response.body());
-        }
+        String text = done(request);
         try {
-            return Json.object(response.body());
+            return Json.object(text);
         } catch (IllegalArgumentException foreign) {
             // A network that wants a login answers so for everybody: nothing was done.
             throw new IOException("the answer is not the server's", foreign);
@@ -140,8 +155,16 @@ final class Service {
     }
 
     /** Throws what a refusal means: that the device is not known, that it is for good, or that it may pass. */
-    private static IOException refusal(int status, String text) throws Refused, UnknownDevice {
-        String detail = status + ": " + object(text).getOrDefault("detail", "");
+    private static IOException refusal(HttpResponse<?> response, String text) throws Refused, UnknownDevice {
+        int status = response.statusCode();
+        Map<String, Object> problem = object(text);
+        String detail = status + ": " + problem.getOrDefault("detail", "");
+        // Whoever stands between may answer 401 too: only the server's own word counts, and it shows that it has read the request.
+        boolean isEncrypted = "https".equals(response.request().uri().getScheme());
+        Object nonce = response.request().headers().firstValue(REQUEST_ID).orElse("");
+        if (!problem.containsKey("code") || !(isEncrypted || nonce.equals(problem.get("request_id")))) {
+            return new IOException(status + ", and not by the server itself");
+        }
         if (status == 401) {
             throw new UnknownDevice(detail);
         }

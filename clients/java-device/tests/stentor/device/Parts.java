@@ -1,7 +1,10 @@
 package stentor.device;
 
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,6 +16,9 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** The parts of the library by themselves: java stentor.device.Parts FOLDER. */
 public final class Parts {
@@ -45,6 +51,8 @@ public final class Parts {
         parts.put("no more is remembered than is needed", folder -> seen());
         parts.put("what is sent waits in order and what is no message is set aside", Parts::outbox);
         parts.put("a name that leads elsewhere is refused", Parts::names);
+        parts.put("a stranger who says 401 changes nothing", Parts::stranger);
+        parts.put("who the device was is tried again and comes back", Parts::former);
         parts.put("waits double and are spread", folder -> waits());
         parts.put("a stream is read as it was written", folder -> stream());
         parts.put("JSON is read as it was written", folder -> json());
@@ -72,6 +80,110 @@ public final class Parts {
         same("t", folder.read().token);
         Memory renewed = own.renewed(Map.of("device", "dev_1", "token", "t2", "secret", "s2"));
         same("[msg_1] t t2 s2", renewed.seen + " " + renewed.toldToken + " " + renewed.token + " " + renewed.secret);
+    }
+
+    /** What answers in the server's place, or as the server does. */
+    private static final class Network implements AutoCloseable {
+        final Map<String, String> known = new ConcurrentHashMap<>();
+        final AtomicInteger joined = new AtomicInteger();
+        volatile String portal;
+        private final HttpServer server;
+
+        Network() throws IOException {
+            server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+            server.createContext("/", this::answer);
+            server.start();
+        }
+
+        String url() {
+            return "http://127.0.0.1:" + server.getAddress().getPort();
+        }
+
+        private void answer(HttpExchange asked) throws IOException {
+            asked.getRequestBody().readAllBytes();
+            String given = asked.getRequestHeaders().getFirst("Authorization").replaceFirst("^(Basic|Bearer) ", "");
+            String path = asked.getRequestURI().getPath();
+            if (portal != null) {
+                say(asked, 401, portal);
+            } else if (path.endsWith("/devices")) {
+                int number = joined.incrementAndGet();
+                known.put("t" + number, "dev_" + number);
+                say(asked, 201, Json.write(Map.of("device", "dev_" + number, "token", "t" + number, "secret", "s")));
+            } else if (known.containsKey(new String(Base64.getDecoder().decode(given), StandardCharsets.UTF_8).split(":")[0])) {
+                say(asked, path.endsWith("/events") ? 503 : 200, "{}");
+            } else {
+                Object nonce = asked.getRequestHeaders().getFirst("X-Request-Id");
+                say(asked, 401, Json.write(Map.of("code", "unauthorized", "request_id", nonce)));
+            }
+        }
+
+        private static void say(HttpExchange asked, int status, String text) throws IOException {
+            byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+            asked.sendResponseHeaders(status, bytes.length == 0 ? -1 : bytes.length);
+            asked.getResponseBody().write(bytes);
+            asked.close();
+        }
+
+        @Override
+        public void close() {
+            server.stop(0);
+        }
+    }
+
+    private static Device run(Path folder, Network network, String key) throws IOException {
+        Backoff backoff = new Backoff(Duration.ofMillis(10), Duration.ofMillis(20));
+        Device device = Device.builder(folder, network.url()).key(key).backoff(backoff).build();
+        Thread thread = new Thread(() -> {
+            try {
+                device.run();
+            } catch (Exception ended) {
+                throw new IllegalStateException(ended);
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+        return device;
+    }
+
+    private static void until(Callable<Boolean> holds) throws Exception {
+        for (long end = System.nanoTime() + 20_000_000_000L; !holds.call(); Thread.sleep(10)) {
+            if (System.nanoTime() > end) {
+                throw new AssertionError("it does not come");
+            }
+        }
+    }
+
+    private static void stranger(Path path) throws Exception {
+        try (Network network = new Network()) {
+            Device device = run(path, network, "sk_join");
+            until(() -> "dev_1".equals(device.id()));
+            String kept = Files.readString(path.resolve("device.json"));
+            for (String portal : List.of("<html>", "", "{}", "{\"code\":\"unauthorized\",\"request_id\":\"req_0\"}")) {
+                network.portal = portal;
+                Device other = run(path, network, null);
+                Thread.sleep(100);
+                same(kept, Files.readString(path.resolve("device.json")));
+                other.stop();
+                network.portal = null;
+            }
+            same(1, network.joined.get());
+            device.stop();
+        }
+    }
+
+    private static void former(Path path) throws Exception {
+        try (Network network = new Network()) {
+            Device device = run(path, network, "sk_join");
+            until(() -> "dev_1".equals(device.id()));
+            network.known.clear();
+            until(() -> "dev_2".equals(device.id()));
+            same(true, Files.exists(path.resolve("former-dev_1.json")));
+            network.known.clear();
+            network.known.put("t1", "dev_1");
+            until(() -> "dev_1".equals(device.id()));
+            same(2, network.joined.get());
+            device.stop();
+        }
     }
 
     private static void foreignMemory(Path path) throws IOException {
