@@ -62,7 +62,12 @@ impl McsChannelName {
         let (category, subtype, sender) = (parts.next()?, parts.next()?, parts.next()?);
         let (p256dh, auth) = (parts.next()?, parts.next()?);
         let some = |part: &str| (part != NONE).then(|| part.to_owned());
-        let keys = some(p256dh).zip(some(auth)).map(|(p256dh, auth)| McsWebKeys { p256dh, auth });
+        let keys = match (some(p256dh), some(auth)) {
+            (Some(p256dh), Some(auth)) => Some(McsWebKeys { p256dh, auth }),
+            (None, None) => None,
+            // Half a pair is none of ours: taken for no keys, it would have content given in clear.
+            _ => return None,
+        };
         let (category, sender) = (category.to_owned(), sender.to_owned());
         parts.next().is_none().then_some(Self { category, subtype: some(subtype), sender, keys })
     }
@@ -108,7 +113,7 @@ mod tests {
         assert_eq!(name(Some(""), false).text(), None);
         assert_eq!(name(Some("-"), false).text(), None);
         assert_eq!(name(Some(&"x".repeat(CHANNEL_NAME_MAX_BYTES)), false).text(), None);
-        for text in ["", "a", "a b c d", "a b c d e f"] {
+        for text in ["", "a", "a b c d", "a b c d e f", "a b c - e", "a b c d -"] {
             assert_eq!(McsChannelName::parse(text), None, "{text}");
         }
     }

@@ -10,15 +10,16 @@ use stentor_wire::mcs::{McsAppData, McsData};
 
 use super::channel::McsChannelName;
 use super::persistent_id::McsPersistentId;
-use super::sealed::seal;
+use super::sealed::{McsSealed, seal};
 
-/// Makes the stanza of a message for one registration.
+/// Makes the stanza of a message for one registration; `None` where it has keys and the content cannot be sealed for them: it is given
+/// sealed or not at all.
 pub(super) fn message_stanza(
     channel: &McsChannelName,
     message: &Message,
     id: McsPersistentId,
     now: Timestamp,
-) -> McsData {
+) -> Option<McsData> {
     let seconds = message.remaining_ttl(now).as_seconds();
     let mut stanza = McsData {
         id: Some(message.id.to_string()),
@@ -34,10 +35,12 @@ pub(super) fn message_stanza(
     match content.overrides.get(&ProviderKind::Gateway) {
         // What the app server has encrypted itself goes first: it knows its client.
         Some(own) if put_raw(own, &mut stanza) => {}
-        _ if put_sealed(channel, message, &mut stanza) => {}
-        _ => put_plain(content, &mut stanza),
+        _ => match &channel.keys {
+            Some(keys) => put_sealed(seal(keys, &web_payload(channel, message))?, &mut stanza),
+            None => put_plain(content, &mut stanza),
+        },
     }
-    stanza
+    Some(stanza)
 }
 
 /// Makes the stanza that says that messages were deleted because too many waited.
@@ -81,17 +84,12 @@ fn put_plain(content: &Content, stanza: &mut McsData) {
     }
 }
 
-/// Puts the content encrypted, where the registration has keys; returns whether it has.
-fn put_sealed(channel: &McsChannelName, message: &Message, stanza: &mut McsData) -> bool {
-    let Some(sealed) = channel.keys.as_ref().and_then(|keys| seal(keys, &web_payload(channel, message)))
-    else {
-        return false;
-    };
+/// Puts encrypted content.
+fn put_sealed(sealed: McsSealed, stanza: &mut McsData) {
     stanza.raw_data = Some(sealed.body);
     put(stanza, "content-encoding", "aesgcm");
     put(stanza, "crypto-key", &format!("dh={}", URL_SAFE.encode(sealed.public_key)));
     put(stanza, "encryption", &format!("salt={}", URL_SAFE.encode(sealed.salt)));
-    true
 }
 
 /// Writes what FCM's web clients find inside: data and notification apart, as one JSON object.

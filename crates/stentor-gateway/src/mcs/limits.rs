@@ -13,6 +13,8 @@ pub struct McsLimits {
     pub heartbeat_min: Duration,
     /// How long the answer to a heartbeat may take.
     pub heartbeat_ack_timeout: Duration,
+    /// How long a program may be connected that has no registration.
+    pub lonely_max: Duration,
     /// How long a device may leave what is written to it unread.
     pub write_timeout: Duration,
     /// Largest stanza of a device, in bytes.
@@ -29,6 +31,7 @@ impl Default for McsLimits {
             heartbeat: Duration::from_secs(240),
             heartbeat_min: Duration::from_secs(5),
             heartbeat_ack_timeout: Duration::from_secs(30),
+            lonely_max: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             stanza_max_bytes: 64 << 10,
             window_max_count: crate::limits::WINDOW_MAX_COUNT,

@@ -36,6 +36,10 @@ pub(super) enum McsEnd {
     Stopping,
     #[error("the device does not answer")]
     Silent,
+    #[error("the app has as many devices connected as it may have")]
+    Crowded,
+    #[error("the program has no registration")]
+    Lonely,
     #[error("the device may not connect")]
     Refused,
     #[error("what it says is not in order: {0}")]
@@ -62,7 +66,7 @@ impl McsEnd {
         };
         match self {
             Self::Gone | Self::Refused => Vec::new(),
-            Self::Stopping | Self::Silent => vec![McsStanza::Close],
+            Self::Stopping | Self::Silent | Self::Lonely | Self::Crowded => vec![McsStanza::Close],
             Self::TakenOver => vec![error("conflict"), McsStanza::Close],
             Self::Malformed(_) => vec![error("bad-format"), McsStanza::Close],
             Self::Store(_) => vec![error("internal-server-error"), McsStanza::Close],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stentor_core::id::{DeviceId, MessageId};
+use stentor_core::outcome::Reason;
 use stentor_core::ports::store::StoreError;
 use stentor_wire::mcs::{McsData, McsHeartbeat, McsIq, McsStanza};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,7 +29,8 @@ use crate::session_state::Closed;
 use crate::stats::DeviceProtocol;
 use crate::upstream::UpstreamError;
 
-/// Serves one connection of a device until either side ends it. `admitted` is cancelled when the device has logged in.
+/// Serves one connection of a device until either side ends it. `admitted` is cancelled when its program has a registration: anybody may
+/// check in, and be a program of nobody's.
 pub async fn serve<S>(
     gateway: Gateway,
     stream: S,
@@ -42,8 +44,7 @@ pub async fn serve<S>(
     let end = match log_in(&gateway, &mut link, &stopping).await {
         Ok(login) => match McsConnection::open(gateway, link, login).await {
             Ok(mut connection) => {
-                admitted.cancel();
-                let end = connection.run(&stopping).await;
+                let end = connection.run(&stopping, &admitted).await;
                 connection.close();
                 link = connection.link;
                 end
@@ -112,6 +113,8 @@ struct McsConnection<S> {
     asked_at: Option<Instant>,
     /// When the registrations were read.
     loaded_at: Instant,
+    /// Since when the program has no registration.
+    lonely_since: Option<Instant>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
@@ -133,6 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
             received_at: Instant::now(),
             asked_at: None,
             loaded_at: Instant::now(),
+            lonely_since: Some(Instant::now()),
         };
         match connection.begin(&login).await {
             Ok(()) => Ok(connection),
@@ -166,16 +170,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         self.gateway.mcs_agents().remove(self.agent, &self.signal);
     }
 
-    async fn run(&mut self, stopping: &CancellationToken) -> McsEnd {
+    async fn run(&mut self, stopping: &CancellationToken, admitted: &CancellationToken) -> McsEnd {
         loop {
             if let Err(end) = self.turn(stopping).await {
                 return end;
+            }
+            if self.lonely_since.is_none() {
+                admitted.cancel();
             }
         }
     }
 
     async fn turn(&mut self, stopping: &CancellationToken) -> Result<(), McsEnd> {
         self.give().await?;
+        self.note_loneliness()?;
         let due = self.due_at();
         tokio::select! {
             stanza = self.link.next() => {
@@ -183,15 +191,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
                 self.hear(stanza).await
             }
             () = self.wake.notified() => Ok(()),
-            () = sleep_until(due) => self.ask().await,
+            () = sleep_until(due) => self.wake_up().await,
             () = stopping.cancelled() => Err(McsEnd::Stopping),
         }
     }
 
+    /// Notes whether the program has a registration; one that has none for long ends, and gives its place to others.
+    fn note_loneliness(&mut self) -> Result<(), McsEnd> {
+        if !self.sessions.is_empty() {
+            self.lonely_since = None;
+            return Ok(());
+        }
+        let since = *self.lonely_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < self.link.limits().lonely_max { Ok(()) } else { Err(McsEnd::Lonely) }
+    }
+
     fn due_at(&self) -> Instant {
-        self.asked_at.map_or(self.received_at + self.heartbeat, |asked| {
+        let due = self.asked_at.map_or(self.received_at + self.heartbeat, |asked| {
             asked + self.link.limits().heartbeat_ack_timeout
-        })
+        });
+        self.lonely_since.map_or(due, |since| due.min(since + self.link.limits().lonely_max))
+    }
+
+    async fn wake_up(&mut self) -> Result<(), McsEnd> {
+        self.note_loneliness()?;
+        self.ask().await
     }
 
     /// Asks a silent device whether it is there.
@@ -237,6 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
                 Err(Closed::TakenOver) => return Err(McsEnd::TakenOver),
                 Err(Closed::Stopping) => return Err(McsEnd::Stopping),
                 Err(Closed::Silent) => return Err(McsEnd::Silent),
+                Err(Closed::Crowded) => return Err(McsEnd::Crowded),
                 Err(Closed::CutOff) => cut.push(self.sessions[index].channel.identity.device),
             }
             has_more = true;
@@ -259,7 +284,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
         for one in messages {
             let message = one.message.id;
             let id = McsPersistentId { message, device: has_several.then_some(device) };
-            let stanza = message_stanza(&self.sessions[index].channel.name, &one.message, id, now);
+            let McsSession { channel, session } = &self.sessions[index];
+            let Some(stanza) = message_stanza(&channel.name, &one.message, id, now) else {
+                session.give_up(&[message], Reason::InvalidPayload);
+                continue;
+            };
             let stanza = self.put_data(stanza);
             self.flights.push_back(McsFlight { stanza, device, message });
         }

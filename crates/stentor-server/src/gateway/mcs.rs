@@ -21,6 +21,8 @@ use crate::owner::SourceNetwork;
 const BODY_MAX_BYTES: usize = 64 << 10;
 /// The header in which a web client has an app's key.
 const KEY: &str = "x-goog-api-key";
+/// The header in which a web client has the token of its installation.
+const INSTALLATION: &str = "x-goog-firebase-installations-auth";
 /// What a web client may ask that runs in a browser, whichever site it is of.
 const CROSS_ORIGIN: [(&str, &str); 4] = [
     ("access-control-allow-origin", "*"),
@@ -114,7 +116,9 @@ async fn renew_installation(
     Path((project, _)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    respond(mcs::renew_installation(&routes.gateway, &project, text(&headers, AUTHORIZATION.as_str())))
+    let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
+    let authorization = text(&headers, AUTHORIZATION.as_str());
+    respond(mcs::renew_installation(gateway, registrar, &project, authorization).await)
 }
 
 async fn register_web(
@@ -124,7 +128,7 @@ async fn register_web(
     body: Bytes,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
-    respond(mcs::register_web(gateway, registrar, &project, text(&headers, KEY), &body).await)
+    respond(mcs::register_web(gateway, registrar, &project, key_and_installation(&headers), &body).await)
 }
 
 /// The registration says in its endpoint which one it is.
@@ -143,13 +147,17 @@ async fn unregister_web(
     headers: HeaderMap,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
-    respond(mcs::unregister_web(gateway, registrar, &project, text(&headers, KEY), &token).await)
+    respond(mcs::unregister_web(gateway, registrar, &project, key_and_installation(&headers), &token).await)
 }
 
 async fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     allow_browsers(response)
+}
+
+fn key_and_installation(headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
+    (text(headers, KEY), text(headers, INSTALLATION))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::Gateway;
 use stentor_gateway::autopush::OpenApps;
 use stentor_gateway::mcs::McsRegistrar;
 use stentor_gateway::web_push::VapidKey;
 
-use crate::contract::{ErrorCode, Origin, Problem, ServiceResult};
+use crate::contract::{ErrorCode, Origin, ServiceResult};
 use crate::face::Api;
 
 /// Decides by API keys with the scope `join`, and by what an app's gateway credential says.
@@ -26,28 +26,38 @@ impl KeyRegistrar {
         Self { api, gateway: gateway.clone(), open_apps }
     }
 
-    async fn allow(&self, app: AppId, key: &str) -> ServiceResult<()> {
+    async fn admit(&self, app: AppId, key: &str) -> ServiceResult<Option<KeyId>> {
         let service = self.api.service();
         let caller = service.identify(key).await?.on(app)?;
-        service.admit_device(caller, Origin::default()).await
+        service.admit_device(caller, Origin::default()).await?;
+        // Only a key of the app's: what is made with it ends with it, and the operator's key does not end.
+        Ok(caller.key())
     }
+}
+
+/// Returns `other` for a refusal that says something of who asks; the error says that it cannot be told now, or not so often.
+fn told<T>(result: ServiceResult<T>, other: T) -> Result<T, StoreError> {
+    result.or_else(|problem| match problem.code {
+        // What cannot be told now is no refusal: the program comes again.
+        ErrorCode::Unavailable => Err(StoreError::Unavailable(problem.detail.into_owned())),
+        ErrorCode::RateLimited => Err(StoreError::LimitReached(problem.detail.into_owned())),
+        _ => Ok(other),
+    })
 }
 
 #[async_trait]
 impl McsRegistrar for KeyRegistrar {
-    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError> {
-        let allowed = match key {
-            Some(key) => match self.allow(app, key).await {
-                Ok(()) => true,
-                // What cannot be told now is no refusal: the program comes again.
-                Err(problem) if problem.code == ErrorCode::Unavailable => {
-                    return Err(StoreError::Unavailable(problem.detail.into_owned()));
-                }
-                Err(_) => false,
-            },
-            None => self.open_apps.is_open(app).await? && self.api.service().count_join(app).is_ok(),
+    async fn key_of(&self, app: AppId, key: &str) -> Result<Option<KeyId>, StoreError> {
+        told(self.admit(app, key).await, None)
+    }
+
+    async fn may_register(&self, app: AppId, installed_with: Option<KeyId>) -> Result<bool, StoreError> {
+        let service = self.api.service();
+        let may = match installed_with {
+            Some(key) => told(service.may_join_still(app, key).await, false)?,
+            None => self.open_apps.is_open(app).await?,
         };
-        Ok(allowed)
+        Ok(may && told(service.count_join(app).map(|()| true), false)?)
     }
 
     /// Chromium registers a page for the key of who sends to it: the app that has named the key is meant, where it is open.
@@ -59,8 +69,7 @@ impl McsRegistrar for KeyRegistrar {
         if !self.open_apps.is_open(app).await? {
             return Ok(None);
         }
-        let too_many = |problem: Problem| StoreError::LimitReached(problem.detail.into_owned());
-        self.api.service().count_join(app).map_err(too_many)?;
+        told(self.api.service().count_join(app), ())?;
         Ok(Some(app))
     }
 }

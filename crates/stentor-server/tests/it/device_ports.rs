@@ -153,3 +153,52 @@ async fn one_address_checks_in_so_often_and_then_waits() {
     assert_eq!((refused.status, refused.headers["retry-after"].as_str()), (429, "1"), "{refused:?}");
     assert_eq!(check_in("192.0.2.2").await.status, 200, "another address has checked in never before");
 }
+
+/// Checks a program in; returns how it logs in.
+async fn checked_in(server: &Server) -> String {
+    let answer = server.open(Method::POST, "/checkin").body(Vec::new()).send().await.expect("an answer");
+    let bytes = answer.bytes().await.expect("read");
+    let reply = stentor_wire::mcs::McsCheckinReply::read(&bytes).expect("a reply");
+    let (android_id, token) = reply.android_id.zip(reply.security_token).expect("an android id");
+    format!("AidLogin {android_id}:{token}")
+}
+
+#[tokio::test]
+async fn an_installation_ends_with_its_key_and_has_no_way_round_the_limit_of_registrations() {
+    let server = server_with(|config| {
+        config.gateway.registrations_burst_max_count = 5;
+        config.gateway.registrations_per_second_max_count = 1;
+    })
+    .await;
+    let tenant = server.tenant().await;
+    let keys = format!("/v1/apps/{}/keys", tenant.id);
+    let made = server.post(&tenant, &keys, json!({"name": "devices", "scopes": ["join"]})).await;
+    let install = server.open(Method::POST, &format!("/v1/projects/{}/installations", tenant.id));
+    let install = install.header("x-goog-api-key", made["secret"].as_str().expect("a key")).json(&json!({}));
+    let installed = install.read().await;
+    assert_eq!(installed.status, 200, "{installed:?}");
+    let token = installed.body["authToken"]["token"].as_str().expect("a token").to_owned();
+    let login = checked_in(&server).await;
+    let register = async |name: usize| {
+        let form = format!(
+            "app=a&X-subtype=s{name}&sender={}&X-Goog-Firebase-Installations-Auth={token}",
+            tenant.id
+        );
+        let request = server.open(Method::POST, "/c2dm/register3").header("authorization", &login);
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+        request.send().await.expect("an answer").text().await.expect("read")
+    };
+    let mut replies = Vec::new();
+    for name in 0..40 {
+        replies.push(register(name).await);
+    }
+    assert!(replies[0].starts_with("token="), "{replies:?}");
+    assert!(replies.iter().any(|reply| reply == "Error=TOO_MANY_REGISTRATIONS"), "{replies:?}");
+    let key = format!("{keys}/{}", made["id"].as_str().expect("an id"));
+    assert_eq!(server.send(&tenant, Method::DELETE, &key).read().await.status, 204);
+    assert_eq!(register(99).await, "Error=INVALID_SENDER");
+    let renew = format!("/v1/projects/{}/installations/x/authTokens:generate", tenant.id);
+    let refresh = format!("FIS_v2 {}", installed.text("refreshToken"));
+    let renewed = server.open(Method::POST, &renew).header("authorization", refresh).read().await;
+    assert_eq!(renewed.status, 401, "{renewed:?}");
+}

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::Rng;
 use serde::Deserialize;
 use serde_json::json;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 
 use super::reply::McsReply;
 use super::signed::{sign, verify};
@@ -16,27 +16,60 @@ use crate::gateway::Gateway;
 const AUTH_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longest id of an installation; Firebase's have 22 letters.
 const FID_MAX_BYTES: usize = 64;
+/// What web clients write before the token of their installation.
+const AUTH_SCHEME: &str = "FIS ";
+/// Before an installation's name in the store, where programs have theirs.
+const STORED_PREFIX: &str = "installation:";
 /// Letters of an id beside those of the alphabets of base64.
 const FID_EXTRA: &[u8] = b"+/=_-";
 
-/// The tokens of an installation, which prove that it was made with an app's key.
-pub struct McsInstallationAuth;
+/// An installation of a program, as its token says it: for which app, and with which of its keys. Nothing of it is kept, and nothing of
+/// it is believed longer than its key exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McsInstallation {
+    /// The app.
+    pub app: AppId,
+    /// The key that it was made with.
+    pub key: KeyId,
+    /// The name that the program gave it; anybody may give the same.
+    fid: String,
+    /// The name that we gave it.
+    drawn: String,
+}
 
-impl McsInstallationAuth {
-    /// Returns whether a token was given to an installation of an app and still holds.
+impl McsInstallation {
+    /// Reads the token of an installation of an app, with or without the scheme that web clients write before it; `None` where it is
+    /// not ours, or holds no more.
     #[must_use]
-    pub fn is_for(gateway: &Gateway, token: &str, app: AppId) -> bool {
-        let Some(statement) = verify(gateway.key(), "installation", token) else { return false };
-        let mut parts = statement.split('.');
-        let (of, _, until) = (parts.next(), parts.next(), parts.next());
-        let until: Option<i64> = until.and_then(|until| until.parse().ok());
-        of.and_then(app_of) == Some(app)
-            && until.is_some_and(|until| gateway.clock().now().as_millis() < until)
+    pub fn read(gateway: &Gateway, token: &str, app: AppId) -> Option<Self> {
+        let token = token.trim();
+        let token = token.strip_prefix(AUTH_SCHEME).unwrap_or(token).trim();
+        let (statement, until) = verify(gateway.key(), "installation", token)?.rsplit_once('.')?;
+        let is_valid = gateway.clock().now().as_millis() < until.parse().ok()?;
+        Self::parse(statement).filter(|own| is_valid && own.app == app)
     }
 
-    fn issue(gateway: &Gateway, app: AppId, fid: &str) -> String {
+    fn parse(statement: &str) -> Option<Self> {
+        let parts: Vec<&str> = statement.split('.').collect();
+        let [app, key, fid, drawn] = parts[..] else { return None };
+        let (fid, drawn) = (fid.to_owned(), drawn.to_owned());
+        Some(Self { app: app.parse().ok()?, key: key.parse().ok()?, fid, drawn })
+    }
+
+    fn statement(&self) -> String {
+        let Self { app, key, fid, drawn } = self;
+        format!("{app}.{key}.{fid}.{drawn}")
+    }
+
+    fn auth_token(&self, gateway: &Gateway) -> serde_json::Value {
         let until = gateway.clock().now().plus(AUTH_TTL).as_millis();
-        sign(gateway.key(), "installation", &format!("{app}.{fid}.{until}"))
+        let token = sign(gateway.key(), "installation", &format!("{}.{until}", self.statement()));
+        json!({"token": token, "expiresIn": format!("{}s", AUTH_TTL.as_secs())})
+    }
+
+    /// Returns under which name the store has what it has registered.
+    pub(super) fn stored_name(&self) -> String {
+        format!("{STORED_PREFIX}{}", self.drawn)
     }
 }
 
@@ -54,8 +87,8 @@ pub async fn install(
     key: Option<&str>,
     body: &[u8],
 ) -> McsReply {
-    let app = match allowed(registrar, project, key).await {
-        Ok(app) => app,
+    let (app, key) = match allowed(registrar, project, key).await {
+        Ok(allowed) => allowed,
         Err(refusal) => return refusal,
     };
     let Ok(request) = serde_json::from_slice::<McsInstallRequest>(body) else {
@@ -65,51 +98,61 @@ pub async fn install(
     let fits =
         (1..=FID_MAX_BYTES).contains(&request.fid.len()) && request.fid.as_bytes().iter().all(is_letter);
     let fid = if fits { request.fid } else { draw_fid() };
-    let refresh = sign(gateway.key(), "refresh", &format!("{app}.{fid}"));
+    let own = McsInstallation { app, key, fid: fid.clone(), drawn: draw() };
     McsReply::json(
         200,
         &json!({
             "name": format!("projects/{project}/installations/{fid}"),
             "fid": fid,
-            "refreshToken": refresh,
-            "authToken": auth_token(gateway, app, &fid),
+            "refreshToken": sign(gateway.key(), "refresh", &own.statement()),
+            "authToken": own.auth_token(gateway),
         }),
     )
 }
 
 /// Answers `POST /v1/projects/{project}/installations/{fid}/authTokens:generate`: `authorization` is the header of that name, with
 /// the refresh token.
-#[must_use]
-pub fn renew_installation(gateway: &Gateway, project: &str, authorization: Option<&str>) -> McsReply {
+pub async fn renew_installation(
+    gateway: &Gateway,
+    registrar: &dyn McsRegistrar,
+    project: &str,
+    authorization: Option<&str>,
+) -> McsReply {
     let token = authorization.and_then(|header| header.trim().strip_prefix("FIS_v2 "));
     let statement = token.and_then(|token| verify(gateway.key(), "refresh", token.trim()));
-    let Some((app, fid)) = statement.and_then(|statement| statement.split_once('.')) else {
+    let Some(own) = statement.and_then(McsInstallation::parse) else {
         return McsReply::unauthenticated("the refresh token is not of this server: install again");
     };
-    match app_of(app).filter(|app| app_of(project) == Some(*app)) {
-        Some(app) => McsReply::json(200, &auth_token(gateway, app, fid)),
-        None => McsReply::unauthenticated("the refresh token is of another app"),
+    if app_of(project) != Some(own.app) {
+        return McsReply::unauthenticated("the refresh token is of another app");
+    }
+    // A key that is deleted takes with it what was made with it.
+    match registrar.may_register(own.app, Some(own.key)).await {
+        Ok(true) => McsReply::json(200, &own.auth_token(gateway)),
+        Ok(false) => McsReply::unauthenticated("the key of this installation is gone: install again"),
+        Err(error) => McsReply::store(&error),
     }
 }
 
-/// Returns the app of a path if a program may register for it.
+/// Returns the app of a path, and its key, if a program may register with it.
 pub(super) async fn allowed(
     registrar: &dyn McsRegistrar,
     project: &str,
     key: Option<&str>,
-) -> Result<AppId, McsReply> {
+) -> Result<(AppId, KeyId), McsReply> {
     let app = app_of(project).ok_or_else(|| McsReply::error(404, "NOT_FOUND", "there is no such app"))?;
     // This API has a place for a key, so that none is a wrong one.
-    match registrar.may_register(app, Some(key.unwrap_or_default())).await {
-        Ok(true) => Ok(app),
-        Ok(false) => Err(McsReply::unauthenticated("x-goog-api-key must be a registration key of the app")),
+    match registrar.key_of(app, key.unwrap_or_default()).await {
+        Ok(Some(key)) => Ok((app, key)),
+        Ok(None) => Err(McsReply::unauthenticated("x-goog-api-key must be a registration key of the app")),
         Err(error) => Err(McsReply::store(&error)),
     }
 }
 
-fn auth_token(gateway: &Gateway, app: AppId, fid: &str) -> serde_json::Value {
-    let token = McsInstallationAuth::issue(gateway, app, fid);
-    json!({"token": token, "expiresIn": format!("{}s", AUTH_TTL.as_secs())})
+fn draw() -> String {
+    let mut bytes = [0_u8; 16];
+    rand::rng().fill_bytes(&mut bytes);
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Makes an id as Firebase does: 17 bytes that begin with 0111, 22 letters of them.

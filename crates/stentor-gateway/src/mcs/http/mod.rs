@@ -9,21 +9,24 @@ mod signed;
 mod web;
 
 use async_trait::async_trait;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::StoreError;
 
 pub use checkin::check_in;
-pub use installations::{McsInstallationAuth, install, renew_installation};
+pub use installations::{McsInstallation, install, renew_installation};
 pub use register::register;
 pub use reply::McsReply;
 pub use web::{register_web, subscribe, unregister_web};
 
-/// Decides for which apps programs may register.
+/// Decides for which apps programs may register. Each answer that lets one in counts against the app's limit, whichever way it comes.
 #[async_trait]
 pub trait McsRegistrar: Send + Sync {
-    /// Returns whether a program may register for an app with the key that it has; `None` where its protocol has no place for one, as
-    /// GCM's has none.
-    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError>;
+    /// Returns which key of an app a text is, if programs may register with it; LimitReached where too many do.
+    async fn key_of(&self, app: AppId, key: &str) -> Result<Option<KeyId>, StoreError>;
+
+    /// Returns whether a program may register for an app that was installed with a key of it, and has only the key's id; `None` where
+    /// its protocol has no place for one, as GCM's has none. LimitReached where too many do.
+    async fn may_register(&self, app: AppId, installed_with: Option<KeyId>) -> Result<bool, StoreError>;
 
     /// Returns the app whose messages an application server's key (VAPID, base64url) signs; `None` where it is nobody's: the
     /// program is then told a token that only the web registration of an app takes.

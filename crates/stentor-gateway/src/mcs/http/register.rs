@@ -1,7 +1,7 @@
 use stentor_core::ports::store::StoreError;
 
 use super::form::McsForm;
-use super::installations::McsInstallationAuth;
+use super::installations::McsInstallation;
 use super::reply::McsReply;
 use super::{McsRegistrar, app_of, web};
 use crate::gateway::Gateway;
@@ -58,8 +58,8 @@ async fn enter(
     let app = match app_of(sender) {
         Some(app) => {
             let key = form.get(INSTALLATION_AUTH).or_else(|| form.get("x-goog-firebase-installations-auth"));
-            let is_installed = key.is_some_and(|key| McsInstallationAuth::is_for(gateway, key, app));
-            if !is_installed && !registrar.may_register(app, None).await? {
+            let installation = key.and_then(|key| McsInstallation::read(gateway, key, app));
+            if !registrar.may_register(app, installation.map(|own| own.key)).await? {
                 return Ok(McsReply::text(200, "Error=INVALID_SENDER"));
             }
             app

@@ -5,16 +5,19 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::json;
 use stentor_core::id::AppId;
+use stentor_core::ports::store::{Channel, StoreError};
 
 use super::form::McsForm;
-use super::installations::allowed;
+use super::installations::{McsInstallation, allowed};
 use super::reply::McsReply;
 use super::signed::{sign, verify};
 use super::{McsRegistrar, app_of};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, LoginError};
+use crate::identity::DeviceIdentity;
 use crate::mcs::agent::McsAgent;
 use crate::mcs::channel::{McsChannelName, McsWebKeys};
 use crate::mcs::data_stanza::unbase64;
+use crate::mcs::sealed::seal;
 
 /// Bytes of a public key on P-256, uncompressed.
 const P256DH_BYTES: usize = 65;
@@ -50,22 +53,23 @@ struct McsWebSubscription {
 }
 
 /// Answers `POST /v1/projects/{project}/registrations` of FCM, and a `PATCH` of one: `project` is an app's id, `key` the header
-/// `x-goog-api-key`. The token is an ordinary token of the gateway.
+/// `x-goog-api-key`, beside `x-goog-firebase-installations-auth`. The token is an ordinary token of the gateway.
 pub async fn register_web(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
     project: &str,
-    key: Option<&str>,
+    (key, installation): (Option<&str>, Option<&str>),
     body: &[u8],
 ) -> McsReply {
     let app = match allowed(registrar, project, key).await {
-        Ok(app) => app,
+        Ok((app, _)) => app,
         Err(refusal) => return refusal,
     };
+    let installation = installation.and_then(|token| McsInstallation::read(gateway, token, app));
     let Ok(McsWebRequest { web }) = serde_json::from_slice::<McsWebRequest>(body) else {
         return McsReply::invalid("the body must be a JSON object with \"web\" and its \"endpoint\"");
     };
-    match enter(gateway, app, &web).await {
+    match enter(gateway, app, &web, installation.as_ref()).await {
         Ok(token) => McsReply::json(
             200,
             &json!({
@@ -78,25 +82,40 @@ pub async fn register_web(
     }
 }
 
-/// Answers `DELETE /v1/projects/{project}/registrations/{token}`.
+/// Answers `DELETE /v1/projects/{project}/registrations/{token}`: only the installation that has made a registration ends it. The key is in
+/// every copy of the program, and the token is known to all who send to it.
 pub async fn unregister_web(
     gateway: &Gateway,
     registrar: &dyn McsRegistrar,
     project: &str,
-    key: Option<&str>,
+    (key, installation): (Option<&str>, Option<&str>),
     token: &str,
 ) -> McsReply {
     let app = match allowed(registrar, project, key).await {
-        Ok(app) => app,
+        Ok((app, _)) => app,
         Err(refusal) => return refusal,
     };
-    match gateway.holder(token).await {
-        Ok(identity) if identity.app == app => match gateway.withdraw(identity).await {
-            Ok(()) => McsReply::json(200, &json!({})),
-            Err(error) => McsReply::store(&error),
-        },
-        Err(crate::gateway::LoginError::Store(error)) => McsReply::store(&error),
-        Ok(_) | Err(_) => McsReply::error(404, "NOT_FOUND", "there is no such registration"),
+    let Some(own) = installation.and_then(|token| McsInstallation::read(gateway, token, app)) else {
+        let why =
+            "x-goog-firebase-installations-auth must be the token of the installation that has registered";
+        return McsReply::unauthenticated(why);
+    };
+    let ended = async {
+        let identity = match gateway.holder(token).await {
+            Ok(identity) => identity,
+            Err(LoginError::Store(error)) => return Err(error),
+            Err(LoginError::Refused) => return Err(StoreError::NotFound("registration")),
+        };
+        let known = gateway.store().channels(&own.stored_name()).await?;
+        if !known.iter().any(|one| (one.app, one.device) == (identity.app, identity.device)) {
+            return Err(StoreError::NotFound("registration"));
+        }
+        gateway.withdraw(identity).await
+    };
+    match ended.await {
+        Ok(()) => McsReply::json(200, &json!({})),
+        Err(StoreError::NotFound(_)) => McsReply::error(404, "NOT_FOUND", "there is no such registration"),
+        Err(error) => McsReply::store(&error),
     }
 }
 
@@ -115,13 +134,18 @@ pub async fn subscribe(gateway: &Gateway, registrar: &dyn McsRegistrar, body: &[
     let owned = |name: &str| field(name).unwrap_or_default().to_owned();
     let (p256dh, auth) = (owned("encryption_key"), owned("encryption_auth"));
     let web = McsWebSubscription { endpoint: endpoint.to_owned(), p256dh, auth };
-    match enter(gateway, app, &web).await {
+    match enter(gateway, app, &web, None).await {
         Ok(token) => McsReply::json(200, &json!({"token": token, "pushSet": ""})),
         Err(refusal) => refusal,
     }
 }
 
-async fn enter(gateway: &Gateway, app: AppId, web: &McsWebSubscription) -> Result<String, McsReply> {
+async fn enter(
+    gateway: &Gateway,
+    app: AppId,
+    web: &McsWebSubscription,
+    installation: Option<&McsInstallation>,
+) -> Result<String, McsReply> {
     // The token is the last part, whatever server the endpoint names.
     let token = web.endpoint.rsplit('/').next().unwrap_or_default();
     let Some((agent, name)) = read_provisional(gateway, token) else {
@@ -130,9 +154,25 @@ async fn enter(gateway: &Gateway, app: AppId, web: &McsWebSubscription) -> Resul
     let keys = keys(web)?;
     let sender = app.raw().to_string();
     match gateway.register_mcs(agent, app, McsChannelName { sender, keys, ..name }).await {
-        Ok(Some(token)) => Ok(token),
+        Ok(Some(token)) => match installation {
+            Some(own) => note_owner(gateway, own, token).await.map_err(|error| McsReply::store(&error)),
+            None => Ok(token),
+        },
         Ok(None) => Err(McsReply::invalid("the registration is too long to be kept")),
         Err(error) => Err(McsReply::store(&error)),
+    }
+}
+
+/// Keeps which installation has made a registration; returns its token.
+async fn note_owner(gateway: &Gateway, own: &McsInstallation, token: String) -> Result<String, StoreError> {
+    match gateway.holder(&token).await {
+        Ok(DeviceIdentity { app, device }) => {
+            let channel = Channel { name: device.to_string(), app, device };
+            gateway.store().put_channel(&own.stored_name(), &channel).await?;
+            Ok(token)
+        }
+        Err(LoginError::Store(error)) => Err(error),
+        Err(LoginError::Refused) => Err(StoreError::NotFound("registration")),
     }
 }
 
@@ -140,7 +180,7 @@ async fn enter(gateway: &Gateway, app: AppId, web: &McsWebSubscription) -> Resul
 async fn known(gateway: &Gateway, app: AppId, token: &str) -> Result<String, McsReply> {
     match gateway.holder(token).await {
         Ok(identity) if identity.app == app => Ok(token.to_owned()),
-        Err(crate::gateway::LoginError::Store(error)) => Err(McsReply::store(&error)),
+        Err(LoginError::Store(error)) => Err(McsReply::store(&error)),
         Ok(_) | Err(_) => Err(McsReply::invalid("the endpoint does not end with a token of this server")),
     }
 }
@@ -156,5 +196,10 @@ fn keys(web: &McsWebSubscription) -> Result<Option<McsWebKeys>, McsReply> {
         return Err(McsReply::invalid("p256dh must be 65 bytes and auth 16 bytes, as base64url"));
     };
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    Ok(Some(McsWebKeys { p256dh: encode(&point), auth: encode(&auth) }))
+    let keys = McsWebKeys { p256dh: encode(&point), auth: encode(&auth) };
+    // A point that is not on the curve has the right form, and nothing could ever be sealed for it.
+    match seal(&keys, b"") {
+        Some(_) => Ok(Some(keys)),
+        None => Err(McsReply::invalid("p256dh is no point of the curve P-256")),
+    }
 }

@@ -5,6 +5,7 @@ use stentor_gateway::client::{McsClientError, McsClientEvent};
 use stentor_gateway::mcs::{self, McsLimits};
 use stentor_wire::mcs::{McsCheckinReply, McsCheckinRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
 
 use super::program::{Program, end, event, heard};
 use crate::room::Room;
@@ -100,6 +101,40 @@ async fn a_silent_device_is_asked_whether_it_is_there_and_then_cut_off() {
     wire.write_all(&login_bytes(&program)).await.expect("written");
     wire.read_to_end(&mut answer).await.expect("ended");
     assert!(answer.ends_with(&[4, 0]), "a close after a ping that nobody answered: {answer:?}");
+}
+
+#[tokio::test]
+async fn a_program_without_a_registration_has_no_place_to_keep_and_ends_soon() {
+    let room = Room::new().await;
+    let lonely_max = Duration::from_millis(50);
+    for (is_registered, is_ended) in [(false, true), (true, false)] {
+        let mut program = Program::check_in(&room.gateway);
+        program.limits = McsLimits { lonely_max, ..program.limits };
+        if is_registered {
+            program.register(room.app, "one").await;
+        }
+        let (mut here, there) = tokio::io::duplex(1 << 16);
+        let admitted = CancellationToken::new();
+        let serving = mcs::serve(
+            room.gateway.clone(),
+            there,
+            program.stopping.clone(),
+            admitted.clone(),
+            program.limits,
+        );
+        let serving = tokio::spawn(serving);
+        here.write_all(&login_bytes(&program)).await.expect("written");
+        if is_ended {
+            here.read_to_end(&mut Vec::new()).await.expect("ended");
+            serving.await.expect("served");
+        } else {
+            let mut client = program.connect().await;
+            heard(&mut client).await;
+            tokio::time::timeout(2 * lonely_max, end(&mut client)).await.expect_err("it stays");
+            serving.await.expect("another connection took its place");
+        }
+        assert_eq!(admitted.is_cancelled(), is_registered);
+    }
 }
 
 pub(super) fn login_bytes(program: &Program) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::client::{McsClient, McsClientError, McsClientEvent, McsClientLogin};
 use stentor_gateway::mcs::{self, McsLimits, McsRegistrar, McsReply};
@@ -15,14 +15,19 @@ use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
 pub(super) const KEY: &str = "a registration key";
+const KEY_ID: KeyId = KeyId::from_raw(1);
 
 /// Lets in whoever has the key; without one whoever wants to, as GCM does, but for apps that end with an odd number.
 pub(super) struct OneKey;
 
 #[async_trait]
 impl McsRegistrar for OneKey {
-    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError> {
-        Ok(key.map_or(app.raw() % 2 == 1, |key| key == KEY))
+    async fn key_of(&self, _: AppId, key: &str) -> Result<Option<KeyId>, StoreError> {
+        Ok((key == KEY).then_some(KEY_ID))
+    }
+
+    async fn may_register(&self, app: AppId, installed_with: Option<KeyId>) -> Result<bool, StoreError> {
+        Ok(installed_with.map_or(app.raw() % 2 == 1, |key| key == KEY_ID))
     }
 }
 

@@ -146,7 +146,7 @@ impl WebRequest {
                 mcs::install(gateway, &OneKey, app, key, &self.body).await
             }
             ["v1", "projects", app, "registrations"] => {
-                mcs::register_web(gateway, &OneKey, app, key, &self.body).await
+                mcs::register_web(gateway, &OneKey, app, (key, None), &self.body).await
             }
             _ => panic!("nobody asks for {}", self.path),
         }

@@ -1,12 +1,29 @@
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 use stentor_core::limits::CHANNELS_PER_AGENT_MAX_COUNT;
-use stentor_core::ports::store::{Channel, DeviceFilter, Page};
-use stentor_gateway::mcs;
+use stentor_core::ports::store::{Channel, DeviceFilter, Page, StoreError};
+use stentor_gateway::mcs::{self, McsRegistrar};
 use stentor_storage::conformance::scene::Scene;
 
 use super::program::{KEY, OneKey, Program, heard, json_of, message, token_of, value};
 use crate::room::{Room, to};
+
+/// Has no keys any more.
+struct NoKey;
+
+#[async_trait]
+impl McsRegistrar for NoKey {
+    async fn key_of(&self, _: AppId, _: &str) -> Result<Option<KeyId>, StoreError> {
+        Ok(None)
+    }
+
+    async fn may_register(&self, _: AppId, _: Option<KeyId>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+}
 
 /// A key of an application server, as clients of FCM send Google's.
 const SERVER_KEY: &str =
@@ -64,9 +81,14 @@ async fn an_installation_opens_an_app_to_programs_that_have_no_place_for_a_key()
     let form = |auth: &str| format!("app=a&sender=4&X-Goog-Firebase-Installations-Auth={auth}");
     token_of(&program.ask(&form(&auth(&made["authToken"]))).await);
     let header = format!("FIS_v2 {}", made["refreshToken"].as_str().expect("a token"));
-    let renewed = mcs::renew_installation(&room.gateway, "4", Some(&header));
+    let renewed = mcs::renew_installation(&room.gateway, &OneKey, "4", Some(&header)).await;
     token_of(&program.ask(&form(&auth(&json_of(&renewed)))).await);
-    assert_eq!(mcs::renew_installation(&room.gateway, "5", Some(&header)).status, 401);
+    assert_eq!(mcs::renew_installation(&room.gateway, &OneKey, "5", Some(&header)).await.status, 401);
+    assert_eq!(mcs::renew_installation(&room.gateway, &NoKey, "4", Some(&header)).await.status, 401);
+    let login = format!("AidLogin {}:{}", program.android_id, program.security_token);
+    let form_now = form(&auth(&made["authToken"]));
+    let late = mcs::register(&room.gateway, &NoKey, Some(&login), form_now.as_bytes()).await;
+    assert_eq!(late.body, b"Error=INVALID_SENDER", "the key that it was installed with is deleted");
     room.set_seconds(8 * 24 * 3_600);
     assert_eq!(program.ask(&form(&auth(&made["authToken"]))).await.body, b"Error=INVALID_SENDER");
 }
@@ -85,14 +107,20 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     let provisional = token_of(&program.ask(&form).await);
     assert!(room.gateway.holder(&provisional).await.is_err(), "it is no device of anybody's");
     let project = room.app.raw().to_string();
+    let (_, made) = install(&room, room.app, KEY).await;
+    let own = made["authToken"]["token"].as_str().expect("a token").to_owned();
     let register = async |key: &str, body: &str| {
-        mcs::register_web(&room.gateway, &OneKey, &project, Some(key), body.as_bytes()).await
+        let shown = (Some(key), Some(own.as_str()));
+        mcs::register_web(&room.gateway, &OneKey, &project, shown, body.as_bytes()).await
     };
     let body = web(&provisional, SERVER_KEY, "AAAAAAAAAAAAAAAAAAAAAA==");
     assert_eq!(register("wrong", &body).await.status, 401);
     assert_eq!(register(KEY, "{}").await.status, 400);
     assert_eq!(register(KEY, &web(&format!("{provisional}x"), "", "")).await.status, 400);
     assert_eq!(register(KEY, &web(&provisional, "AAAA", "AAAA")).await.status, 400);
+    let off_the_curve = URL_SAFE_NO_PAD.encode([&[4_u8][..], &[1; 64]].concat());
+    let unusable = register(KEY, &web(&provisional, &off_the_curve, "AAAAAAAAAAAAAAAAAAAAAA==")).await;
+    assert_eq!(unusable.status, 400, "what cannot be sealed for would go out in clear");
     let reply = register(KEY, &body).await;
     let token = json_of(&reply)["token"].as_str().expect("a token").to_owned();
     let again = register(KEY, &body).await;
@@ -103,8 +131,18 @@ async fn a_web_client_registers_with_nobody_first_and_then_with_an_app() {
     assert_eq!((value(&got, "subtype"), &got.from), (Some("wp:a#1"), &project));
     assert_eq!(value(&got, "content-encoding"), Some("aesgcm"), "its content is for the client's eyes");
     assert!(got.raw_data.is_some() && value(&got, "crypto-key").is_some_and(|key| key.starts_with("dh=")));
-    let gone = mcs::unregister_web(&room.gateway, &OneKey, &project, Some(KEY), &token).await;
-    assert_eq!(gone.status, 200);
+    let unregister = async |token: &str, installation: Option<&str>| {
+        mcs::unregister_web(&room.gateway, &OneKey, &project, (Some(KEY), installation), token).await.status
+    };
+    // The same key and the same name of an installation, as everybody may have them, are another installation.
+    let (_, other) = install(&room, room.app, KEY).await;
+    let other = other["authToken"]["token"].as_str().expect("a token");
+    assert_eq!(unregister(&token, None).await, 401);
+    assert_eq!(unregister(&token, Some(other)).await, 404);
+    let foreign = Program::check_in(&room.gateway).register(room.app, "one").await;
+    assert_eq!(unregister(&foreign, Some(&own)).await, 404, "it was not registered by this installation");
+    assert!(room.gateway.holder(&token).await.is_ok() && room.gateway.holder(&foreign).await.is_ok());
+    assert_eq!(unregister(&token, Some(&format!("FIS {own}"))).await, 200);
     assert!(room.gateway.holder(&token).await.is_err());
 }
 
