@@ -54,6 +54,12 @@ pub const UPSTREAM_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Largest stanza of an app server: a message may be 4 KiB of data, and escapes make it longer.
 pub const CCS_STANZA_MAX_BYTES: usize = 128 * 1_024;
+/// Most elements of a stanza of an app server: a message has three, and each element costs hundreds of bytes, however short it is.
+pub const CCS_STANZA_ELEMENTS_MAX_COUNT: usize = 256;
+/// Largest stanza of whoever has not logged in: a login is a name and a key.
+pub const CCS_LOGIN_STANZA_MAX_BYTES: usize = 4 * 1_024;
+/// Most elements of such a stanza; a login has one.
+pub const CCS_LOGIN_ELEMENTS_MAX_COUNT: usize = 8;
 /// Deepest element within a stanza of an app server.
 pub const CCS_STANZA_MAX_DEPTH: usize = 16;
 /// Longest name or attribute of an element; longer text comes in pieces.

@@ -52,13 +52,13 @@ pub(super) fn escaped(text: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::reader::{XmppEvent, XmppReader};
+    use super::super::reader::{XmppEvent, XmppLimits, XmppReader};
     use super::*;
 
     proptest! {
         #[test]
         fn what_is_escaped_is_read_back(text in "\\PC{0,60}") {
-            let mut reader = XmppReader::new();
+            let mut reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
             let stream = format!("<s><m a='{0}'>{0}</m>", escaped(&text));
             let events = reader.read(stream.as_bytes()).expect("well-formed");
             let XmppEvent::Stanza(stanza) = &events[1] else { panic!("no stanza: {events:?}") };

@@ -3,7 +3,7 @@
 use super::connection::unreadable;
 use super::element::CcsElement;
 use super::payload::{CcsPayload, PAYLOAD_NAMESPACE, stanza};
-use super::reader::{XmppEvent, XmppReadError, XmppReader};
+use super::reader::{XmppEvent, XmppLimits, XmppReadError, XmppReader};
 use super::{iq, login};
 
 const HEAD: &str = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>";
@@ -19,7 +19,7 @@ pub struct CcsReading {
 /// Reads what a connection says, cut into pieces.
 #[must_use]
 pub fn read(bytes: &[u8], piece_bytes: usize) -> CcsReading {
-    let mut reader = XmppReader::new();
+    let mut reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
     let mut events = Vec::new();
     for piece in bytes.chunks(piece_bytes.max(1)) {
         match reader.read(piece) {

@@ -4,7 +4,10 @@ use rxml::error::EndOrError;
 use rxml::{AttrMap, Event, Options, Parse as _, Parser, QName, WithOptions as _};
 
 use super::element::CcsElement;
-use crate::limits::{CCS_STANZA_MAX_BYTES, CCS_STANZA_MAX_DEPTH, CCS_TOKEN_MAX_BYTES};
+use crate::limits::{
+    CCS_LOGIN_ELEMENTS_MAX_COUNT, CCS_LOGIN_STANZA_MAX_BYTES, CCS_STANZA_ELEMENTS_MAX_COUNT,
+    CCS_STANZA_MAX_BYTES, CCS_STANZA_MAX_DEPTH, CCS_TOKEN_MAX_BYTES,
+};
 
 /// What a peer has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +38,35 @@ pub(super) struct XmppReader {
     open: Vec<CcsElement>,
     /// Bytes of the stanza that is open.
     stanza_bytes: usize,
+    /// Elements of the stanza that is open: each takes far more memory than its four bytes.
+    stanza_elements: usize,
+    limits: XmppLimits,
     /// Whether nothing but spaces has come.
     is_fresh: bool,
 }
 
+/// How much one stanza may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct XmppLimits {
+    bytes: usize,
+    elements: usize,
+}
+
+impl XmppLimits {
+    /// For whoever has not logged in: a login has one element.
+    pub(super) const BEFORE_LOGIN: Self =
+        Self { bytes: CCS_LOGIN_STANZA_MAX_BYTES, elements: CCS_LOGIN_ELEMENTS_MAX_COUNT };
+    /// For an app server.
+    pub(super) const AFTER_LOGIN: Self =
+        Self { bytes: CCS_STANZA_MAX_BYTES, elements: CCS_STANZA_ELEMENTS_MAX_COUNT };
+}
+
 impl XmppReader {
-    pub(super) fn new() -> Self {
-        let options = Options { max_token_length: CCS_TOKEN_MAX_BYTES, ..Options::default() };
-        Self { parser: Parser::with_options(options), open: Vec::new(), stanza_bytes: 0, is_fresh: true }
+    pub(super) fn new(limits: XmppLimits) -> Self {
+        let max_token_length = CCS_TOKEN_MAX_BYTES.min(limits.bytes);
+        let parser = Parser::with_options(Options { max_token_length, ..Options::default() });
+        let (open, stanza_bytes, stanza_elements) = Default::default();
+        Self { parser, open, stanza_bytes, stanza_elements, limits, is_fresh: true }
     }
 
     /// Takes bytes as they come and returns what is whole with them.
@@ -82,11 +106,12 @@ impl XmppReader {
     fn count(&mut self, bytes: usize) -> Result<(), XmppReadError> {
         // Between stanzas each piece stands alone, because the stream itself may last for ever.
         self.stanza_bytes = if self.open.len() > 1 { self.stanza_bytes + bytes } else { bytes };
-        if self.stanza_bytes > CCS_STANZA_MAX_BYTES { Err(XmppReadError::TooLarge) } else { Ok(()) }
+        if self.stanza_bytes > self.limits.bytes { Err(XmppReadError::TooLarge) } else { Ok(()) }
     }
 
     fn begin(&mut self, name: &QName, attributes: &AttrMap) -> Result<Option<XmppEvent>, XmppReadError> {
-        if self.open.len() > CCS_STANZA_MAX_DEPTH {
+        self.stanza_elements += 1;
+        if self.open.len() > CCS_STANZA_MAX_DEPTH || self.stanza_elements > self.limits.elements {
             return Err(XmppReadError::TooLarge);
         }
         let own = attributes.iter().filter(|((namespace, _), _)| namespace.is_empty());
@@ -106,7 +131,7 @@ impl XmppReader {
         match self.open.len() {
             0 => Some(XmppEvent::Closed),
             1 => {
-                self.stanza_bytes = 0;
+                (self.stanza_bytes, self.stanza_elements) = (0, 0);
                 Some(XmppEvent::Stanza(element))
             }
             _ => {
@@ -132,7 +157,7 @@ mod tests {
     fn a_stanza_is_whole_wherever_it_was_cut() {
         let text = format!(" \n{STREAM}{STANZA} {STANZA}</stream:stream>");
         for size in 1..text.len() {
-            let mut reader = XmppReader::new();
+            let mut reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
             let read =
                 text.as_bytes().chunks(size).flat_map(|piece| reader.read(piece).expect("well-formed"));
             let events: Vec<_> = read.collect();
@@ -154,25 +179,57 @@ mod tests {
     #[test]
     fn what_is_too_large_or_too_deep_is_refused() {
         let large = format!("{STREAM}<message>{}", "x".repeat(CCS_STANZA_MAX_BYTES + 1));
-        assert_eq!(XmppReader::new().read(large.as_bytes()), Err(XmppReadError::TooLarge));
+        assert_eq!(
+            XmppReader::new(XmppLimits::AFTER_LOGIN).read(large.as_bytes()),
+            Err(XmppReadError::TooLarge)
+        );
         let deep = format!("{STREAM}{}", "<a>".repeat(CCS_STANZA_MAX_DEPTH + 2));
-        assert_eq!(XmppReader::new().read(deep.as_bytes()), Err(XmppReadError::TooLarge));
+        assert_eq!(
+            XmppReader::new(XmppLimits::AFTER_LOGIN).read(deep.as_bytes()),
+            Err(XmppReadError::TooLarge)
+        );
         let many = format!("{STREAM}{}", STANZA.repeat(2 * CCS_STANZA_MAX_BYTES / STANZA.len()));
-        assert!(XmppReader::new().read(many.as_bytes()).is_ok(), "the limit is of each stanza");
+        assert!(
+            XmppReader::new(XmppLimits::AFTER_LOGIN).read(many.as_bytes()).is_ok(),
+            "the limit is of each stanza"
+        );
+    }
+
+    #[test]
+    fn many_small_elements_are_too_much_and_few_are_allowed_before_a_login() {
+        let read = |limits, inner: String| {
+            XmppReader::new(limits)
+                .read(format!("{STREAM}<auth>{inner}</auth>").as_bytes())
+                .map(|read| read.len())
+        };
+        let before = XmppLimits::BEFORE_LOGIN;
+        assert_eq!(read(before, "<a/>".repeat(CCS_LOGIN_ELEMENTS_MAX_COUNT - 2)), Ok(2));
+        assert_eq!(read(before, "<a/>".repeat(CCS_LOGIN_ELEMENTS_MAX_COUNT)), Err(XmppReadError::TooLarge));
+        assert_eq!(read(before, "x".repeat(CCS_LOGIN_STANZA_MAX_BYTES)), Err(XmppReadError::TooLarge));
+        let attributes: String = (0..1_000).map(|number| format!("<a a{number}='x'>")).collect();
+        assert_eq!(read(before, attributes), Err(XmppReadError::TooLarge));
+        let (after, count) = (XmppLimits::AFTER_LOGIN, CCS_STANZA_ELEMENTS_MAX_COUNT);
+        assert_eq!(read(after, "<a/>".repeat(count)), Err(XmppReadError::TooLarge));
+        let many = format!("{STREAM}{}", STANZA.repeat(count));
+        assert!(XmppReader::new(after).read(many.as_bytes()).is_ok(), "the limit is of each stanza");
     }
 
     #[test]
     fn what_xmpp_forbids_is_refused() {
         for text in ["<!DOCTYPE a><a>", "<a><!-- x -->", "<a><?x y?>", "<a></b>", "<a>&x;", "<a b='1' b='2'>"]
         {
-            assert_eq!(XmppReader::new().read(text.as_bytes()), Err(XmppReadError::Malformed), "{text}");
+            assert_eq!(
+                XmppReader::new(XmppLimits::AFTER_LOGIN).read(text.as_bytes()),
+                Err(XmppReadError::Malformed),
+                "{text}"
+            );
         }
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut reader = XmppReader::new();
+            let mut reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
             let _ = reader.read(STREAM.as_bytes());
             let _ = reader.read(&bytes);
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::reader::{XmppEvent, XmppReadError, XmppReader};
+use super::reader::{XmppEvent, XmppLimits, XmppReadError, XmppReader};
 use crate::limits::{CCS_READ_BUFFER_BYTES, CCS_WRITE_TIMEOUT};
 
 const STREAMS: &str = "http://etherx.jabber.org/streams";
@@ -40,9 +40,15 @@ pub(super) struct XmppStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
+    /// Begins with a peer that has not logged in.
     pub(super) fn new(connection: S) -> Self {
         let buffer = vec![0; CCS_READ_BUFFER_BYTES];
-        Self { connection, reader: XmppReader::new(), events: VecDeque::new(), buffer }
+        Self {
+            connection,
+            reader: XmppReader::new(XmppLimits::BEFORE_LOGIN),
+            events: VecDeque::new(),
+            buffer,
+        }
     }
 
     /// Waits for what the peer says next. Nothing is lost when the call is dropped before it ends.
@@ -83,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> XmppStream<S> {
 
     /// Expects a new stream of the peer, as after a login.
     pub(super) fn restart(&mut self) {
-        self.reader = XmppReader::new();
+        self.reader = XmppReader::new(XmppLimits::AFTER_LOGIN);
         // What was sent before the login must not count as said after it.
         self.events.clear();
     }
