@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use stentor_core::app::Credential;
 use stentor_core::device::ProviderKind;
 use stentor_core::id::AppId;
 use stentor_core::ports::store::{Store, StoreError};
@@ -49,20 +50,105 @@ impl OpenApps {
         {
             return Ok(keys.get(key.as_bytes()).copied());
         }
-        let credentials = self.store.credentials().await?;
-        let of_gateway = credentials.iter().filter(|one| one.provider == ProviderKind::Gateway);
-        let keys: HashMap<_, _> = of_gateway
-            .filter_map(|one| {
-                let key = VapidKey::read(fields(&one.secret)["vapid_key"].as_str()?)?;
-                Some((*key.as_bytes(), one.app))
-            })
-            .collect();
+        let keys = owners(&self.store.credentials().await?);
         let found = keys.get(key.as_bytes()).copied();
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, keys));
         Ok(found)
     }
 }
 
+/// A key of senders that an app's credential names. It is public, so that everybody can name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VapidClaim {
+    /// The app.
+    pub app: AppId,
+    /// The key.
+    pub key: VapidKey,
+    /// Whether the holder of the key has signed that it is this app's.
+    pub is_proven: bool,
+}
+
+impl VapidClaim {
+    /// Reads what a credential claims; `None` where it names no key.
+    #[must_use]
+    pub fn of(credential: &Credential) -> Option<Self> {
+        if credential.provider != ProviderKind::Gateway {
+            return None;
+        }
+        let (fields, app) = (fields(&credential.secret), credential.app);
+        let key = VapidKey::read(fields["vapid_key"].as_str()?)?;
+        let is_proven = fields["vapid_proof"].as_str().is_some_and(|proof| key.has_signed_for(proof, app));
+        Some(Self { app, key, is_proven })
+    }
+
+    /// Returns whether another app's claim keeps this one out: the first has the key, until its holder says otherwise.
+    #[must_use]
+    pub fn is_kept_out_by(&self, other: &Self) -> bool {
+        other.app != self.app && other.key == self.key && (other.is_proven || !self.is_proven)
+    }
+}
+
+/// Returns whose each key is: his who has proved it, else his who alone claims it. What several claim and none has proved, as in a store
+/// from before that was refused, is nobody's: to guess would be to give one app's subscribers to another.
+fn owners(credentials: &[Credential]) -> HashMap<[u8; 65], AppId> {
+    let claims: Vec<VapidClaim> = credentials.iter().filter_map(VapidClaim::of).collect();
+    let mut owners = HashMap::new();
+    for claim in &claims {
+        match claims.iter().any(|other| claim.is_kept_out_by(other)) {
+            true => {
+                tracing::debug!(app = %claim.app, "several apps claim one vapid_key: put vapid_proof where it belongs")
+            }
+            false => _ = owners.insert(*claim.key.as_bytes(), claim.app),
+        }
+    }
+    owners
+}
+
 fn fields(secret: &str) -> Value {
     serde_json::from_str(secret).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::rand::SystemRandom;
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::json;
+
+    use super::*;
+
+    const OWNER: AppId = AppId::from_raw(1);
+    const OTHER: AppId = AppId::from_raw(2);
+
+    fn proof(pair: &EcdsaKeyPair, audience: &str) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&json!({"alg": "ES256"})), part(&json!({"aud": audience})));
+        let signature = pair.sign(&SystemRandom::new(), signed.as_bytes()).expect("signed");
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+
+    fn credential(app: AppId, pair: &EcdsaKeyPair, proof: Option<String>) -> Credential {
+        let key = URL_SAFE_NO_PAD.encode(pair.public_key());
+        let secret = json!({"vapid_key": key, "vapid_proof": proof}).to_string();
+        Credential { app, provider: ProviderKind::Gateway, secret, updated_at: Timestamp::from_millis(0) }
+    }
+
+    #[test]
+    fn a_key_is_his_who_has_proved_it_and_nobodys_where_several_claim_it_without_a_proof() {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key pair");
+        let owner = |credentials: &[Credential]| owners(credentials).into_values().collect::<Vec<_>>();
+        let claimed = |app| credential(app, &pair, None);
+        let proven = credential(OWNER, &pair, Some(proof(&pair, &OWNER.to_string())));
+        assert_eq!(owner(&[claimed(OWNER)]), [OWNER]);
+        assert_eq!(owner(&[claimed(OWNER), claimed(OTHER)]), []);
+        for both in [[proven.clone(), claimed(OTHER)], [claimed(OTHER), proven.clone()]] {
+            assert_eq!(owner(&both), [OWNER]);
+        }
+        // A proof for one app, and a token for a push service, say nothing of another app.
+        for stolen in [OWNER.to_string(), "https://push.example".to_owned()] {
+            let thief = credential(OTHER, &pair, Some(proof(&pair, &stolen)));
+            assert_eq!(owner(&[thief, proven.clone()]), [OWNER], "{stolen}");
+        }
+    }
 }

@@ -287,7 +287,7 @@ where
                 }
                 Ok(Some(SessionEvent::Deleted(_))) => return Err(self.reset().await),
                 Err(Closed::TakenOver | Closed::Silent) => return Err(Some(AutopushClose::Normal)),
-                Err(Closed::Stopping) => return Err(Some(AutopushClose::GoingAway)),
+                Err(Closed::Stopping | Closed::Crowded) => return Err(Some(AutopushClose::GoingAway)),
                 Err(Closed::CutOff) => self.forget(place).await?,
             }
         }

@@ -8,7 +8,7 @@ mod frames;
 mod handshake;
 mod session;
 
-pub use apps::OpenApps;
+pub use apps::{OpenApps, VapidClaim};
 pub use connection::{AutopushFrame, AutopushServing, serve};
 pub use frames::{AutopushRequest, AutopushResult, AutopushUpdate, FrameError};
 pub use session::{AutopushClose, AutopushState, AutopushStep};

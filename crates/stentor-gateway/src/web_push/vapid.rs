@@ -6,6 +6,7 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::Value;
+use stentor_core::id::AppId;
 use stentor_core::time::Timestamp;
 
 use super::refusal::PushRefusal;
@@ -39,6 +40,14 @@ impl VapidKey {
         }
         let bytes = if text.ends_with('=') { URL_SAFE.decode(text) } else { URL_SAFE_NO_PAD.decode(text) };
         Self::of_bytes(&bytes.ok()?)
+    }
+
+    /// Returns whether the holder of the key has signed that it is an app's: a token as of RFC 8292 whose `aud` is the app's id. A token for
+    /// a push service says nothing of an app; when it ends does not count, because what it says stays true.
+    #[must_use]
+    pub fn has_signed_for(self, token: &str, app: AppId) -> bool {
+        let claims = VapidToken { token, key: self }.claims();
+        claims.is_ok_and(|claims| claims["aud"] == app.to_string())
     }
 
     /// Returns the bytes of the point.
@@ -89,6 +98,12 @@ impl<'a> VapidToken<'a> {
     /// Checks signature, audience and end; returns the key that the sender has proved to hold. `is_ours` says which origins
     /// are those of the push service.
     pub fn check(&self, is_ours: impl Fn(&str) -> bool, now: Timestamp) -> Result<VapidKey, PushRefusal> {
+        check_claims(&self.claims()?, is_ours, now)?;
+        Ok(self.key)
+    }
+
+    /// Returns what the holder of the key has signed.
+    fn claims(&self) -> Result<Value, PushRefusal> {
         let malformed = || unauthorized("the token is no JWT");
         let (signed, signature) = self.token.rsplit_once('.').ok_or_else(malformed)?;
         let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
@@ -102,8 +117,7 @@ impl<'a> VapidToken<'a> {
         // Before the claims, which count only if the holder of the key has made them.
         let verified = key.verify(signed.as_bytes(), &signature);
         verified.map_err(|_| unauthorized("the signature is not that of the public key"))?;
-        check_claims(&json_of(claims).ok_or_else(malformed)?, is_ours, now)?;
-        Ok(self.key)
+        json_of(claims).ok_or_else(malformed)
     }
 }
 
@@ -114,7 +128,9 @@ fn check_claims(claims: &Value, is_ours: impl Fn(&str) -> bool, now: Timestamp) 
         _ => return Err(unauthorized("the claim aud is missing: the origin of the push service")),
     };
     if !audience {
-        return Err(unauthorized("the claim aud names another origin than the push service's"));
+        return Err(unauthorized(
+            "the claim aud names another origin than the push service's, which its operator names by gateway.public_url",
+        ));
     }
     let ends = claims["exp"].as_f64().filter(|seconds| seconds.is_finite());
     let ends = ends.ok_or_else(|| unauthorized("the claim exp is missing: seconds since 1970"))?;

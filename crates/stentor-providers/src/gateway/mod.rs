@@ -59,6 +59,12 @@ const FIELDS: &[CredentialField] = &[
         "Public key of the app's senders of Web Push (RFC 8292): devices that subscribe with it are the app's",
     )
     .asked(Input::Named(Flag::new("vapid-key", "KEY"))),
+    CredentialField::optional(
+        "vapid_proof",
+        CredentialFieldKind::Text,
+        "Token signed with that key (RFC 8292) whose `aud` is the app's id: takes the key from an app that only names it",
+    )
+    .asked(Input::Named(Flag::new("vapid-proof", "TOKEN"))),
     schema::quota("none"),
 ];
 
@@ -109,7 +115,8 @@ impl GatewayAdapter {
     fn open(secret: &str) -> Result<Self, CredentialError> {
         let map = credential::parse(secret)?;
         let fields = Fields::new(&map, "");
-        fields.only(&["open_registration", "vapid_key"])?;
+        fields.only(&["open_registration", "vapid_key", "vapid_proof"])?;
+        fields.optional("vapid_proof")?;
         if map.get("open_registration").is_some_and(|value| !value.is_null() && !value.is_boolean()) {
             return Err(fields.invalid("open_registration", "must be true or false"));
         }

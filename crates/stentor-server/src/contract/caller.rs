@@ -127,6 +127,11 @@ impl Caller {
         self.app
     }
 
+    /// Returns what it may do.
+    pub(crate) const fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
     /// Returns the key of the app that asks; `None` where none does.
     #[must_use]
     pub const fn key(&self) -> Option<KeyId> {

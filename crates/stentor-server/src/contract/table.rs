@@ -63,8 +63,8 @@ const SCHEDULING: &[ErrorCode] = &[Conflict, LimitReached, IdempotencyKeyReused]
 /// What many messages together may run into: all else is told of each.
 const BATCH: &[ErrorCode] = &[IdempotencyKeyReused];
 
-/// What a credential may run into.
-const CREDENTIAL: &[ErrorCode] = &[AddressRefused, CredentialUnusable];
+/// What a credential may run into: another app's key of Web Push among it.
+const CREDENTIAL: &[ErrorCode] = &[AddressRefused, Conflict, CredentialUnusable];
 
 /// What an address may run into.
 const ADDRESS: &[ErrorCode] = &[AddressRefused];

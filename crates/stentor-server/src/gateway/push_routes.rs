@@ -1,5 +1,6 @@
 //! What the routes of Web Push stand on, and how they refuse.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::http::request::Parts;
@@ -12,6 +13,7 @@ use stentor_gateway::web_push::{PushRate, PushRates, PushRefusal};
 
 use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
+use crate::listen::Certificate;
 
 /// Longest name of a host that is put into a URL: with it a URL keeps below 1,000 bytes.
 const HOST_MAX_BYTES: usize = 255;
@@ -28,8 +30,42 @@ pub(crate) struct PushParts {
     pub(crate) gateway: Gateway,
     /// The server's address as others see it, such as `https://push.example`; what a request names as its host when absent.
     pub(crate) public_url: Option<String>,
-    /// Whether the server itself speaks TLS, for addresses that are made from a request's host.
-    pub(crate) is_encrypted: bool,
+    /// Where the server listens, and as whom.
+    pub(crate) own: OwnNames,
+}
+
+/// What a server is called by its operator's doing and not by its callers'.
+#[derive(Clone)]
+pub(crate) struct OwnNames {
+    /// The address that it listens on.
+    pub(crate) address: SocketAddr,
+    /// What it shows where it speaks TLS.
+    pub(crate) certificate: Option<Arc<Certificate>>,
+}
+
+impl OwnNames {
+    /// Returns whether an origin is one of the server's: a name or address of its certificate, or where it listens.
+    fn has(&self, origin: &str) -> bool {
+        let (scheme, usual_port) = if self.certificate.is_some() { ("https", 443) } else { ("http", 80) };
+        let Some((named_scheme, rest)) = origin.trim_end_matches('/').split_once("://") else { return false };
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+            _ => (rest, Some(usual_port)),
+        };
+        let host = host.trim_matches(['[', ']']);
+        named_scheme.eq_ignore_ascii_case(scheme)
+            && port == Some(self.address.port())
+            && (self.is_here(host) || self.certificate.as_ref().is_some_and(|pair| pair.is_for(host)))
+    }
+
+    fn is_here(&self, host: &str) -> bool {
+        let own = self.address.ip().to_canonical();
+        let is_local = own.is_loopback() || own.is_unspecified();
+        match host.parse::<IpAddr>().map(|named| named.to_canonical()) {
+            Ok(named) => named == own || (own.is_unspecified() && named.is_loopback()),
+            Err(_) => is_local && host.eq_ignore_ascii_case("localhost"),
+        }
+    }
 }
 
 /// What the routes stand on; clones share it.
@@ -67,19 +103,16 @@ impl PushShared {
         if let Some(url) = &self.parts.public_url {
             return Some(url.trim_end_matches('/').to_owned());
         }
-        let scheme = if self.parts.is_encrypted { "https" } else { "http" };
+        let scheme = if self.parts.own.certificate.is_some() { "https" } else { "http" };
         Some(format!("{scheme}://{}", host(parts)?))
     }
 
-    /// Returns whether an origin is this server's. Without a configured address the host counts and not the scheme: a proxy
-    /// may add TLS.
-    pub(super) fn is_ours(&self, origin: &str, parts: &Parts) -> bool {
+    /// Returns whether an origin is this server's: never by what the request says of it, which is whatever its sender likes.
+    pub(super) fn is_ours(&self, origin: &str) -> bool {
         use stentor_gateway::web_push::is_origin;
         match &self.parts.public_url {
             Some(url) => is_origin(origin, origin_of(url)),
-            None => host(parts).is_some_and(|host| {
-                ["https", "http"].iter().any(|scheme| is_origin(origin, &format!("{scheme}://{host}")))
-            }),
+            None => self.parts.own.has(origin),
         }
     }
 }
@@ -150,6 +183,28 @@ mod tests {
     fn an_origin_ends_before_the_path() {
         for url in ["https://push.example", "https://push.example/", "https://push.example/a/b"] {
             assert_eq!(origin_of(url), "https://push.example");
+        }
+    }
+
+    #[test]
+    fn a_server_is_what_it_listens_on_and_nothing_that_a_caller_says() {
+        let own =
+            |address: &str| OwnNames { address: address.parse().expect("an address"), certificate: None };
+        for (address, origin, is_own) in [
+            ("127.0.0.1:80", "http://127.0.0.1", true),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/", true),
+            ("127.0.0.1:8080", "http://localhost:8080", true),
+            ("[::1]:8080", "http://[::1]:8080", true),
+            ("0.0.0.0:8080", "http://127.0.0.1:8080", true),
+            ("192.0.2.7:8080", "http://192.0.2.7:8080", true),
+            ("192.0.2.7:8080", "http://localhost:8080", false),
+            ("127.0.0.1:8080", "https://127.0.0.1:8080", false),
+            ("127.0.0.1:8080", "http://127.0.0.1", false),
+            ("0.0.0.0:8080", "http://192.0.2.7:8080", false),
+            ("127.0.0.1:80", "https://evil.example", false),
+            ("127.0.0.1:80", "evil.example", false),
+        ] {
+            assert_eq!(own(address).has(origin), is_own, "{address} {origin}");
         }
     }
 

@@ -13,7 +13,7 @@ use stentor_core::ports::store::StoreError;
 use stentor_gateway::web_push::{
     PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidKey, VapidToken,
 };
-use stentor_gateway::{DeviceIdentity, LoginError};
+use stentor_gateway::{DeviceIdentity, Gateway, LoginError};
 
 use super::push_routes::{PushRoutes, refusal_of, refused, text};
 use super::receipt::{self, PushResult};
@@ -93,18 +93,20 @@ impl PushRoutes {
 
     /// Keeps a message for the device that has a token. Whoever sends must hold the key that the app has named.
     async fn push_to_token(&self, token: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
+        // Before anything is looked up: the place bounds what one app's senders can ask for at once.
+        let app = Gateway::app_of_token(token).ok_or(PushRefusal::Gone)?;
+        take_place(parts, &self.parts.api, app).map_err(|problem| refusal_of(&problem))?;
+        let now = self.parts.gateway.clock().now();
+        let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("say who you are: vapid"))?;
+        let proven = self.apps.app_of(&sender, now).await.map_err(|error| refusal_of(&error.into()))?;
+        if proven != Some(app) {
+            return Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"));
+        }
         let identity = match self.parts.gateway.holder(token).await {
             Ok(identity) => identity,
             Err(LoginError::Refused) => return Err(PushRefusal::Gone),
             Err(LoginError::Store(error)) => return Err(refusal_of(&error.into())),
         };
-        take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
-        let now = self.parts.gateway.clock().now();
-        let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("say who you are: vapid"))?;
-        let app = self.apps.app_of(&sender, now).await.map_err(|error| refusal_of(&error.into()))?;
-        if app != Some(identity.app) {
-            return Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"));
-        }
         self.take(identity, parts, body).await
     }
 
@@ -135,7 +137,7 @@ impl PushRoutes {
         let token =
             VapidToken::read(text(&parts.headers, "authorization"), text(&parts.headers, "crypto-key"))?;
         let now = self.parts.gateway.clock().now();
-        token.map(|token| token.check(|origin| self.is_ours(origin, parts), now)).transpose()
+        token.map(|token| token.check(|origin| self.is_ours(origin), now)).transpose()
     }
 
     /// Checks who the sender says it is, and that this one may use the subscription.

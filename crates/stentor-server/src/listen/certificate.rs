@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use stentor_core::time::Timestamp;
 use x509_cert::Certificate as X509Certificate;
@@ -134,6 +135,12 @@ impl Certificate {
         name_beside(self.current().key.end_entity_cert().ok()?, address)
     }
 
+    /// Returns whether the certificate in use stands for a host.
+    pub(crate) fn is_for(&self, host: &str) -> bool {
+        let current = self.current();
+        current.key.end_entity_cert().is_ok_and(|leaf| stands_for(leaf, host))
+    }
+
     /// Counts the pairs that took the place of another.
     pub(crate) fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
@@ -232,6 +239,12 @@ fn validity(leaf: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), String>
     let [from, until] = [validity.not_before, validity.not_after].map(|time| time.to_unix_duration());
     let at = |span: Duration| Timestamp::from_millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
     Ok((at(from), at(until)))
+}
+
+/// Returns whether a certificate has a host among its names; a star stands for one label (RFC 9525, section 6.3).
+fn stands_for(leaf: &CertificateDer<'_>, host: &str) -> bool {
+    let Ok(name) = ServerName::try_from(host) else { return false };
+    ParsedCertificate::try_from(leaf).is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
 }
 
 fn name_beside(leaf: &CertificateDer<'_>, address: IpAddr) -> Option<String> {

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Reading, Server, Tenant, server, server_with};
+use stentor_server::config::Engine;
+
+use crate::harness::{Reading, Server, Tenant, server, server_on, server_with};
 
 const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
@@ -348,13 +350,17 @@ impl Sender {
     }
 
     fn header(&self, audience: &str, ahead_seconds: u64) -> String {
+        format!("vapid t={}, k={}", self.token(audience, ahead_seconds), self.key())
+    }
+
+    fn token(&self, audience: &str, ahead_seconds: u64) -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         let claims =
             json!({"aud": audience, "exp": now.as_secs() + ahead_seconds, "sub": "mailto:me@example"});
         let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(json!({"typ": "JWT", "alg": "ES256"})), part(claims));
         let signature = self.0.sign(&SystemRandom::new(), signed.as_bytes()).expect("signed");
-        format!("vapid t={signed}.{}, k={}", URL_SAFE_NO_PAD.encode(signature), self.key())
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 }
 
@@ -398,4 +404,64 @@ async fn a_key_that_an_app_has_named_says_whose_a_device_is() {
     assert_eq!(listed["devices"].as_array().map(Vec::len), Some(1), "{listed}");
     browser.say(json!({"messageType": "register", "channelID": "other", "key": Sender::new().key()})).await;
     assert_eq!(browser.hear().await["status"], 403);
+}
+
+async fn put_key(server: &Server, tenant: &Tenant, credential: Value) -> (u16, String) {
+    let path = format!("/v1/apps/{}/credentials/gateway", tenant.id);
+    let read = server.send(tenant, Method::PUT, &path).json(&credential).read().await;
+    (read.status, read.body["code"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn a_key_of_senders_is_one_apps_and_its_holder_says_whose() {
+    for engine in [Engine::Memory, Engine::Sqlite] {
+        let server = server_on(engine, |_| {}).await;
+        let (owner, thief, sender) = (server.tenant().await, server.tenant().await, Sender::new());
+        let claim = json!({"open_registration": true, "vapid_key": sender.key()});
+        let proven = |app: &Tenant| {
+            let mut claim = claim.clone();
+            claim["vapid_proof"] = json!(sender.token(&app.id, 3_600));
+            claim
+        };
+        // Whoever comes first has it, and keeps it when he puts it again.
+        assert_eq!(put_key(&server, &thief, claim.clone()).await.0, 204);
+        assert_eq!(put_key(&server, &thief, claim.clone()).await.0, 204);
+        assert_eq!(put_key(&server, &owner, claim.clone()).await, (409, "conflict".to_owned()));
+        // Until its holder shows it. What he has signed for himself, or for a push service, is of no use to others.
+        for stolen in
+            [proven(&owner), json!({"vapid_key": sender.key(), "vapid_proof": sender.token(&server.url, 60)})]
+        {
+            assert_eq!(put_key(&server, &thief, stolen).await, (422, "invalid_field".to_owned()));
+        }
+        assert_eq!(put_key(&server, &owner, proven(&owner)).await.0, 204);
+        assert_eq!(put_key(&server, &thief, claim.clone()).await, (409, "conflict".to_owned()));
+        let mut browser = Browser::connect(&server, "").await;
+        browser.greet(None).await;
+        browser.subscribe(Some(&sender.key())).await;
+        let count =
+            async |app: &Tenant| server.get(app, "/v1/devices").await["devices"].as_array().map(Vec::len);
+        assert_eq!((count(&owner).await, count(&thief).await), (Some(1), Some(0)));
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_another_push_service_is_refused_whatever_host_its_request_names() {
+    let server = server().await;
+    let app = open_app(&server).await.id;
+    let mut browser = Browser::connect(&server, &app).await;
+    browser.greet(None).await;
+    let sender = Sender::new();
+    let url = browser.subscribe(Some(&sender.key())).await;
+    for (audience, host, status) in [
+        (server.url.as_str(), None, 201),
+        (server.url.as_str(), Some("evil.example"), 201),
+        ("https://evil.example", None, 401),
+        ("https://evil.example", Some("evil.example"), 401),
+        ("http://evil.example", Some("evil.example"), 401),
+    ] {
+        let request = push(&server, &url).header("Authorization", sender.header(audience, 3_600));
+        let request = host.into_iter().fold(request, |request, host| request.header("Host", host));
+        let pushed = request.send().await.expect("an answer");
+        assert_eq!(pushed.status(), status, "{audience} {host:?}");
+    }
 }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Method;
 use serde_json::{Value, json};
 use stentor_server::contract::table::OPERATIONS;
 
 use super::super::socket;
 use super::{EVERY_FACE, Through, ask, done};
-use crate::harness::{Server, Tenant};
+use crate::harness::{Reading, Server, Tenant};
 use crate::room;
 
 const APPLE: &str = "https://api.push.apple.com";
@@ -79,7 +82,15 @@ async fn of_credentials(server: &Server) -> Refusals {
         json!({"key_p8": key_p8, "key_id": "KEY0123456", "team_id": "TEAM012345",
             "bundle_id": "com.example.app", "endpoint": endpoint})
     };
+    // Another app's, which came first.
+    let senders = URL_SAFE_NO_PAD.encode([&[4][..], &[7; 64]].concat());
+    let senders = json!({"vapid_key": senders});
+    let other = server.tenant().await;
+    let path = format!("/v1/apps/{}/credentials/gateway", other.id);
+    assert_eq!(server.send(&other, Method::PUT, &path).json(&senders).read().await.status, 204);
+    let taken = json!({"app": tenant.id, "provider": "gateway", "credential": senders});
     let refusals = vec![
+        refusal("apps.put_credential", "conflict", taken),
         refusal("apps.put_credential", "address_refused", named(key("https://10.0.0.1", &good))),
         refusal("apps.put_credential", "credential_unusable", named(key(APPLE, "no key"))),
         // What a cloud tells its machines about themselves, their keys among it.

@@ -1,0 +1,41 @@
+//! Keys of senders of Web Push: one app each, the first that names it or the one that proves it.
+
+use serde_json::Value;
+use stentor_core::app::Credential;
+use stentor_core::device::ProviderKind;
+use stentor_gateway::autopush::VapidClaim;
+use tokio::sync::MutexGuard;
+
+use super::{ErrorCode, Problem, Service, ServiceResult};
+
+/// How the holder of a key shows that it is an app's.
+const HINT: &str = "the holder of the key proves whose it is by vapid_proof, a token signed with it whose aud is the app's id";
+
+impl Service {
+    /// Refuses a credential that names a key of another app's, whose subscribers would then be this app's. As long as what it returns is held,
+    /// nobody else names a key at this server: of two that name one at once the second finds the first.
+    pub(super) async fn check_vapid_key(
+        &self,
+        credential: &Credential,
+    ) -> ServiceResult<Option<MutexGuard<'_, ()>>> {
+        let fields: Value = serde_json::from_str(&credential.secret).unwrap_or_default();
+        let claim = VapidClaim::of(credential);
+        if fields["vapid_key"].is_string() && claim.is_none() && credential.provider == ProviderKind::Gateway
+        {
+            return Err(Problem::field("vapid_key", "must be an uncompressed point of P-256"));
+        }
+        let Some(claim) = claim else { return Ok(None) };
+        if fields["vapid_proof"].is_string() && !claim.is_proven {
+            let why = "must be a token that is signed with vapid_key (ES256) and has the app's id as aud";
+            return Err(Problem::field("vapid_proof", why));
+        }
+        let turn = self.vapid_keys.lock().await;
+        let known = self.store.credentials().await?;
+        match known.iter().filter_map(VapidClaim::of).any(|other| claim.is_kept_out_by(&other)) {
+            true => Err(Problem::new(ErrorCode::Conflict, "another app has this key")
+                .at("vapid_key")
+                .with_hint(HINT)),
+            false => Ok(Some(turn)),
+        }
+    }
+}
