@@ -89,6 +89,17 @@ names! {
     Label("name", limits::NAME_MAX_CHARS, |c| !c.is_control(), "must be printable text");
 }
 
+impl TopicName {
+    /// How the name of a topic begins that devices do not subscribe to by themselves.
+    pub const PRIVATE_PREFIX: &str = "private-";
+
+    /// Returns whether only the app's backend may subscribe devices to it.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.0.starts_with(Self::PRIVATE_PREFIX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

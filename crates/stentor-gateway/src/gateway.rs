@@ -137,6 +137,11 @@ impl Gateway {
         Self { state: Arc::new(state), tasks }
     }
 
+    /// Lets each app have so many devices connected here, in all protocols together.
+    pub fn limit_sessions_per_app(&self, max_count: usize) {
+        self.state.registry.limit_per_app(max_count);
+    }
+
     /// Returns what makes the secrets of devices.
     #[must_use]
     pub fn key(&self) -> &GatewayKey {
@@ -178,6 +183,12 @@ impl Gateway {
             Some(identity) => Ok(identity),
             None => self.take_offer(app, &token).await,
         }
+    }
+
+    /// Returns the app that a token says it belongs to, without a look-up; `None` for what is no token.
+    #[must_use]
+    pub fn app_of_token(token: &str) -> Option<AppId> {
+        app_of(token)
     }
 
     /// Finds out whose a token is, for whoever has proved otherwise that it may know.

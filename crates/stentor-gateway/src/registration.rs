@@ -5,7 +5,7 @@ use stentor_core::device::{Platform, ProviderKind, Registration};
 use stentor_core::id::{AppId, MessageId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
 use stentor_core::outcome::Reason;
-use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError};
+use stentor_core::ports::store::{Change, Receipt, ReceiptKind, StoreError, SubscriptionChange};
 
 use crate::gateway::Gateway;
 use crate::identity::{DeviceCredentials, DeviceIdentity};
@@ -61,6 +61,20 @@ impl Gateway {
         let credentials = self.key().issue(app);
         self.store().offer_token(app, device, &credentials.token, self.clock().now()).await?;
         Ok(credentials)
+    }
+
+    /// Subscribes a device that asks for it to a topic; `None` where only its app's backend may do that. Every protocol asks here.
+    pub async fn subscribe(
+        &self,
+        identity: DeviceIdentity,
+        topic: &TopicName,
+    ) -> Result<Option<SubscriptionChange>, StoreError> {
+        let DeviceIdentity { app, device } = identity;
+        // What the backend has subscribed it to, it may ask for again: a session of MQTT does so with each connection.
+        if topic.is_private() && !self.store().topics_of(app, device).await?.contains(topic) {
+            return Ok(None);
+        }
+        self.store().subscribe(app, topic, &[device]).await.map(Some)
     }
 
     /// Removes a device that wants no messages any more, and ends its session.

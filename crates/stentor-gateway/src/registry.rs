@@ -1,25 +1,53 @@
 //! Which devices are connected to this process.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use stentor_core::id::{AppId, DeviceId};
 
 use crate::session_state::{Closed, SessionState};
 
-/// The sessions of this process, by device.
-#[derive(Default)]
+/// The sessions of this process, by device, and how many of them an app has.
 pub(crate) struct SessionRegistry {
-    sessions: RwLock<HashMap<DeviceId, Arc<SessionState>>>,
+    sessions: RwLock<Sessions>,
+    per_app_max_count: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_device: HashMap<DeviceId, Arc<SessionState>>,
+    counts: HashMap<AppId, usize>,
+}
+
+impl Default for SessionRegistry {
+    fn default() -> Self {
+        Self { sessions: RwLock::default(), per_app_max_count: AtomicUsize::new(usize::MAX) }
+    }
 }
 
 impl SessionRegistry {
-    /// Adds a session; an older one of the same device is closed.
+    /// Lets each app have so many sessions, so that the devices of others find a place whatever one has.
+    pub(crate) fn limit_per_app(&self, max_count: usize) {
+        self.per_app_max_count.store(max_count, Ordering::Relaxed);
+    }
+
+    /// Adds a session; an older one of the same device is closed, and so is one too many of its app.
     pub(crate) fn add(&self, session: &Arc<SessionState>) {
+        let (app, device) = (session.identity().app, session.identity().device);
         // In one step: of two connections that come at once, the one that comes second closes the first.
-        let before = self.write().insert(session.identity().device, Arc::clone(session));
+        let (before, count) = {
+            let mut sessions = self.write();
+            let before = sessions.by_device.insert(device, Arc::clone(session));
+            let count = sessions.counts.entry(app).or_default();
+            *count += usize::from(before.is_none());
+            (before, *count)
+        };
         if let Some(before) = before {
             before.close(Closed::TakenOver);
+        }
+        if count > self.per_app_max_count.load(Ordering::Relaxed) {
+            session.close(Closed::Crowded);
         }
     }
 
@@ -28,42 +56,48 @@ impl SessionRegistry {
         let mut sessions = self.write();
         let device = session.identity().device;
         // A session that was taken over ends late, and must not take its successor out.
-        if sessions.get(&device).is_some_and(|known| Arc::ptr_eq(known, session)) {
-            sessions.remove(&device);
+        if sessions.by_device.get(&device).is_some_and(|known| Arc::ptr_eq(known, session)) {
+            sessions.by_device.remove(&device);
+            let app = session.identity().app;
+            let left = sessions.counts.get(&app).map_or(0, |count| count.saturating_sub(1));
+            match left {
+                0 => sessions.counts.remove(&app),
+                left => sessions.counts.insert(app, left),
+            };
         }
     }
 
     /// Returns the session of a device.
     pub(crate) fn get(&self, device: DeviceId) -> Option<Arc<SessionState>> {
-        self.read().get(&device).cloned()
+        self.read().by_device.get(&device).cloned()
     }
 
     /// Lists the sessions of those devices that are connected.
     pub(crate) fn connected(&self, devices: &[DeviceId]) -> Vec<Arc<SessionState>> {
         let sessions = self.read();
-        devices.iter().filter_map(|device| sessions.get(device).cloned()).collect()
+        devices.iter().filter_map(|device| sessions.by_device.get(device).cloned()).collect()
     }
 
     /// Lists all sessions.
     pub(crate) fn all(&self) -> Vec<Arc<SessionState>> {
-        self.read().values().cloned().collect()
+        self.read().by_device.values().cloned().collect()
     }
 
     /// Returns whether no device is connected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.read().is_empty()
+        self.read().by_device.is_empty()
     }
 
     /// Lists the sessions of an app.
     pub(crate) fn of_app(&self, app: AppId) -> Vec<Arc<SessionState>> {
-        self.read().values().filter(|session| session.identity().app == app).cloned().collect()
+        self.read().by_device.values().filter(|session| session.identity().app == app).cloned().collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<DeviceId, Arc<SessionState>>> {
+    fn read(&self) -> RwLockReadGuard<'_, Sessions> {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<DeviceId, Arc<SessionState>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Sessions> {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,6 +27,8 @@ pub enum Closed {
     CutOff,
     /// The device has been silent for too long.
     Silent,
+    /// The app has as many devices connected as it may have here.
+    Crowded,
     /// The server stops.
     Stopping,
 }

@@ -23,7 +23,7 @@ use crate::config::{ApiConfig, Config, GatewayConfig};
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
 use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
 use crate::front;
-use crate::gateway::{self, GatewayListeners};
+use crate::gateway::{self, GatewayListeners, OwnNames};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Http, Listener, ListenerState, SocketCounts};
 pub use crate::node::{AppError, Engines, LISTEN_FILE, SOCKET_FILE, prepare_folder};
@@ -104,6 +104,7 @@ impl BuiltServer {
         let key = gateway_key(&config.data_dir).map_err(key_files)?;
         let own = GatewayParts { store: store.clone(), clock: clock.clone(), ids: ids.clone(), key };
         let gateway = Gateway::start(own);
+        gateway.limit_sessions_per_app(config.gateway.app_sessions_max_count());
         let dependencies = Dependencies {
             store: store.clone(),
             queue: queue.clone(),
@@ -207,7 +208,7 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let is_encrypted = self.is_encrypted();
+        let own = OwnNames { address: self.address, certificate: self.reloads.certificate.clone() };
         let Self {
             listener,
             address,
@@ -237,7 +238,7 @@ impl BuiltServer {
             stop.clone(),
             serve(
                 (listener, socket, devices),
-                (api, gateway.clone(), gateway_config, is_encrypted),
+                (api, gateway.clone(), gateway_config, own),
                 roles,
                 stop.clone(),
             ),
@@ -310,7 +311,7 @@ fn key_files(cause: std::io::Error) -> AppError {
 /// Serves all faces until `stop`.
 async fn serve(
     (listener, socket, devices): (Listener, Option<Listener>, GatewayListeners),
-    (api, gateway, config, is_encrypted): (Api, Gateway, GatewayConfig, bool),
+    (api, gateway, config, own): (Api, Gateway, GatewayConfig, OwnNames),
     roles: NodeRoles,
     stop: CancellationToken,
 ) {
@@ -321,7 +322,7 @@ async fn serve(
         false => api.bare_router(),
     };
     if roles.has(NodeRole::Gateway) {
-        router = router.merge(gateway::router(&api, &gateway, &config, is_encrypted));
+        router = router.merge(gateway::router(&api, &gateway, &config, own));
     }
     let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
     let over_socket = async {

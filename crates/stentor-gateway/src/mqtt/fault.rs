@@ -67,6 +67,10 @@ impl MqttEnd {
                 DisconnectReasonCode::AdministrativeAction,
                 "the device was removed, or has another token",
             )),
+            Self::Closed(Closed::Crowded) => Some(MqttFault::new(
+                DisconnectReasonCode::QuotaExceeded,
+                "the app has as many devices connected as it may have",
+            )),
             Self::Closed(Closed::Stopping) => {
                 Some(MqttFault::new(DisconnectReasonCode::ServerShuttingDown, "the server stops"))
             }
@@ -85,7 +89,7 @@ impl MqttEnd {
     pub(super) const fn leaves_will(self) -> bool {
         match self {
             Self::Left { with_will, .. } => with_will,
-            Self::Closed(Closed::Stopping | Closed::CutOff) => false,
+            Self::Closed(Closed::Stopping | Closed::CutOff | Closed::Crowded) => false,
             Self::Gone | Self::Fault(_) | Self::Closed(Closed::TakenOver | Closed::Silent) => true,
         }
     }

@@ -305,3 +305,22 @@ async fn what_a_device_sends_is_kept_once_and_told() {
     let waiting = waiting.expect("listed");
     assert_eq!((waiting.len(), waiting[0].body.as_str()), (1, r#"{"a":"b"}"#));
 }
+
+#[tokio::test]
+async fn an_app_has_its_share_of_sessions_and_leaves_the_rest_to_others() {
+    let room = Room::new().await;
+    room.gateway.limit_sessions_per_app(2);
+    let (one, _) = room.device().await;
+    let (two, _) = room.device().await;
+    let (three, _) = room.device().await;
+    let first = room.open(one, 10);
+    let second = room.open(two, 10);
+    assert_eq!(room.open(three, 10).next().await.err(), Some(Closed::Crowded));
+    // A device that comes back takes its own place, and one that has left leaves it.
+    let again = room.open(one, 10);
+    assert_eq!(first.next().await.err(), Some(Closed::TakenOver));
+    drop(first);
+    assert!(now(&again).await.is_empty() && now(&second).await.is_empty());
+    drop(second);
+    assert!(now(&room.open(three, 10)).await.is_empty());
+}

@@ -41,6 +41,13 @@ pub struct GatewayConfig {
 }
 
 impl GatewayConfig {
+    /// Returns how many devices of one app may be connected.
+    pub(crate) const fn app_sessions_max_count(&self) -> usize {
+        // An eighth stays for the devices of others.
+        let max_count = self.connections_max_count;
+        max_count - max_count / 8
+    }
+
     /// Returns the server's address as devices and senders see it, when one is set.
     pub(crate) fn public_url(&self) -> Option<&str> {
         (!self.public_url.is_empty()).then_some(self.public_url.as_str())

@@ -13,12 +13,13 @@ use stentor_gateway::{DeviceCredentials, DeviceDetails};
 
 use super::GatewayApi;
 use super::device_login::LoggedIn;
-use crate::contract::{Problem, ServiceResult};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::decode::decode;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::body;
 use crate::face::http::origin::origin_of;
 use crate::face::http::refusal::Refusal;
+use crate::service::DeviceClaims;
 
 /// What a device tells of itself.
 #[derive(Deserialize)]
@@ -36,6 +37,9 @@ struct JoinRequest {
     tags: Vec<Tag>,
     #[serde(default)]
     topics: Vec<TopicName>,
+    /// What the app's backend has signed for it.
+    #[serde(default)]
+    proof: Option<String>,
 }
 
 /// What a device proves itself with from now on. The secret is shown this once.
@@ -61,8 +65,11 @@ pub(super) async fn register(
     let AuthenticatedCaller { caller, .. } = authenticated_caller(&parts, &own.api, None).await?;
     own.api.service().admit_device(caller, origin_of(&parts, &own.api)).await?;
     let bytes = body::read(Request::from_parts(parts, body), &own.api, own.api.body_max_bytes()).await?;
-    let JoinRequest { platform, user, locale, time_zone, tags, topics } = decode(&bytes)?;
+    let JoinRequest { platform, user, locale, time_zone, tags, topics, proof } = decode(&bytes)?;
     let platform = platform.unwrap_or(Platform::Linux);
+    let claimed = DeviceClaims { user, tags, topics };
+    let proven = own.api.service().proven_claims(caller, claimed, proof.as_deref()).await?;
+    let DeviceClaims { user, tags, topics } = proven;
     let details = DeviceDetails { platform, user, locale, time_zone, tags, topics };
     let joined = own.gateway.register_device(caller.app(), details).await.map_err(Problem::from)?;
     let (identity, credentials) = joined;
@@ -154,10 +161,14 @@ pub(super) async fn subscribe(
     LoggedIn(identity): LoggedIn,
     Path(topic): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let store = own.gateway.store();
     let topic = topic_named(topic)?;
-    store.subscribe(identity.app, &topic, &[identity.device]).await.map_err(Problem::from)?;
-    Ok(StatusCode::NO_CONTENT)
+    match own.gateway.subscribe(identity, &topic).await.map_err(Problem::from)? {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => {
+            let why = "a private topic is for devices that the app's backend subscribes";
+            Err(Problem::new(ErrorCode::Forbidden, why).at("topic").into())
+        }
+    }
 }
 
 pub(super) async fn unsubscribe(

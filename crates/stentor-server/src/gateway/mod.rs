@@ -29,6 +29,7 @@ use crate::face::Api;
 use crate::face::http::middleware;
 use crate::face::http::refusal::WriteRefusal;
 pub(crate) use listeners::GatewayListeners;
+pub(crate) use push_routes::OwnNames;
 use push_routes::{PushParts, PushRoutes};
 use registrar::KeyRegistrar;
 
@@ -45,11 +46,11 @@ impl FromRef<GatewayApi> for Api {
     }
 }
 
-/// Builds all routes of the gateway; `is_encrypted` says whether the server itself speaks TLS.
-pub(crate) fn router(api: &Api, gateway: &Gateway, config: &GatewayConfig, is_encrypted: bool) -> Router {
+/// Builds all routes of the gateway.
+pub(crate) fn router(api: &Api, gateway: &Gateway, config: &GatewayConfig, own: OwnNames) -> Router {
     let state = GatewayApi { api: api.clone(), gateway: gateway.clone() };
     let public_url = config.public_url().map(str::to_owned);
-    let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url, is_encrypted };
+    let push = PushParts { api: api.clone(), gateway: gateway.clone(), public_url, own };
     let registrar = Arc::new(KeyRegistrar::new(api.clone(), gateway));
     let programs = mcs::router(api, gateway, registrar, config.check_ins());
     device_routes(api, state).merge(push_router(push)).merge(programs)

@@ -52,12 +52,27 @@ struct AssertionHead {
     kid: Option<String>,
 }
 
+/// What an assertion says. One for an access token and one for a device differ in whom they are for, and neither is taken for the other.
 #[derive(Deserialize)]
-struct AccountAssertion {
+pub(super) struct AccountAssertion {
     iss: String,
     aud: String,
     iat: i64,
     exp: i64,
+    /// Whose device it vouches for.
+    #[serde(default)]
+    pub(super) uid: Option<String>,
+    /// What else it vouches for.
+    #[serde(default)]
+    pub(super) claims: Option<DeviceVouchers>,
+}
+
+/// What an app's backend says of a device beside whose it is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DeviceVouchers {
+    pub(super) tags: Vec<String>,
+    pub(super) topics: Vec<String>,
 }
 
 /// An assertion taken apart, its signature not checked.
@@ -125,22 +140,49 @@ impl Service {
         assertion: &str,
         audiences: &[&str],
     ) -> Result<String, AssertionRefusal> {
+        let (account, claims) = self.signed_assertion(assertion).await?;
+        // A device has been given one that vouches for it: it must not become the account by that.
+        if claims.uid.is_some()
+            || (claims.aud != account.token_uri && !audiences.contains(&claims.aud.as_str()))
+        {
+            return Err(AssertionRefusal::Invalid("the audience must be the account's token_uri"));
+        }
+        let now = self.now();
+        claims.check_times(now)?;
+        let grant = TokenGrant { account: account.id, expires_at: now.plus(TOKEN_LIFE) };
+        Ok(self.keyring.access_token(grant))
+    }
+
+    /// Returns the account that has signed an assertion of these audiences, and what it says, in its time.
+    pub(super) async fn vouched(
+        &self,
+        assertion: &str,
+        audiences: &[&str],
+    ) -> Result<(IssuedAccount, AccountAssertion), AssertionRefusal> {
+        let (account, claims) = self.signed_assertion(assertion).await?;
+        if !audiences.contains(&claims.aud.as_str()) {
+            return Err(AssertionRefusal::Invalid("aud must be \"stentor:device\""));
+        }
+        claims.check_times(self.now())?;
+        Ok((account, claims))
+    }
+
+    async fn signed_assertion(
+        &self,
+        assertion: &str,
+    ) -> Result<(IssuedAccount, AccountAssertion), AssertionRefusal> {
         let assertion = SignedAssertion::read(assertion)?;
-        // One text for no such account and a wrong signature: who guesses names learns nothing.
-        let unknown = AssertionRefusal::Invalid("Invalid JWT Signature.");
-        let id = account_named(&assertion.claims.iss);
-        let account = match id {
+        let account = match account_named(&assertion.claims.iss) {
             Some(id) => {
                 self.keyring.account(self.store.as_ref(), id).await.map_err(AssertionRefusal::Server)?
             }
             None => None,
         };
-        // The signature is checked before the times: who has no key is told nothing of the clock.
-        let Some(account) = account.filter(|account| assertion.is_of(account)) else { return Err(unknown) };
-        let now = self.now();
-        assertion.claims.check(now, &account, audiences)?;
-        let grant = TokenGrant { account: account.id, expires_at: now.plus(TOKEN_LIFE) };
-        Ok(self.keyring.access_token(grant))
+        // The signature is checked before the times: who has no key is told nothing of the clock. One text for no such account and
+        // a wrong signature: who guesses names learns nothing.
+        let account = account.filter(|account| assertion.is_of(account));
+        let account = account.ok_or(AssertionRefusal::Invalid("Invalid JWT Signature."))?;
+        Ok((account, assertion.claims))
     }
 
     /// Finds out whose access token it is.
@@ -178,15 +220,7 @@ impl<'a> SignedAssertion<'a> {
 }
 
 impl AccountAssertion {
-    fn check(
-        &self,
-        now: Timestamp,
-        account: &IssuedAccount,
-        audiences: &[&str],
-    ) -> Result<(), AssertionRefusal> {
-        if self.aud != account.token_uri && !audiences.contains(&self.aud.as_str()) {
-            return Err(AssertionRefusal::Invalid("the audience must be the account's token_uri"));
-        }
+    fn check_times(&self, now: Timestamp) -> Result<(), AssertionRefusal> {
         let (now, leeway) = (now.as_millis() / 1_000, LEEWAY.as_secs().cast_signed());
         let life = ASSERTION_LIFE_MAX.as_secs().cast_signed();
         // Clocks of app servers differ, so that both ends of the time have their leeway.

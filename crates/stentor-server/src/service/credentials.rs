@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use serde_json::Value;
-use stentor_core::app::{Credential, Scope};
+use stentor_core::app::{Credential, Scope, Scopes};
 use stentor_core::audit::AuditAction;
 use stentor_core::device::{ProviderKind, Registration};
 use stentor_core::error::Invalid;
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, KeyId};
 use stentor_core::outcome::Reason;
 use stentor_core::ports::provider::CredentialError;
 use stentor_core::ports::store::{Change, NodeRecord, StoreError};
@@ -138,6 +138,7 @@ impl Serve<PutCredential> for Service {
         self.administrated_by(&author, &subject, identity, app).await?;
         // The adapter reads its key, so that one that is none is refused now and not at the first message.
         crate::providers::check_credential(&credential, self.clock.clone()).map_err(unusable)?;
+        let _turn = self.check_vapid_key(&credential).await?;
         let subject = subject.with_detail(&in_words(&credential));
         self.change(author, subject, Change::PutCredential(credential)).await?;
         // After the commit: whoever reads the credential because of these finds the new one.
@@ -204,6 +205,19 @@ impl Service {
         // Counted before the first look at the store, which is what too many at once would wear out.
         self.count_join(caller.app())?;
         self.open_gateway(caller, origin).await
+    }
+
+    /// Returns whether devices may still register with a key of an app that was good before.
+    pub(crate) async fn may_join_still(&self, app: AppId, key: KeyId) -> ServiceResult<bool> {
+        let scopes = match self.store.keys(app).await?.into_iter().find(|known| known.id == key) {
+            Some(known) => Some(known.scopes),
+            None => {
+                let account = self.keyring.account_identity(self.store.as_ref(), key).await?;
+                account.and_then(|account| account.on(app).ok()).map(|caller| caller.scopes())
+            }
+        };
+        let may = |scopes: Scopes| scopes.allows(Scope::Join) || scopes.allows(Scope::Register);
+        Ok(scopes.is_some_and(may))
     }
 
     /// Counts a device that registers itself; refuses one that comes too soon after others of the app.

@@ -36,7 +36,7 @@ impl DeviceRequest {
             user: self.user.map(ExternalId::new).transpose()?,
             locale: self.locale.map(Locale::new).transpose()?,
             time_zone: self.time_zone.map(zone).transpose()?,
-            tags: tags(self.tags)?,
+            tags: tags_of(self.tags)?,
             topics: topics.map_err(|invalid: Invalid| Invalid::new("topics", invalid.problem))?,
         }
         .checked()
@@ -51,7 +51,7 @@ impl DeviceChange {
             user: self.user.map(|user| user.map(ExternalId::new).transpose()).transpose()?,
             locale: self.locale.map(|locale| locale.map(Locale::new).transpose()).transpose()?,
             time_zone: self.time_zone.map(|name| name.map(zone).transpose()).transpose()?,
-            tags: self.tags.map(tags).transpose()?,
+            tags: self.tags.map(tags_of).transpose()?,
         })
     }
 }
@@ -241,7 +241,8 @@ fn zone(name: String) -> Result<TimeZoneName, Invalid> {
     ))
 }
 
-fn tags(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
+/// Checks tags; the same set is always the same list.
+pub(super) fn tags_of(tags: Vec<String>) -> Result<Vec<Tag>, Invalid> {
     if tags.len() > limits::TAGS_PER_DEVICE_MAX_COUNT {
         return Err(Invalid::new("tags", format!("at most {}", limits::TAGS_PER_DEVICE_MAX_COUNT)));
     }

@@ -10,6 +10,7 @@ mod campaigns;
 mod content;
 mod credentials;
 mod deliveries;
+mod device_claims;
 mod devices;
 mod groups;
 mod import;
@@ -23,6 +24,7 @@ mod tokens;
 mod topics;
 mod upstream;
 mod users;
+mod vapid_keys;
 mod webhooks;
 
 use std::sync::Arc;
@@ -49,6 +51,7 @@ use crate::shares::Shares;
 pub use crate::contract::{Caller, ErrorCode, Identity, Origin, Problem, ServiceResult};
 pub(crate) use accounts::AssertionRefusal;
 pub use credentials::{CheckFailure, ParkReason};
+pub(crate) use device_claims::DeviceClaims;
 pub use import::{
     ERRORS_MAX_COUNT, Format, ImportOptions, ImportProblem, ImportReport, LINE_MAX_BYTES, examine,
 };
@@ -207,6 +210,8 @@ pub struct Service {
     imports: Arc<Shares>,
     pending_schedules: schedules::PendingSchedules,
     joins: ArrivalLimiter<AppId>,
+    /// Held by whoever puts a key of Web Push.
+    vapid_keys: tokio::sync::Mutex<()>,
     refusals: audit::Refusals,
     counters: ServiceCounters,
     broker: Arc<UpstreamBroker>,
@@ -236,7 +241,7 @@ impl Service {
         let imports = Shares::new(limits.imports_max_count, limits.app_share_percent, 1);
         let joins = ArrivalLimiter::new(limits.joins);
         let broker = UpstreamBroker::new(store.clone(), clock.clone());
-        let (pending_schedules, refusals, counters, webhooks_changed) = Default::default();
+        let (pending_schedules, vapid_keys, refusals, counters, webhooks_changed) = Default::default();
         Ok(Self {
             store,
             clock,
@@ -251,6 +256,7 @@ impl Service {
             imports,
             pending_schedules,
             joins,
+            vapid_keys,
             refusals,
             counters,
             broker,

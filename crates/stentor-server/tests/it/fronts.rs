@@ -1,6 +1,6 @@
 //! Fronts: APIs of others, asked as their clients ask.
 
 mod ccs;
-mod fcm_v1;
+pub(crate) mod fcm_v1;
 mod gcm_http;
 mod gorush;

@@ -1,6 +1,7 @@
 //! Devices of the gateway over HTTP: they register themselves, get what is sent to them, confirm it, and send upstream.
 
 mod audiences;
+mod claims;
 mod cursor;
 mod faults;
 mod mcs_faults;
@@ -126,7 +127,7 @@ async fn a_device_gets_what_is_sent_to_it_and_the_ledger_counts_what_it_confirms
     for engine in [Engine::Memory, Engine::Sqlite] {
         let server = server_on(engine, |_| {}).await;
         let tenant = server.tenant().await;
-        let device = Device::join(&server, &tenant, json!({"tags": ["beta"]})).await;
+        let device = Device::join(&server, &tenant, json!({})).await;
         let message = send(&server, &tenant, json!({"devices": [device.id]}), "Hi").await;
         assert_eq!(totals(&server, &tenant, &message).await, (1, 0), "accepted, nobody has it yet");
         let got = device.poll(&server, "wait_seconds=20").await;

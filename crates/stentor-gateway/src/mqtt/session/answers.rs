@@ -126,9 +126,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         }
         let mut was_subscribed = false;
         if let MqttFilter::Topic(topic) = &meant {
-            let identity = self.session.identity();
-            match self.gateway.store().subscribe(identity.app, topic, &[identity.device]).await {
-                Ok(change) => was_subscribed = change.changed == 0,
+            match self.gateway.subscribe(self.session.identity(), topic).await {
+                Ok(Some(change)) => was_subscribed = change.changed == 0,
+                Ok(None) => return SubackReasonCode::NotAuthorized,
                 Err(error) => return suback_code(&error),
             }
         }

@@ -87,7 +87,8 @@ impl Scene {
     }
 }
 
-async fn account(server: &Server, tenant: &Tenant, body: &Value) -> (String, Value) {
+/// Makes a service account; returns its id and its file.
+pub(crate) async fn account(server: &Server, tenant: &Tenant, body: &Value) -> (String, Value) {
     let path = format!("/v1/apps/{}/service-accounts", tenant.id);
     let made = server.send(tenant, Method::POST, &path).json(body).read().await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -98,7 +99,8 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-fn signed(file: &Value, changed: &Value, head_changed: &Value) -> String {
+/// Signs as a service account, with some claims and parts of the head changed.
+pub(crate) fn signed(file: &Value, changed: &Value, head_changed: &Value) -> String {
     let mut claims = json!({"iss": file["client_email"], "aud": file["token_uri"], "iat": now(), "exp": now() + 3_600,
         "scope": "https://www.googleapis.com/auth/cloud-platform"});
     let mut head = json!({"alg": "RS256", "typ": "JWT", "kid": file["private_key_id"]});
