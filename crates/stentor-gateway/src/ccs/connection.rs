@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use stentor_core::id::UpstreamId;
+use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -40,8 +41,8 @@ pub(super) struct CcsConnection<S> {
     generation: CcsEra,
     /// Messages on their way to the disk; each ends as the stanza that answers it.
     sends: FuturesUnordered<BoxFuture<'static, String>>,
-    /// What devices sent and this client has not acknowledged, by device and key; receipts stand under no device.
-    handed: HashMap<(String, String), UpstreamId>,
+    /// What devices sent and this client has not acknowledged, and until when it may, by device and key; receipts stand under no device.
+    handed: HashMap<(String, String), (UpstreamId, Timestamp)>,
     is_bound: bool,
     /// Until when what is under way may end, once the server stops.
     draining: Option<Instant>,
@@ -202,7 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
 
     async fn acknowledged(&mut self, message_id: String, to: String) -> Result<(), CcsEnd> {
         let found = self.handed.remove(&(to.clone(), message_id.clone()));
-        let Some(id) = found.or_else(|| self.handed.remove(&(String::new(), message_id.clone()))) else {
+        let Some((id, _)) = found.or_else(|| self.handed.remove(&(String::new(), message_id.clone()))) else {
             if message_id.starts_with(RECEIPT_PREFIX) {
                 return Ok(());
             }
@@ -240,9 +241,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CcsConnection<S> {
             };
             // Written first, so that only what the client may have seen can be acknowledged.
             self.stream.write(&payload::stanza(&payload)).await?;
-            self.handed.insert(name, message.id);
+            self.handed.insert(name, (message.id, message.expires_at));
         }
+        self.forget_expired();
         Ok(())
+    }
+}
+
+impl<S> CcsConnection<S> {
+    /// Forgets what nobody acknowledges any more: a client that never does must not fill the memory.
+    fn forget_expired(&mut self) {
+        if self.handed.len() > 2 * UPSTREAM_WINDOW_MAX_COUNT {
+            let now = self.server.gateway.clock().now();
+            self.handed.retain(|_, (_, until)| *until > now);
+        }
     }
 }
 

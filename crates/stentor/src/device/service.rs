@@ -45,10 +45,10 @@ impl DeviceClient {
         if let Some(pem) = authority {
             http = http.add_root_certificate(reqwest::Certificate::from_pem(pem)?);
         }
-        // The server's comments show that the line is alive: probes of TCP between them would double what an idle device sends.
         // Keyed anew each time: nobody who has not read the request knows it.
         let nonce = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let headers = [(REQUEST_ID, HeaderValue::try_from(&nonce)?)];
+        // The server's comments show that the line is alive: probes of TCP between them would double what an idle device sends.
         let http = http.tcp_keepalive(None).default_headers(headers.into_iter().collect()).build()?;
         Ok(Self { http, server: server.trim_end_matches('/').to_owned(), nonce })
     }
