@@ -44,18 +44,23 @@ pub(crate) struct OwnNames {
 }
 
 impl OwnNames {
-    /// Returns whether an origin is one of the server's: a name or address of its certificate, or where it listens.
-    fn has(&self, origin: &str) -> bool {
-        let (scheme, usual_port) = if self.certificate.is_some() { ("https", 443) } else { ("http", 80) };
-        let Some((named_scheme, rest)) = origin.trim_end_matches('/').split_once("://") else { return false };
-        let (host, port) = match rest.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
-            _ => (rest, Some(usual_port)),
-        };
-        let host = host.trim_matches(['[', ']']);
-        named_scheme.eq_ignore_ascii_case(scheme)
-            && port == Some(self.address.port())
-            && (self.is_here(host) || self.certificate.as_ref().is_some_and(|pair| pair.is_for(host)))
+    /// Returns whether an origin is where the server listens.
+    fn is_listening_at(&self, origin: &str) -> bool {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        OriginParts::read(origin).is_some_and(|origin| {
+            origin.scheme.eq_ignore_ascii_case(scheme)
+                && origin.port == self.address.port()
+                && self.is_here(origin.host)
+        })
+    }
+
+    /// Returns whether an origin is one that the server's certificate stands for, at whichever port: a name that its operator has shown
+    /// to be his.
+    fn is_certified(&self, origin: &str) -> bool {
+        let Some(certificate) = &self.certificate else { return false };
+        OriginParts::read(origin).is_some_and(|origin| {
+            origin.scheme.eq_ignore_ascii_case("https") && certificate.is_for(origin.host)
+        })
     }
 
     fn is_here(&self, host: &str) -> bool {
@@ -111,9 +116,28 @@ impl PushShared {
     pub(super) fn is_ours(&self, origin: &str) -> bool {
         use stentor_gateway::web_push::is_origin;
         match &self.parts.public_url {
-            Some(url) => is_origin(origin, origin_of(url)),
-            None => self.parts.own.has(origin),
+            Some(url) => is_origin(origin, origin_of(url)) || self.parts.own.is_certified(origin),
+            None => self.parts.own.is_listening_at(origin) || self.parts.own.is_certified(origin),
         }
+    }
+}
+
+/// An origin (RFC 6454) taken apart.
+struct OriginParts<'a> {
+    scheme: &'a str,
+    host: &'a str,
+    port: u16,
+}
+
+impl<'a> OriginParts<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.trim_end_matches('/').split_once("://")?;
+        let usual_port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+            _ => (rest, usual_port),
+        };
+        Some(Self { scheme, host: host.trim_matches(['[', ']']), port })
     }
 }
 
@@ -204,7 +228,7 @@ mod tests {
             ("127.0.0.1:80", "https://evil.example", false),
             ("127.0.0.1:80", "evil.example", false),
         ] {
-            assert_eq!(own(address).has(origin), is_own, "{address} {origin}");
+            assert_eq!(own(address).is_listening_at(origin), is_own, "{address} {origin}");
         }
     }
 

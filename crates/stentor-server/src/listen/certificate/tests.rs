@@ -147,3 +147,27 @@ fn a_finder_is_told_a_name_where_the_certificate_has_none_of_the_addresses() {
     assert_eq!(name_beside(&["push.example.org", "::1"], "::1"), None);
     assert_eq!(name_beside(&["*.example.org"], "10.0.0.7"), None);
 }
+
+#[test]
+fn a_certificate_stands_for_its_names_and_a_star_for_one_label() {
+    let mut params =
+        rcgen::CertificateParams::new(vec!["push.example".to_owned(), "*.devices.example".to_owned()])
+            .expect("names");
+    params.subject_alt_names.push(rcgen::SanType::IpAddress([192, 0, 2, 7].into()));
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let cert = params.self_signed(&key).expect("a certificate");
+    let certificate = Files::with(&(cert.pem(), key.serialize_pem())).read().expect("a pair");
+    for (host, is_its) in [
+        ("push.example", true),
+        ("PUSH.example", true),
+        ("a.devices.example", true),
+        ("192.0.2.7", true),
+        ("devices.example", false),
+        ("a.b.devices.example", false),
+        ("push.example.net", false),
+        ("192.0.2.8", false),
+        ("", false),
+    ] {
+        assert_eq!(certificate.is_for(host), is_its, "{host}");
+    }
+}
