@@ -35,9 +35,10 @@ class Device:
     """This machine as a device. Give handlers, then `run`; `send` may be called at any time, connected or not.
 
     `folder` remembers who the device is. `key`, whose scope is `join`, is needed to register; what is told of the device is told
-    then. With such a key the app's backend has to vouch for `user`, `tags` and private topics: `proof` is what it has signed, or a function
-    that fetches that, called when the device registers. `token_life_seconds` is the age at which the token is renewed. With `encrypt` the device makes keys, and the server seals for
-    them what it gives; a folder that has keys needs no word. Raises MissingLibrary where there are keys and nothing to open with.
+    then. With such a key the app's backend has to vouch for `user`, `tags` and private topics: `proof` is what it has signed, or a
+    function that fetches that, called when the device registers. `token_life_seconds` is the age at which the token is renewed. With
+    `encrypt` the device makes keys, and the server seals for them what it gives; a folder that has keys needs no word. Raises
+    MissingLibrary where there are keys and nothing to open with.
     """
 
     def __init__(
