@@ -21,8 +21,6 @@ use crate::owner::SourceNetwork;
 const BODY_MAX_BYTES: usize = 64 << 10;
 /// The header in which a web client has an app's key.
 const KEY: &str = "x-goog-api-key";
-/// The header in which a web client has the token of its installation.
-const INSTALLATION: &str = "x-goog-firebase-installations-auth";
 /// What a web client may ask that runs in a browser, whichever site it is of.
 const CROSS_ORIGIN: [(&str, &str); 4] = [
     ("access-control-allow-origin", "*"),
@@ -157,7 +155,7 @@ async fn preflight() -> Response<Body> {
 }
 
 fn key_and_installation(headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
-    (text(headers, KEY), text(headers, INSTALLATION))
+    (text(headers, KEY), text(headers, mcs::INSTALLATION_HEADER))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

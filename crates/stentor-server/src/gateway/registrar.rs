@@ -36,7 +36,7 @@ impl KeyRegistrar {
 }
 
 /// Returns `other` for a refusal that says something of who asks; the error says that it cannot be told now, or not so often.
-fn told<T>(result: ServiceResult<T>, other: T) -> Result<T, StoreError> {
+fn unless_unknown<T>(result: ServiceResult<T>, other: T) -> Result<T, StoreError> {
     result.or_else(|problem| match problem.code {
         // What cannot be told now is no refusal: the program comes again.
         ErrorCode::Unavailable => Err(StoreError::Unavailable(problem.detail.into_owned())),
@@ -48,16 +48,16 @@ fn told<T>(result: ServiceResult<T>, other: T) -> Result<T, StoreError> {
 #[async_trait]
 impl McsRegistrar for KeyRegistrar {
     async fn key_of(&self, app: AppId, key: &str) -> Result<Option<KeyId>, StoreError> {
-        told(self.admit(app, key).await, None)
+        unless_unknown(self.admit(app, key).await, None)
     }
 
     async fn may_register(&self, app: AppId, installed_with: Option<KeyId>) -> Result<bool, StoreError> {
         let service = self.api.service();
         let may = match installed_with {
-            Some(key) => told(service.may_join_still(app, key).await, false)?,
+            Some(key) => unless_unknown(service.may_join_still(app, key).await, false)?,
             None => self.open_apps.is_open(app).await?,
         };
-        Ok(may && told(service.count_join(app).map(|()| true), false)?)
+        Ok(may && unless_unknown(service.count_join(app).map(|()| true), false)?)
     }
 
     /// Chromium registers a page for the key of who sends to it: the app that has named the key is meant, where it is open.
@@ -69,7 +69,7 @@ impl McsRegistrar for KeyRegistrar {
         if !self.open_apps.is_open(app).await? {
             return Ok(None);
         }
-        told(self.api.service().count_join(app), ())?;
+        unless_unknown(self.api.service().count_join(app), ())?;
         Ok(Some(app))
     }
 }

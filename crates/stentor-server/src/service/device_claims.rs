@@ -7,13 +7,13 @@ use super::accounts::{AccountAssertion, AssertionRefusal};
 use super::devices::tags_of;
 use super::{Caller, ErrorCode, Problem, Service, ServiceResult};
 
-/// Whom a voucher is for. The second is what Firebase's libraries write into a custom token.
+/// Whom a voucher is for. The second is what app servers' libraries write into a custom token that they make with an account's file.
 const AUDIENCES: &[&str] = &[
     "stentor:device",
     "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit",
 ];
 /// What a device is told whose backend did not vouch for what it claims.
-const HINT: &str = "have the app's backend sign a proof with its service account (docs/gateway.md, Whose device it is), or register the \
+const HINT: &str = "have the app's backend sign a proof with its account (docs/gateway.md, Whose device it is), or register the \
     device by a key with the scope `register`";
 
 /// Whose device it is, how it is marked, and what it subscribes to: by these messages find it.
@@ -52,7 +52,7 @@ impl Service {
         if account.app != caller.app() || !account.scopes.allows(Scope::Register) {
             return Err(refused(
                 "proof",
-                "the service account is not one of the app with the scope `register`",
+                "the account that signed it is not one of the app with the scope `register`",
             ));
         }
         DeviceClaims::of(said)

@@ -16,7 +16,7 @@ pub use checkin::check_in;
 pub use installations::{McsInstallation, install, renew_installation};
 pub use register::register;
 pub use reply::McsReply;
-pub use web::{register_web, subscribe, unregister_web};
+pub use web::{INSTALLATION_HEADER, register_web, subscribe, unregister_web};
 
 /// Decides for which apps programs may register. Each answer that lets one in counts against the app's limit, whichever way it comes.
 #[async_trait]

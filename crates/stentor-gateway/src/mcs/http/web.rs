@@ -19,6 +19,8 @@ use crate::mcs::channel::{McsChannelName, McsWebKeys};
 use crate::mcs::data_stanza::unbase64;
 use crate::mcs::sealed::seal;
 
+/// The header in which a web client has the token of its installation.
+pub const INSTALLATION_HEADER: &str = "x-goog-firebase-installations-auth";
 /// Bytes of a public key on P-256, uncompressed.
 const P256DH_BYTES: usize = 65;
 /// Bytes of the secret between a client and who encrypts for it (RFC 8291).
