@@ -88,7 +88,7 @@ pub(crate) fn start_within(batch: &Batch) -> Option<Duration> {
     lives_on.then(|| batch.message.expires_at().since(batch.now))
 }
 
-/// Tells the operator, once for a batch, what kept it from being sent, and where to; `words` are a refused credential's.
+/// Reports to the operator, once for a batch, what kept it from being sent, and where to; `words` are a refused credential's.
 pub(crate) fn report(
     (provider, host): (ProviderKind, &str),
     replies: &Replies,

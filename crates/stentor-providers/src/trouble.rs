@@ -18,7 +18,7 @@ pub(crate) fn place_of(url: &Url) -> String {
     format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
-/// Tells what went wrong on the way to a host.
+/// Describes what went wrong on the way to a host.
 pub(crate) fn trouble(host: &str, what: &str, cause: &str) -> ProviderTrouble {
     // Libraries put it behind words of their own.
     let refused = cause.rfind(REFUSED_CERTIFICATE).map(|at| &cause[at + REFUSED_CERTIFICATE.len()..]);
@@ -29,7 +29,7 @@ pub(crate) fn trouble(host: &str, what: &str, cause: &str) -> ProviderTrouble {
     ProviderTrouble { host: host.to_owned(), cause }
 }
 
-/// Tells why a connection could not be opened.
+/// Describes why a connection could not be opened.
 pub(crate) fn of_fault(host: &str, fault: &Fault) -> ProviderTrouble {
     trouble(host, "push service", &fault.to_string())
 }

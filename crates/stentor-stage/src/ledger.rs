@@ -157,7 +157,7 @@ impl CampaignLedger {
             && add(LedgerTotals::open) == self.totals.open()
     }
 
-    /// Says why it stands still, a line for each cause; nothing while it moves.
+    /// Returns why it stands still, a line for each cause; nothing while it moves.
     pub fn waits_text(&self) -> String {
         let line = |wait: &LedgerWait| {
             let who = wait

@@ -20,7 +20,9 @@ use stentor_core::device::ProviderKind;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble};
+use stentor_core::ports::provider::{
+    Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
+};
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;

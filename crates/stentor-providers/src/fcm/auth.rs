@@ -179,7 +179,8 @@ impl AccessTokens {
         if !self.may_replace(now) {
             return None;
         }
-        let told = |denied: &Denied| tracing::warn!(cause = %self.describe(denied), "no new FCM access token");
+        let told =
+            |denied: &Denied| tracing::warn!(cause = self.describe(denied).cause, "no new FCM access token");
         self.fetch().await.inspect_err(told).ok()
     }
 
@@ -188,7 +189,7 @@ impl AccessTokens {
         self.lock().denied.as_ref().map(|denied| self.describe(denied))
     }
 
-    /// Tells why there is no token, with where it was asked for.
+    /// Returns why there is no token, with where it was asked for.
     pub(super) fn describe(&self, denied: &Denied) -> ProviderTrouble {
         let cause = match denied {
             Denied::Refused(words) => format!("refuses the service account: {words}"),
@@ -219,8 +220,8 @@ impl AccessTokens {
                 return;
             }
             if let Err(denied) = this.fetch().await {
-                let cause = this.describe(&denied);
-                tracing::warn!(%cause, "the FCM access token could not be renewed ahead of its end");
+                let cause = this.describe(&denied).cause;
+                tracing::warn!(cause, "the FCM access token could not be renewed ahead of its end");
                 this.postpone(now);
             }
         });

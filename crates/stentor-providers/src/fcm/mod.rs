@@ -17,7 +17,9 @@ use stentor_core::chunk::TokenList;
 use stentor_core::device::ProviderKind;
 use stentor_core::outcome::{Outcome, OutcomeScope, Reason};
 use stentor_core::ports::clock::Clock;
-use stentor_core::ports::provider::{Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble};
+use stentor_core::ports::provider::{
+    Batch, CredentialError, Cut, Early, Provider, ProviderStats, ProviderTrouble,
+};
 use stentor_http2::{Client, Excerpt, Keep, Line, Replies, Reply, RequestBatch, Requests, Response};
 
 use self::auth::{AccessTokens, Denied};
@@ -193,7 +195,7 @@ impl Provider for Fcm {
             Ok(_) => None,
             Err(Denied::AddressRefused(_)) => Some(Reason::AddressRefused),
             Err(denied) => {
-                tracing::warn!(cause = %self.tokens.describe(&denied), "no FCM access token yet");
+                tracing::warn!(cause = self.tokens.describe(&denied).cause, "no FCM access token yet");
                 None
             }
         }

@@ -79,7 +79,7 @@ macro_rules! store_suite {
                 }
                 control {
                     canceling_ends_what_is_queued_at_once
-                    a_cancel_tells_where_the_expansion_of_the_audience_stopped
+                    a_cancel_notes_where_the_expansion_of_the_audience_stopped
                     what_is_leased_at_a_cancel_settles_and_its_retries_are_canceled
                     what_is_given_back_after_a_cancel_is_canceled
                     a_canceled_retry_stays_ambiguous
@@ -136,7 +136,7 @@ macro_rules! store_suite {
                 history {
                     a_delivery_lists_every_attempt_in_order
                     an_attempt_names_its_chunk_times_and_reason
-                    the_chunks_of_a_message_tell_each_device_once_and_where_it_is
+                    the_chunks_of_a_message_show_each_device_once_and_where_it_is
                     the_sums_of_several_campaigns_are_given_at_once
                     a_device_outside_the_audience_has_no_delivery
                     another_apps_delivery_is_not_found

@@ -55,7 +55,7 @@ impl ConfigArgs {
     }
 }
 
-/// Tells every setting in a line, or all of those that are named.
+/// Prints every setting in a line, or all of those that are named.
 fn explain(about: &[String], output: Output) -> anyhow::Result<()> {
     let known = config::explain(None).map_err(refused)?;
     let (settings, files): (Vec<&String>, Vec<&String>) =

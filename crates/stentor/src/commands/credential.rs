@@ -75,7 +75,7 @@ pub(super) async fn check(client: &ApiClient, app: &str, provider: &str) -> anyh
     client.act(&format!("/v1/apps/{}/credentials/{provider}/check", segment(app))).await
 }
 
-/// Says what a trial came to.
+/// Describes what a trial came to.
 fn tried_text(tried: &Value) -> String {
     match tried["works"].as_bool() {
         Some(true) => "it works".to_owned(),

@@ -29,7 +29,7 @@ pub(super) const BINARY_COMMANDS: Floors = Floors {
             "node",
             "reference",
         ],
-        &["schedule", "secret", "serve", "store", "topic"],
+        &["group", "schedule", "secret", "serve", "store", "topic", "user"],
         &["tests"],
     ],
     back: &[],

@@ -22,7 +22,7 @@ pub(super) const PROVIDERS: Floors = Floors {
     folder: "crates/stentor-providers/src/",
     module: &[],
     floors: &[
-        &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset"],
+        &["credential", "header_text", "json", "outbound", "retry_after", "schema", "subset", "trouble"],
         &["descriptor", "replies"],
         &["apns", "gateway", "null"],
         &["fcm"],

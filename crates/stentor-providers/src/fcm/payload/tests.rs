@@ -225,7 +225,9 @@ fn headers_that_fcm_could_hand_to_nobody_are_refused_by_name() {
     ] {
         assert_eq!(with(part, headers).expect_err("refused").field, field);
     }
-    for headers in [json!({"TTL": "60", "Urgency": "HIGH", "Topic": "score-1_x"}), json!({"X-Own": "a value"})] {
+    for headers in
+        [json!({"TTL": "60", "Urgency": "HIGH", "Topic": "score-1_x"}), json!({"X-Own": "a value"})]
+    {
         assert_eq!(with("webpush", headers), Ok(()));
     }
 }

@@ -22,7 +22,7 @@ pub async fn canceling_ends_what_is_queued_at_once(store: &dyn Store) {
     assert!(matches!(scene.ask(&chunks(&tickets), at(4)).await[0], LeaseReply::Void));
 }
 
-pub async fn a_cancel_tells_where_the_expansion_of_the_audience_stopped(store: &dyn Store) {
+pub async fn a_cancel_notes_where_the_expansion_of_the_audience_stopped(store: &dyn Store) {
     let scene = Scene::new(store).await;
     scene.fcm(6).await;
     let (whole, _) = scene.send_wide(Draft::to(Target::Everyone)).await;

@@ -48,7 +48,7 @@ pub async fn an_attempt_names_its_chunk_times_and_reason(store: &dyn Store) {
     assert_eq!(store.delivery(scene.app, message, device).await, Ok(vec![expected(at(9), ended)]));
 }
 
-pub async fn the_chunks_of_a_message_tell_each_device_once_and_where_it_is(store: &dyn Store) {
+pub async fn the_chunks_of_a_message_show_each_device_once_and_where_it_is(store: &dyn Store) {
     let scene = Scene::new(store).await;
     let other = Scene::in_app(store, 2).await;
     let devices = scene.fcm(6).await;
