@@ -10,7 +10,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
 use super::fault::Done;
-use super::session::Session;
+use super::session::DatabaseSession;
 use super::tls::{self, Verification};
 
 /// A machine that vanishes says nothing: a connection that is silent for so long is asked about, again after each interval, and given
@@ -113,7 +113,7 @@ impl PostgresAddress {
     }
 
     /// Connects, waiting at most so long; the session waits for later answers as `limits` say.
-    pub(super) fn connect(&self, wait: Duration, limits: StatementLimits) -> Done<Session> {
+    pub(super) fn connect(&self, wait: Duration, limits: StatementLimits) -> Done<DatabaseSession> {
         let mut config = self.config.clone();
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
         // One after the other is tried: the last one must have its turn before the caller's patience ends.
@@ -123,10 +123,10 @@ impl PostgresAddress {
         let first = format!("{SESSION}; {}", limits.setting());
         let waits = (wait, limits.client);
         match self.verification {
-            None => Session::open(&config, NoTls, &first, waits),
+            None => DatabaseSession::open(&config, NoTls, &first, waits),
             Some(verification) => {
                 let tls = tls::connector(verification, self.roots.as_deref())?;
-                Session::open(&config, tls, &first, waits)
+                DatabaseSession::open(&config, tls, &first, waits)
             }
         }
     }

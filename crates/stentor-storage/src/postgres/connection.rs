@@ -14,7 +14,7 @@ use super::address::StatementLimits;
 use super::copy_rows::CopyRows;
 use super::fault::{Done, PostgresError, is_collision, is_loss, nul, unavailable};
 use super::last_writes::LastWrites;
-use super::session::Session;
+use super::session::DatabaseSession;
 use super::value::PostgresValue as Value;
 
 /// How a connection stands to the transaction that it is in.
@@ -30,7 +30,7 @@ pub(super) enum ConnectionStanding {
 
 /// A connection; it lives and ends on one thread.
 pub(super) struct PostgresConnection {
-    session: RefCell<Session>,
+    session: RefCell<DatabaseSession>,
     statements: RefCell<HashMap<String, Arc<Statement>>>,
     changes: Cell<u64>,
     standing: Cell<ConnectionStanding>,

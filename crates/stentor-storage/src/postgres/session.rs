@@ -26,10 +26,12 @@ const CANCEL: Duration = Duration::from_secs(1);
 /// Words of others that wait to be taken.
 const WORDS_MAX_COUNT: usize = 1_024;
 
+const CLOSED: &str = "the connection is closed";
+
 type Incoming = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 
 /// A session, which lives and ends on one thread.
-pub(super) struct Session {
+pub(super) struct DatabaseSession {
     /// `None` once it has ended.
     client: Option<Client>,
     line: SessionLine,
@@ -56,7 +58,7 @@ struct ReceivedWords {
     warning: Option<String>,
 }
 
-impl Session {
+impl DatabaseSession {
     /// Connects and does the first statements, all within `wait`; later answers are waited for as long as `patience`.
     pub(super) fn open<T>(
         config: &Config,
@@ -124,6 +126,8 @@ impl Session {
         let told = self.line.wait(wait, poll_fn(|_| Poll::Pending::<Result<(), Error>>), true);
         match told {
             Some(Err(error)) => Err(PostgresError::Engine(error)),
+            // The driver has noticed the end, and would say no more of it.
+            _ if self.is_closed() => Err(unavailable(CLOSED)),
             Some(Ok(())) | None => Ok(self.line.received.words.pop_front()),
         }
     }
@@ -150,7 +154,7 @@ impl Session {
 
     fn ask<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, Error>) -> Done<T> {
         let Some(client) = self.client.as_ref().filter(|_| !self.is_silent) else {
-            return Err(unavailable("the connection is closed"));
+            return Err(unavailable(CLOSED));
         };
         let mut work = pin!(work(client));
         if let Some(done) = self.line.wait(self.patience, work.as_mut(), false) {
@@ -208,7 +212,7 @@ impl ReceivedWords {
     }
 }
 
-impl Drop for Session {
+impl Drop for DatabaseSession {
     fn drop(&mut self) {
         let is_closed = self.is_closed();
         // The driver says good-bye once nobody can ask any more.
