@@ -23,6 +23,7 @@ use crate::identity::{DeviceIdentity, GatewayKey, app_of};
 use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
 use crate::mcs::McsAgentRegistry;
 use crate::pending_reads::PendingReads;
+use crate::receipt_waits::{ReceiptWait, ReceiptWaits};
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
@@ -60,6 +61,7 @@ pub(crate) struct GatewayState {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registry: Arc<SessionRegistry>,
     pub(crate) receipts: Receipts,
+    waits: Arc<ReceiptWaits>,
     pub(crate) pending: PendingReads,
     pub(crate) counts: Arc<GatewayCounts>,
     pub(crate) held: Arc<HeldMessages>,
@@ -97,6 +99,7 @@ impl Gateway {
         let giving = AbortOnDropHandle::new(tokio::spawn(giving));
         let doubts = Arc::new(Doubts::new());
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
+        let waits = Arc::new(ReceiptWaits::default());
         let (receipts, writer) = Receipts::start(ReceiptWriter {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -104,6 +107,7 @@ impl Gateway {
             arrivals: arrivals.clone(),
             counts: Arc::clone(&counts),
             doubts: Arc::clone(&doubts),
+            waits: Arc::clone(&waits),
         });
         let ledger: Arc<dyn ReceiptStore> = Arc::clone(&store) as _;
         let (pending, readers) = PendingReads::start(&ledger, &clock);
@@ -119,6 +123,7 @@ impl Gateway {
             clock,
             registry,
             receipts,
+            waits,
             pending,
             counts,
             held,
@@ -318,6 +323,12 @@ impl Gateway {
     /// Waits until all that devices have confirmed is written.
     pub async fn flush(&self) {
         self.state.receipts.written().await;
+    }
+
+    /// Begins to wait for a device's word about a message; `None` when enough do.
+    #[must_use]
+    pub fn wait_for_receipt(&self, identity: DeviceIdentity, message: MessageId) -> Option<ReceiptWait> {
+        self.state.waits.begin(identity.device, message)
     }
 
     /// Returns the counters.

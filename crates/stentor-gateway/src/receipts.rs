@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::doubts::Doubts;
 use crate::limits::{RECEIPT_RETRY, RECEIPTS_AT_ONCE_MAX_COUNT};
+use crate::receipt_waits::ReceiptWaits;
 use crate::sender_receipts::EndedDeliveries;
 use crate::session_state::SessionState;
 use crate::stats::GatewayCounts;
@@ -63,6 +64,8 @@ pub(crate) struct ReceiptWriter {
     pub(crate) counts: Arc<GatewayCounts>,
     /// What is not confirmed yet.
     pub(crate) doubts: Arc<Doubts>,
+    /// Senders who wait for one of them.
+    pub(crate) waits: Arc<ReceiptWaits>,
 }
 
 impl ReceiptWriter {
@@ -84,6 +87,7 @@ impl ReceiptWriter {
             // Before anybody is told: room in a window means that the ledger would not give the delivery again.
             self.write(&ended).await;
             let mut given = Vec::new();
+            self.waits.written(&ended.receipts);
             for (session, range) in sessions {
                 let Some(session) = session else { continue };
                 given.extend(session.written(ended.receipts.get(range).unwrap_or_default()));

@@ -8,6 +8,7 @@ pub(crate) mod fair;
 pub(crate) mod gateway;
 pub(crate) mod http2;
 pub(crate) mod import;
+pub(crate) mod limits;
 pub(crate) mod pipeline;
 mod singles;
 mod sink;

@@ -20,14 +20,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{ApiConfig, Config, GatewayConfig};
+use crate::contract::REPLY_MAX_BYTES;
 use crate::dns_sd::{AnnouncedAddress, Announcement, DnsSdError};
-use crate::face::{Api, ApiParts, ReadTimeout, RequestLimits, discovery};
+use crate::face::http::LimitedRouter;
+use crate::face::{Api, ApiParts, EntryPoint, ReadTimeout, RequestLimits, discovery};
 use crate::front;
 use crate::gateway::{self, GatewayListeners, OwnNames};
 use crate::keys::{Pepper, ServiceKey, root_key};
 use crate::listen::{Http, Listener, ListenerState, SocketCounts};
 pub use crate::node::{AppError, Engines, LISTEN_FILE, SOCKET_FILE, prepare_folder};
 use crate::node::{Dependencies, PipelineHandle, host_name, node_number, prepare};
+use crate::owner_rates::OwnerRates;
 use crate::pipeline::{Failure, NodeRole, NodeRoles};
 use crate::service::{Keyring, Service, ServiceLimits, ServiceParts};
 use crate::shares::Shares;
@@ -39,6 +42,15 @@ use reload::Reloads;
 
 /// Most ledgers, and most states of health, that are watched at once: each is read once a second.
 const WATCHES_MAX_COUNT: usize = 256;
+
+/// Most requests whose answers last: streams of devices, watches, long polls.
+const LASTING_MAX_COUNT: usize = 65_536;
+/// What a request takes whose body is awaited, beside the body: this divides the memory for bodies into places.
+const ARRIVING_BYTES: usize = 4 * 1_024;
+/// The fewest places for them.
+const ARRIVING_MIN_COUNT: usize = 64;
+/// The least that replies may take that are not read yet.
+const REPLIES_MIN_BYTES: usize = 16 * 1_024 * 1_024;
 
 /// What the key of the gateway is made for: it comes from the pepper, so that one file holds all that must not be lost.
 const GATEWAY_PURPOSE: &str = "secrets of the gateway's devices";
@@ -133,9 +145,11 @@ impl BuiltServer {
         let roles = config.roles.clone();
         let limits = request_limits(&parts_of);
         let (requests, bodies) = (limits.places.clone(), limits.bodies.clone());
+        let replies = limits.replies.clone();
         let connections = listener.connections().clone();
         let counts = Arc::new(SocketCounts::default());
-        let state = ListenerState { certificate, connections, requests, bodies, socket: counts.clone() };
+        let state =
+            ListenerState { certificate, connections, requests, bodies, replies, socket: counts.clone() };
         let server_status = ServerStatus::new(store, queue, clock, pipeline.clone(), config, state);
         let parts = parts(&parts_of, service_key, limits, service, Arc::new(server_status), counts);
         let socket_port = socket_address.map(|address| address.port());
@@ -186,6 +200,17 @@ impl BuiltServer {
         self.socket_address
     }
 
+    /// Returns every path that is served over HTTP, with the rule that bounds it.
+    #[must_use]
+    pub fn entry_points(&self) -> Vec<EntryPoint> {
+        let roles = (&self.roles, self.own_names());
+        routes(&self.api, &self.gateway, &self.gateway_config, roles).entry_points().to_vec()
+    }
+
+    fn own_names(&self) -> OwnNames {
+        OwnNames { address: self.address, certificate: self.reloads.certificate.clone() }
+    }
+
     /// Returns what opens apps to their app servers, and accepts what these send.
     #[must_use]
     pub fn app_servers(&self) -> Arc<dyn CcsPort> {
@@ -208,7 +233,7 @@ impl BuiltServer {
         shutdown: impl Future<Output = ()> + Send,
         reload: mpsc::Receiver<()>,
     ) -> Result<(), AppError> {
-        let own = OwnNames { address: self.address, certificate: self.reloads.certificate.clone() };
+        let own = self.own_names();
         let Self {
             listener,
             address,
@@ -317,20 +342,31 @@ async fn serve(
 ) {
     let broker = Arc::clone(api.service().upstream_broker());
     let app_servers = CcsServer::new(gateway.clone(), broker, front::app_servers(&api));
-    let mut router = match roles.has(NodeRole::Api) {
-        true => front::router(&api).merge(api.router()),
-        false => api.bare_router(),
-    };
-    if roles.has(NodeRole::Gateway) {
-        router = router.merge(gateway::router(&api, &gateway, &config, own));
-    }
-    let over_http = listener.serve(Http(router), stop.clone().cancelled_owned());
+    let router = routes(&api, &gateway, &config, (&roles, own));
+    let over_http = listener.serve(Http::new(router), stop.clone().cancelled_owned());
     let over_socket = async {
         if let Some(socket) = socket {
             socket.serve(api.socket(), stop.clone().cancelled_owned()).await;
         }
     };
     tokio::join!(over_http, over_socket, devices.serve(&gateway, app_servers, stop.clone()));
+}
+
+/// Puts the routes together that a node with these roles has.
+fn routes(
+    api: &Api,
+    gateway: &Gateway,
+    config: &GatewayConfig,
+    (roles, own): (&NodeRoles, OwnNames),
+) -> LimitedRouter {
+    let router = match roles.has(NodeRole::Api) {
+        true => front::router(api).merge(api.router()),
+        false => api.bare_router(),
+    };
+    match roles.has(NodeRole::Gateway) {
+        true => router.merge(gateway::router(api, gateway, config, own)),
+        false => router,
+    }
 }
 
 fn keyring(config: &Config) -> Result<Keyring, AppError> {
@@ -380,23 +416,31 @@ async fn open_service(
     service.map_err(|problem| AppError::Engine { what: "the store", cause: problem.to_string() })
 }
 
-fn request_limits(config: &ApiConfig) -> RequestLimits {
+fn request_limits(config: &ApiConfig) -> Arc<RequestLimits> {
     let share = config.app_share_percent;
     let largest = config.body_max_bytes.max(config.large_body_max_bytes);
-    RequestLimits {
+    let replies = config.bodies_max_bytes.max(REPLIES_MIN_BYTES);
+    Arc::new(RequestLimits {
         places: Shares::new(config.requests_max_count, share, 1),
+        lasting: Shares::new(LASTING_MAX_COUNT, share, 1),
+        arriving: Shares::new((config.bodies_max_bytes / ARRIVING_BYTES).max(ARRIVING_MIN_COUNT), share, 1),
         bodies: Shares::new(config.bodies_max_bytes, share, largest),
+        replies: Shares::new(replies, share, REPLY_MAX_BYTES),
+        rates: OwnerRates::new(
+            config.app_requests_per_second_max_count,
+            config.nameless_requests_per_second_max_count,
+        ),
         watches: Shares::new(WATCHES_MAX_COUNT, share, 1),
         health_watches: Shares::of_nameless(WATCHES_MAX_COUNT),
         body_timeout: Duration::from_secs(config.body_timeout_seconds),
         timeout: Duration::from_secs(config.request_timeout_seconds),
-    }
+    })
 }
 
 fn parts(
     config: &ApiConfig,
     service_key: ServiceKey,
-    limits: RequestLimits,
+    limits: Arc<RequestLimits>,
     service: Arc<Service>,
     server_status: Arc<ServerStatus>,
     socket: Arc<SocketCounts>,

@@ -136,6 +136,10 @@ pub struct ApiConfig {
     pub app_share_percent: usize,
     /// Requests worked on at once.
     pub requests_max_count: usize,
+    /// Requests of one app in a second.
+    pub app_requests_per_second_max_count: u32,
+    /// Requests in a second of one device, one guest of an app, and one address without a key.
+    pub nameless_requests_per_second_max_count: u32,
     /// Connections held at once.
     pub connections_max_count: usize,
     /// Connections of one address held at once.
@@ -423,6 +427,8 @@ impl ApiConfig {
             ("imports_max_count", self.imports_max_count),
             ("import_batch_max_lines", self.import_batch_max_lines),
             ("schedules_max_count", self.schedules_max_count),
+            ("app_requests_per_second_max_count", self.app_requests_per_second_max_count as usize),
+            ("nameless_requests_per_second_max_count", self.nameless_requests_per_second_max_count as usize),
         ];
         let zero = zero.iter().filter(|(_, value)| *value == 0);
         let mut problems: Vec<Invalid> =

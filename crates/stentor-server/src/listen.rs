@@ -87,6 +87,8 @@ pub(crate) struct ListenerState {
     pub(crate) requests: Arc<Shares>,
     /// Bytes of their bodies.
     pub(crate) bodies: Arc<Shares>,
+    /// Bytes of replies that are not taken yet.
+    pub(crate) replies: Arc<Shares>,
     /// What goes through the raw socket.
     pub(crate) socket: Arc<SocketCounts>,
 }
@@ -126,9 +128,15 @@ pub(crate) trait ConnectionProtocol: Clone + Send + Sync + 'static {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 }
 
-/// HTTP/1.1 and HTTP/2, answered by a router.
+/// Routes of which each has its limits; whoever makes a router into such routes answers for that.
+pub(crate) trait LimitedRoutes {
+    /// Returns the router that answers.
+    fn into_router(self) -> Router;
+}
+
+/// HTTP/1.1 and HTTP/2, answered by routes that have limits, and by no others.
 #[derive(Clone)]
-pub(crate) struct Http(pub(crate) Router);
+pub(crate) struct Http(Router);
 
 /// A listener that is bound and not yet serving.
 pub(crate) struct Listener {
@@ -249,6 +257,11 @@ impl ConnectionProtocol for Http {
 }
 
 impl Http {
+    /// Answers by routes with limits.
+    pub(crate) fn new(routes: impl LimitedRoutes) -> Self {
+        Self(routes.into_router())
+    }
+
     async fn serve<S>(self, stream: S, accepted: Accepted)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

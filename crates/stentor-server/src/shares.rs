@@ -155,6 +155,12 @@ impl Shares {
         taken.all + taken.nameless
     }
 
+    /// Returns how much is taken by those without a name.
+    #[must_use]
+    pub fn taken_by_nameless(&self) -> usize {
+        self.lock().nameless
+    }
+
     fn lock(&self) -> MutexGuard<'_, TakenAmounts> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,6 +7,7 @@ mod fair;
 mod gateway;
 mod http2;
 mod import;
+mod limits;
 mod pipeline;
 mod trouble;
 mod urgent;
@@ -31,6 +32,7 @@ enum BenchCommand {
     Gateway(gateway::GatewayBenchArgs),
     Http2(http2::Http2Args),
     Import(import::ImportBenchArgs),
+    Limits(limits::LimitsArgs),
     Pipeline(pipeline::PipelineArgs),
     Trouble(trouble::TroubleArgs),
     Urgent(urgent::UrgentArgs),
@@ -48,6 +50,7 @@ impl BenchArgs {
             BenchCommand::Gateway(gateway) => gateway.run(output).await,
             BenchCommand::Http2(http2) => http2.run(output).await,
             BenchCommand::Import(import) => import.run(output).await,
+            BenchCommand::Limits(limits) => limits.run(output).await,
             BenchCommand::Pipeline(pipeline) => pipeline.run(output).await,
             BenchCommand::Trouble(trouble) => trouble.run(output).await,
             BenchCommand::Urgent(urgent) => urgent.run(output).await,

@@ -7,6 +7,7 @@ use stentor_core::id::{AppId, KeyId};
 
 use super::table::SendMessage;
 use super::{Access, ErrorCode, Operation, Problem, ServiceResult};
+use crate::owner::{Owner, SourceNetwork};
 
 /// Whose key it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,19 @@ impl Identity {
         match self {
             Self::Root => None,
             Self::Key { app, .. } => Some(*app),
+        }
+    }
+
+    /// Returns in whose name the key takes what all share. A key that only lets devices join stands in an app that everybody has: whoever
+    /// uses it is a guest.
+    #[must_use]
+    pub fn owner(&self, network: SourceNetwork) -> Owner {
+        match self {
+            Self::Root => Owner::Operator,
+            Self::Key { app, scopes, .. } if *scopes == Scopes::of(&[Scope::Join]) => {
+                Owner::Guest(*app, network)
+            }
+            Self::Key { app, .. } => Owner::App(*app),
         }
     }
 

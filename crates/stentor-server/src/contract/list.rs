@@ -1,12 +1,17 @@
 //! Pages of lists.
 
-use serde::Deserialize;
+use std::io;
+
+use serde::{Deserialize, Serialize};
 use stentor_core::error::Invalid;
 use stentor_core::ports::store::Page;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Problem, ServiceResult};
 
+/// Where a page of a list ends, whatever its limit, and what the replies to all operations of one request may take together: bytes, as
+/// JSON writes them.
+pub const REPLY_MAX_BYTES: usize = 1_024 * 1_024;
 /// Longest page of a list.
 const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: usize = 100;
@@ -76,7 +81,27 @@ fn cursor(
     raw(text).ok_or_else(|| Problem::field(field, "is not what `next` gave"))
 }
 
-/// Returns the cursor of the next page, when this one is full.
-pub fn next_of<T>(items: &[T], limit: usize, name: impl FnOnce(&T) -> String) -> Option<String> {
-    items.last().filter(|_| items.len() >= limit).map(name)
+/// Counts what is written, and keeps nothing of it.
+#[derive(Default)]
+struct JsonLength(usize);
+
+impl io::Write for JsonLength {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns how many bytes something takes as JSON.
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    let mut counter = JsonLength::default();
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        // What cannot be written is refused where it is written.
+        Err(_) => 0,
+    }
 }

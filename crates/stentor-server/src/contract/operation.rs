@@ -82,6 +82,12 @@ impl Facts {
         self.errors.contains(&code) || ANY_OPERATION.contains(&code)
     }
 
+    /// Returns whether its reply is a list that may be as long as a reply may be.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        self.type_name.starts_with("List") || self.name == "devices.history"
+    }
+
     /// Returns noun and verb of its name.
     #[must_use]
     pub fn noun_and_verb(&self) -> (&'static str, &'static str) {

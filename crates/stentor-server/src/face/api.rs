@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::http::HeaderMap;
-use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 use ipnet::IpNet;
 
-use super::http::middleware::{no_such_address, outer};
+use super::http::middleware::no_such_address;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{ReadTimeout, RequestLimits};
+use super::http::{EntryRule, LimitedRouter, ReadTimeout, RequestLimits, Routes};
 use super::socket::SocketFace;
 use crate::contract::table::{ListNodes, ShowStatus};
 use crate::contract::{Identity, Operation, Serve, ServiceResult, nodes, status};
@@ -32,7 +30,7 @@ pub struct ApiParts {
     /// What the server signs with.
     pub service_key: ServiceKey,
     /// How much is worked on at once.
-    pub limits: RequestLimits,
+    pub limits: Arc<RequestLimits>,
     /// Largest body of most requests.
     pub body_max_bytes: usize,
     /// Largest body where many names or a certificate may stand in it.
@@ -57,19 +55,18 @@ impl Api {
     }
 
     /// Builds the router of all faces over HTTP.
-    pub fn router(&self) -> Router {
+    pub(crate) fn router(&self) -> LimitedRouter {
         super::rest::router(self)
             .merge(super::xmlrpc::router(self))
-            .merge(super::discovery::router())
+            .merge(super::discovery::router(self))
             .merge(super::soap::router(self))
             .merge(super::grpc::router(self))
-            .merge(nowhere())
-            .with_state(self.clone())
+            .merge(nowhere(self))
     }
 
     /// Builds the routes of a node that serves no API: whether it lives and is ready, its version and its metrics.
-    pub(crate) fn bare_router(&self) -> Router {
-        super::rest::health_router().merge(nowhere()).with_state(self.clone())
+    pub(crate) fn bare_router(&self) -> LimitedRouter {
+        super::rest::health_router(self).merge(nowhere(self))
     }
 
     /// Returns what speaks to connections of the raw socket.
@@ -97,7 +94,7 @@ impl Api {
         &self.0.service_key
     }
 
-    pub(super) fn limits(&self) -> &RequestLimits {
+    pub(crate) fn limits(&self) -> &Arc<RequestLimits> {
         &self.0.limits
     }
 
@@ -131,13 +128,13 @@ impl Api {
 }
 
 /// Answers at addresses that do not exist, calls of gRPC in their own form.
-fn nowhere() -> Router<Api> {
+fn nowhere(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = super::rest::write_refusal;
     let answer = async |headers: HeaderMap| match super::grpc::is_call(&headers) {
         true => super::grpc::no_such_service(),
         false => Refusal(no_such_address()).into_response(),
     };
-    Router::new().fallback(answer).layer(from_fn_with_state(write, outer))
+    Routes::new().fallback(answer).limited(api, api.clone(), EntryRule::Open, write)
 }
 
 impl<O: Operation> Serve<O> for Api

@@ -1,17 +1,22 @@
 //! What the server says of itself, without a key: its faces, where they are, and their descriptions; signed as well, so that
 //! a client which has kept the public key knows the server again.
 
-use axum::Router;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::header;
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::http::held_reply::StaticReply;
 use super::http::middleware;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::{Api, DESCRIPTIONS, FACES, Face};
+use super::http::{EntryRule, LimitedRouter, Routes};
+use super::{Api, DESCRIPTIONS, FACES, Face, FaceDescription};
 
 /// Where the document is (RFC 8615).
 pub const DOCUMENT: &str = "/.well-known/stentor";
@@ -20,13 +25,13 @@ pub const SIGNED: &str = "/.well-known/stentor.jws";
 const DESCRIPTION: &str = "/.well-known/stentor/{description}";
 
 /// Builds the routes.
-pub(super) fn router() -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = super::rest::write_refusal;
-    Router::new()
+    Routes::new()
         .route(DOCUMENT, get(document))
         .route(SIGNED, get(signed))
         .route(DESCRIPTION, get(description))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .limited(api, api.clone(), EntryRule::Open, write)
 }
 
 async fn document(State(api): State<Api>) -> impl IntoResponse {
@@ -38,9 +43,14 @@ async fn signed(State(api): State<Api>) -> impl IntoResponse {
 }
 
 async fn description(Path(name): Path<String>) -> Result<Response, Refusal> {
-    let found = DESCRIPTIONS.iter().find(|one| one.name == name);
-    let found = found.ok_or_else(|| Refusal(middleware::no_such_address()))?;
-    Ok(([(header::CONTENT_TYPE, found.media_type)], (found.write)()).into_response())
+    // Written once: whoever asks without a key makes the server write nothing, and keep nothing.
+    static WRITTEN: LazyLock<HashMap<&str, (&str, Bytes)>> = LazyLock::new(|| {
+        let written = |one: &FaceDescription| (one.name, (one.media_type, Bytes::from((one.write)())));
+        DESCRIPTIONS.iter().map(written).collect()
+    });
+    let found = WRITTEN.get(name.as_str()).ok_or_else(|| Refusal(middleware::no_such_address()))?;
+    let (media_type, text) = found.clone();
+    Ok((Extension(StaticReply), [(header::CONTENT_TYPE, media_type)], text).into_response())
 }
 
 /// Writes the document; the same server writes the same text, so that both forms say the same.

@@ -12,7 +12,7 @@ pub mod socket;
 pub mod xmlrpc;
 
 pub use api::{Api, ApiParts};
-pub use http::{ReadTimeout, RequestLimits};
+pub use http::{EntryPoint, EntryRule, ReadTimeout, RequestLimits};
 pub(crate) use rest::write_refusal;
 
 use crate::contract::description::{appended, description};

@@ -12,16 +12,14 @@ mod sending;
 
 use std::sync::Arc;
 
-use axum::Router;
 use stentor_gateway::ccs::CcsPort;
 
 use crate::face::Api;
+use crate::face::http::LimitedRouter;
 
 /// Builds the router of all fronts.
-pub(crate) fn router(api: &Api) -> Router {
-    let fronts =
-        gorush::router(api).merge(gcm_http::router(api)).merge(fcm_v1::router(api)).merge(iid::router(api));
-    fronts.with_state(api.clone())
+pub(crate) fn router(api: &Api) -> LimitedRouter {
+    gorush::router(api).merge(gcm_http::router(api)).merge(fcm_v1::router(api)).merge(iid::router(api))
 }
 
 /// Returns what serves app servers that speak to a connection server.

@@ -2,7 +2,6 @@
 
 use std::future::{pending, ready};
 
-use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::StatusCode;
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::push_routes::{PushRoutes, refused};
 use super::web_push::PUSH_PATH;
+use crate::face::http::Routes;
 use crate::listen::RequestConnection;
 
 /// Read and written at once: an idle connection keeps no more.
@@ -26,8 +26,8 @@ const BUFFER_BYTES: usize = 1_024;
 const WRITE_MAX_BYTES: usize = 256 * 1_024;
 
 /// Builds the routes.
-pub(super) fn router() -> Router<PushRoutes> {
-    Router::new()
+pub(super) fn routes() -> Routes<PushRoutes> {
+    Routes::new()
         .route("/gateway/v1/autopush", get(by_key))
         .route("/gateway/v1/autopush/", get(by_key))
         .route("/gateway/v1/autopush/{app}", get(by_name))

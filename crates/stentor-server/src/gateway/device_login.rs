@@ -9,8 +9,10 @@ use stentor_gateway::{DeviceIdentity, LoginError};
 
 use super::GatewayApi;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::face::http::RequestPermit;
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::Refusal;
+use crate::owner::Owner;
 
 /// A device that has proved who it is.
 pub(crate) struct LoggedIn(pub(crate) DeviceIdentity);
@@ -20,8 +22,10 @@ impl FromRequestParts<GatewayApi> for LoggedIn {
 
     async fn from_request_parts(parts: &mut Parts, state: &GatewayApi) -> Result<Self, Refusal> {
         let (token, secret) = token_and_secret(&parts.headers)?;
-        let identity = state.gateway.login(&token, &secret).await;
-        Ok(Self(identity.map_err(refused)?))
+        let identity = state.gateway.login(&token, &secret).await.map_err(refused)?;
+        // Before the first byte of the body: what it takes is the device's own part of its app's share.
+        RequestPermit::of(&parts.extensions)?.own(Owner::Device(identity.app, identity.device))?;
+        Ok(Self(identity))
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn register(
     let (parts, body) = request.into_parts();
     let AuthenticatedCaller { caller, .. } = authenticated_caller(&parts, &own.api, None).await?;
     own.api.service().admit_device(caller, origin_of(&parts, &own.api)).await?;
-    let bytes = body::read(Request::from_parts(parts, body), &own.api, own.api.body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), own.api.body_max_bytes()).await?;
     let JoinRequest { platform, user, locale, time_zone, tags, topics, proof } = decode(&bytes)?;
     let platform = platform.unwrap_or(Platform::Linux);
     let claimed = DeviceClaims { user, tags, topics };
@@ -138,7 +138,7 @@ pub(super) async fn put_keys(
     LoggedIn(identity): LoggedIn,
     request: Request,
 ) -> Result<StatusCode, Refusal> {
-    let bytes = body::read(request, &own.api, own.api.body_max_bytes()).await?;
+    let bytes = body::read(request, own.api.body_max_bytes()).await?;
     let keys = decode::<KeysRequest>(&bytes)?.keys()?;
     own.gateway.put_device_keys(identity, Some(&keys)).await.map_err(Problem::from)?;
     Ok(StatusCode::NO_CONTENT)

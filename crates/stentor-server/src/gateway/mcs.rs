@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::routing::{patch, post};
@@ -13,8 +12,11 @@ use stentor_gateway::Gateway;
 use stentor_gateway::mcs::{self, McsRegistrar, McsReply};
 
 use crate::arrival_limiter::{ArrivalLimiter, ArrivalRate};
+use crate::contract::Problem;
 use crate::face::Api;
 use crate::face::http::origin::origin_of;
+use crate::face::http::refusal::{Refusal, WriteRefusal};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 use crate::owner::SourceNetwork;
 
 /// Largest body, in bytes.
@@ -44,13 +46,15 @@ pub(super) fn router(
     gateway: &Gateway,
     registrar: Arc<dyn McsRegistrar>,
     check_ins: ArrivalRate,
-) -> Router {
-    let (api, gateway, check_ins) = (api.clone(), gateway.clone(), Arc::new(ArrivalLimiter::new(check_ins)));
+) -> LimitedRouter {
+    let write: WriteRefusal = write;
+    let (gateway, check_ins) = (gateway.clone(), Arc::new(ArrivalLimiter::new(check_ins)));
+    let state = McsRoutes { api: api.clone(), gateway, registrar, check_ins };
     let installations = "/v1/projects/{project}/installations";
     let renewal = "/v1/projects/{project}/installations/{installation}/authTokens:generate";
     let registrations = "/v1/projects/{project}/registrations";
     let registration = "/v1/projects/{project}/registrations/{registration}";
-    Router::new()
+    Routes::new()
         .route("/checkin", post(check_in))
         .route("/c2dm/register3", post(register))
         .route("/fcm/connect/subscribe", post(subscribe).options(preflight))
@@ -58,21 +62,39 @@ pub(super) fn router(
         .route(renewal, post(renew_installation).options(preflight))
         .route(registrations, post(register_web).options(preflight))
         .route(registration, patch(change_web).delete(unregister_web).options(preflight))
-        .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
-        .with_state(McsRoutes { api, gateway, registrar, check_ins })
+        // None has a key that is known before the body is read: all is taken in the name of the address.
+        .limited(api, state, EntryRule::Open, write)
 }
 
 /// A check-in takes no key, so that its address is all that it can be counted by.
-async fn check_in(State(routes): State<McsRoutes>, request: Request) -> Response<Body> {
+async fn check_in(State(routes): State<McsRoutes>, request: Request) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     let address = origin_of(&parts, &routes.api).address;
     // Without an address there is no connection that it could have come from.
     if let Some(Err(wait)) = address.map(|address| routes.check_ins.take(address.into())) {
-        return too_many(wait);
+        return Ok(too_many(wait));
     }
-    match to_bytes(body, BODY_MAX_BYTES).await {
-        Ok(body) => respond(mcs::check_in(&routes.gateway, &body)),
-        Err(_) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"),
+    let body = body::read(Request::from_parts(parts, body), BODY_MAX_BYTES).await?;
+    Ok(respond(mcs::check_in(&routes.gateway, &body)))
+}
+
+/// A body within its limits.
+struct SmallBody(Bytes);
+
+impl FromRequest<McsRoutes> for SmallBody {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &McsRoutes) -> Result<Self, Refusal> {
+        Ok(Self(body::read(request, BODY_MAX_BYTES).await?))
+    }
+}
+
+/// Writes a refusal of the server's own, for programs that know no form of it, also in browsers.
+fn write(response: &mut Response<Body>, problem: &Problem, _: &str) {
+    let status = response.status();
+    *response = allow_browsers(plain(status, problem.detail.clone()));
+    if let Some(seconds) = problem.retry_after_seconds {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
 }
 
@@ -83,19 +105,23 @@ fn too_many(wait: Duration) -> Response<Body> {
     response
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::from(text));
+fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 
-async fn register(State(routes): State<McsRoutes>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn register(
+    State(routes): State<McsRoutes>,
+    headers: HeaderMap,
+    SmallBody(body): SmallBody,
+) -> Response<Body> {
     let authorization = text(&headers, AUTHORIZATION.as_str());
     respond(mcs::register(&routes.gateway, routes.registrar.as_ref(), authorization, &body).await)
 }
 
-async fn subscribe(State(routes): State<McsRoutes>, body: Bytes) -> Response<Body> {
+async fn subscribe(State(routes): State<McsRoutes>, SmallBody(body): SmallBody) -> Response<Body> {
     respond(mcs::subscribe(&routes.gateway, routes.registrar.as_ref(), &body).await)
 }
 
@@ -103,7 +129,7 @@ async fn install(
     State(routes): State<McsRoutes>,
     Path(project): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    SmallBody(body): SmallBody,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
     respond(mcs::install(gateway, registrar, &project, text(&headers, KEY), &body).await)
@@ -123,7 +149,7 @@ async fn register_web(
     State(routes): State<McsRoutes>,
     Path(project): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    SmallBody(body): SmallBody,
 ) -> Response<Body> {
     let (gateway, registrar) = (&routes.gateway, routes.registrar.as_ref());
     respond(mcs::register_web(gateway, registrar, &project, key_and_installation(&headers), &body).await)
@@ -134,9 +160,9 @@ async fn change_web(
     routes: State<McsRoutes>,
     Path((project, _)): Path<(String, String)>,
     headers: HeaderMap,
-    body: Bytes,
+    SmallBody(body): SmallBody,
 ) -> Response<Body> {
-    register_web(routes, Path(project), headers, body).await
+    register_web(routes, Path(project), headers, SmallBody(body)).await
 }
 
 async fn unregister_web(

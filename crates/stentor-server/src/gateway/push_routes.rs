@@ -14,11 +14,16 @@ use stentor_gateway::web_push::{PushRate, PushRates, PushRefusal};
 use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
 use crate::listen::Certificate;
+use crate::shares::Shares;
 
 /// Longest name of a host that is put into a URL: with it a URL keeps below 1,000 bytes.
 const HOST_MAX_BYTES: usize = 255;
 /// Devices of one app that may register by themselves, per minute and at once.
 const REGISTRATION_RATE: PushRate = PushRate { burst_count: 600, per_minute: 600 };
+/// Most who wait for receipts.
+const RECEIPT_WAITS_MAX_COUNT: usize = 16_384;
+/// How much of that one app's senders have, of what others leave.
+const RECEIPT_WAITS_APP_PERCENT: usize = 50;
 /// When to come back where no time is known.
 const RETRY_SECONDS: u32 = 5;
 
@@ -84,6 +89,8 @@ pub(super) struct PushShared {
     pub(super) registrations: Arc<PushRates<AppId>>,
     /// How often each subscription may be used.
     pub(super) rates: PushRates<DeviceId>,
+    /// Places for those who wait for receipts.
+    pub(super) receipt_waits: Arc<Shares>,
 }
 
 impl std::ops::Deref for PushRoutes {
@@ -98,7 +105,9 @@ impl PushRoutes {
     pub(super) fn new(parts: PushParts) -> Self {
         let apps = Arc::new(OpenApps::new(Arc::clone(parts.gateway.store())));
         let registrations = Arc::new(PushRates::new(REGISTRATION_RATE));
-        Self(Arc::new(PushShared { parts, apps, registrations, rates: PushRates::new(PushRate::DEFAULT) }))
+        let receipt_waits = Shares::new(RECEIPT_WAITS_MAX_COUNT, RECEIPT_WAITS_APP_PERCENT, 1);
+        let rates = PushRates::new(PushRate::DEFAULT);
+        Self(Arc::new(PushShared { parts, apps, registrations, rates, receipt_waits }))
     }
 }
 

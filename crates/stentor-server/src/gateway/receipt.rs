@@ -6,12 +6,12 @@ use stentor_core::delivery::DeliveryState;
 use stentor_core::id::MessageId;
 use stentor_core::ports::store::{AttemptRecord, StoreError};
 use stentor_gateway::{DeviceIdentity, Gateway};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout_at};
 
 /// Longest time that a request for a receipt waits: below the time of any request.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Between two looks at the ledger.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Between two looks at the ledger for what nobody tells.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long after its time a device may confirm what was to be given to it at once or never.
 const NOW_OR_NEVER: Duration = Duration::from_secs(60);
@@ -34,7 +34,8 @@ pub(super) fn wait_of(prefer: Option<&str>) -> Duration {
     seconds.map(Duration::from_secs).next().unwrap_or_default().min(WAIT_MAX)
 }
 
-/// Finds out what became of a message, waiting so long for something to become of it.
+/// Finds out what became of a message, waiting so long for something to become of it. Whoever finds no place among those who wait for
+/// the same is told at once what is known.
 pub(super) async fn result(
     gateway: &Gateway,
     identity: DeviceIdentity,
@@ -42,12 +43,17 @@ pub(super) async fn result(
     wait: Duration,
 ) -> Result<PushResult, StoreError> {
     let end = Instant::now() + wait;
+    // Before the first look: a word that comes between is not missed.
+    let waiting = gateway.wait_for_receipt(identity, message).filter(|_| !wait.is_zero());
     loop {
         let result = look(gateway, identity, message).await?;
-        if result != PushResult::Open || Instant::now() + LOOK_INTERVAL > end {
+        let now = Instant::now();
+        let (PushResult::Open, Some(waiting)) = (result, &waiting) else { return Ok(result) };
+        if now >= end {
             return Ok(result);
         }
-        sleep(LOOK_INTERVAL).await;
+        // What another server writes, and what only time brings, is found by looking.
+        let _written_or_time_to_look = timeout_at(end.min(now + LOOK_INTERVAL), waiting.notified()).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Query, Request, State};
@@ -14,6 +15,7 @@ use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stentor_core::id::MessageId;
+use stentor_core::message::Message;
 use stentor_gateway::limits::WINDOW_MAX_COUNT;
 use stentor_gateway::web_push::PushKeys;
 use stentor_gateway::{
@@ -23,11 +25,11 @@ use stentor_gateway::{
 use super::GatewayApi;
 use super::device_login::LoggedIn;
 use super::message_view::message_json;
-use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::contract::{ErrorCode, Problem, REPLY_MAX_BYTES, ServiceResult};
 use crate::decode::decode;
-use crate::face::http::body;
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::Refusal;
+use crate::face::http::{RequestPermit, body};
 use crate::listen::{AtWork, RequestConnection};
 
 /// Silence after which a comment shows that the connection lives.
@@ -65,6 +67,7 @@ pub(super) async fn events(
     LoggedIn(identity): LoggedIn,
     Query(query): Query<EventsQuery>,
     connection: Option<Extension<RequestConnection>>,
+    Extension(permit): Extension<RequestPermit>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     // What a browser repeats of itself when it connects again.
@@ -82,6 +85,7 @@ pub(super) async fn events(
         ready: Vec::new(),
         written: Vec::new(),
         given: Vec::new(),
+        _permit: permit,
         _at_work: connection.map(|Extension(connection)| connection.begin()),
     };
     let heartbeat = KeepAlive::new().interval(HEARTBEAT);
@@ -97,12 +101,14 @@ struct DeviceEvents {
     keys: Option<PushKeys>,
     gateway: Gateway,
     confirming: Confirming,
-    /// To be written, the last first.
-    ready: Vec<Event>,
+    /// To be written, the last first; each is made into an event when it is its turn.
+    ready: Vec<Arc<Message>>,
     /// Written, when the next is asked for.
     written: Vec<MessageId>,
     /// What its events have given so far, as far as it is not confirmed.
     given: Vec<MessageId>,
+    /// Its place among those whose answers last, in the device's name.
+    _permit: RequestPermit,
     /// A connection whose stream has nothing to tell is not idle.
     _at_work: Option<AtWork>,
 }
@@ -116,35 +122,32 @@ impl DeviceEvents {
                 self.session.confirm(&written);
             }
             match self.session.next().await {
-                Ok(event) => self.take(event),
+                Ok(SessionEvent::Deleted(count)) => {
+                    let event = Event::default().event("deleted").data(count.to_string());
+                    return Some((Ok(event), self));
+                }
+                Ok(SessionEvent::Messages(messages)) => self.take(&messages),
                 Err(_) => return None,
             }
         }
-        let event = self.ready.pop()?;
-        Some((Ok(event), self))
+        let event = self.ready.pop().and_then(|message| self.event(&message));
+        // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
+        Some((Ok(event.unwrap_or_else(|| Event::default().comment("not sealed"))), self))
     }
 
-    fn take(&mut self, event: SessionEvent) {
-        match event {
-            SessionEvent::Deleted(count) => {
-                self.ready.push(Event::default().event("deleted").data(count.to_string()));
-            }
-            SessionEvent::Messages(messages) => {
-                let now = self.gateway.clock().now();
-                let unconfirmed = self.session.unconfirmed_messages();
-                self.given.retain(|given| unconfirmed.contains(given));
-                for one in messages {
-                    // What cannot be sealed is not given, and so not confirmed: it comes with the next connection.
-                    let Ok(view) = message_json(&one.message, now, self.keys.as_ref()) else { continue };
-                    self.given.push(one.message.id);
-                    self.written.push(one.message.id);
-                    let cursor = DeliveryCursor::new(&self.given).map(|cursor| cursor.to_string());
-                    let event = Event::default().event("message").id(cursor.unwrap_or_default()).data(view);
-                    self.ready.push(event);
-                }
-                self.ready.reverse();
-            }
-        }
+    fn take(&mut self, messages: &[PendingMessage]) {
+        let unconfirmed = self.session.unconfirmed_messages();
+        self.given.retain(|given| unconfirmed.contains(given));
+        self.ready.extend(messages.iter().rev().map(|one| Arc::clone(&one.message)));
+    }
+
+    /// Writes one message as an event; `None` when it cannot be sealed.
+    fn event(&mut self, message: &Message) -> Option<Event> {
+        let view = message_json(message, self.gateway.clock().now(), self.keys.as_ref()).ok()?;
+        self.given.push(message.id);
+        self.written.push(message.id);
+        let cursor = DeliveryCursor::new(&self.given).map(|cursor| cursor.to_string());
+        Some(Event::default().event("message").id(cursor.unwrap_or_default()).data(view))
     }
 }
 
@@ -205,12 +208,17 @@ fn poll_view(event: &SessionEvent, gateway: &Gateway, keys: Option<&PushKeys>) -
         }
         SessionEvent::Messages(messages) => {
             let now = gateway.clock().now();
+            let mut bytes = 0;
             let view = |one: &PendingMessage| {
-                let view = RawValue::from_string(message_json(&one.message, now, keys).ok()?).ok()?;
-                Some((view, one.message.id))
+                let text = message_json(&one.message, now, keys).ok()?;
+                bytes += text.len();
+                Some((RawValue::from_string(text).ok()?, one.message.id, bytes))
             };
-            // What cannot be sealed is not given, and so not confirmed: it comes with the next poll.
-            let (messages, given): (Vec<_>, Vec<_>) = messages.iter().filter_map(view).unzip();
+            // What cannot be sealed, and what would make the reply too long, is not given, and so not confirmed: it comes with the
+            // next poll.
+            let given = messages.iter().filter_map(view);
+            let given = given.take_while(|(_, _, bytes)| *bytes <= REPLY_MAX_BYTES);
+            let (messages, given): (Vec<_>, Vec<_>) = given.map(|(view, id, _)| (view, id)).unzip();
             PollView { messages, cursor: DeliveryCursor::new(&given), deleted: None }
         }
     }
@@ -244,7 +252,7 @@ pub(super) async fn confirm(
     LoggedIn(identity): LoggedIn,
     request: Request,
 ) -> Result<Json<ReceiptView>, Refusal> {
-    let bytes = body::read(request, &own.api, own.api.body_max_bytes()).await?;
+    let bytes = body::read(request, own.api.body_max_bytes()).await?;
     let ReceiptRequest { messages } = decode(&bytes)?;
     if messages.len() > CONFIRMED_MAX_COUNT {
         let problem = Problem::field("messages", format!("at most {CONFIRMED_MAX_COUNT}"));

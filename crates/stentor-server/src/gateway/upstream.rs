@@ -39,7 +39,7 @@ pub(super) async fn send(
     LoggedIn(identity): LoggedIn,
     request: Request,
 ) -> Result<(StatusCode, Json<UpstreamKept>), Refusal> {
-    let bytes = body::read(request, &own.api, own.api.body_max_bytes()).await?;
+    let bytes = body::read(request, own.api.body_max_bytes()).await?;
     let UpstreamRequest { message_id: key, data, ttl_seconds } = decode(&bytes)?;
     let ttl = ttl_seconds.map_or(UPSTREAM_TTL_MAX, Duration::from_secs);
     let kept = own.gateway.keep_upstream(identity, UpstreamDraft { key, data, ttl }).await;

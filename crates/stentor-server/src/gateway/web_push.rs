@@ -1,6 +1,8 @@
 //! The service that senders of Web Push ask (RFC 8030): a message to one device, its withdrawal, its receipt.
 
-use axum::Router;
+use std::time::Duration;
+
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
@@ -8,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use stentor_core::device::ProviderKind;
-use stentor_core::id::MessageId;
+use stentor_core::id::{AppId, MessageId};
 use stentor_core::ports::store::StoreError;
 use stentor_gateway::web_push::{
     PUSH_BODY_MAX_BYTES, PushCapability, PushDraft, PushHeaders, PushRefusal, VapidKey, VapidToken,
@@ -19,8 +21,9 @@ use super::push_routes::{PushRoutes, refusal_of, refused, text};
 use super::receipt::{self, PushResult};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
 use crate::contract::table::SendMessage;
-use crate::contract::{Caller, Repeatable, Serve};
-use crate::face::http::auth::take_place;
+use crate::contract::{Caller, Problem, Repeatable, Serve};
+use crate::face::http::{RequestPermit, Routes, body};
+use crate::owner::Owner;
 
 /// Where subscriptions are; a capability follows.
 pub(super) const PUSH_PATH: &str = "/gateway/v1/push/";
@@ -32,9 +35,9 @@ const TTL: HeaderName = HeaderName::from_static("ttl");
 /// When to ask for a receipt again.
 const ASK_AGAIN_SECONDS: u16 = 5;
 
-/// Builds the routes.
-pub(super) fn router() -> Router<PushRoutes> {
-    Router::new()
+/// Builds the routes at which whoever asks has a capability, or the key that an app has named.
+pub(super) fn routes() -> Routes<PushRoutes> {
+    Routes::new()
         .route("/gateway/v1/push/{capability}", post(push))
         .route("/fcm/send/{token}", post(push_to_token))
         .route("/gateway/v1/push/messages/{capability}", delete(withdraw))
@@ -56,17 +59,22 @@ async fn push_to_token(
     routes.push_to_token(&token, &parts, body).await.unwrap_or_else(|refusal| refused(&refusal))
 }
 
-async fn withdraw(State(routes): State<PushRoutes>, Path(name): Path<String>) -> Response {
-    let withdrawn = routes.withdraw(&name).await;
+async fn withdraw(
+    State(routes): State<PushRoutes>,
+    Extension(permit): Extension<RequestPermit>,
+    Path(name): Path<String>,
+) -> Response {
+    let withdrawn = routes.withdraw(&name, &permit).await;
     withdrawn.map_or_else(|refusal| refused(&refusal), |()| StatusCode::NO_CONTENT.into_response())
 }
 
 async fn show_result(
     State(routes): State<PushRoutes>,
+    Extension(permit): Extension<RequestPermit>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    match routes.push_result(&name, receipt::wait_of(text(&headers, "prefer"))).await {
+    match routes.push_result(&name, &permit, receipt::wait_of(text(&headers, "prefer"))).await {
         Ok(PushResult::Delivered) => StatusCode::NO_CONTENT.into_response(),
         Ok(PushResult::Over) => refused(&PushRefusal::Gone),
         Ok(PushResult::Open) => {
@@ -78,50 +86,60 @@ async fn show_result(
 }
 
 impl PushRoutes {
-    /// Keeps a message for the device of a subscription. Who sends is checked before the body is read.
+    /// Keeps a message for the device of a subscription. Who sends is checked before the body is read, and the app's place is taken
+    /// after it: senders whose bodies do not come take nothing that the app's own requests need.
     async fn push(&self, name: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
         let capability = self.capability(name)?;
         let PushCapability::Subscription(identity, _) = capability else {
             return Err(PushRefusal::NoSuchUrl);
         };
-        // Before anything is looked up or read: the place bounds what one app's senders can ask for at once.
-        take_place(parts, &self.parts.api, identity.app).map_err(|problem| refusal_of(&problem))?;
         self.prove(&capability, parts)?;
+        let body = self.body(identity.app, parts, body).await?;
         self.find(identity).await?;
-        self.take(identity, parts, body).await
+        self.take(identity, parts, &body).await
     }
 
-    /// Keeps a message for the device that has a token. Whoever sends must hold the key that the app has named.
+    /// Keeps a message for the device that has a token. Whoever sends must hold the key that the app has named; nothing is looked up
+    /// for anybody else.
     async fn push_to_token(&self, token: &str, parts: &Parts, body: Body) -> Result<Response, PushRefusal> {
-        // Before anything is looked up: the place bounds what one app's senders can ask for at once.
         let app = Gateway::app_of_token(token).ok_or(PushRefusal::Gone)?;
-        take_place(parts, &self.parts.api, app).map_err(|problem| refusal_of(&problem))?;
         let now = self.parts.gateway.clock().now();
         let sender = self.sender(parts)?.ok_or(PushRefusal::Unauthorized("say who you are: vapid"))?;
         let proven = self.apps.app_of(&sender, now).await.map_err(|error| refusal_of(&error.into()))?;
         if proven != Some(app) {
             return Err(PushRefusal::Unauthorized("the subscription is for the holder of another key"));
         }
+        let body = self.body(app, parts, body).await?;
         let identity = match self.parts.gateway.holder(token).await {
             Ok(identity) => identity,
             Err(LoginError::Refused) => return Err(PushRefusal::Gone),
             Err(LoginError::Store(error)) => return Err(refusal_of(&error.into())),
         };
-        self.take(identity, parts, body).await
+        self.take(identity, parts, &body).await
     }
 
-    /// Reads what is sent to a device, and keeps it.
+    /// Reads a body as a guest of the app, and takes one of the app's places once it is there.
+    async fn body(&self, app: AppId, parts: &Parts, body: Body) -> Result<bytes::Bytes, PushRefusal> {
+        let refused = |problem: Problem| refusal_of(&problem);
+        let permit = RequestPermit::of(&parts.extensions).map_err(refused)?;
+        let owner = Owner::Guest(app, permit.network());
+        permit.name(owner).map_err(refused)?;
+        let body = read(&parts.headers, body).await?;
+        permit.own(owner).map_err(refused)?;
+        Ok(body)
+    }
+
+    /// Keeps what is sent to a device.
     async fn take(
         &self,
         identity: DeviceIdentity,
         parts: &Parts,
-        body: Body,
+        body: &[u8],
     ) -> Result<Response, PushRefusal> {
         // Only who has proved that it may send uses up what the device takes.
         let taken = self.rates.take(&identity.device, self.parts.gateway.clock().now());
         taken.map_err(PushRefusal::TooMany)?;
-        let body = read(&parts.headers, body).await?;
-        let draft = PushDraft::read(&headers_of(&parts.headers), &body)?;
+        let draft = PushDraft::read(&headers_of(&parts.headers), body)?;
         let (ttl, wants_receipt) = (draft.ttl_seconds, draft.wants_receipt);
         let message = self.keep(identity, draft).await?;
         let base = self.base(parts).unwrap_or_default();
@@ -211,10 +229,11 @@ impl PushRoutes {
         response
     }
 
-    async fn withdraw(&self, name: &str) -> Result<(), PushRefusal> {
+    async fn withdraw(&self, name: &str, permit: &RequestPermit) -> Result<(), PushRefusal> {
         let PushCapability::Message(identity, message) = self.capability(name)? else {
             return Err(PushRefusal::NoSuchUrl);
         };
+        permit.own(Owner::Guest(identity.app, permit.network())).map_err(|problem| refusal_of(&problem))?;
         match self.parts.gateway.withdraw_message(identity, message).await {
             Ok(()) => Ok(()),
             Err(StoreError::NotFound(_)) => Err(PushRefusal::NoSuchUrl),
@@ -222,10 +241,20 @@ impl PushRoutes {
         }
     }
 
-    async fn push_result(&self, name: &str, wait: std::time::Duration) -> Result<PushResult, PushRefusal> {
+    /// Finds what became of a message. Who waits takes no place that requests need, and has one among those who wait.
+    async fn push_result(
+        &self,
+        name: &str,
+        permit: &RequestPermit,
+        wait: Duration,
+    ) -> Result<PushResult, PushRefusal> {
         let PushCapability::Receipt(identity, message) = self.capability(name)? else {
             return Err(PushRefusal::NoSuchUrl);
         };
+        let owner = Owner::Guest(identity.app, permit.network());
+        permit.name(owner).map_err(|problem| refusal_of(&problem))?;
+        let _place =
+            self.receipt_waits.take(owner, 1).map_err(|_| PushRefusal::TooMany(ASK_AGAIN_SECONDS.into()))?;
         match receipt::result(&self.parts.gateway, identity, message, wait).await {
             Ok(found) => Ok(found),
             Err(StoreError::NotFound(_)) => Err(PushRefusal::NoSuchUrl),
@@ -240,7 +269,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, PushRefus
     if announced.is_some_and(|bytes| bytes > PUSH_BODY_MAX_BYTES) {
         return Err(PushRefusal::TooLarge);
     }
-    axum::body::to_bytes(body, PUSH_BODY_MAX_BYTES).await.map_err(|_| PushRefusal::TooLarge)
+    body::read_raw(body, PUSH_BODY_MAX_BYTES).await.map_err(|problem| refusal_of(&problem))
 }
 
 fn headers_of(headers: &HeaderMap) -> PushHeaders<'_> {

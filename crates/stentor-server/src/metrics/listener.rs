@@ -14,6 +14,8 @@ pub(super) struct ListenerFacts {
     certificate: Option<CertificateFacts>,
     connections: ConnectionCounts,
     requests: usize,
+    nameless_requests: usize,
+    replies_bytes: usize,
     bodies_bytes: usize,
     imports: usize,
     socket_connections: usize,
@@ -39,7 +41,9 @@ impl ListenerFacts {
             certificate,
             connections: server_status.listener.connections.counts(),
             requests: server_status.listener.requests.taken(),
+            nameless_requests: server_status.listener.requests.taken_by_nameless(),
             bodies_bytes: server_status.listener.bodies.taken(),
+            replies_bytes: server_status.listener.replies.taken(),
             imports: service.imports_at_work(),
             socket_connections: server_status.listener.socket.connections(),
             socket_requests: server_status.listener.socket.requests(),
@@ -50,8 +54,18 @@ impl ListenerFacts {
     pub(super) fn encode(&self, to: &mut DescriptorEncoder<'_>) -> Written {
         let counts = [
             ("connections_open", "Connections to the API", self.connections.open),
-            ("requests_at_work", "Requests with a key that are worked on", self.requests),
-            ("request_bodies_bytes", "Bytes of their bodies", self.bodies_bytes),
+            (
+                "requests_at_work",
+                "Requests with a key that are worked on",
+                self.requests.saturating_sub(self.nameless_requests),
+            ),
+            (
+                "nameless_requests_at_work",
+                "Requests without a key that are worked on",
+                self.nameless_requests,
+            ),
+            ("request_bodies_bytes", "Bytes of the bodies of requests", self.bodies_bytes),
+            ("replies_unread_bytes", "Bytes of replies that are not taken yet", self.replies_bytes),
             ("imports_at_work", "Imports that run", self.imports),
             ("socket_connections_open", "Connections to the raw socket", self.socket_connections),
         ];

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use stentor_core::audit::{Actor, AuditAction, AuditNote};
 use stentor_core::id::{AppId, AuditId, KeyId};
-use stentor_core::ports::store::{AuditFilter, Change, Changed, NewAuditEntry};
+use stentor_core::ports::store::{AuditFilter, Change, Changed, NewAuditEntry, Page};
 
 use super::calendar::instant;
+use super::long_list::LongList;
 use super::{Caller, Identity, Origin, Problem, Service, ServiceResult};
 use crate::contract::audit::{AuditList, AuditQuery, EntryView};
 use crate::contract::table::ListAudit;
-use crate::contract::{Before, Serve, next_of};
+use crate::contract::{Before, Serve};
 
 /// Time within which one refusal of a key is kept, and no other: refusals cost a caller nothing.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
@@ -111,9 +112,14 @@ impl Serve<ListAudit> for Service {
         let page = page.page(|text| text.parse().ok().map(AuditId::raw))?;
         let filter = query.filter(app)?;
         identity.allow::<ListAudit>()?;
-        let entries = self.store.audit(filter, page).await?;
-        let next = next_of(&entries, page.limit, |entry| entry.id.to_string());
-        Ok(AuditList { entries: entries.into_iter().map(EntryView::from).collect(), next })
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.audit(filter, Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            list.add(limit, found.into_iter().map(|one| (one.id.to_string(), EntryView::from(one))));
+        }
+        let (entries, next) = list.page();
+        Ok(AuditList { entries, next })
     }
 }
 

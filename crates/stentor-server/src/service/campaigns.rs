@@ -6,9 +6,10 @@ use stentor_core::audit::AuditAction;
 use stentor_core::campaign::{Campaign, CampaignAction, CampaignState, Ledger};
 use stentor_core::device::ProviderKind;
 use stentor_core::id::{AppId, CampaignId, MessageId};
-use stentor_core::ports::store::{Change, Changed};
+use stentor_core::ports::store::{Change, Changed, Page};
 
 use super::audit::{AuditSubject, Author, unexpected};
+use super::long_list::LongList;
 use super::{Caller, Origin, ParkReason, Service, ServiceResult};
 use crate::contract::campaigns::{CampaignList, CampaignSummary, LedgerView, WaitView};
 use crate::contract::messages::{MessageList, MessageSummary};
@@ -16,7 +17,10 @@ use crate::contract::table::{
     CancelCampaign, ListCampaigns, ListMessages, PauseCampaign, ResumeCampaign, ShowCampaign,
     ShowMessageLedger,
 };
-use crate::contract::{Before, Instant, Operation, Serve, next_of};
+use crate::contract::{Before, Instant, Operation, Serve};
+
+/// Campaigns whose messages are read at once.
+const MESSAGES_AT_ONCE_MAX_COUNT: usize = 64;
 
 impl Serve<ShowCampaign> for Service {
     async fn serve(&self, caller: Caller, id: CampaignId, (): ()) -> ServiceResult<LedgerView> {
@@ -37,11 +41,18 @@ impl Serve<ListCampaigns> for Service {
     async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<CampaignList> {
         let page = page.page(|text| campaign_of(text).map(CampaignId::raw))?;
         caller.allow::<ListCampaigns>()?;
-        let campaigns = self.store.campaigns(caller.app(), page).await?;
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            // With each comes its message, which may be long.
+            let limit = limit.min(MESSAGES_AT_ONCE_MAX_COUNT);
+            let found = self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            let names: Vec<_> = found.iter().map(|one| one.id.to_string()).collect();
+            list.add(limit, names.into_iter().zip(self.summaries(caller.app(), found).await?));
+        }
         // What cannot be read is listed beside the others, with pages of its own, so that it hides nothing.
         let damaged = self.store.broken_campaigns(caller.app(), page).await?;
-        let next = next_of(&campaigns, page.limit, |campaign| campaign.id.to_string());
-        let campaigns = self.summaries(caller.app(), campaigns).await?;
+        let (campaigns, next) = list.page();
         Ok(CampaignList { campaigns, damaged, next })
     }
 }
@@ -50,10 +61,15 @@ impl Serve<ListMessages> for Service {
     async fn serve(&self, caller: Caller, (): (), page: Before) -> ServiceResult<MessageList> {
         let page = page.page(|text| text.parse().ok().map(MessageId::raw))?;
         caller.allow::<ListMessages>()?;
-        let campaigns = self.store.campaigns(caller.app(), page).await?;
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.campaigns(caller.app(), Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            let named = |one: Campaign| (MessageId::from(one.id).to_string(), MessageSummary::from(one));
+            list.add(limit, found.into_iter().map(named));
+        }
         let damaged = self.store.broken_campaigns(caller.app(), page).await?;
-        let next = next_of(&campaigns, page.limit, |campaign| MessageId::from(campaign.id).to_string());
-        let messages = campaigns.into_iter().map(MessageSummary::from).collect();
+        let (messages, next) = list.page();
         Ok(MessageList { messages, damaged: damaged.into_iter().map(MessageId::from).collect(), next })
     }
 }

@@ -5,9 +5,10 @@ use stentor_core::error::Invalid;
 use stentor_core::id::{DeviceId, MessageId};
 use stentor_core::limits;
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
-use stentor_core::ports::store::{self, DeviceFilter};
+use stentor_core::ports::store::{self, DeviceFilter, Page};
 
 use super::calendar::known_zone;
+use super::long_list::LongList;
 use super::precondition::precondition;
 use super::{Caller, ErrorCode, Problem, Service, ServiceCounters, ServiceResult};
 use crate::contract::devices::{
@@ -18,7 +19,7 @@ use crate::contract::table::{
     ChangeDevice, ListDeliveries, ListDevices, RegisterDevice, RemoveDevice, ReplaceDevice, ShowDevice,
     ShowHistory,
 };
-use crate::contract::{After, Before, Conditional, Serve, next_of};
+use crate::contract::{After, Before, Conditional, Serve};
 
 impl DeviceRequest {
     /// Checks every field.
@@ -82,9 +83,14 @@ impl Serve<ListDevices> for Service {
         let page = After { after, limit }.page(|text| text.parse().ok().map(DeviceId::raw))?;
         caller.allow::<ListDevices>()?;
         let filter = DeviceFilter { provider, user, tag, state };
-        let devices = self.store.devices(caller.app(), &filter, page).await?;
-        let next = next_of(&devices, page.limit, |device| device.id.to_string());
-        Ok(DeviceList { devices: devices.into_iter().map(DeviceView::from).collect(), next })
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.devices(caller.app(), &filter, Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            list.add(limit, found.into_iter().map(|one| (one.id.to_string(), DeviceView::from(one))));
+        }
+        let (devices, next) = list.page();
+        Ok(DeviceList { devices, next })
     }
 }
 
@@ -175,9 +181,14 @@ impl Serve<ShowHistory> for Service {
         caller.allow::<ShowHistory>()?;
         // A device of another app and one that does not exist are refused alike.
         self.store.device(caller.app(), id).await?;
-        let attempts = self.store.history(caller.app(), id, page).await?;
-        let next = next_of(&attempts, page.limit, |attempt| attempt.message.to_string());
-        Ok(History { deliveries: attempts.into_iter().map(AttemptView::from).collect(), next })
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.history(caller.app(), id, Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.message.raw());
+            list.add(limit, found.into_iter().map(|one| (one.message.to_string(), AttemptView::from(one))));
+        }
+        let (deliveries, next) = list.page();
+        Ok(History { deliveries, next })
     }
 }
 

@@ -1,10 +1,13 @@
 //! Groups and their members.
 
+use serde::Serialize;
 use stentor_core::error::Invalid;
 use stentor_core::group::{Group, Member};
+use stentor_core::id::DeviceId;
 use stentor_core::name::{ExternalId, GroupName};
 use stentor_core::ports::store::{Precondition, StoreError};
 
+use super::long_list::LongList;
 use super::precondition::precondition;
 use super::topics::check_count;
 use super::{Caller, Service, ServiceResult};
@@ -13,7 +16,7 @@ use crate::contract::table::{
     AddMembers, ListGroups, ListMembers, PutGroup, RemoveGroup, RemoveMembers, ShowGroup,
 };
 use crate::contract::topics::SubscriptionChangeView;
-use crate::contract::{After, Conditional, Serve, next_of};
+use crate::contract::{After, Conditional, Serve};
 
 const USER_CURSOR: &str = "user:";
 const DEVICE_CURSOR: &str = "device:";
@@ -54,11 +57,16 @@ impl Serve<ShowGroup> for Service {
 
 impl Serve<ListGroups> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<GroupList> {
-        let (limit, after) = (page.limit()?, page.name(GroupName::new)?);
+        let (limit, mut after) = (page.limit()?, page.name(GroupName::new)?);
         caller.allow::<ListGroups>()?;
-        let groups = self.store.groups(caller.app(), after.as_ref(), limit).await?;
-        let next = next_of(&groups, limit, |group| group.name.to_string());
-        Ok(GroupList { groups: groups.into_iter().map(GroupView::from).collect(), next })
+        let mut list = LongList::new(limit);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.groups(caller.app(), after.as_ref(), limit).await?;
+            after = found.last().map(|last| last.name.clone()).or(after);
+            list.add(limit, found.into_iter().map(|one| (one.name.to_string(), GroupView::from(one))));
+        }
+        let (groups, next) = list.page();
+        Ok(GroupList { groups, next })
     }
 }
 
@@ -77,17 +85,38 @@ impl Serve<RemoveGroup> for Service {
     }
 }
 
+/// A member as it takes room in a page.
+#[derive(Serialize)]
+enum MemberView {
+    User(String),
+    Device(DeviceId),
+}
+
+impl From<Member> for MemberView {
+    fn from(member: Member) -> Self {
+        match member {
+            Member::User(user) => Self::User(user.into()),
+            Member::Device(device) => Self::Device(device),
+        }
+    }
+}
+
 impl Serve<ListMembers> for Service {
     async fn serve(&self, caller: Caller, group: GroupName, page: After) -> ServiceResult<MemberList> {
-        let (limit, after) = (page.limit()?, page.name(member_of)?);
+        let (limit, mut after) = (page.limit()?, page.name(member_of)?);
         caller.allow::<ListMembers>()?;
-        let members = self.store.members(caller.app(), &group, after.as_ref(), limit).await?;
-        let next = next_of(&members, limit, cursor_of);
+        let mut list = LongList::new(limit);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.members(caller.app(), &group, after.as_ref(), limit).await?;
+            after = found.last().cloned().or(after);
+            list.add(limit, found.into_iter().map(|one| (cursor_of(&one), MemberView::from(one))));
+        }
+        let (members, next) = list.page();
         let mut list = MemberList { users: Vec::new(), devices: Vec::new(), next };
         for member in members {
             match member {
-                Member::User(user) => list.users.push(user.into()),
-                Member::Device(device) => list.devices.push(device),
+                MemberView::User(user) => list.users.push(user),
+                MemberView::Device(device) => list.devices.push(device),
             }
         }
         Ok(list)

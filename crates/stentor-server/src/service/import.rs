@@ -71,7 +71,7 @@ impl Service {
         E: Into<Problem>,
     {
         caller.allow::<ImportDevices>()?;
-        let _place = self.imports.take(Some(caller.app()), 1).map_err(too_many_imports)?;
+        let _place = self.imports.take(caller.app(), 1).map_err(too_many_imports)?;
         let (to_parse, blocks) = mpsc::channel(BLOCKS_MAX_COUNT);
         let (to_write, batches) = mpsc::channel(BATCHES_MAX_COUNT);
         let importer = Importer::new(options.format);

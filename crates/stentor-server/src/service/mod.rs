@@ -15,6 +15,7 @@ mod devices;
 mod groups;
 mod import;
 mod keyring;
+mod long_list;
 mod messages;
 mod precondition;
 mod registry;

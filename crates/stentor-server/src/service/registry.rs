@@ -7,12 +7,13 @@ use stentor_core::name::{ServiceAddress, ServiceKind, ServiceName, ServiceText};
 use stentor_core::published::PublishedService;
 use stentor_core::time::Timestamp;
 
+use super::long_list::LongList;
 use super::{Caller, Problem, Service, ServiceResult};
 use crate::contract::services::{
     PublishedServiceView, ServiceList, ServiceQuery, ServiceRequest, TTL_DEFAULT_SECONDS,
 };
 use crate::contract::table::{ListServices, PublishService, RemoveService, ShowService};
-use crate::contract::{After, Serve, next_of};
+use crate::contract::{After, Serve};
 
 impl ServiceRequest {
     fn checked(self, caller: Caller, name: ServiceName, now: Timestamp) -> ServiceResult<PublishedService> {
@@ -49,13 +50,20 @@ impl Serve<PublishService> for Service {
 impl Serve<ListServices> for Service {
     async fn serve(&self, caller: Caller, (): (), query: ServiceQuery) -> ServiceResult<ServiceList> {
         let page = After { after: query.after, limit: query.limit };
-        let (limit, after) = (page.limit()?, page.name(ServiceName::new)?);
+        let (limit, mut after) = (page.limit()?, page.name(ServiceName::new)?);
         let kind = query.kind.map(ServiceKind::new).transpose()?;
         caller.allow::<ListServices>()?;
-        let found =
-            self.store.services(caller.app(), kind.as_ref(), after.as_ref(), self.now(), limit).await?;
-        let next = next_of(&found, limit, |service| service.name.to_string());
-        Ok(ServiceList { services: found.into_iter().map(PublishedServiceView::from).collect(), next })
+        let (mut list, now) = (LongList::new(limit), self.now());
+        while let Some(limit) = list.wanted() {
+            let found = self.store.services(caller.app(), kind.as_ref(), after.as_ref(), now, limit).await?;
+            after = found.last().map(|last| last.name.clone()).or(after);
+            list.add(
+                limit,
+                found.into_iter().map(|one| (one.name.to_string(), PublishedServiceView::from(one))),
+            );
+        }
+        let (services, next) = list.page();
+        Ok(ServiceList { services, next })
     }
 }
 

@@ -7,12 +7,13 @@ use stentor_core::audit::AuditAction;
 use stentor_core::error::Invalid;
 use stentor_core::id::{AppId, ScheduleId};
 use stentor_core::name::{Label, TimeZoneName};
-use stentor_core::ports::store::{Change, Changed, Idempotent, StoreError};
+use stentor_core::ports::store::{Change, Changed, Idempotent, Page, StoreError};
 use stentor_core::schedule::{Recurrence, Schedule, ScheduleState};
 use stentor_core::time::Timestamp;
 
 use super::audit::{AuditSubject, Author, unexpected};
 use super::calendar::instant;
+use super::long_list::LongList;
 use super::precondition::precondition;
 use super::repeat::{key_reused, to_keep};
 use super::{Caller, ErrorCode, Origin, Problem, Service, ServiceResult};
@@ -22,7 +23,7 @@ use crate::contract::table::{
     CancelSchedule, CreateSchedule, ListSchedules, PauseSchedule, RemoveSchedule, ResumeSchedule,
     ShowSchedule,
 };
-use crate::contract::{After, Conditional, Kept, Operation, Repeatable, Serve, next_of};
+use crate::contract::{After, Conditional, Kept, Operation, Repeatable, Serve};
 use crate::pipeline::calendar;
 
 /// How many coming occurrences are shown.
@@ -72,10 +73,15 @@ impl Serve<ListSchedules> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<ScheduleList> {
         let page = page.page(|text| text.parse().ok().map(ScheduleId::raw))?;
         caller.allow::<ListSchedules>()?;
-        let schedules = self.store.schedules(caller.app(), page).await?;
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.schedules(caller.app(), Page { after, limit }).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            list.add(limit, found.into_iter().map(|one| (one.id.to_string(), view(one))));
+        }
         let damaged = self.store.broken_schedules(caller.app(), page).await?;
-        let next = next_of(&schedules, page.limit, |schedule| schedule.id.to_string());
-        Ok(ScheduleList { schedules: schedules.into_iter().map(view).collect(), damaged, next })
+        let (schedules, next) = list.page();
+        Ok(ScheduleList { schedules, damaged, next })
     }
 }
 

@@ -4,6 +4,7 @@ use stentor_core::id::DeviceId;
 use stentor_core::limits::TARGET_DEVICES_MAX_COUNT;
 use stentor_core::name::TopicName;
 
+use super::long_list::LongList;
 use super::precondition::precondition;
 use super::{Caller, Problem, Service, ServiceResult};
 use crate::contract::devices::DeviceTopics;
@@ -12,15 +13,20 @@ use crate::contract::table::{
     UnsubscribeDevice,
 };
 use crate::contract::topics::{SubscriptionChangeView, SubscriptionRequest, TopicList, TopicView};
-use crate::contract::{After, Conditional, Serve, next_of};
+use crate::contract::{After, Conditional, Serve};
 
 impl Serve<ListTopics> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<TopicList> {
-        let (limit, after) = (page.limit()?, page.name(TopicName::new)?);
+        let (limit, mut after) = (page.limit()?, page.name(TopicName::new)?);
         caller.allow::<ListTopics>()?;
-        let topics = self.store.topics(caller.app(), after.as_ref(), limit).await?;
-        let next = next_of(&topics, limit, |topic| topic.name.to_string());
-        Ok(TopicList { topics: topics.into_iter().map(TopicView::from).collect(), next })
+        let mut list = LongList::new(limit);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.topics(caller.app(), after.as_ref(), limit).await?;
+            after = found.last().map(|last| last.name.clone()).or(after);
+            list.add(limit, found.into_iter().map(|one| (one.name.to_string(), TopicView::from(one))));
+        }
+        let (topics, next) = list.page();
+        Ok(TopicList { topics, next })
     }
 }
 

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use stentor_core::id::{AppId, UpstreamId};
-use stentor_core::ports::store::StoreError;
+use stentor_core::ports::store::{Page, StoreError};
 use stentor_core::upstream::UpstreamMessage;
 use stentor_gateway::limits::{UPSTREAM_TTL_MAX, UPSTREAM_WINDOW_MAX_COUNT};
 use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
 
+use super::long_list::LongList;
 use super::{Caller, Problem, Service, ServiceResult};
 use crate::contract::table::{AcknowledgeUpstream, ListDeadLetters, ListUpstream, RetryDeadLetters};
 use crate::contract::upstream::{
     DeadLetterList, DeadLetterView, UPSTREAM_IDS_MAX_COUNT, UpstreamChangeView, UpstreamIds, UpstreamList,
     UpstreamView,
 };
-use crate::contract::{After, Serve, next_of};
+use crate::contract::{After, Serve};
 
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().map(UpstreamId::raw)
@@ -33,9 +34,14 @@ impl Serve<ListUpstream> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<UpstreamList> {
         let page = page.page(number)?;
         caller.allow::<ListUpstream>()?;
-        let found = self.store.waiting_upstream(caller.app(), page, self.now()).await?;
-        let next = next_of(&found, page.limit, |message| message.id.to_string());
-        Ok(UpstreamList { messages: found.into_iter().map(UpstreamView::from).collect(), next })
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.waiting_upstream(caller.app(), Page { after, limit }, self.now()).await?;
+            after = found.last().map_or(after, |last| last.id.raw());
+            list.add(limit, found.into_iter().map(|one| (one.id.to_string(), UpstreamView::from(one))));
+        }
+        let (messages, next) = list.page();
+        Ok(UpstreamList { messages, next })
     }
 }
 
@@ -51,10 +57,16 @@ impl Serve<ListDeadLetters> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<DeadLetterList> {
         let page = page.page(number)?;
         caller.allow::<ListDeadLetters>()?;
-        let found = self.store.dead_upstream(caller.app(), page).await?;
-        let next = next_of(&found, page.limit, |(message, _)| message.id.to_string());
-        let views = found.into_iter().map(|(message, reason)| DeadLetterView::new(message, reason));
-        Ok(DeadLetterList { dead_letters: views.collect(), next })
+        let (mut list, mut after) = (LongList::new(page.limit), page.after);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.dead_upstream(caller.app(), Page { after, limit }).await?;
+            after = found.last().map_or(after, |(last, _)| last.id.raw());
+            let named =
+                found.into_iter().map(|(one, why)| (one.id.to_string(), DeadLetterView::new(one, why)));
+            list.add(limit, named);
+        }
+        let (dead_letters, next) = list.page();
+        Ok(DeadLetterList { dead_letters, next })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use stentor_core::name::ExternalId;
 
+use super::long_list::LongList;
 use super::precondition::precondition;
 use super::{Caller, Service, ServiceResult};
 use crate::contract::table::{ListUsers, PutUser, RemoveUser, ShowUser};
 use crate::contract::users::{UserList, UserView};
-use crate::contract::{After, Conditional, Serve, next_of};
+use crate::contract::{After, Conditional, Serve};
 
 impl Serve<PutUser> for Service {
     async fn serve(
@@ -30,11 +31,16 @@ impl Serve<ShowUser> for Service {
 
 impl Serve<ListUsers> for Service {
     async fn serve(&self, caller: Caller, (): (), page: After) -> ServiceResult<UserList> {
-        let (limit, after) = (page.limit()?, page.name(ExternalId::new)?);
+        let (limit, mut after) = (page.limit()?, page.name(ExternalId::new)?);
         caller.allow::<ListUsers>()?;
-        let users = self.store.users(caller.app(), after.as_ref(), limit).await?;
-        let next = next_of(&users, limit, |user| user.external_id.to_string());
-        Ok(UserList { users: users.into_iter().map(UserView::from).collect(), next })
+        let mut list = LongList::new(limit);
+        while let Some(limit) = list.wanted() {
+            let found = self.store.users(caller.app(), after.as_ref(), limit).await?;
+            after = found.last().map(|last| last.external_id.clone()).or(after);
+            list.add(limit, found.into_iter().map(|one| (one.external_id.to_string(), UserView::from(one))));
+        }
+        let (users, next) = list.page();
+        Ok(UserList { users, next })
     }
 }
 

@@ -10,6 +10,7 @@ use stentor_core::ports::clock::Clock;
 use stentor_gateway::ccs::CcsPort;
 use stentor_server::app::{AppError, BuiltServer, Engines};
 use stentor_server::config::{Config, Engine, QueueEngine};
+use stentor_server::face::EntryPoint;
 use stentor_storage::memory::{MemoryQueue, MemoryStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -25,6 +26,7 @@ pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) reload: mpsc::Sender<()>,
     pub(crate) app_servers: Arc<dyn CcsPort>,
+    pub(crate) entry_points: Vec<EntryPoint>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), AppError>>,
 }
@@ -53,6 +55,8 @@ pub(crate) fn config(folder: &std::path::Path, engine: Engine) -> Config {
         Engine::Postgres => QueueEngine::Postgres,
         Engine::Memory => QueueEngine::Memory,
     };
+    // Tests look at /metrics as fast as they can, from one address.
+    config.api.nameless_requests_per_second_max_count = 1_000_000;
     // The emulators are on this machine.
     config.outbound.allow("loopback").expect("a network");
     config
@@ -123,7 +127,7 @@ fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
     let url = format!("http://{}", app.local_addr());
     let socket = app.socket_addr();
     let root = std::fs::read_to_string(folder.path().join("root.key")).expect("the root key");
-    let app_servers = app.app_servers();
+    let (app_servers, entry_points) = (app.app_servers(), app.entry_points());
     let (stop, stopped) = oneshot::channel();
     let (reload, reloads) = mpsc::channel(1);
     let shutdown = async {
@@ -139,6 +143,7 @@ fn run(app: BuiltServer, folder: tempfile::TempDir) -> Server {
         folder,
         reload,
         app_servers,
+        entry_points,
         stop: Some(stop),
         task,
     }

@@ -42,7 +42,10 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
     floors: &[
         &["singles", "campaigns", "sink", "store_ratio"],
         &["sink_log"],
-        &["accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent"],
+        &[
+            "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
+            "urgent",
+        ],
     ],
     back: &[],
 };

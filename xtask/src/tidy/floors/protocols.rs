@@ -55,7 +55,7 @@ pub(super) const GATEWAY: Floors = Floors {
     folder: "crates/stentor-gateway/src/",
     module: &[],
     floors: &[
-        &["collapse", "device_turns", "identity", "limits", "session_outcomes", "stats"],
+        &["collapse", "device_turns", "identity", "limits", "receipt_waits", "session_outcomes", "stats"],
         &[
             "accepted_messages",
             "delivery_cursor",

@@ -11,8 +11,8 @@ use super::watch::{RunningWatch, WatchSubject, WatchedState};
 use super::{only_message, refused_type, written};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::Api;
+use crate::face::http::RequestPermit;
 use crate::face::http::refusal::Refusal;
-use crate::owner::{Owner, SourceNetwork};
 use crate::shares::ShareExhausted;
 
 /// The service.
@@ -41,7 +41,7 @@ pub(super) async fn check(State(api): State<Api>, request: Request) -> Result<Re
         return Ok(refused);
     }
     let encoding = MessageEncoding::of_reply(request.headers());
-    if !is_known(&asked(request, &api).await?) {
+    if !is_known(&asked(request).await?) {
         return Err(Problem::not_found("service").into());
     }
     Ok(written(&message(state(&api).await), encoding))
@@ -52,14 +52,13 @@ pub(super) async fn watch(State(api): State<Api>, request: Request) -> Result<Re
     if let Some(refused) = refused_type(request.headers()) {
         return Ok(refused);
     }
-    let place = api.limits().health_watches.take(Owner::Address(SourceNetwork::UNKNOWN), 1).map_err(
-        |_: ShareExhausted| {
-            Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
-        },
-    )?;
+    let owner = RequestPermit::of(request.extensions())?.owner();
+    let place = api.limits().health_watches.take(owner, 1).map_err(|_: ShareExhausted| {
+        Problem::new(ErrorCode::RateLimited, "health is watched by as many as are allowed at once")
+    })?;
     let (parts, body) = request.into_parts();
     let head = Request::from_parts(parts.clone(), body);
-    let is_known = is_known(&asked(head, &api).await?);
+    let is_known = is_known(&asked(head).await?);
     Ok(RunningWatch::new(WatchedHealth { api, is_known }, &parts, place)?.answer().await?)
 }
 
@@ -92,8 +91,8 @@ fn is_known(name: &str) -> bool {
     name.is_empty() || own.is_some_and(|own| services().iter().any(|one| one.name == own))
 }
 
-async fn asked(request: Request, api: &Api) -> ServiceResult<String> {
-    let message = only_message(request, api, QUESTION_MAX_BYTES).await?;
+async fn asked(request: Request) -> ServiceResult<String> {
+    let message = only_message(request, QUESTION_MAX_BYTES).await?;
     let unreadable = |error: WireError| Problem::new(ErrorCode::InvalidRequest, error.to_string());
     name(&message).map_err(unreadable)
 }

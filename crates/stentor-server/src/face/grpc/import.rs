@@ -39,6 +39,8 @@ async fn serve(api: &Api, request: Request) -> ServiceResult<Vec<u8>> {
     let (parts, body) = request.into_parts();
     let context = context_of(&parts, api).await?;
     let encoding = MessageEncoding::of_request(&parts.headers)?;
+    // A message on its way: packed, and what it becomes.
+    context.permit.grow(2 * api.body_max_bytes())?;
     let pieces = with_timeout(body.into_data_stream(), *api.import_timeout()).boxed();
     let max_bytes = api.body_max_bytes();
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };

@@ -26,10 +26,13 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Result<R
     }
     let (parts, body) = request.into_parts();
     let context = context_of(&parts, &api).await?;
-    let app = context.identity.app().or(context.app);
-    let place = api.limits().watches.take(app, 1).map_err(no_place)?;
+    // What the operator's key names as the app is in the app's name.
+    if let Some(app) = context.app {
+        context.permit.own(app)?;
+    }
+    let place = api.limits().watches.take(context.permit.owner(), 1).map_err(no_place)?;
     let request = Request::from_parts(parts.clone(), body);
-    let message = only_message(request, &api, QUESTION_MAX_BYTES).await?;
+    let message = only_message(request, QUESTION_MAX_BYTES).await?;
     let record = format!("{}Request", WATCH.type_name);
     let record = Schema::get().read(&record, &message, &DocumentLimits::default())?;
     let watched = WatchedLedger { api, parts: parts.clone(), record };

@@ -14,11 +14,9 @@ mod status;
 mod stream;
 mod watch;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use bytes::Bytes;
@@ -29,9 +27,10 @@ use stentor_wire::DocumentLimits;
 
 use super::Api;
 use super::http::auth::context_of;
+use super::http::limited_body::problem_of;
 use super::http::middleware::RequestId;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{RequestPermit, body, middleware};
+use super::http::{EntryRule, LimitedRouter, RequestPermit, Routes, body};
 use super::record::Dispatcher;
 use super::record::protobuf::Schema;
 use crate::contract::description::OperationShape;
@@ -52,28 +51,21 @@ pub fn carries(operation: &str) -> bool {
 }
 
 /// Builds the routes of this face.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = status::write;
+    let limited = |routes: Routes<Api>, rule| routes.limited(api, api.clone(), rule, write);
     let path = |service: &methods::Service| format!("/{}.{}/{{method}}", methods::PACKAGE, service.name);
-    let told = reflection::PATHS.iter();
-    let told = told.fold(Router::new(), |router, path| router.route(path, any(reflection::answer)));
-    let told = told.route(health::CHECK, any(health::check));
+    let stream = |stream: &StreamFacts| methods::path_of(stream.name, stream.type_name);
     let services = methods::services();
-    services
-        .iter()
-        .fold(told, |router, service| router.route(&path(service), any(answer)))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .merge(lasting())
-        .layer(from_fn_with_state(write, middleware::outer))
-}
-
-/// Routes of what lasts as long as there is something to read or to tell: it has limits of its own.
-fn lasting() -> Router<Api> {
-    let path = |stream: &StreamFacts| methods::path_of(stream.name, stream.type_name);
-    Router::new()
-        .route(&path(&IMPORT_STREAM), any(import::answer))
-        .route(&path(&WATCH), any(ledger::answer))
-        .route(health::WATCH, any(health::watch))
+    let services =
+        services.iter().fold(Routes::new(), |routes, service| routes.route(&path(service), any(answer)));
+    let told = reflection::PATHS.iter();
+    let told = told.fold(Routes::new(), |routes, path| routes.route(path, any(reflection::answer)));
+    limited(services, EntryRule::Keyed)
+        .merge(limited(Routes::new().route(health::CHECK, any(health::check)), EntryRule::Open))
+        .merge(limited(told.route(health::WATCH, any(health::watch)), EntryRule::OpenLasting))
+        .merge(limited(Routes::new().route(&stream(&IMPORT_STREAM), any(import::answer)), EntryRule::Import))
+        .merge(limited(Routes::new().route(&stream(&WATCH), any(ledger::answer)), EntryRule::Lasting))
 }
 
 /// Returns whether a request is a call, wherever it goes.
@@ -107,7 +99,7 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let context = context_of(&parts, api).await?;
     let max_bytes = api.large_body_max_bytes();
-    let message = only_message(Request::from_parts(parts, body), api, max_bytes).await?;
+    let message = only_message(Request::from_parts(parts, body), max_bytes).await?;
     let limits = DocumentLimits { document_max_bytes: max_bytes, ..DocumentLimits::default() };
     let record = Schema::get().read(&operation.request.name, &message, &limits)?;
     let served = Dispatcher::get().call(operation.facts.name, api, context, record);
@@ -116,11 +108,11 @@ async fn serve(api: &Api, operation: &'static OperationShape, request: Request) 
 }
 
 /// Reads the body of a call that has one message of so many bytes at most, and returns this message unpacked.
-async fn only_message(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
+async fn only_message(request: Request, max_bytes: usize) -> ServiceResult<Bytes> {
     let encoding = MessageEncoding::of_request(request.headers())?;
-    let permit = request.extensions().get::<RequestPermit>().cloned().unwrap_or_default();
-    let (mark, message) = frame::only(&body::read(request, api, max_bytes + frame::HEAD_BYTES).await?)?;
-    encoding.read(mark, message, max_bytes, |bytes| permit.take_room(api.limits(), bytes))
+    let permit = RequestPermit::of(request.extensions())?;
+    let (mark, message) = frame::only(&body::read(request, max_bytes + frame::HEAD_BYTES).await?)?;
+    encoding.read(mark, message, max_bytes, |bytes| permit.grow(bytes))
 }
 
 fn request_id(extensions: &Extensions) -> String {
@@ -129,8 +121,7 @@ fn request_id(extensions: &Extensions) -> String {
 
 /// Returns the pieces of a body as they come.
 fn pieces(body: Body) -> BoxStream<'static, ServiceResult<Bytes>> {
-    let broken = |_| Problem::new(ErrorCode::InvalidRequest, "the body broke off");
-    TryStreamExt::map_err(body.into_data_stream(), broken).boxed()
+    TryStreamExt::map_err(body.into_data_stream(), problem_of).boxed()
 }
 
 fn content_type(headers: &HeaderMap) -> &str {

@@ -28,7 +28,7 @@ pub(super) const PATHS: &[&str] = &[
 /// Longest question: a name.
 const QUESTION_MAX_BYTES: usize = 4_096;
 /// Most questions of one call.
-const QUESTIONS_MAX_COUNT: usize = 10_000;
+const QUESTIONS_MAX_COUNT: usize = 100;
 
 /// What a client asks.
 enum ReflectionQuestion<'a> {

@@ -47,13 +47,8 @@ pub(crate) async fn authenticated_caller(
         None => context_of(parts, api).await?,
     };
     let caller = api.service().caller(context.identity, context.app).await?;
-    context.permit.take_place(api.limits(), Some(caller.app()))?;
+    context.permit.own(caller.app())?;
     Ok(AuthenticatedCaller { caller, key: context.key })
-}
-
-/// Takes a place among those worked on, for a request that needs no key because its address is a capability of an app's device.
-pub(crate) fn take_place(parts: &Parts, api: &Api, app: AppId) -> ServiceResult<()> {
-    RequestPermit::take(&parts.extensions, api.limits(), Some(app))
 }
 
 async fn context_with(
@@ -63,8 +58,8 @@ async fn context_with(
     secret: String,
 ) -> ServiceResult<RequestContext> {
     let identity = api.service().identify(&secret).await?;
-    let permit = parts.extensions.get::<RequestPermit>().cloned().unwrap_or_default();
-    permit.take_place(api.limits(), identity.app())?;
+    let permit = RequestPermit::of(&parts.extensions)?;
+    permit.own(identity.owner(permit.network()))?;
     let named = name.filter(|name| !name.is_empty()).map(|name| name.parse().ok());
     let app = match named_app(parts)? {
         Some(app) => Some(app),
@@ -100,7 +95,8 @@ impl FromRequestParts<Api> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
         let secret = secret(&parts.headers)?;
         let identity = api.service().identify(secret).await?;
-        RequestPermit::take(&parts.extensions, api.limits(), identity.app())?;
+        let permit = RequestPermit::of(&parts.extensions)?;
+        permit.own(identity.owner(permit.network()))?;
         Ok(Self(identity))
     }
 }
@@ -118,7 +114,7 @@ impl FromRequestParts<Api> for AppCaller {
         let names_none = identity == Identity::Root && named.is_none();
         let caller =
             caller.map_err(|problem| if names_none { problem.with_hint(NAME_THE_APP) } else { problem })?;
-        RequestPermit::take(&parts.extensions, api.limits(), Some(caller.app()))?;
+        RequestPermit::of(&parts.extensions)?.own(caller.app())?;
         Ok(Self(caller))
     }
 }

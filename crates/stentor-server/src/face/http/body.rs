@@ -1,27 +1,31 @@
-//! Reads a body whole: so many bytes at most, in so much time at most, within the memory that all bodies share. One that is
-//! compressed is unpacked while it comes, and what it unpacks to is what counts.
+//! Reads a body whole: so many bytes at most. Its deadline and the memory that all bodies share hold for it however it is read; one that
+//! is compressed is unpacked while it comes, and what it unpacks to is what counts.
 
 use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{Extensions, header};
+use axum::http::header;
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::iter;
 use futures_util::{Stream, StreamExt as _};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use super::coding::{ContentCoding, PackedBody, ZstdWindow, not_unpacked, pass_over};
-use super::middleware::RequestLimits;
+use super::limited_body::problem_of;
 use super::request_permit::RequestPermit;
-use crate::face::Api;
-use crate::service::{ErrorCode, Problem, ServiceResult};
+use super::zstd_header::{self, ZstdHeader};
+use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 /// How long the rest of a body that is too large is waited for.
 const PASS_OVER_MAX: Duration = Duration::from_secs(1);
+/// What unpacking takes beside the window: tables and buffers.
+const GZIP_BYTES: usize = 64 * 1_024;
+const ZSTD_BYTES: usize = 192 * 1_024;
 
-/// Reads the body of a request whose key is known.
-pub(crate) async fn read(request: Request, api: &Api, max_bytes: usize) -> ServiceResult<Bytes> {
+/// Reads the body of a request.
+pub(crate) async fn read(request: Request, max_bytes: usize) -> ServiceResult<Bytes> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let announced = usize::try_from(announced).unwrap_or(usize::MAX);
@@ -29,11 +33,17 @@ pub(crate) async fn read(request: Request, api: &Api, max_bytes: usize) -> Servi
         return Err(refuse_unread(request, announced, max_bytes).await);
     }
     let coding = ContentCoding::of_request(request.headers())?;
-    let (parts, body) = request.into_parts();
-    let deadline = Instant::now() + api.limits().body_timeout;
-    let announced = Announced { bytes: announced, max_bytes };
-    let read = read_as(coding, body, &parts.extensions, api.limits(), announced);
-    timeout_at(deadline, read).await.unwrap_or_else(|_| Err(too_slow(api)))
+    let permit = RequestPermit::of(request.extensions())?;
+    let body = request.into_body();
+    match coding {
+        ContentCoding::Identity => read_plain(body, Announced { bytes: announced, max_bytes }).await,
+        ContentCoding::Gzip | ContentCoding::Zstd => read_packed(coding, body, &permit, max_bytes).await,
+    }
+}
+
+/// Reads a body as it is to be, up to what a route takes that knows other codings itself.
+pub(crate) async fn read_raw(body: Body, max_bytes: usize) -> ServiceResult<Bytes> {
+    read_plain(body, Announced { bytes: 0, max_bytes }).await
 }
 
 /// Refuses a body by the length that it announces. One that is less than twice as long as it may be is passed over first; of a longer
@@ -51,45 +61,76 @@ async fn pass_over_rest<E>(pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
     let _who_writes_for_longer_may_miss_it = timeout(PASS_OVER_MAX, pass_over(pieces, max_bytes)).await;
 }
 
-async fn read_as(
-    coding: ContentCoding,
-    body: Body,
-    extensions: &Extensions,
-    limits: &RequestLimits,
-    announced: Announced,
-) -> ServiceResult<Bytes> {
-    let broke_off = || Problem::new(ErrorCode::InvalidRequest, "the body broke off");
-    if coding == ContentCoding::Identity {
-        let mut pieces = body.into_data_stream();
-        let read = collect(&mut pieces, extensions, limits, announced, |_| broke_off()).await;
-        if matches!(&read, Err(problem) if problem.code == ErrorCode::PayloadTooLarge) {
-            pass_over_rest(pieces, announced.max_bytes).await;
-        }
-        return read;
-    }
-    if coding == ContentCoding::Zstd {
-        // Its window is not among the bytes that are counted while they come.
-        RequestPermit::grow(extensions, limits, ZstdWindow::OF_BODY.bytes())?;
-    }
-    let max_bytes = announced.max_bytes;
-    let body = PackedBody::new(at_most(max_bytes, body));
-    let pieces = coding.unpacked(&body, ZstdWindow::OF_BODY);
-    let refused = |error: io::Error| match error.kind() {
-        io::ErrorKind::FileTooLarge => too_large(max_bytes),
-        _ => not_unpacked(),
-    };
-    let read = collect(pieces, extensions, limits, Announced { bytes: 0, max_bytes }, refused).await;
-    if read.is_err() {
-        body.pass_over(max_bytes).await;
+async fn read_plain(body: Body, announced: Announced) -> ServiceResult<Bytes> {
+    let mut pieces = body.into_data_stream();
+    let read = collect(&mut pieces, announced, problem_of, |_| Ok(())).await;
+    if matches!(&read, Err(problem) if problem.code == ErrorCode::PayloadTooLarge) {
+        pass_over_rest(pieces, announced.max_bytes).await;
     }
     read
+}
+
+async fn read_packed(
+    coding: ContentCoding,
+    body: Body,
+    permit: &RequestPermit,
+    max_bytes: usize,
+) -> ServiceResult<Bytes> {
+    // What is packed is read away at once; what it becomes is what stays.
+    permit.count_unpacked();
+    let mut packed = at_most(max_bytes, body);
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_large(max_bytes),
+        _ => cause(&error),
+    };
+    let head = head(&mut packed, coding).await.map_err(refused)?;
+    let window = match coding {
+        ContentCoding::Zstd => Some(ZstdWindow::asked_for(zstd_header::read(&head))),
+        ContentCoding::Identity | ContentCoding::Gzip => None,
+    };
+    // Of a window no more is ever touched than the body unpacks to.
+    let taken = window.map_or(GZIP_BYTES, |window| window.bytes().min(max_bytes) + ZSTD_BYTES);
+    permit.grow(taken)?;
+    let body = PackedBody::new(iter([Ok(head)]).chain(packed));
+    let pieces = coding.unpacked(&body, window.unwrap_or(ZstdWindow::OF_BODY));
+    let read = collect(pieces, Announced { bytes: 0, max_bytes }, refused, |bytes| permit.grow(bytes)).await;
+    permit.shrink(taken);
+    if read.is_err() {
+        let _who_writes_for_longer_may_miss_it = timeout(PASS_OVER_MAX, body.pass_over(max_bytes)).await;
+    }
+    read
+}
+
+/// Reads as much of a packed body as says what unpacking it will take; nothing is made for a body that does not come.
+async fn head(
+    packed: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin),
+    coding: ContentCoding,
+) -> io::Result<Bytes> {
+    let mut head = BytesMut::new();
+    while let Some(piece) = packed.next().await {
+        head.extend_from_slice(&piece?);
+        let is_enough = match coding {
+            ContentCoding::Zstd => zstd_header::read(&head) != ZstdHeader::TooShort,
+            ContentCoding::Identity | ContentCoding::Gzip => !head.is_empty(),
+        };
+        if is_enough {
+            break;
+        }
+    }
+    Ok(head.freeze())
+}
+
+/// Returns why a body ended that was being unpacked: what ended it before, or that it cannot be unpacked.
+fn cause(error: &io::Error) -> Problem {
+    let before = error.get_ref().and_then(|inner| inner.downcast_ref::<Problem>());
+    before.cloned().unwrap_or_else(not_unpacked)
 }
 
 /// Ends a body that is longer than allowed while it is still packed: packed frames may hold nothing at all.
 fn at_most(max_bytes: usize, body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
     let mut left = max_bytes;
     body.into_data_stream().map(move |piece| {
-        let piece = piece.map_err(io::Error::other)?;
+        let piece = piece.map_err(|error| io::Error::other(problem_of(error)))?;
         left = left.checked_sub(piece.len()).ok_or(io::ErrorKind::FileTooLarge)?;
         Ok(piece)
     })
@@ -104,10 +145,9 @@ struct Announced {
 
 async fn collect<E>(
     mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
-    extensions: &Extensions,
-    limits: &RequestLimits,
     Announced { bytes, max_bytes }: Announced,
     refused: impl Fn(E) -> Problem,
+    counted: impl Fn(usize) -> ServiceResult<()>,
 ) -> ServiceResult<Bytes> {
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(piece) = pieces.next().await {
@@ -115,13 +155,14 @@ async fn collect<E>(
         if piece.len() > max_bytes - first.len().max(all.len()) {
             return Err(too_large(max_bytes));
         }
-        RequestPermit::grow(extensions, limits, piece.len())?;
+        counted(piece.len())?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
         }
         if all.is_empty() {
-            all.reserve(bytes.max(first.len() + piece.len()));
+            // What is announced is not there yet: no more is taken for it than twice what has come.
+            all.reserve(bytes.min(2 * (first.len() + piece.len())));
         }
         // Copied, so that a small piece does not keep the buffer that it came in.
         all.extend_from_slice(&std::mem::take(&mut first));
@@ -132,9 +173,4 @@ async fn collect<E>(
 
 fn too_large(max_bytes: usize) -> Problem {
     Problem::new(ErrorCode::PayloadTooLarge, format!("a body may have at most {max_bytes} bytes here"))
-}
-
-fn too_slow(api: &Api) -> Problem {
-    let seconds = api.limits().body_timeout.as_secs();
-    Problem::new(ErrorCode::RequestTimeout, format!("the body did not come within {seconds} seconds"))
 }

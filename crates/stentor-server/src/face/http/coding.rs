@@ -11,11 +11,12 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, poll_fn};
-use futures_util::{Stream, StreamExt as _};
-use tokio::io::AsyncRead;
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::preferences::Preferences;
+use super::zstd_header::ZstdHeader;
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 
 /// What is taken, as a header says it.
@@ -30,10 +31,22 @@ const PIECE_BYTES: usize = 16 * 1_024;
 pub(in crate::face) struct ZstdWindow(u32);
 
 impl ZstdWindow {
+    const MIN_LOG: u32 = 17;
+
     /// 2 MiB, more than any body that is read whole may unpack to.
     pub(in crate::face) const OF_BODY: Self = Self(21);
     /// 8 MiB, the largest that HTTP allows (RFC 9659); for the few bodies that are streamed.
     pub(in crate::face) const OF_STREAM: Self = Self(23);
+
+    /// Returns the window that the first frame of a body asks for, between 128 KiB and that of a body; later frames have the same.
+    pub(super) const fn asked_for(header: ZstdHeader) -> Self {
+        let ZstdHeader::Window(bytes) = header else { return Self::OF_BODY };
+        let mut log = Self::MIN_LOG;
+        while log < Self::OF_BODY.0 && (1_u64 << log) < bytes {
+            log += 1;
+        }
+        Self(log)
+    }
 
     /// Returns its size in bytes.
     pub(in crate::face) const fn bytes(self) -> usize {
@@ -111,15 +124,16 @@ impl ContentCoding {
         ReaderStream::with_capacity(reader, PIECE_BYTES)
     }
 
-    /// Returns a reply's body, compressed while it is sent, and the header that goes with it.
-    pub(in crate::face) fn packed(self, bytes: Bytes) -> (Option<HeaderValue>, Body) {
+    /// Returns a reply's body, compressed, and the header that goes with it. It is compressed at once: a reply has a bounded size, and
+    /// one that nobody reads would otherwise keep its packer as well.
+    pub(in crate::face) fn packed(self, bytes: Bytes) -> ServiceResult<(Option<HeaderValue>, Body)> {
         let plain = io::Cursor::new(bytes);
         let body = match self {
-            Self::Identity => Body::from(plain.into_inner()),
-            Self::Gzip => streamed(GzipEncoder::with_quality(plain, Level::Fastest)),
-            Self::Zstd => streamed(ZstdEncoder::with_quality(plain, Level::Fastest)),
+            Self::Identity => plain.into_inner(),
+            Self::Gzip => whole(GzipEncoder::with_quality(plain, Level::Fastest))?,
+            Self::Zstd => whole(ZstdEncoder::with_quality(plain, Level::Fastest))?,
         };
-        (self.word().map(HeaderValue::from_static), body)
+        Ok((self.word().map(HeaderValue::from_static), Body::from(body)))
     }
 }
 
@@ -160,8 +174,13 @@ pub(in crate::face) async fn pass_over<E>(
 /// A body that is being unpacked.
 pub(in crate::face) type Unpacked = ReaderStream<Pin<Box<dyn AsyncRead + Send>>>;
 
-fn streamed(reader: impl AsyncRead + Send + 'static) -> Body {
-    Body::from_stream(ReaderStream::with_capacity(reader, PIECE_BYTES).boxed())
+/// Reads all that a packer makes of bytes that are there: it waits for nothing.
+fn whole(mut packer: impl AsyncRead + Unpin) -> ServiceResult<Bytes> {
+    let mut packed = Vec::new();
+    match packer.read_to_end(&mut packed).now_or_never() {
+        Some(Ok(_)) => Ok(packed.into()),
+        Some(Err(_)) | None => Err(Problem::new(ErrorCode::Internal, "the reply cannot be compressed")),
+    }
 }
 
 fn unknown() -> Problem {
@@ -222,7 +241,7 @@ mod tests {
     async fn what_is_packed_is_unpacked_again() {
         let text: Bytes = "a line of text\n".repeat(5_000).into();
         for coding in [ContentCoding::Gzip, ContentCoding::Zstd] {
-            let (word, body) = coding.packed(text.clone());
+            let (word, body) = coding.packed(text.clone()).expect("packed");
             assert_eq!(word.as_ref().and_then(|word| word.to_str().ok()), coding.word());
             let packed = axum::body::to_bytes(body, usize::MAX).await.expect("packed");
             assert!(packed.len() < text.len() / 10, "{coding:?}: {}", packed.len());

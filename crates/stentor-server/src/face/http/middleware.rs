@@ -1,4 +1,4 @@
-//! What every request passes: an id, a place among those worked on, a time limit, and a well-formed answer.
+//! What every request passes: an id, and a well-formed answer.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,10 +12,7 @@ use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::refusal::{Refusal, WriteRefusal};
-use super::request_permit::RequestPermit;
-use crate::face::Api;
 use crate::service::{ErrorCode, Problem};
-use crate::shares::Shares;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that is taken over from a caller.
@@ -29,25 +26,8 @@ pub(in crate::face) struct RequestId(pub(in crate::face) Arc<str>);
 #[derive(Debug, Clone)]
 pub(in crate::face) struct RequestedMedia(pub(in crate::face) HeaderValue);
 
-/// How much is worked on at once, and for how long.
-#[derive(Debug, Clone)]
-pub struct RequestLimits {
-    /// Places for requests whose key is known.
-    pub places: Arc<Shares>,
-    /// Bytes of the bodies of these requests.
-    pub bodies: Arc<Shares>,
-    /// Places for those who watch something of theirs.
-    pub watches: Arc<Shares>,
-    /// Places for those who watch the server's health, without a key.
-    pub health_watches: Arc<Shares>,
-    /// Longest time until a body is there.
-    pub body_timeout: Duration,
-    /// Longest time of a request.
-    pub timeout: Duration,
-}
-
 /// Returns the request an id, catches what goes wrong, writes refusals, logs one line.
-pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Request, next: Next) -> Response {
+pub(super) async fn outer(State(write): State<WriteRefusal>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("-", MatchedPath::as_str);
@@ -71,15 +51,6 @@ pub(crate) async fn outer(State(write): State<WriteRefusal>, mut request: Reques
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
-}
-
-/// Keeps what a request holds until it is answered, and ends it when its time is over.
-pub(crate) async fn inner(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let permit = RequestPermit::default();
-    request.extensions_mut().insert(permit.clone());
-    let answer = tokio::time::timeout(api.limits().timeout, next.run(request)).await;
-    drop(permit);
-    answer.unwrap_or_else(|_| Refusal(timed_out()).into_response())
 }
 
 /// Returns the problem of an address that does not exist.

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::middleware::RequestId;
 use crate::face::Api;
 use crate::listen::PeerAddress;
+use crate::owner::SourceNetwork;
 use crate::service::Origin;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -19,6 +20,12 @@ pub(crate) fn origin_of(parts: &Parts, api: &Api) -> Origin {
     let address = peer.map(|peer| caller(peer, &parts.headers, api.trusted_proxies()));
     let request_id = parts.extensions.get::<RequestId>().map(|RequestId(id)| id.to_string());
     Origin { address, request_id: request_id.unwrap_or_default() }
+}
+
+/// Returns who shares the limits of those who ask without a key from where a request comes from.
+pub(super) fn network_of(parts: &Parts, api: &Api) -> SourceNetwork {
+    let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
+    peer.map_or(SourceNetwork::UNKNOWN, |peer| caller(peer, &parts.headers, api.trusted_proxies()).into())
 }
 
 /// Finds the caller behind proxies that are believed: each wrote whom it was called by behind those before.

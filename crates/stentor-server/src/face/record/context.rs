@@ -34,8 +34,8 @@ pub(super) trait FromContext: Sized {
 }
 
 impl FromContext for Identity {
-    async fn find(api: &Api, context: &RequestContext, _: &mut Record) -> ServiceResult<Self> {
-        context.permit.take_place(api.limits(), context.identity.app())?;
+    async fn find(_: &Api, context: &RequestContext, _: &mut Record) -> ServiceResult<Self> {
+        context.permit.own(context.identity.app())?;
         Ok(context.identity)
     }
 }
@@ -44,7 +44,7 @@ impl FromContext for Caller {
     async fn find(api: &Api, context: &RequestContext, record: &mut Record) -> ServiceResult<Self> {
         let named = app_of(context, record)?;
         let caller = api.service().caller(context.identity, named).await?;
-        context.permit.take_place(api.limits(), Some(caller.app()))?;
+        context.permit.own(caller.app())?;
         Ok(caller)
     }
 }

@@ -11,7 +11,7 @@ use super::reply::IntoRecord;
 use super::request::{FromRecord, text_of};
 use super::subject::Segments;
 use crate::contract::table::{for_each_operation, *};
-use crate::contract::{Facts, Operation, Problem, Serve, ServiceResult};
+use crate::contract::{Facts, Operation, Problem, Serve, ServiceResult, json_bytes};
 use crate::face::Api;
 
 /// Values under the names of fields: what is asked, or what is replied.
@@ -72,9 +72,14 @@ where
         let mut named = O::FACTS.subject.iter().copied().zip(names.iter().map(String::as_str));
         let subject = O::Subject::read(&mut named)?;
         let request = O::Request::from_record(record, context.key.as_ref(), O::FACTS.name)?;
+        if O::FACTS.is_list() {
+            context.permit.reserve_reply().await?;
+        }
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);
-        reply?.into_record()
+        let record = reply?.into_record()?;
+        context.permit.note_reply(json_bytes(&record));
+        Ok(record)
     })
 }
 

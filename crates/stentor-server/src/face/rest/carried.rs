@@ -42,7 +42,7 @@ async fn record_of(
     let unreadable = |_| Problem::new(ErrorCode::InvalidRequest, "the path is not UTF-8");
     let path = RawPathParams::from_request_parts(&mut parts, api).await.map_err(unreadable)?;
     let max_bytes = size.max_bytes(api);
-    let bytes = body::read(Request::from_parts(parts, body), api, max_bytes).await?;
+    let bytes = body::read(Request::from_parts(parts, body), max_bytes).await?;
     let mut record = record(&bytes, format, shape_of(facts.name)?, max_bytes)?;
     for (part, named) in facts.subject.iter().zip(path.iter().map(|(_, named)| named)) {
         without(&mut record, part, named)?;

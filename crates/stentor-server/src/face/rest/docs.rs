@@ -1,13 +1,18 @@
 //! The reference: OpenAPI as JSON, and a page that reads it without any other server.
 
-use axum::Router;
+use std::sync::LazyLock;
+
+use axum::Extension;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
+use bytes::Bytes;
 use serde_json::json;
 
 use super::openapi::openapi_json;
 use crate::face::Api;
+use crate::face::http::Routes;
+use crate::face::http::held_reply::StaticReply;
 use crate::face::http::middleware::no_such_address;
 use crate::face::http::refusal::Refusal;
 
@@ -21,8 +26,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'uns
 const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Returns the routes that describe all others.
-pub(super) fn routes(with_page: bool) -> Router<Api> {
-    let router = Router::new().route("/openapi.json", get(document));
+pub(super) fn routes(with_page: bool) -> Routes<Api> {
+    let router = Routes::new().route("/openapi.json", get(document));
     if !with_page {
         return router;
     }
@@ -48,7 +53,8 @@ fn is_browser(headers: &HeaderMap) -> bool {
 }
 
 async fn document() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json())
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi_json().into());
+    (Extension(StaticReply), [(header::CONTENT_TYPE, "application/json")], TEXT.clone())
 }
 
 async fn page() -> impl IntoResponse {
@@ -67,13 +73,15 @@ async fn page() -> impl IntoResponse {
 
 /// Answers with a page for browsers, at whose anchors the types of refusals lead, and with its text for others.
 async fn errors(headers: HeaderMap) -> Response {
+    static PAGE: LazyLock<Bytes> = LazyLock::new(|| super::error::errors_html().into());
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| super::error::errors_markdown().into());
     let vary = (header::VARY, HeaderValue::from_static("accept"));
     if is_browser(&headers) {
         let policy = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PLAIN_POLICY));
-        return ([vary, policy], Html(super::error::errors_html())).into_response();
+        return (Extension(StaticReply), [vary, policy], Html(PAGE.clone())).into_response();
     }
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
-    ([vary, kind], super::error::errors_markdown()).into_response()
+    (Extension(StaticReply), [vary, kind], TEXT.clone()).into_response()
 }
 
 async fn script() -> impl IntoResponse {
@@ -81,5 +89,8 @@ async fn script() -> impl IntoResponse {
         (header::CONTENT_TYPE, "text/javascript; charset=utf-8"),
         (header::CACHE_CONTROL, "public, max-age=86400"),
     ];
-    (headers, scalar_api_reference::get_asset("scalar.js").unwrap_or_default())
+    // Megabytes, of which each asking would otherwise make a copy.
+    static SCRIPT: LazyLock<Bytes> =
+        LazyLock::new(|| scalar_api_reference::get_asset("scalar.js").unwrap_or_default().into());
+    (Extension(StaticReply), headers, SCRIPT.clone())
 }

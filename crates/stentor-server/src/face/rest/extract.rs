@@ -28,7 +28,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        let bytes = body::read(request, api, api.body_max_bytes()).await?;
+        let bytes = body::read(request, api.body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
     }
 }
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        let bytes = body::read(request, api, api.large_body_max_bytes()).await?;
+        let bytes = body::read(request, api.large_body_max_bytes()).await?;
         Ok(Self(decode(&bytes)?))
     }
 }
@@ -52,7 +52,7 @@ impl FromRequest<Api> for LargeText {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Refusal> {
-        Ok(Self(body::read(request, api, api.large_body_max_bytes()).await?))
+        Ok(Self(body::read(request, api.large_body_max_bytes()).await?))
     }
 }
 
@@ -69,7 +69,7 @@ impl RepeatableBody {
     ) -> Result<Repeatable<T>, Refusal> {
         let key = idempotency_key(request.headers())?;
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let bytes = body::read(request, api, size.max_bytes(api)).await?;
+        let bytes = body::read(request, size.max_bytes(api)).await?;
         let request = decode(&bytes)?;
         let repeat = key.map(|key| Repeat {
             former_hash: Some(hash([method.as_str().as_bytes(), uri.path().as_bytes(), &bytes])),

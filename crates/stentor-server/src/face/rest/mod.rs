@@ -17,13 +17,11 @@ mod row;
 mod table;
 mod upstream_events;
 
-use axum::Router;
-use axum::middleware::from_fn_with_state;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::Api;
-use super::http::middleware;
 use super::http::refusal::{Refusal, WriteRefusal};
+use super::http::{EntryRule, LimitedRouter, Routes};
 
 pub use super::http::status_of;
 pub use described::{wadl, wsdl2};
@@ -37,15 +35,15 @@ pub use openapi::{address_of, openapi_json};
 type ApiResult<T> = Result<T, Refusal>;
 
 /// Builds the routes of this face.
-pub(super) fn router(api: &Api) -> Router<Api> {
-    let limited: Router<Api> = limited_routes().into();
-    let limited = limited.layer(from_fn_with_state(api.clone(), middleware::inner));
-    let open: Router<Api> = open_routes().into();
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = error::write;
-    limited
-        .merge(open)
-        .merge(docs::routes(api.has_docs()))
-        .layer(from_fn_with_state(write, middleware::outer))
+    let routes = |routes| Routes::new().described(routes);
+    routes(limited_routes())
+        .limited(api, api.clone(), EntryRule::Keyed, write)
+        .merge(routes(streamed_routes()).limited(api, api.clone(), EntryRule::Import, write))
+        .merge(routes(upstream_events::routes()).limited(api, api.clone(), EntryRule::Lasting, write))
+        .merge(docs::routes(api.has_docs()).limited(api, api.clone(), EntryRule::Open, write))
+        .merge(health_router(api))
 }
 
 /// Returns whether this face has an address for the operation of a name.
@@ -55,9 +53,8 @@ pub fn carries(operation: &str) -> bool {
 }
 
 /// Builds the routes that are asked without a key.
-pub(super) fn health_router() -> Router<Api> {
-    let (routes, write): (Router<Api>, WriteRefusal) = (health::routes().into(), error::write);
-    routes.layer(from_fn_with_state(write, middleware::outer))
+pub(super) fn health_router(api: &Api) -> LimitedRouter {
+    Routes::new().described(health::routes()).limited(api, api.clone(), EntryRule::Open, error::write)
 }
 
 /// Routes with a key, a place and a time limit.
@@ -66,15 +63,12 @@ fn limited_routes() -> OpenApiRouter<Api> {
     rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
-/// Routes that have limits of their own.
-fn open_routes() -> OpenApiRouter<Api> {
-    let rows = table::open().into_iter();
-    rows.fold(OpenApiRouter::new(), OpenApiRouter::routes)
-        .merge(health::routes())
-        .merge(upstream_events::routes())
+/// Routes whose bodies are as long as there is something to send.
+fn streamed_routes() -> OpenApiRouter<Api> {
+    table::open().into_iter().fold(OpenApiRouter::new(), OpenApiRouter::routes)
 }
 
 /// All routes with their descriptions.
 fn described() -> OpenApiRouter<Api> {
-    limited_routes().merge(open_routes())
+    limited_routes().merge(streamed_routes()).merge(health::routes()).merge(upstream_events::routes())
 }

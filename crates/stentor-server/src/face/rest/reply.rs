@@ -107,7 +107,7 @@ impl ReplyTerms {
                 return Ok(response);
             }
         }
-        Ok(with_body(response, accepted, coding, body.into()))
+        with_body(response, accepted, coding, body.into())
     }
 }
 
@@ -116,8 +116,8 @@ fn with_body(
     accepted: AcceptedFormat,
     coding: ContentCoding,
     body: Bytes,
-) -> Response {
-    let (encoding, body) = coding.packed(body);
+) -> ServiceResult<Response> {
+    let (encoding, body) = coding.packed(body)?;
     *response.body_mut() = body;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(accepted.media_type));
@@ -125,7 +125,7 @@ fn with_body(
     if let Some(encoding) = encoding {
         headers.insert(header::CONTENT_ENCODING, encoding);
     }
-    response
+    Ok(response)
 }
 
 fn json(reply: &impl serde::Serialize) -> ServiceResult<Vec<u8>> {

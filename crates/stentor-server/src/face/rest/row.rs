@@ -18,6 +18,7 @@ use super::reply::ReplyTerms;
 use super::{ApiResult, carried};
 use crate::contract::{Facts, Operation, Serve};
 use crate::face::Api;
+use crate::face::http::RequestPermit;
 use crate::face::record::{Segments, check_refusal};
 
 const REPEATING: &str = "With the header `Idempotency-Key` (1 to 255 characters of visible ASCII) repeating the request is \
@@ -137,6 +138,9 @@ where
     let (mut parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let by = O::By::known(&mut parts, &api).await?;
+    if O::FACTS.is_list() {
+        RequestPermit::of(&parts.extensions)?.reserve_reply().await?;
+    }
     let terms = ReplyTerms::of(&parts.headers)?;
     let PathParams(subject) = PathParams::from_request_parts(&mut parts, &api).await?;
     let request = read::<O>(Request::from_parts(parts, body), &api).await?;

@@ -58,7 +58,7 @@ async fn events(State(api): State<Api>, request: Request) -> ApiResult<Response>
     let (parts, _) = request.into_parts();
     let caller = authenticated_caller(&parts, &api, None).await?.caller;
     let consumer = api.service().consume_upstream(caller)?;
-    let place = api.limits().watches.take(Some(caller.app()), 1).map_err(no_place)?;
+    let place = api.limits().watches.take(caller.app(), 1).map_err(no_place)?;
     let connection = parts.extensions.get::<RequestConnection>().cloned();
     let at_work = connection.as_ref().map(RequestConnection::begin);
     let stream =

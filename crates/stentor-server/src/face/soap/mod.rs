@@ -7,11 +7,10 @@ mod wsdl;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use stentor_wire::DocumentLimits;
@@ -22,7 +21,7 @@ use super::Api;
 use super::http::auth::context_of;
 use super::http::headers::header_text;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{body, middleware};
+use super::http::{EntryRule, LimitedRouter, RequestPermit, Routes, body};
 use super::record::xml::{NAMESPACE, read_record, write_record};
 use super::record::{Dispatcher, RequestContext};
 use crate::contract::description::{OperationShape, description};
@@ -51,13 +50,12 @@ pub fn carries(operation: &str) -> bool {
 }
 
 /// Builds the routes of this face.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = fault::write;
-    Router::new()
+    Routes::new()
         .route("/soap", get(describe).post(answer))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn(in_version))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .around(|router| router.layer(from_fn(in_version)))
+        .limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
 /// Has refusals answered in the version that the content type names, where the envelope was not read.
@@ -89,6 +87,7 @@ async fn describe(request: Request) -> Result<Response, Refusal> {
         let problem = Problem::new(ErrorCode::MethodNotAllowed, "envelopes are posted here");
         return Err(problem.with_hint("`GET /soap?wsdl` returns the description").into());
     }
+    RequestPermit::of(&parts.extensions)?.open()?;
     let document = wsdl::at(&address(&parts));
     Ok(([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], document).into_response())
 }
@@ -113,7 +112,7 @@ async fn answer(State(api): State<Api>, request: Request) -> Result<Response, So
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let context = context_of(&parts, &api).await?;
     version_of(&parts.headers).ok_or_else(other_content)?;
-    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     let (version, document) = answered(&api, &context, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, version.content_type(""))], document).into_response())
 }
@@ -181,7 +180,10 @@ async fn replies(api: &Api, context: &RequestContext, elements: Vec<Element>) ->
     }
     let mut replies = Vec::with_capacity(elements.len());
     for element in &elements {
-        let reply = serve(api, context, element).await;
+        let reply = match context.permit.require_reply_room() {
+            Ok(()) => serve(api, context, element).await,
+            Err(problem) => Err(problem),
+        };
         replies.push(reply.unwrap_or_else(|problem| refused_reply(element, &problem, context)));
     }
     Ok(replies)

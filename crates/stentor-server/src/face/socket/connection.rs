@@ -24,6 +24,8 @@ use crate::face::Api;
 use crate::face::http::{RequestPermit, middleware};
 use crate::face::record::{Dispatcher, Record, RequestContext};
 use crate::listen::{Accepted, AtWork};
+use crate::owner::SourceNetwork;
+use crate::shares::SharePart;
 
 /// How long is read on, and thrown away, behind the last reply.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -120,7 +122,7 @@ impl SocketSession {
             max_bytes: self.api.large_body_max_bytes(),
             timeout: limits.body_timeout,
             bodies: limits.bodies.clone(),
-            app: identity.app(),
+            owner: identity.owner(self.network()),
         };
         let mut frames = FrameReader::new(read, frame_limits);
         let (queue, replies) = mpsc::channel(self.encoding.in_flight_max_count());
@@ -211,10 +213,12 @@ impl SocketSession {
         // At work from here on, not from when the task runs: the connection must not count as idle between.
         let (session, queue, at_work) = (self.clone(), queue.clone(), self.accepted.place.begin());
         tokio::spawn(async move {
-            let payload = session.answer(work).await;
-            // The request's bytes are not needed any more, while the reply may wait long for the peer.
-            drop(room);
-            session.send(payload, at_work, slot, &queue).await;
+            let permit = RequestPermit::new(session.api.limits(), session.network(), false);
+            let payload = session.answer(work, &permit).await;
+            let reply_room = permit.room_of_reply(payload.len());
+            // The request's bytes and its place are not needed any more, while the reply may wait long for the peer.
+            drop((room, permit));
+            session.send((payload, reply_room), at_work, slot, &queue).await;
         });
         Ok(())
     }
@@ -233,17 +237,17 @@ impl SocketSession {
 
     async fn send(
         &self,
-        payload: Vec<u8>,
+        (payload, room): (Vec<u8>, SharePart),
         mut at_work: AtWork,
         slot: OwnedSemaphorePermit,
         queue: &mpsc::Sender<SocketReply>,
     ) {
         at_work.answered(payload.len() as u64);
-        let reply = SocketReply { payload, _at_work: Some(at_work), _slot: Some(slot) };
+        let reply = SocketReply { payload, _room: Some(room), _at_work: Some(at_work), _slot: Some(slot) };
         let _the_peer_may_have_gone = queue.send(reply).await;
     }
 
-    async fn answer(&self, work: SocketWork) -> Vec<u8> {
+    async fn answer(&self, work: SocketWork, permit: &RequestPermit) -> Vec<u8> {
         match work {
             SocketWork::Refused(id, problem) => self.encoding.write(id, "", &Err(problem)),
             SocketWork::SocketRequest(request) => {
@@ -253,27 +257,31 @@ impl SocketSession {
                 // Names that nobody knows are the caller's own text.
                 let named = Dispatcher::get().known(&operation).unwrap_or(UNKNOWN_OPERATION);
                 let span = tracing::info_span!("request", id = %origin.request_id, operation = named);
-                let reply = self.served(request, origin).instrument(span).await;
+                let reply = self.served(request, (origin, permit)).instrument(span).await;
                 self.encoding.write(id, &operation, &reply)
             }
-            SocketWork::Document(face, document) => self.document(face, &document).await,
+            SocketWork::Document(face, document) => self.document(face, &document, permit).await,
         }
     }
 
     /// Has a document of another face answered by that face.
-    async fn document(&self, face: DocumentFace, document: &[u8]) -> Vec<u8> {
+    async fn document(&self, face: DocumentFace, document: &[u8], permit: &RequestPermit) -> Vec<u8> {
         let answer = async {
-            let context = self.context(None, self.origin(0)).await?;
+            let context = self.context(None, self.origin(0), permit).await?;
             (face.answer)(&self.api, &context, document).await
         };
         self.within_limits(answer).await.unwrap_or_else(|problem| (face.refuse)(&problem))
     }
 
-    async fn served(&self, request: SocketRequest, origin: Origin) -> ServiceResult<Record> {
+    async fn served(
+        &self,
+        request: SocketRequest,
+        (origin, permit): (Origin, &RequestPermit),
+    ) -> ServiceResult<Record> {
         let began = Instant::now();
         let SocketRequest { operation, record, key, .. } = request;
         let work = async {
-            let context = self.context(key, origin).await?;
+            let context = self.context(key, origin, permit).await?;
             let served = Dispatcher::get().call(&operation, &self.api, context, record);
             served.ok_or_else(|| no_such_operation(&operation))?.await
         };
@@ -293,11 +301,19 @@ impl SocketSession {
     }
 
     /// Finds out who asks, for each request anew: a key may have been removed meanwhile.
-    async fn context(&self, key: Option<IdempotencyKey>, origin: Origin) -> ServiceResult<RequestContext> {
+    async fn context(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Origin,
+        permit: &RequestPermit,
+    ) -> ServiceResult<RequestContext> {
         let identity = self.api.service().identify(self.key.expose_secret()).await?;
-        let permit = RequestPermit::default();
-        permit.take_place(self.api.limits(), identity.app())?;
-        Ok(RequestContext { identity, app: self.app, key, origin, permit })
+        permit.own(identity.owner(self.network()))?;
+        Ok(RequestContext { identity, app: self.app, key, origin, permit: permit.clone() })
+    }
+
+    fn network(&self) -> SourceNetwork {
+        self.accepted.peer.0.ip().into()
     }
 
     fn origin(&self, id: u64) -> Origin {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::id::AppId;
 use stentor_wire::DocumentLimits;
 use stentor_wire::frame::Frames;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -11,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use crate::face::http::no_room;
+use crate::owner::Owner;
 use crate::shares::{SharePart, Shares};
 
 /// Most bytes that are read at once.
@@ -28,7 +28,7 @@ pub(super) struct FrameLimits {
     /// Bytes of all bodies.
     pub(super) bodies: Arc<Shares>,
     /// In whose name memory is taken.
-    pub(super) app: Option<AppId>,
+    pub(super) owner: Owner,
 }
 
 /// A payload, and the room that it takes among all bodies.
@@ -53,7 +53,7 @@ pub(super) struct FrameReader<R> {
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads from behind the hello.
     pub(super) fn new(stream: R, limits: FrameLimits) -> Self {
-        let (frames, room) = (frames(&limits), limits.bodies.part(limits.app));
+        let (frames, room) = (frames(&limits), limits.bodies.part(limits.owner));
         let piece = vec![0; READ_BYTES].into_boxed_slice();
         Self { stream, limits, frames, room, counted_bytes: 0, deadline: None, piece }
     }
@@ -97,7 +97,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     fn framed(&mut self, payload: Vec<u8>) -> Framed {
-        let room = std::mem::replace(&mut self.room, self.limits.bodies.part(self.limits.app));
+        let room = std::mem::replace(&mut self.room, self.limits.bodies.part(self.limits.owner));
         (self.counted_bytes, self.deadline) = (0, None);
         if payload.len() > KEPT_BYTES && self.frames.waiting_bytes() == 0 {
             self.frames = frames(&self.limits);
@@ -128,7 +128,7 @@ mod tests {
 
     fn limits(bodies: usize) -> FrameLimits {
         let bodies = Shares::new(bodies, 100, 1);
-        FrameLimits { max_bytes: 100_000, timeout: Duration::from_secs(10), bodies, app: None }
+        FrameLimits { max_bytes: 100_000, timeout: Duration::from_secs(10), bodies, owner: Owner::Operator }
     }
 
     #[tokio::test(start_paused = true)]

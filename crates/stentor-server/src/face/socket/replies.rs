@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::listen::AtWork;
+use crate::shares::SharePart;
 
 /// So many bytes of replies that are ready are written at once.
 const TOGETHER_BYTES: usize = 64 << 10;
@@ -18,6 +19,8 @@ const MIN_BYTES_PER_SECOND: usize = 16 << 10;
 /// A reply on its way out, and what its request holds until it is written.
 pub(super) struct SocketReply {
     pub(super) payload: Vec<u8>,
+    /// What it takes until it is written, in the name of whoever asked.
+    pub(super) _room: Option<SharePart>,
     pub(super) _at_work: Option<AtWork>,
     pub(super) _slot: Option<OwnedSemaphorePermit>,
 }
@@ -25,7 +28,7 @@ pub(super) struct SocketReply {
 impl SocketReply {
     /// Returns a reply to no request.
     pub(super) const fn last(payload: Vec<u8>) -> Self {
-        Self { payload, _at_work: None, _slot: None }
+        Self { payload, _room: None, _at_work: None, _slot: None }
     }
 }
 

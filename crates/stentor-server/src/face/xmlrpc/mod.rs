@@ -4,10 +4,8 @@ mod fault;
 mod introspection;
 mod values;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header;
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use stentor_wire::xmlrpc::{
@@ -18,7 +16,7 @@ use stentor_wire::{DocumentLimits, Value};
 use super::Api;
 use super::http::auth::context_of;
 use super::http::refusal::{Refusal, WriteRefusal};
-use super::http::{body, middleware};
+use super::http::{EntryRule, LimitedRouter, Routes, body};
 use super::record::{Dispatcher, RequestContext};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
 use fault::{fault, no_such_method, unreadable};
@@ -37,19 +35,16 @@ pub fn carries(operation: &str) -> bool {
 }
 
 /// Builds the routes of this face.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = fault::write;
-    Router::new()
-        .route("/rpc", post(answer))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+    Routes::new().route("/rpc", post(answer)).limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
 async fn answer(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     // The key first: whoever has none learns nothing of the rest, and takes no memory for a body.
     let context = context_of(&parts, &api).await?;
-    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     let answer = answer_document(&api, &context, &bytes).await?;
     Ok(([(header::CONTENT_TYPE, TEXT_XML)], answer).into_response())
 }
@@ -82,7 +77,10 @@ async fn call_each(api: &Api, context: &RequestContext, call: &Call) -> ServiceR
     let mut outcomes = Vec::with_capacity(calls.len());
     for call in calls {
         outcomes.push(match call {
-            Ok(call) => call_one(api, context, call).await,
+            Ok(call) => match context.permit.require_reply_room() {
+                Ok(()) => call_one(api, context, call).await,
+                Err(problem) => Err(fault::fault(&problem)),
+            },
             Err(fault) => Err(fault),
         });
     }

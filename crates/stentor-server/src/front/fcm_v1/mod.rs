@@ -7,10 +7,9 @@ pub(super) mod rpc_status;
 mod subscriptions;
 mod token;
 
+use axum::Json;
 use axum::extract::{Path, Request, State};
-use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use stentor_core::id::AppId;
@@ -24,20 +23,18 @@ use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::refusal::WriteRefusal;
-use crate::face::http::{body, middleware};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 
 /// Builds the routes of this front.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = rpc_status::write;
     let topics = "/v1/projects/{project}/registrations/{registration}/topicSubscriptions";
     let topic = "/v1/projects/{project}/registrations/{registration}/topicSubscriptions/{topic}";
-    Router::new()
+    Routes::new()
         .route("/v1/projects/{project}/messages:send", post(send))
         .route(topics, get(subscriptions::list).post(subscriptions::create))
         .route(topic, get(subscriptions::show).patch(subscriptions::change).delete(subscriptions::remove))
-        // The last layer is the outermost: it writes what those below refuse in this API's words.
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .limited(api, api.clone(), EntryRule::Keyed, write)
         // The token endpoint has words of its own (RFC 6749), so that it stands outside these layers.
         .merge(token::router(api))
 }
@@ -63,7 +60,7 @@ async fn send(
     let (parts, body) = request.into_parts();
     // Who has no key makes nobody read a body.
     let AuthenticatedCaller { caller, key } = authenticate(&parts, &api, &project).await?;
-    let bytes: Bytes = body::read(Request::from_parts(parts, body), &api, api.body_max_bytes()).await?;
+    let bytes: Bytes = body::read(Request::from_parts(parts, body), api.body_max_bytes()).await?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     let call = SendCall::read(&bytes)?;

@@ -1,17 +1,16 @@
 //! The token endpoint: a signed assertion for a short-lived access token (RFC 7523), refusals as RFC 6749 words them.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json, Router};
 use serde_json::json;
 
 use crate::contract::{ErrorCode, Problem};
 use crate::face::Api;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
-use crate::face::http::{body, middleware};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 use crate::front::refused;
 use crate::service::AssertionRefusal;
 
@@ -28,18 +27,17 @@ const AUDIENCES: &[&str] = &[
 ];
 
 /// Builds the routes of the endpoint: the path in our files, and those that clients have built in.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = write;
-    Router::new()
+    Routes::new()
         .route("/token", post(grant))
         .route("/o/oauth2/token", post(grant))
         .route("/oauth2/v4/token", post(grant))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .limited(api, api.clone(), EntryRule::Open, write)
 }
 
 async fn grant(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
-    let form = body::read(request, &api, FORM_MAX_BYTES).await?;
+    let form = body::read(request, FORM_MAX_BYTES).await?;
     let Some(assertion) = assertion(&form) else {
         return Ok(denied("unsupported_grant_type", "the grant type must be jwt-bearer, in a form"));
     };

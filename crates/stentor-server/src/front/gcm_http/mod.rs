@@ -8,11 +8,9 @@ mod plain;
 mod reply;
 mod request;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -26,7 +24,7 @@ use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
-use crate::face::http::{body, middleware};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 
 use reply::{GcmError, SendReply, TokenResult};
 
@@ -36,15 +34,14 @@ pub(super) use groups::{group_of_key, is_key};
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// Builds the routes of this front.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = write;
-    Router::new()
+    Routes::new()
         .route("/gcm/send", post(send))
         .route("/fcm/send", post(send))
         .route("/gcm/notification", get(groups::look_up).post(groups::change))
         .route("/fcm/notification", get(groups::look_up).post(groups::change))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
 async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refusal> {
@@ -79,7 +76,7 @@ async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller
     // Who has no key makes nobody read a body.
     let from = authenticate(&parts, api).await?;
     let is_json = is_json(&parts.headers);
-    let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     Ok((from, is_json, bytes))
 }
 

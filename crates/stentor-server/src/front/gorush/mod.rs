@@ -3,12 +3,11 @@
 mod content;
 mod request;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::post;
-use axum::{Json, Router};
 use serde::Serialize;
 use serde_json::json;
 
@@ -16,20 +15,17 @@ use super::nulls::decode_without_nulls;
 use super::refused::{self, line};
 use super::sending::{Sender, TokenStanding, is_of_server};
 use crate::contract::messages::{MessageRequest, Sent, TargetRequest};
-use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::contract::{ErrorCode, Problem, REPLY_MAX_BYTES, ServiceResult};
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::refusal::{Refusal, WriteRefusal, status_of};
-use crate::face::http::{body, middleware};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 use request::{GorushNotification, PushRequest};
 
 /// Builds the routes of this front.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = write;
-    Router::new()
-        .route("/api/push", post(push))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+    Routes::new().route("/api/push", post(push)).limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
 /// What became of a request. `counts` is what was asked for, `logs` has what will not be sent.
@@ -56,12 +52,13 @@ struct FailedPush {
 async fn push(State(api): State<Api>, request: Request) -> Result<Json<PushReply>, Refusal> {
     let (parts, body) = request.into_parts();
     let AuthenticatedCaller { caller, key } = authenticated_caller(&parts, &api, None).await?;
-    let bytes = body::read(Request::from_parts(parts, body), &api, api.large_body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     let request: PushRequest = decode_without_nulls(&bytes)?;
     let notifications = request.checked()?;
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
-    let mut run = GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new() };
+    let mut run =
+        GorushRun { sender, count: 0, refused: None, accepted: false, logs: Vec::new(), log_bytes: 0 };
     // One after the other: numbers of messages follow the order of the request, and each sends many at once itself.
     for notification in notifications {
         run.send(notification).await?;
@@ -79,6 +76,8 @@ struct GorushRun<'a> {
     /// Whether anything was kept.
     accepted: bool,
     logs: Vec<FailedPush>,
+    /// Bytes of the texts that are repeated in them.
+    log_bytes: usize,
 }
 
 impl GorushRun<'_> {
@@ -121,12 +120,17 @@ impl GorushRun<'_> {
             }
             None => why.to_owned(),
         };
+        // One text may stand beside thousands of tokens: once the logs are long it is left out.
+        self.log_bytes += of.message.len() + of.notif_id.len();
+        let repeated =
+            |text: &String| if self.log_bytes <= REPLY_MAX_BYTES { text.clone() } else { String::new() };
+        let (notif_id, message) = (repeated(&of.notif_id), repeated(&of.message));
         self.logs.push(FailedPush {
-            notif_id: of.notif_id.clone(),
+            notif_id,
             kind: "failed-push",
             platform: of.platform_word(),
             token,
-            message: of.message.clone(),
+            message,
             error,
         });
     }

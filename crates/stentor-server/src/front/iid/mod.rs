@@ -1,12 +1,11 @@
 //! The older API of topics, `iid.googleapis.com`: many tokens into a topic or out of it, and what is known of a token.
 
+use axum::Json;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stentor_core::device::{Device, Platform};
@@ -23,21 +22,20 @@ use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
 use crate::face::http::refusal::{Refusal, WriteRefusal};
-use crate::face::http::{body, middleware};
+use crate::face::http::{EntryRule, LimitedRouter, Routes, body};
 
 /// Most tokens of one request, as documented.
 const TOKENS_MAX_COUNT: usize = 1_000;
 const TOPIC_PREFIX: &str = "/topics/";
 
 /// Builds the routes of this front.
-pub(super) fn router(api: &Api) -> Router<Api> {
+pub(super) fn router(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = write;
-    Router::new()
+    Routes::new()
         .route("/iid/v1:batchAdd", post(add))
         .route("/iid/v1:batchRemove", post(remove))
         .route("/iid/info/{token}", get(info))
-        .layer(from_fn_with_state(api.clone(), middleware::inner))
-        .layer(from_fn_with_state(write, middleware::outer))
+        .limited(api, api.clone(), EntryRule::Keyed, write)
 }
 
 /// Tokens that come into a topic or go out of it.
@@ -152,7 +150,7 @@ impl TopicBatch {
 async fn read(api: &Api, request: Request) -> ServiceResult<(AuthenticatedCaller, TopicBatch)> {
     let (parts, body) = request.into_parts();
     let from = authenticate(&parts, api).await?;
-    let bytes = body::read(Request::from_parts(parts, body), api, api.large_body_max_bytes()).await?;
+    let bytes = body::read(Request::from_parts(parts, body), api.large_body_max_bytes()).await?;
     let batch = decode_without_nulls(&bytes).map_err(|_| wrong("InvalidJson"))?;
     Ok((from, batch))
 }

@@ -67,3 +67,62 @@ async fn r16_over_autopush_each_message_is_delivered_once_however_it_is_acknowle
     third.say(json!({})).await;
     assert_eq!(third.hear().await, json!({}), "nothing more comes");
 }
+
+#[tokio::test]
+async fn pushes_whose_bodies_do_not_come_take_no_place_of_the_apps_own_requests() {
+    let server = server_with(|config| {
+        config.api.requests_max_count = 8;
+        config.api.body_timeout_seconds = 2;
+    })
+    .await;
+    let tenant = open_app(&server).await;
+    let mut browser = Browser::connect(&server, &tenant.id).await;
+    browser.greet(None).await;
+    let url = browser.subscribe(None).await;
+    let path = url.trim_start_matches(&server.url);
+    let host = server.url.trim_start_matches("http://");
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nTTL: 60\r\nContent-Length: 100\r\n\r\nhalf");
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(host).await.expect("connected");
+        stream.write_all(head.as_bytes()).await.expect("written");
+        held.push(stream);
+    }
+    for _ in 0..20 {
+        let own = server.send(&tenant, Method::GET, "/v1/devices").read().await;
+        assert_eq!(own.status, 200, "{own:?}");
+    }
+    for mut stream in held {
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "a push is still awaited");
+    }
+}
+
+#[tokio::test]
+async fn so_many_wait_for_one_receipt_and_the_others_are_answered_at_once() {
+    let server = server().await;
+    let app = open_app(&server).await.id;
+    let mut browser = Browser::connect(&server, &app).await;
+    browser.greet(None).await;
+    let url = browser.subscribe(None).await;
+    let receipt = push_asking(&server, &url).await;
+    let heard = some(&mut browser, 1).await;
+    let ask = async |_| {
+        let asked = std::time::Instant::now();
+        let answer = server.client.get(&receipt).header("Prefer", "wait=20").send().await.expect("an answer");
+        (answer.status().as_u16(), asked.elapsed())
+    };
+    let confirm = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        browser.confirm(heard.values().next().expect("one"), 100).await;
+    };
+    let (answers, ()) = tokio::join!(futures_util::future::join_all((0..12).map(ask)), confirm);
+    let waited = answers.iter().filter(|(status, _)| *status == 204).count();
+    let at_once = answers.iter().filter(|(status, _)| *status == 202).count();
+    assert_eq!((waited, at_once), (4, 8), "{answers:?}");
+    assert!(
+        answers.iter().all(|(_, took)| *took < Duration::from_secs(10)),
+        "woken, not looked for: {answers:?}"
+    );
+}

@@ -1,0 +1,161 @@
+//! What another app feels of requests that do not come, at every kind of entry point.
+
+mod attack;
+mod entry;
+mod setting;
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use stentor_stage::reporter::Reporter;
+
+use attack::Pressure;
+pub(crate) use entry::{AttackKind, AttackedEntry, CredentialKind, ENTRY_POINTS};
+use setting::LimitsStage;
+
+/// How many times as long as on an idle server the other app may wait.
+const TIMES: f64 = 3.0;
+/// Or so much longer, where three times is less than a machine's own noise.
+const MARGIN_MS: f64 = 10.0;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitsOptions {
+    /// Where the attacks go.
+    pub(crate) entry_points: Vec<&'static AttackedEntry>,
+    /// With what.
+    pub(crate) credentials: Vec<CredentialKind>,
+    /// What does not come.
+    pub(crate) attacks: Vec<AttackKind>,
+    /// Connections of an attack, or streams of its one connection.
+    pub(crate) connections: u64,
+    /// How long the other app is measured in each cell.
+    pub(crate) span: Duration,
+}
+
+/// One attack at one entry point.
+pub(crate) struct LimitsCell {
+    pub(crate) entry_point: &'static str,
+    pub(crate) credential: CredentialKind,
+    pub(crate) attack: AttackKind,
+    /// The 99th percentile from asking to the 202, beside the attack and before it.
+    pub(crate) victim_p99_ms: f64,
+    pub(crate) idle_p99_ms: f64,
+    /// Requests of the other app that got another answer than 202.
+    pub(crate) refused: u64,
+    /// What the server takes at the end of the attack.
+    pub(crate) rss_mb: f64,
+}
+
+/// All cells.
+pub(crate) struct LimitsReport(pub(crate) Vec<LimitsCell>);
+
+/// Measures it and returns the report.
+pub(crate) async fn run(
+    options: &LimitsOptions,
+    reporter: &Arc<dyn Reporter>,
+) -> anyhow::Result<LimitsReport> {
+    let mut stage = LimitsStage::build().await?;
+    stage.measure(options.span).await?;
+    let mut cells = Vec::new();
+    for &entry_point in &options.entry_points {
+        let (idle, _) = stage.measure(options.span).await?;
+        for &credential in &options.credentials {
+            for &attack in &options.attacks {
+                let Some(bytes) = stage.bytes(entry_point, credential, attack, options.connections)? else {
+                    continue;
+                };
+                let pressure = Pressure::begin(stage.address(entry_point)?, bytes)?;
+                let (beside, refused) = stage.measure(options.span).await?;
+                let rss_mb = stage.rss_mb()?;
+                pressure.end();
+                let (idle_p99_ms, victim_p99_ms) = (p99(&idle), p99(&beside));
+                let entry_point = entry_point.name;
+                let cell = LimitsCell {
+                    entry_point,
+                    credential,
+                    attack,
+                    victim_p99_ms,
+                    idle_p99_ms,
+                    refused,
+                    rss_mb,
+                };
+                reporter.line(&cell.line());
+                cells.push(cell);
+                stage.check_alive()?;
+            }
+        }
+    }
+    Ok(LimitsReport(cells))
+}
+
+fn p99(times: &stentor_lab::statistics::Samples) -> f64 {
+    times.quantile(0.99).unwrap_or(f64::NAN)
+}
+
+impl LimitsCell {
+    /// Returns whether the other app was never refused and did not wait much longer; a time that is missing is too long.
+    pub(crate) fn holds(&self) -> bool {
+        self.refused == 0
+            && self.victim_p99_ms <= (TIMES * self.idle_p99_ms).max(self.idle_p99_ms + MARGIN_MS)
+    }
+
+    fn line(&self) -> String {
+        let Self { entry_point, credential, attack, victim_p99_ms, idle_p99_ms, rss_mb, .. } = self;
+        let verdict = if self.holds() { "ok" } else { "NOT ok" };
+        format!(
+            "{entry_point}, {}, {}: {victim_p99_ms:.1} ms beside {idle_p99_ms:.1}, {rss_mb:.0} MB, {verdict}",
+            credential.word(),
+            attack.word()
+        )
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "entry_point": self.entry_point,
+            "credential": self.credential.word(),
+            "attack": self.attack.word(),
+            "victim_p99_ms": self.victim_p99_ms,
+            "idle_p99_ms": self.idle_p99_ms,
+            "refused": self.refused,
+            "rss_mb": self.rss_mb,
+            "ok": self.holds(),
+        })
+    }
+}
+
+impl LimitsReport {
+    /// Returns whether every cell holds.
+    pub(crate) fn holds(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(LimitsCell::holds)
+    }
+
+    /// The report as one object.
+    pub(crate) fn object(&self) -> Value {
+        let cells: Vec<_> = self.0.iter().map(LimitsCell::object).collect();
+        json!({"cells": cells, "ok": self.holds()})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_holds_when_nobody_is_refused_and_three_times_are_not_exceeded() {
+        let cell = |victim_p99_ms, refused| LimitsCell {
+            entry_point: "POST /token",
+            credential: CredentialKind::None,
+            attack: AttackKind::HalfBody,
+            victim_p99_ms,
+            idle_p99_ms: 20.0,
+            refused,
+            rss_mb: 1.0,
+        };
+        assert!(cell(60.0, 0).holds() && !cell(60.1, 0).holds() && !cell(1.0, 1).holds());
+        assert!(!cell(f64::NAN, 0).holds());
+        assert!(!LimitsReport(Vec::new()).holds());
+        let object = LimitsReport(vec![cell(1.0, 0)]).object();
+        assert_eq!((&object["ok"], &object["cells"][0]["credential"]), (&json!(true), &json!("none")));
+    }
+}

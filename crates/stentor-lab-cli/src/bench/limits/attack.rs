@@ -1,0 +1,160 @@
+//! The bytes of an attack, and the connections that send them and wait.
+
+use super::entry::{AttackKind, Spoken};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+
+/// How much the attackers give way to the server and the other app (nice(2)).
+const GIVING_WAY: i32 = 10;
+/// Wait before a connection that was closed is opened again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// The preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// Most streams of one connection, as the server has it.
+const STREAMS_MAX_COUNT: u64 = 256;
+
+/// What each connection sends, and how many there are.
+pub(super) struct AttackBytes {
+    pub(super) first: Vec<u8>,
+    pub(super) connections: u64,
+}
+
+/// An attack that goes on.
+pub(super) struct Pressure(Runtime);
+
+impl Pressure {
+    /// Opens all connections, and each again when it has ended.
+    pub(super) fn begin(address: SocketAddr, bytes: AttackBytes) -> anyhow::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).on_thread_start(give_way).enable_all().build()?;
+        for _ in 0..bytes.connections {
+            let first = bytes.first.clone();
+            runtime.spawn(async move {
+                loop {
+                    let _ended_in_either_way = hold(address, &first).await;
+                    tokio::time::sleep(AGAIN).await;
+                }
+            });
+        }
+        Ok(Self(runtime))
+    }
+
+    /// Ends all of them.
+    pub(super) fn end(self) {
+        self.0.shutdown_background();
+    }
+}
+
+fn give_way() {
+    let thread = Some(rustix::thread::gettid());
+    let own = rustix::process::getpriority_process(thread).unwrap_or_default();
+    // Always allowed, and where it is not, the attackers only compete harder.
+    let _ = rustix::process::setpriority_process(thread, own + GIVING_WAY);
+}
+
+async fn hold(address: SocketAddr, first: &[u8]) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(first).await?;
+    let mut piece = [0; 4_096];
+    while stream.read(&mut piece).await? > 0 {}
+    Ok(())
+}
+
+/// Returns what is sent to an entry point; `None` where the attack means nothing there.
+pub(super) fn bytes(
+    (name, spoken): (&str, Spoken),
+    (host, key): (&str, Option<&str>),
+    attack: AttackKind,
+    connections: u64,
+) -> Option<AttackBytes> {
+    if attack == AttackKind::Nothing {
+        return Some(AttackBytes { first: Vec::new(), connections });
+    }
+    let first = match (spoken, attack) {
+        (Spoken::Http(kind), AttackKind::Streams) => {
+            let first = streams(name, (host, key), kind, connections.min(STREAMS_MAX_COUNT));
+            return Some(AttackBytes { first, connections: connections.div_ceil(STREAMS_MAX_COUNT) });
+        }
+        (Spoken::Http(kind), attack) => over_http(name, (host, key), kind, attack),
+        (Spoken::Socket, AttackKind::HalfBody) => half_a_frame(key?),
+        (Spoken::Port(_, begins), AttackKind::HalfBody) if key.is_none() => begins.to_vec(),
+        (Spoken::Socket | Spoken::Port(..), _) => return None,
+    };
+    Some(AttackBytes { first, connections })
+}
+
+fn over_http(name: &str, (host, key): (&str, Option<&str>), kind: &str, attack: AttackKind) -> Vec<u8> {
+    let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let head = format!("{name} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\n{key}");
+    let (headers, body): (&str, &[u8]) = match attack {
+        AttackKind::ZstdHead => {
+            ("content-encoding: zstd\r\ncontent-length: 10000\r\n\r\n", &[0x28, 0xb5, 0x2f, 0xfd, 0, 11 << 3])
+        }
+        AttackKind::GzipHead => (
+            "content-encoding: gzip\r\ncontent-length: 10000\r\n\r\n",
+            &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255],
+        ),
+        AttackKind::LargeLength => ("content-length: 16000\r\n\r\n", b""),
+        AttackKind::Chunked => ("transfer-encoding: chunked\r\n\r\n", b"5\r\n{\"a\":\r\n"),
+        AttackKind::HalfBody | AttackKind::Streams | AttackKind::Nothing => {
+            ("content-length: 10000\r\n\r\n", b"{\"half\":")
+        }
+    };
+    [head.as_bytes(), headers.as_bytes(), body].concat()
+}
+
+/// The hello of the raw socket, and the beginning of a frame of a megabyte.
+fn half_a_frame(key: &str) -> Vec<u8> {
+    let hello = format!("{{\"stentor\":1,\"key\":\"{key}\"}}");
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    [&length(hello.len())[..], hello.as_bytes(), &length(1_000_000), b"{\"half\":"].concat()
+}
+
+/// Streams with heads that announce a body, and without one.
+fn streams(name: &str, (host, key): (&str, Option<&str>), kind: &str, count: u64) -> Vec<u8> {
+    let (method, path) = name.split_once(' ').unwrap_or(("GET", name));
+    let mut block = Vec::new();
+    let bearer = key.map(|key| format!("Bearer {key}"));
+    let mut headers = vec![
+        (":method", method),
+        (":scheme", "http"),
+        (":authority", host),
+        (":path", path),
+        ("content-type", kind),
+    ];
+    headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+    for (name, value) in headers {
+        // Literal, never indexed, neither of them Huffman coded (RFC 7541, section 6.2.3).
+        block.push(0x10);
+        text(name, &mut block);
+        text(value, &mut block);
+    }
+    let mut bytes = PREFACE.to_vec();
+    for stream in 0..count {
+        let length = u32::try_from(block.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let number = u32::try_from(2 * stream + 1).unwrap_or(u32::MAX).to_be_bytes();
+        // HEADERS with END_HEADERS, and without END_STREAM.
+        bytes.extend([&length[1..], &[1, 4], &number, &block].concat());
+    }
+    bytes
+}
+
+/// Writes a text with its length as a number of seven bits and more (RFC 7541, section 5.1).
+fn text(text: &str, to: &mut Vec<u8>) {
+    let mut length = text.len();
+    if length < 127 {
+        to.push(length as u8);
+    } else {
+        to.push(127);
+        length -= 127;
+        while length >= 128 {
+            to.push((length % 128 + 128) as u8);
+            length /= 128;
+        }
+        to.push(length as u8);
+    }
+    to.extend(text.as_bytes());
+}

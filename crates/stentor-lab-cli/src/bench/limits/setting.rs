@@ -1,0 +1,153 @@
+//! The server of the bench with every listener open, an app that attacks, and one that only wants to send.
+
+use super::attack::{self, AttackBytes};
+use super::entry::{AttackKind, AttackedEntry, CredentialKind, Spoken};
+use anyhow::Context as _;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use stentor_lab::statistics::Samples;
+use stentor_stage::child_process::rss_bytes;
+use stentor_stage::client::{ApiClient, Key, segment};
+use stentor_stage::server::{NAMELESS_RATE, Server, data_dir};
+use stentor_stage::text::cell;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// Callers of the app that sends, and the pause of each between two messages.
+const CALLERS: u64 = 4;
+const PAUSE: Duration = Duration::from_millis(5);
+/// Every listener, at a port that the system chooses.
+const SETTINGS: &str = "[api]\nsocket_listen = \"127.0.0.1:0\"\n\
+                        [gateway]\nmcs_listen = \"127.0.0.1:0\"\nmqtt_listen = \"127.0.0.1:0\"\nccs_listen = \"127.0.0.1:0\"\n";
+
+/// Everything that runs.
+pub(super) struct LimitsStage {
+    server: Server,
+    attacker: [String; 2],
+    victim: ApiClient,
+    directory: TempDir,
+}
+
+impl LimitsStage {
+    /// Starts a server with two apps.
+    pub(super) async fn build() -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        // As it is by default, which is not how other benches want it.
+        let environment = vec![(NAMELESS_RATE, "1000".into())];
+        let server = Server::start_with(directory.path(), Some(SETTINGS.to_owned()), environment).await?;
+        let (attacker, _) = make_app(&server, "attacker").await?;
+        let join = make_key(&server, &attacker, "join").await?;
+        let app = make_key(&server, &attacker, "admin").await?;
+        let (_, key) = make_app(&server, "victim").await?;
+        let victim = ApiClient::new(server.client()?.server(), Some(Key(key)), None)?;
+        Ok(Self { server, attacker: [join, app], victim, directory })
+    }
+
+    /// Returns where an entry point is.
+    pub(super) fn address(&self, entry_point: &AttackedEntry) -> anyhow::Result<SocketAddr> {
+        let file = match entry_point.spoken {
+            Spoken::Http(_) => return Ok(self.host()?.parse()?),
+            Spoken::Socket => "socket.addr",
+            Spoken::Port(file, _) => file,
+        };
+        let text = std::fs::read_to_string(data_dir(self.directory.path()).join(file))?;
+        Ok(text.trim().parse()?)
+    }
+
+    /// Returns what an attack sends; `None` where it means nothing.
+    pub(super) fn bytes(
+        &self,
+        entry_point: &AttackedEntry,
+        credential: CredentialKind,
+        attack: AttackKind,
+        connections: u64,
+    ) -> anyhow::Result<Option<AttackBytes>> {
+        let [join, app] = &self.attacker;
+        let key = match credential {
+            CredentialKind::None => None,
+            CredentialKind::Join => Some(join.as_str()),
+            CredentialKind::App => Some(app.as_str()),
+        };
+        let place = (entry_point.name, entry_point.spoken);
+        Ok(attack::bytes(place, (&self.host()?, key), attack, connections))
+    }
+
+    /// Lets the other app send for so long; returns its times in milliseconds, and how often it was refused.
+    pub(super) async fn measure(&self, span: Duration) -> anyhow::Result<(Samples, u64)> {
+        let (victim, until) = (self.victim.clone(), Instant::now() + span);
+        // A thread of its own: what is measured is the server, not how busy this program is.
+        let measured = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(send(victim, until))
+        });
+        measured.await?
+    }
+
+    /// Returns what the server takes, in megabytes.
+    pub(super) fn rss_mb(&mut self) -> anyhow::Result<f64> {
+        let process = self.server.process().context("the server has ended")?.id();
+        Ok(rss_bytes(process)? as f64 / 1e6)
+    }
+
+    /// Fails when the server has ended by itself.
+    pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.server.check_alive()
+    }
+
+    fn host(&self) -> anyhow::Result<String> {
+        let host = self.victim.server().strip_prefix("http://").context("the server speaks without TLS")?;
+        Ok(host.to_owned())
+    }
+}
+
+/// Makes an app that may send; returns its id and a key for everything.
+async fn make_app(server: &Server, name: &str) -> anyhow::Result<(String, String)> {
+    let root = server.client()?;
+    let id = cell(&root.post("/v1/apps", &json!({"name": name})).await?["id"]);
+    root.put(&format!("/v1/apps/{}/credentials/null", segment(&id)), &json!({})).await?;
+    let key = make_key(server, &id, "admin").await?;
+    Ok((id, key))
+}
+
+async fn make_key(server: &Server, app: &str, scope: &str) -> anyhow::Result<String> {
+    let path = format!("/v1/apps/{}/keys", segment(app));
+    let made = server.client()?.post(&path, &json!({"name": "key", "scopes": [scope]})).await?;
+    Ok(made["secret"].as_str().context("a key has no secret")?.to_owned())
+}
+
+async fn send(client: ApiClient, until: Instant) -> anyhow::Result<(Samples, u64)> {
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        callers.spawn(call(client.clone(), until));
+    }
+    let (mut times, mut refused) = (Samples::default(), 0);
+    while let Some(done) = callers.join_next().await {
+        let (took, not_taken) = done??;
+        took.into_iter().for_each(|took| times.push(took));
+        refused += not_taken;
+    }
+    Ok((times, refused))
+}
+
+async fn call(client: ApiClient, until: Instant) -> anyhow::Result<(Vec<f64>, u64)> {
+    let (mut times, mut refused) = (Vec::new(), 0);
+    let mut caller = crate::caller::open(&client).await?;
+    let target = json!({"token": {"platform": "android", "provider": "null", "token": "one"}});
+    let message = json!({"target": target, "data": {"k": "v"}}).to_string();
+    while Instant::now() < until {
+        let asked = Instant::now();
+        match caller.call(Method::POST, "/v1/messages", message.clone().into()).await {
+            Ok((StatusCode::ACCEPTED, _)) => {}
+            Ok(_) => refused += 1,
+            Err(_) => {
+                refused += 1;
+                caller = crate::caller::open(&client).await?;
+            }
+        }
+        times.push(asked.elapsed().as_secs_f64() * 1e3);
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok((times, refused))
+}

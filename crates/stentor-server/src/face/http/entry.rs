@@ -1,0 +1,166 @@
+//! The only way to a route: whatever is served over HTTP has limits, because nothing without them can be served.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::MethodRouter;
+use utoipa_axum::router::OpenApiRouter;
+
+use super::limited_body::{BodyRule, limited};
+use super::middleware::{outer, timed_out};
+use super::origin::network_of;
+use super::refusal::{Refusal, WriteRefusal};
+use super::request_permit::RequestPermit;
+use crate::face::Api;
+use crate::listen::LimitedRoutes;
+
+/// Who may ask at a route, and how long that may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryRule {
+    /// Whoever has a key, a secret or a capability; the body and the answer have their deadlines.
+    Keyed,
+    /// Everybody, at a place of the address that asks; the same deadlines.
+    Open,
+    /// Whoever has a key sends as much as there is; the handler bounds the pace.
+    Import,
+    /// Whoever has a key is answered as long as there is something to tell; the body has its deadline.
+    Lasting,
+    /// Everybody is, at a place of the address that asks.
+    OpenLasting,
+}
+
+/// A path that is served, and by which rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryPoint {
+    /// The path, with names in braces.
+    pub path: String,
+    /// How it is bounded.
+    pub rule: EntryRule,
+}
+
+/// Routes that have no limits yet, so that nothing can serve them.
+pub(crate) struct Routes<S> {
+    router: Router<S>,
+    paths: Vec<String>,
+    /// What stands between the limits and the words of refusals.
+    around: fn(Router<S>) -> Router<S>,
+}
+
+/// Routes with their limits, ready to be served.
+#[derive(Clone, Default)]
+pub(crate) struct LimitedRouter {
+    router: Router,
+    entry_points: Vec<EntryPoint>,
+}
+
+/// What the layer around the routes of one rule knows.
+#[derive(Clone)]
+struct RouteLimits {
+    api: Api,
+    rule: EntryRule,
+}
+
+impl EntryRule {
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::OpenLasting)
+    }
+
+    /// Returns whether the answer has no deadline.
+    #[must_use]
+    pub const fn lasts(self) -> bool {
+        matches!(self, Self::Lasting | Self::OpenLasting)
+    }
+
+    const fn body(self) -> BodyRule {
+        match self {
+            Self::Import => BodyRule::Streamed,
+            Self::Keyed | Self::Open | Self::Lasting | Self::OpenLasting => BodyRule::Whole,
+        }
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
+    /// Has no route yet.
+    pub(crate) fn new() -> Self {
+        Self { router: Router::new(), paths: Vec::new(), around: |router| router }
+    }
+
+    /// Adds the methods of a path.
+    pub(crate) fn route(mut self, path: &str, methods: MethodRouter<S>) -> Self {
+        self.paths.push(path.to_owned());
+        Self { router: self.router.route(path, methods), ..self }
+    }
+
+    /// Adds routes that have descriptions.
+    pub(crate) fn described(mut self, routes: OpenApiRouter<S>) -> Self {
+        let (router, described) = routes.split_for_parts();
+        self.paths.extend(described.paths.paths.into_keys());
+        Self { router: self.router.merge(router), ..self }
+    }
+
+    /// Answers at all other paths.
+    pub(crate) fn fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
+        Self { router: self.router.fallback(handler), ..self }
+    }
+
+    /// Has all answers, also those of the limits, pass something before refusals are written.
+    pub(crate) fn around(self, around: fn(Router<S>) -> Router<S>) -> Self {
+        Self { around, ..self }
+    }
+
+    /// Sets the limits, by the rule for all of them; `write` has the words for a refusal.
+    pub(crate) fn limited(self, api: &Api, state: S, rule: EntryRule, write: WriteRefusal) -> LimitedRouter {
+        let entry = RouteLimits { api: api.clone(), rule };
+        let router = (self.around)(self.router.layer(from_fn_with_state(entry, within_limits)));
+        LimitedRouter {
+            // The last layer is the outermost: it writes what those below refuse.
+            router: router.layer(from_fn_with_state(write, outer)).with_state(state),
+            entry_points: self.paths.into_iter().map(|path| EntryPoint { path, rule }).collect(),
+        }
+    }
+}
+
+impl LimitedRouter {
+    /// Serves both.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.entry_points.extend(other.entry_points);
+        Self { router: self.router.merge(other.router), ..self }
+    }
+
+    /// Returns every path that is served.
+    pub(crate) fn entry_points(&self) -> &[EntryPoint] {
+        &self.entry_points
+    }
+}
+
+impl LimitedRoutes for LimitedRouter {
+    fn into_router(self) -> Router {
+        self.router
+    }
+}
+
+/// Bounds a request: its body, its time, what it holds and what it is answered, each in somebody's name.
+async fn within_limits(
+    State(RouteLimits { api, rule }): State<RouteLimits>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let limits = api.limits();
+    let (mut parts, body) = request.into_parts();
+    let permit = RequestPermit::new(limits, network_of(&parts, &api), rule.lasts());
+    if rule.is_open()
+        && let Err(problem) = permit.open()
+    {
+        return Refusal(problem).into_response();
+    }
+    parts.extensions.insert(permit.clone());
+    let request = Request::from_parts(parts, limited(body, &permit, rule.body(), limits));
+    let answering = next.run(request);
+    let answer = match rule {
+        EntryRule::Keyed | EntryRule::Open => tokio::time::timeout(limits.timeout, answering).await,
+        EntryRule::Import | EntryRule::Lasting | EntryRule::OpenLasting => Ok(answering.await),
+    };
+    permit.answered(answer.unwrap_or_else(|_| Refusal(timed_out()).into_response()))
+}

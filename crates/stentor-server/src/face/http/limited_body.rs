@@ -1,0 +1,107 @@
+//! The body of a request as any route gets it: it is there within the deadline or ends with a refusal, and each of its bytes is
+//! counted in somebody's name as it comes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, BodyDataStream, HttpBody as _};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::request_limits::RequestLimits;
+use super::request_permit::RequestPermit;
+use crate::contract::{ErrorCode, Problem};
+
+/// How a body is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyRule {
+    /// Whole, within the deadline, and held until the request is answered.
+    Whole,
+    /// Piece by piece, by somebody whose name is known and who does not keep the pieces.
+    Streamed,
+}
+
+/// A body on its way.
+struct LimitedBody {
+    pieces: BodyDataStream,
+    permit: RequestPermit,
+    rule: BodyRule,
+    deadline: Instant,
+    seconds: u64,
+    /// Set while a piece is awaited.
+    too_late: Option<Pin<Box<Sleep>>>,
+    is_over: bool,
+}
+
+/// Bounds a body; one that is empty needs no bounds.
+pub(super) fn limited(body: Body, permit: &RequestPermit, rule: BodyRule, limits: &RequestLimits) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    Body::from_stream(LimitedBody {
+        pieces: body.into_data_stream(),
+        permit: permit.clone(),
+        rule,
+        deadline: Instant::now() + limits.body_timeout,
+        seconds: limits.body_timeout.as_secs(),
+        too_late: None,
+        is_over: false,
+    })
+}
+
+/// Returns why a body ended too early: what bounded it, or that it broke off.
+pub(in crate::face) fn problem_of(error: axum::Error) -> Problem {
+    match error.into_inner().downcast::<Problem>() {
+        Ok(problem) => *problem,
+        Err(_) => Problem::new(ErrorCode::InvalidRequest, "the body broke off"),
+    }
+}
+
+impl LimitedBody {
+    fn came(&mut self, piece: &Bytes) -> Result<(), Problem> {
+        match self.rule {
+            BodyRule::Whole => self.permit.came(piece.len()),
+            BodyRule::Streamed if self.permit.has_name() => Ok(()),
+            BodyRule::Streamed => Err(Problem::new(ErrorCode::Unauthorized, "the request has no API key")),
+        }
+    }
+
+    fn awaited(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Problem>> {
+        if self.rule == BodyRule::Streamed {
+            return Poll::Pending;
+        }
+        self.permit.await_body()?;
+        let deadline = self.deadline;
+        let too_late = self.too_late.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        too_late.as_mut().poll(context).map(|()| {
+            let detail = format!("the body did not come within {} seconds", self.seconds);
+            Err(Problem::new(ErrorCode::RequestTimeout, detail))
+        })
+    }
+}
+
+impl Stream for LimitedBody {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let found = match self.pieces.poll_next_unpin(context) {
+            Poll::Ready(None) => None,
+            Poll::Ready(Some(Err(error))) => Some(Err(error)),
+            Poll::Ready(Some(Ok(piece))) => match self.came(&piece) {
+                Ok(()) => return Poll::Ready(Some(Ok(piece))),
+                Err(problem) => Some(Err(axum::Error::new(problem))),
+            },
+            Poll::Pending => match self.awaited(context) {
+                Poll::Pending | Poll::Ready(Ok(())) => return Poll::Pending,
+                Poll::Ready(Err(problem)) => Some(Err(axum::Error::new(problem))),
+            },
+        };
+        self.is_over = true;
+        self.permit.body_came();
+        Poll::Ready(found)
+    }
+}

@@ -1,0 +1,59 @@
+//! An app that only wants to send, and notes how it fares.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+
+/// Between two of its messages.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) struct Victim {
+    client: Client,
+    url: String,
+    key: String,
+    message: Value,
+}
+
+impl Victim {
+    pub(super) async fn new(server: &Server) -> Self {
+        let tenant = server.sender().await;
+        let target = json!({"token": {"platform": "android", "provider": "null", "token": "t"}});
+        let message = json!({"target": target, "data": {"k": "v".repeat(500)}});
+        let client = Client::builder().no_proxy().build().expect("a client");
+        Self { client, url: format!("{}/v1/messages", server.url), key: tenant.key, message }
+    }
+
+    /// Sends one message; returns the status and how long that took.
+    pub(super) async fn send(&self) -> (u16, Duration) {
+        let asked = Instant::now();
+        let request = self.client.post(&self.url).bearer_auth(&self.key).json(&self.message);
+        let status = request.send().await.map_or(0, |answer| answer.status().as_u16());
+        (status, asked.elapsed())
+    }
+
+    /// Sends for so long.
+    pub(super) async fn measure(&self, span: Duration) -> Vec<(u16, Duration)> {
+        self.beside(tokio::time::sleep(span)).await.1
+    }
+
+    /// Sends as long as something else goes on.
+    pub(super) async fn beside<T>(&self, other: impl Future<Output = T>) -> (T, Vec<(u16, Duration)>) {
+        tokio::pin!(other);
+        let mut times = Vec::new();
+        loop {
+            let one = async {
+                let sent = self.send().await;
+                tokio::time::sleep(PAUSE).await;
+                sent
+            };
+            tokio::pin!(one);
+            tokio::select! {
+                done = &mut other => return (done, times),
+                sent = &mut one => times.push(sent),
+            }
+        }
+    }
+}
