@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use stentor_core::campaign::Tally;
 use stentor_core::id::MessageId;
 use tokio::time::Instant;
 
@@ -30,12 +31,12 @@ const LANES_MAX_COUNT: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Audiences {
     large: u64,
-    lanes: Mutex<HashMap<ProviderKey, VecDeque<Audience>>>,
+    lanes: Mutex<HashMap<ProviderKey, VecDeque<SeenAudience>>>,
 }
 
 /// How many devices of a campaign were seen.
 #[derive(Debug)]
-struct Audience {
+struct SeenAudience {
     message: MessageId,
     devices: u64,
     noted: Instant,
@@ -63,12 +64,14 @@ impl Audiences {
         if audiences.len() == CAMPAIGNS_MAX_COUNT {
             audiences.pop_front();
         }
-        audiences.push_back(Audience { message, devices, noted });
+        audiences.push_back(SeenAudience { message, devices, noted });
     }
 
     /// Returns the most that a lane is to have unsettled; fewer than a chunk means one chunk.
     pub(crate) fn share(&self, lane: ProviderKey, is_careful: bool) -> u64 {
-        let devices: u64 = self.lock().get(&lane).into_iter().flatten().filter_map(Audience::now).sum();
+        let lanes = self.lock();
+        let audiences = lanes.get(&lane).into_iter().flatten();
+        let devices = audiences.filter_map(SeenAudience::now).fold(0, u64::saturating_add);
         match is_careful {
             true => devices / CAREFUL_PART,
             false if devices >= self.large => u64::MAX,
@@ -76,12 +79,19 @@ impl Audiences {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, VecDeque<Audience>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProviderKey, VecDeque<SeenAudience>>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Audience {
+/// Returns how many devices of a campaign the books know of, which may be damaged and hold anything.
+pub(crate) fn size(books: &Tally) -> u64 {
+    let Tally { queued, sending, accepted, rejected, expired, collapsed, canceled, failed } = *books;
+    let counts = [queued, sending, accepted, rejected, expired, collapsed, canceled, failed];
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+impl SeenAudience {
     fn now(&self) -> Option<u64> {
         (self.noted.elapsed() < KEPT).then_some(self.devices)
     }
@@ -117,6 +127,15 @@ mod tests {
         tokio::time::advance(KEPT).await;
         audiences.note(LANE, message(101), 320);
         assert_eq!(audiences.share(LANE, false), 20);
+    }
+
+    #[test]
+    fn damaged_books_are_taken_for_those_of_a_large_audience() {
+        let books = Tally { queued: u64::MAX, sending: 7, ..Tally::default() };
+        assert_eq!((size(&books), size(&Tally { accepted: 3, ..Tally::default() })), (u64::MAX, 3));
+        let audiences = Audiences::new(24_000);
+        (1..3).for_each(|number| audiences.note(LANE, message(number), u64::MAX));
+        assert_eq!(audiences.share(LANE, false), u64::MAX);
     }
 
     #[tokio::test(start_paused = true)]

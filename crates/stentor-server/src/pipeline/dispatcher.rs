@@ -17,6 +17,7 @@ use stentor_core::ports::store::{LeaseReply, LeasedChunk, SendDecision, StoreErr
 use stentor_core::time::Timestamp;
 use tokio::time::Instant;
 
+use super::audiences;
 use super::budget::{Claim, Reservation};
 use super::consumer::SendJob;
 use super::consumer_pool::ConsumerPool;
@@ -449,7 +450,7 @@ impl ChunkDispatcher {
         hold.resize(chunk.devices.len() as u64);
         if self.class == TrafficClass::Bulk {
             let lane = (chunk.message.app, chunk.provider);
-            self.shared.audiences.note(lane, chunk.message.id, chunk.tally.sum());
+            self.shared.audiences.note(lane, chunk.message.id, audiences::size(&chunk.tally));
         }
         grant
             .spend(chunk.decisions.iter().filter(|decision| **decision == SendDecision::Send).count() as u64);

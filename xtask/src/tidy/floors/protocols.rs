@@ -66,6 +66,7 @@ pub(super) const GATEWAY: Floors = Floors {
             "web_push",
         ],
         &["session_state"],
+        &["doubts"],
         &["receipts", "registry"],
         &["delivery", "silence"],
         &["gateway"],
@@ -76,6 +77,11 @@ pub(super) const GATEWAY: Floors = Floors {
     ],
     back: &[
         ("session_state", "delivery", "a message that is pending is a value of the loop that delivers it"),
+        (
+            "session_state",
+            "doubts",
+            "a session asks for room under its own lock, and is called out of the line from there",
+        ),
         (
             "session_state",
             "silence",

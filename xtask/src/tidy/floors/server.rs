@@ -45,7 +45,7 @@ pub(super) const PIPELINE: Floors = Floors {
         &["budget"],
         &["stats", "settler_inbox"],
         &["provider_table"],
-        &["admission"],
+        &["admission", "audiences"],
         &["backlog"],
         &["shared"],
         &["attempt", "producer", "quota_draws", "republishing", "scheduler", "starter", "store_retry"],

@@ -208,16 +208,16 @@ async fn a_batch_that_is_never_answered_is_given_up_and_made_again() {
     let config = PipelineConfig { batch_timeout_ms: 30_000, ..quick() };
     let house = House::open(Stub::accepting(10), config).await;
     house.stub.stall(Stall::Everything);
-    house.register(100).await;
+    house.register(20).await;
     let id = house.send(everyone()).await;
     pass(29).await;
-    assert_eq!(house.ledger(id).await.total().sending, 100);
+    assert_eq!(house.ledger(id).await.total().sending, 20);
     let began = Instant::now();
-    house.until(id, |ledger| ledger.total().queued == 100).await;
+    house.until(id, |ledger| ledger.total().queued == 20).await;
     assert!(began.elapsed() < Duration::from_secs(2));
     house.stub.stall(Stall::Nothing);
     let ledger = house.finished(id).await;
-    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (100, 100));
+    assert_eq!((ledger.total().accepted, ledger.providers[0].ambiguous), (20, 20));
 }
 
 /// Opens the files once the tasks of the pipeline before, which was dropped, have let go of them.

@@ -39,7 +39,7 @@ impl House {
 async fn a_tarpit_holds_half_of_what_may_be_unsettled_and_others_go_on() {
     let house = beside_tarpits(1).await;
     house.register(5_000).await;
-    house.neighbours_send(20_000).await;
+    house.neighbours_send(30_000).await;
     pass(50).await;
     let peak = house.neighbours_peak();
     assert!(peak > BULK_MAX / 4 && peak <= BULK_MAX / 2, "{peak}");
