@@ -28,6 +28,6 @@ pub use lease::{FIRST_EPOCH, LeaseDecision, decide_lease, lease, queue_again, re
 pub use life::{Ending, Finish, Standing, decide, ending, finish};
 pub use maintenance::{ZERO_TTL_GRACE, is_too_late, recover, release_dead, sweep};
 pub use quarantine::{take_away, with_each};
-pub use receipts::receive;
+pub use receipts::{receive, receive_apart};
 pub use rows::{Chunk, Contents, Damaged, LedgerRows, NewChunk, OrphanedBooks};
 pub use settle::settle;

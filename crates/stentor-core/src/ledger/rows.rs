@@ -175,8 +175,9 @@ pub trait LedgerRows: Sized {
     ) -> Result<(), Self::Error>;
     /// Rewrites what became of the devices of a settled chunk.
     fn write_records(&mut self, chunk: &Self::Chunk, records: &[Record]) -> Result<(), Self::Error>;
-    /// Notes whether devices of a settled chunk may still confirm deliveries, as long as the campaign has not expired.
-    fn write_awaits_receipts(&mut self, chunk: &Self::Chunk, awaits: bool) -> Result<(), Self::Error>;
+    /// Notes whether devices of a settled chunk may still confirm deliveries, as long as the campaign has not expired; that they may not,
+    /// whatever else its row says.
+    fn write_awaits_receipts(&mut self, chunk: ChunkId, awaits: bool) -> Result<(), Self::Error>;
     /// Takes a chunk out of the way for good, whatever its row says.
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Result<(), Self::Error>;
 

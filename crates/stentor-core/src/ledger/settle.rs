@@ -34,7 +34,7 @@ pub fn settle<R: LedgerRows>(
     let awaited = add_awaited(ledger.rows, &chunk, &given)?;
     ledger.rows.write_settled(chunk.id, &given.records, given.now)?;
     if chunk.lane.provider.has_receipts() && given.records.iter().any(|record| record.awaits_receipt()) {
-        ledger.rows.write_awaits_receipts(&chunk, true)?;
+        ledger.rows.write_awaits_receipts(chunk.id, true)?;
     }
     let tickets = add_children(ledger.rows, &chunk, &given)?;
     let leased_at = chunk.changed_at.unwrap_or(given.now);

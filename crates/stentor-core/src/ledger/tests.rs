@@ -277,7 +277,7 @@ impl World {
             && row.chunk.lane.provider.has_receipts()
             && row.devices.iter().zip(&before).any(|(one, record)| *one == device && record.awaits_receipt());
         let receipt = Receipt { chunk, device, kind };
-        match self.with(|ledger, _| receive(ledger, &[receipt, receipt])) {
+        match self.with(|ledger, now| receive(ledger.rows, &[receipt, receipt], now)) {
             Ok(changed) => {
                 assert_eq!(changed, [awaits, false], "a receipt counts once, where one is awaited")
             }

@@ -63,6 +63,15 @@ pub enum StoreError {
     Damaged(String),
 }
 
+impl StoreError {
+    /// Returns whether it is the engine that cannot read or write now: the same may be done later. Everything else is said of what was
+    /// asked, and is said again.
+    #[must_use]
+    pub const fn is_of_the_engine(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Unreadable(_))
+    }
+}
+
 /// Everything a store does.
 pub trait Store:
     AppStore

@@ -24,13 +24,7 @@ impl ReceiptStore for MemoryStore {
     }
 
     async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError> {
-        self.lock().with_books(now, |ledger| {
-            let mut replies = Vec::with_capacity(receipts.len());
-            for receipt in &receipts {
-                replies.extend(ledger::receive(ledger, std::slice::from_ref(receipt))?);
-            }
-            Ok(replies)
-        })
+        ledger::receive(&mut *self.lock(), &receipts, now)
     }
 }
 

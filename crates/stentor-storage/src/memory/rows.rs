@@ -140,7 +140,7 @@ impl LedgerRows for Tables {
         Ok(())
     }
 
-    fn write_awaits_receipts(&mut self, _chunk: &Box<Chunk>, _awaits: bool) -> Done<()> {
+    fn write_awaits_receipts(&mut self, _chunk: ChunkId, _awaits: bool) -> Done<()> {
         // The records say it.
         Ok(())
     }

@@ -25,6 +25,7 @@ mod postgres_tls;
 mod postgres_troubles;
 mod postgres_versions;
 mod postgres_way;
+mod receipt_damage;
 mod shared_queue;
 mod sqlite;
 mod sqlite_files;

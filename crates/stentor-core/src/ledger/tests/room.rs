@@ -199,8 +199,8 @@ impl LedgerRows for Room {
         Ok(())
     }
 
-    fn write_awaits_receipts(&mut self, chunk: &Box<Chunk>, awaits: bool) -> Done<()> {
-        let row = self.chunks.get_mut(&chunk.id).ok_or(StoreError::NotFound("chunk"))?;
+    fn write_awaits_receipts(&mut self, chunk: ChunkId, awaits: bool) -> Done<()> {
+        let row = self.chunks.get_mut(&chunk).ok_or(StoreError::NotFound("chunk"))?;
         row.awaits_receipts = awaits;
         Ok(())
     }

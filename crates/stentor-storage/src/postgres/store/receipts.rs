@@ -1,9 +1,11 @@
 //! What waits for the gateway's devices, and what they confirm.
 
+use std::sync::Arc;
+
 use crate::postgres::engine::Connection;
 use async_trait::async_trait;
 use stentor_core::id::{AppId, ChunkId, DeviceId};
-use stentor_core::ledger::{self, LedgerCache};
+use stentor_core::ledger;
 use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptStore, StoreError};
 use stentor_core::time::Timestamp;
 
@@ -11,6 +13,9 @@ use super::prefetched_rows::PrefetchedRows;
 use super::rows::LedgerConnection;
 use super::{PostgresStore, pending};
 use crate::postgres::fault::Done;
+
+/// Receipts that one transaction writes chunk by chunk.
+const APART_MAX_COUNT: usize = 256;
 
 #[async_trait]
 impl ReceiptStore for PostgresStore {
@@ -25,29 +30,36 @@ impl ReceiptStore for PostgresStore {
     }
 
     async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError> {
-        self.write(move |connection| receive(connection, &receipts, now)).await
+        let receipts: Arc<[Receipt]> = receipts.into();
+        let all = Arc::clone(&receipts);
+        match self.write(move |connection| receive(connection, &all, now)).await {
+            Err(error) if !error.is_of_the_engine() => self.receive_apart(&receipts, now).await,
+            done => done,
+        }
     }
 }
 
-/// Writes receipts, those of one chunk together.
+impl PostgresStore {
+    /// Writes receipts of which some meet damage.
+    async fn receive_apart(&self, receipts: &[Receipt], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let mut replies = Vec::with_capacity(receipts.len());
+        for some in receipts.chunks(APART_MAX_COUNT) {
+            let some = some.to_vec();
+            let work = move |connection: &Connection| {
+                ledger::receive_apart(&mut LedgerConnection::new(connection), &some, now)
+            };
+            replies.extend(self.write(work).await?);
+        }
+        Ok(replies)
+    }
+}
+
+/// Writes receipts, with all their rows read at once.
 fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Done<Vec<bool>> {
-    let mut order: Vec<usize> = (0..receipts.len()).collect();
-    order.sort_by_key(|at| receipts[*at].chunk);
     let mut ids: Vec<ChunkId> = receipts.iter().map(|receipt| receipt.chunk).collect();
     ids.sort_unstable();
     ids.dedup();
     let read =
         PrefetchedRows::of_chunks(connection, &ids)?.with_standings(connection)?.with_records(connection)?;
-    LedgerConnection::new(connection).having_read(read).batch(|rows| {
-        let mut ledger = LedgerCache::new(rows);
-        let mut replies = vec![false; receipts.len()];
-        for same in order.chunk_by(|a, b| receipts[*a].chunk == receipts[*b].chunk) {
-            let some: Vec<Receipt> = same.iter().map(|at| receipts[*at]).collect();
-            for (at, changed) in same.iter().zip(ledger::receive(&mut ledger, &some)?) {
-                replies[*at] = changed;
-            }
-        }
-        ledger.close(now)?;
-        Ok(replies)
-    })
+    LedgerConnection::new(connection).having_read(read).batch(|rows| ledger::receive(rows, receipts, now))
 }

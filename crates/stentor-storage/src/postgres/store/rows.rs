@@ -274,13 +274,13 @@ impl LedgerRows for LedgerConnection<'_> {
         self.write(|pending| pending.rewrite(RewrittenRecords::new(chunk.id, records)))
     }
 
-    fn write_awaits_receipts(&mut self, chunk: &KeptChunk, awaits: bool) -> Done<()> {
-        let is_noted = self.pending.borrow_mut().await_receipts(chunk.id, awaits);
+    fn write_awaits_receipts(&mut self, chunk: ChunkId, awaits: bool) -> Done<()> {
+        let is_noted = self.pending.borrow_mut().await_receipts(chunk, awaits);
         if !is_noted {
-            receipt_rows::write_awaits(self.up_to_date()?, chunk.id, awaits)?;
+            receipt_rows::write_awaits(self.up_to_date()?, chunk, awaits)?;
         }
         match self.own.filter(|_| awaits) {
-            Some(_) => self.write(|pending| pending.note_event(NodeEvent::Settled(chunk.id))),
+            Some(_) => self.write(|pending| pending.note_event(NodeEvent::Settled(chunk))),
             None => Ok(()),
         }
     }

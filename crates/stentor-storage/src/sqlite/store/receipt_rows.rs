@@ -5,6 +5,7 @@ use stentor_core::delivery::{Record, decode_records, encode_records};
 use stentor_core::id::ChunkId;
 use stentor_core::time::Timestamp;
 
+use crate::sqlite::damage::force;
 use crate::sqlite::fault::{Done, damaged};
 use crate::sqlite::query::{limit, one, run};
 use crate::sqlite::row::int;
@@ -31,7 +32,8 @@ pub(super) fn write_records(connection: &Connection, id: ChunkId, records: &[Rec
 pub(super) fn write_awaits(connection: &Connection, id: ChunkId, awaits: bool) -> Done<()> {
     let sql = "UPDATE chunks SET receipts_until =
         CASE WHEN ?2 THEN (SELECT expires_at FROM campaigns WHERE id = chunks.message) END WHERE id = ?1";
-    run(connection, sql, params![int(id.raw()), awaits]).map(drop)
+    let row = format!("id = {}", int(id.raw()));
+    force(connection, ("chunks", &row), sql, [int(id.raw()), awaits.into()]).map(drop)
 }
 
 /// Forgets that chunks await receipts whose messages have expired, at most so many.

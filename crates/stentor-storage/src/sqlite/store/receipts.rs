@@ -1,15 +1,19 @@
 //! What waits for the gateway's devices, and what they confirm.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rusqlite::Connection;
 use stentor_core::id::{AppId, DeviceId};
-use stentor_core::ledger::{self, LedgerCache};
+use stentor_core::ledger;
 use stentor_core::ports::store::{PendingDelivery, Receipt, ReceiptStore, StoreError};
 use stentor_core::time::Timestamp;
 
 use super::rows::Rows;
 use super::{SqliteStore, pending};
-use crate::sqlite::fault::Done;
+
+/// Receipts that one transaction writes chunk by chunk.
+const APART_MAX_COUNT: usize = 256;
 
 #[async_trait]
 impl ReceiptStore for SqliteStore {
@@ -28,24 +32,25 @@ impl ReceiptStore for SqliteStore {
     }
 
     async fn receive(&self, receipts: Vec<Receipt>, now: Timestamp) -> Result<Vec<bool>, StoreError> {
-        self.write(move |connection| receive(connection, &receipts, now)).await
+        let receipts: Arc<[Receipt]> = receipts.into();
+        let all = Arc::clone(&receipts);
+        match self.write(move |connection| ledger::receive(&mut Rows::new(connection), &all, now)).await {
+            Err(error) if !error.is_of_the_engine() => self.receive_apart(&receipts, now).await,
+            done => done,
+        }
     }
 }
 
-/// Writes receipts, those of one chunk together.
-fn receive(connection: &Connection, receipts: &[Receipt], now: Timestamp) -> Done<Vec<bool>> {
-    let mut order: Vec<usize> = (0..receipts.len()).collect();
-    // Those of a chunk side by side: its records are then read and written once.
-    order.sort_by_key(|at| receipts[*at].chunk);
-    let mut rows = Rows::new(connection);
-    let mut ledger = LedgerCache::new(&mut rows);
-    let mut replies = vec![false; receipts.len()];
-    for same in order.chunk_by(|a, b| receipts[*a].chunk == receipts[*b].chunk) {
-        let some: Vec<Receipt> = same.iter().map(|at| receipts[*at]).collect();
-        for (at, changed) in same.iter().zip(ledger::receive(&mut ledger, &some)?) {
-            replies[*at] = changed;
+impl SqliteStore {
+    /// Writes receipts of which some meet damage.
+    async fn receive_apart(&self, receipts: &[Receipt], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let mut replies = Vec::with_capacity(receipts.len());
+        for some in receipts.chunks(APART_MAX_COUNT) {
+            let some = some.to_vec();
+            let work =
+                move |connection: &Connection| ledger::receive_apart(&mut Rows::new(connection), &some, now);
+            replies.extend(self.write(work).await?);
         }
+        Ok(replies)
     }
-    ledger.close(now)?;
-    Ok(replies)
 }

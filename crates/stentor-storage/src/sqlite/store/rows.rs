@@ -184,8 +184,8 @@ impl LedgerRows for Rows<'_> {
         receipt_rows::write_records(self.connection, chunk.id, records)
     }
 
-    fn write_awaits_receipts(&mut self, chunk: &ChunkRow, awaits: bool) -> Done<()> {
-        receipt_rows::write_awaits(self.connection, chunk.id, awaits)
+    fn write_awaits_receipts(&mut self, chunk: ChunkId, awaits: bool) -> Done<()> {
+        receipt_rows::write_awaits(self.connection, chunk, awaits)
     }
 
     fn write_quarantined(&mut self, chunk: ChunkId, now: Timestamp) -> Done<()> {
