@@ -62,6 +62,10 @@ pub const UPSTREAM_KEY_MAX_BYTES: usize = 100;
 pub const UPSTREAM_BODY_MAX_BYTES: usize = 4_096;
 /// Messages of one device that may wait for its app.
 pub const UPSTREAM_PER_DEVICE_MAX_COUNT: usize = 100;
+/// Dead letters of one device that are kept; older ones go.
+pub const UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT: usize = 1_000;
+/// Former tokens of one device that still lead to it.
+pub const FORMER_TOKENS_PER_DEVICE_MAX_COUNT: usize = 3;
 /// Longest name of an agent, or of a channel of one.
 pub const CHANNEL_NAME_MAX_BYTES: usize = 512;
 /// Channels of one agent.

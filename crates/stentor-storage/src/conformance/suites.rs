@@ -272,6 +272,8 @@ macro_rules! store_suite {
                     a_program_has_its_channels_and_only_so_many
                     every_engine_keeps_the_same_texts_and_refuses_the_same
                     a_token_that_was_replaced_leads_to_its_device
+                    a_device_has_a_few_former_tokens_the_newest
+                    of_the_dead_letters_of_a_device_the_newest_are_kept
                     what_the_gateway_keeps_of_a_device_goes_with_it
                     what_the_gateway_keeps_of_an_apps_devices_goes_with_the_app
                     a_device_has_the_keys_that_it_registered_last_until_it_takes_them_back
@@ -317,6 +319,7 @@ macro_rules! store_suite {
                 topics {
                     subscribing_counts_new_old_and_unknown_devices
                     unsubscribing_takes_away_and_leaves_the_topic
+                    a_topic_that_nobody_needs_is_removed_and_no_other
                     topics_are_listed_by_name
                     a_removed_topic_takes_its_subscriptions_along
                     a_device_has_at_most_two_thousand_topics

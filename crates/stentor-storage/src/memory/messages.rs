@@ -185,7 +185,7 @@ impl Tables {
         Ok((campaign, tickets))
     }
 
-    fn retained(&self, app: AppId, topic: &TopicName, now: Timestamp) -> Option<MessageId> {
+    pub(super) fn retained(&self, app: AppId, topic: &TopicName, now: Timestamp) -> Option<MessageId> {
         let is_live = |campaign: &Campaign| {
             let is_held = matches!(campaign.state, CampaignState::Canceled | CampaignState::Paused);
             campaign.app == app && campaign.due_at <= now && now < campaign.expires_at && !is_held

@@ -1,6 +1,6 @@
 //! The tables, as collections.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use stentor_core::account::IssuedAccount;
@@ -71,6 +71,8 @@ pub(super) struct AppRow {
     pub(super) tokens: HashMap<(ProviderKind, PushToken), DeviceId>,
     /// Tokens of the gateway that devices had before.
     pub(super) replaced_tokens: HashMap<PushToken, DeviceId>,
+    /// The same by device, the oldest first.
+    pub(super) former_tokens: HashMap<DeviceId, VecDeque<PushToken>>,
     /// Those that any device was ever registered with.
     pub(super) providers: BTreeSet<ProviderKind>,
     pub(super) topics: BTreeMap<TopicName, BTreeSet<DeviceId>>,
@@ -168,6 +170,7 @@ impl AppRow {
             services: BTreeMap::new(),
             replies: BTreeMap::new(),
             replaced_tokens: HashMap::new(),
+            former_tokens: HashMap::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
 use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
+use stentor_core::time::Timestamp;
 use stentor_core::topic::TopicSummary;
 
 use super::MemoryStore;
@@ -58,6 +59,25 @@ impl TopicStore for MemoryStore {
         row.topics.remove(topic).ok_or(StoreError::NotFound("topic"))?;
         row.subscriptions.values_mut().for_each(|topics| _ = topics.remove(topic));
         Ok(())
+    }
+
+    async fn remove_unused_topics(
+        &self,
+        app: AppId,
+        topics: &[TopicName],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        let mut state = self.lock();
+        for topic in topics {
+            let is_retained = state.retained(app, topic, now).is_some();
+            let all = &mut state.app_mut(app)?.topics;
+            if !is_retained && all.get(topic).is_some_and(BTreeSet::is_empty) {
+                all.remove(topic);
+                gone += 1;
+            }
+        }
+        Ok(gone)
     }
 
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {

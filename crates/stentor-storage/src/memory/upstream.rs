@@ -3,13 +3,16 @@
 use async_trait::async_trait;
 use stentor_core::device::PushToken;
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
-use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
+use stentor_core::limits::{
+    CHANNELS_PER_AGENT_MAX_COUNT, FORMER_TOKENS_PER_DEVICE_MAX_COUNT, UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT,
+    UPSTREAM_PER_DEVICE_MAX_COUNT,
+};
 use stentor_core::ports::store::{Channel, NodeStore, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
 use super::MemoryStore;
-use super::state::{Tables, UpstreamRow};
+use super::state::{AppRow, Tables, UpstreamRow};
 use crate::texts::check_texts;
 
 /// Memory has one server.
@@ -77,7 +80,9 @@ impl UpstreamStore for MemoryStore {
                 row.dead = Some(reason.to_owned());
             }
         };
-        self.lock().each_upstream(app, &[id], bury);
+        let mut state = self.lock();
+        state.each_upstream(app, &[id], bury);
+        state.forget_older_dead(id);
         Ok(())
     }
 
@@ -192,6 +197,21 @@ impl UpstreamStore for MemoryStore {
     }
 }
 
+impl AppRow {
+    /// Notes a token that a device had; of those it keeps a few, the newest.
+    fn note_former_token(&mut self, token: PushToken, device: DeviceId) {
+        let former = self.former_tokens.entry(device).or_default();
+        former.retain(|known| *known != token);
+        former.push_back(token.clone());
+        if former.len() > FORMER_TOKENS_PER_DEVICE_MAX_COUNT
+            && let Some(oldest) = former.pop_front()
+        {
+            self.replaced_tokens.remove(&oldest);
+        }
+        self.replaced_tokens.insert(token, device);
+    }
+}
+
 impl Tables {
     /// Forgets what the gateway kept of a removed device, but not what it has sent.
     pub(super) fn forget_device(&mut self, app: AppId, device: DeviceId) {
@@ -199,7 +219,22 @@ impl Tables {
         self.offered_tokens.remove(&device);
         if let Some(row) = self.apps.get_mut(&app) {
             row.replaced_tokens.retain(|_, of| *of != device);
+            row.former_tokens.remove(&device);
         }
+    }
+
+    /// Keeps the newest dead letters of the device that sent a message.
+    fn forget_older_dead(&mut self, id: UpstreamId) {
+        let Some(device) =
+            self.upstream.values().find(|row| row.message.id == id).map(|row| row.message.device)
+        else {
+            return;
+        };
+        let dead = |row: &&UpstreamRow| row.dead.is_some() && row.message.device == device;
+        let mut dead: Vec<_> = self.upstream.values().filter(dead).map(|row| row.message.id).collect();
+        dead.sort_unstable();
+        let beyond = dead.len().saturating_sub(UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT);
+        dead.into_iter().take(beyond).for_each(|id| _ = self.upstream.remove(&id));
     }
 
     fn take_offered_token(&mut self, app: AppId, token: &PushToken, now: Timestamp) -> Option<DeviceId> {
@@ -211,7 +246,7 @@ impl Tables {
         if present.registration.token != former || !row.move_token(device, token, now) {
             return None;
         }
-        row.replaced_tokens.insert(former, device);
+        row.note_former_token(former, device);
         Some(device)
     }
 

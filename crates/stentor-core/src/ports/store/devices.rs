@@ -223,6 +223,15 @@ pub trait TopicStore: Send + Sync {
         precondition: &Precondition<TopicSummary>,
     ) -> Result<(), StoreError>;
 
+    /// Removes those of some topics that have neither subscribers nor a message that is retained, as a device leaves them behind that made
+    /// them; returns how many went.
+    async fn remove_unused_topics(
+        &self,
+        app: AppId,
+        topics: &[TopicName],
+        now: Timestamp,
+    ) -> Result<u64, StoreError>;
+
     /// Lists a device's topics by name.
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError>;
 }

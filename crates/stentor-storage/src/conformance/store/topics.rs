@@ -6,7 +6,7 @@ use stentor_core::ports::store::{Store, StoreError, SubscriptionChange};
 use stentor_core::target::Target;
 
 use super::devices::many_topics;
-use crate::conformance::scene::{Draft, Scene, registration, topic};
+use crate::conformance::scene::{Draft, Scene, at, registration, topic};
 
 pub async fn subscribing_counts_new_old_and_unknown_devices(store: &dyn Store) {
     let scene = Scene::new(store).await;
@@ -41,6 +41,24 @@ pub async fn unsubscribing_takes_away_and_leaves_the_topic(store: &dyn Store) {
     assert!(store.topics_of(scene.app, devices[0]).await.expect("listed").is_empty());
     let (message, _) = scene.send_wide(Draft::to(Target::Topic(topic("news")))).await;
     assert_eq!(scene.ledger(message).await.audience(), 0);
+}
+
+pub async fn a_topic_that_nobody_needs_is_removed_and_no_other(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.fcm(2).await;
+    let names = ["left", "used", "kept", "unknown"].map(topic);
+    for name in &names[..3] {
+        store.subscribe(scene.app, name, &devices).await.expect("subscribed");
+    }
+    for name in [&names[0], &names[2]] {
+        store.unsubscribe(scene.app, name, &devices).await.expect("unsubscribed");
+    }
+    scene.send_wide(Draft::to(Target::Topic(names[2].clone())).for_gateway(r#"{"retain":true}"#)).await;
+    assert_eq!(store.remove_unused_topics(scene.app, &names, at(1)).await, Ok(1));
+    let left = store.topics(scene.app, None, 9).await.expect("listed");
+    assert_eq!(left.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["kept", "used"]);
+    store.subscribe(scene.app, &names[0], &devices).await.expect("it is made again");
+    assert_eq!(store.topic(scene.app, &names[0]).await.expect("there").device_count, 2);
 }
 
 pub async fn topics_are_listed_by_name(store: &dyn Store) {

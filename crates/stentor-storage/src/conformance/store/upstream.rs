@@ -2,8 +2,11 @@
 
 use stentor_core::device::{DeviceKeys, DevicePatch, Platform, ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
-use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
-use stentor_core::ports::store::{Channel, DeviceFilter, Store, StoreError, UpstreamChange};
+use stentor_core::limits::{
+    CHANNELS_PER_AGENT_MAX_COUNT, FORMER_TOKENS_PER_DEVICE_MAX_COUNT, UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT,
+    UPSTREAM_PER_DEVICE_MAX_COUNT,
+};
+use stentor_core::ports::store::{Channel, DeviceFilter, Page, Store, StoreError, UpstreamChange};
 use stentor_core::target::{Target, TokenTarget};
 use stentor_core::upstream::{FormerSecret, UpstreamKind, UpstreamMessage, UpstreamWebhook};
 
@@ -149,6 +152,46 @@ pub async fn a_token_that_was_replaced_leads_to_its_device(store: &dyn Store) {
     assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![Some(device), None]));
     store.remove_device(scene.app, device).await.expect("removed");
     assert_eq!(store.replaced_tokens(scene.app, &asked).await, Ok(vec![None, None]));
+}
+
+pub async fn a_device_has_a_few_former_tokens_the_newest(store: &dyn Store) {
+    let scene = Scene::new(store).await;
+    let devices = scene.devices(ProviderKind::Gateway, 2).await;
+    let other = token_of(&scene, devices[1]).await;
+    store.offer_token(scene.app, devices[1], &push_token("others"), at(1)).await.expect("offered");
+    store.take_offered_token(scene.app, &push_token("others"), at(1)).await.expect("taken");
+    let mut former = vec![other.expose().to_owned()];
+    for number in 0..8 {
+        former.push(token_of(&scene, devices[0]).await.expose().to_owned());
+        let next = push_token(&format!("next-{number}"));
+        // Some within one instant.
+        store.offer_token(scene.app, devices[0], &next, at(2 + number / 4)).await.expect("offered");
+        let taken = store.take_offered_token(scene.app, &next, at(2 + number / 4)).await;
+        assert_eq!(taken, Ok(Some(devices[0])));
+    }
+    let found = store.replaced_tokens(scene.app, &former).await.expect("found");
+    assert_eq!(
+        found.iter().filter(|found| **found == Some(devices[0])).count(),
+        FORMER_TOKENS_PER_DEVICE_MAX_COUNT
+    );
+    assert_eq!(found.last(), Some(&Some(devices[0])), "the one it had last");
+    assert_eq!(found[0], Some(devices[1]), "another device's stays");
+}
+
+pub async fn of_the_dead_letters_of_a_device_the_newest_are_kept(store: &dyn Store) {
+    let app = Scene::new(store).await.app;
+    let most = UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT as u64;
+    for number in (0..most + 2).chain([9_999]) {
+        let device = if number == 9_999 { 2 } else { 1 };
+        let told = message(app, device, 500 + number, &format!("m{number}"));
+        store.keep_upstream(vec![told.clone()]).await.expect("there is room: none waits");
+        store.bury_upstream(app, told.id, "refused").await.expect("buried");
+    }
+    let page = Page { after: 0, limit: 2 * most as usize };
+    let dead = store.dead_upstream(app, page).await.expect("listed");
+    let of = |device| dead.iter().filter(|(one, _)| one.device == DeviceId::from_raw(device)).count();
+    assert_eq!((of(1), of(2)), (most as usize, 1));
+    assert_eq!(dead[0].0.key, "m2", "the oldest went");
 }
 
 pub async fn an_offered_token_is_the_devices_once_it_is_taken_and_not_before(store: &dyn Store) {

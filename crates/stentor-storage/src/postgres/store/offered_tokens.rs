@@ -2,13 +2,14 @@
 
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::FORMER_TOKENS_PER_DEVICE_MAX_COUNT;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, Fleet};
 use super::devices::move_token;
 use crate::postgres::engine::{Connection, Row, params};
 use crate::postgres::fault::{Done, missing};
-use crate::postgres::query::{exists, one, run};
+use crate::postgres::query::{exists, limit, one, run};
 use crate::postgres::row::{int, number};
 
 /// Keeps the only token that a device is offered.
@@ -51,8 +52,17 @@ pub(super) fn take(
     }
     let sql = "INSERT INTO replaced_tokens (app, token, device, replaced_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (app, token) DO UPDATE SET device = excluded.device, replaced_at = excluded.replaced_at";
-    run(connection, sql, params![int(app.raw()), former, int(device.raw()), now.as_millis()])?;
+    run(connection, sql, params![int(app.raw()), former.as_str(), int(device.raw()), now.as_millis()])?;
+    forget_older(connection, (app, device), &former)?;
     Ok(Some(device))
+}
+
+/// Keeps a few former tokens of a device, the newest, of which `last` is one.
+fn forget_older(connection: &Connection, (app, device): (AppId, DeviceId), last: &str) -> Done<()> {
+    let others = FORMER_TOKENS_PER_DEVICE_MAX_COUNT - 1;
+    let sql = "DELETE FROM replaced_tokens WHERE app = $1 AND token IN (SELECT token FROM replaced_tokens
+        WHERE device = $2 AND token <> $4 ORDER BY replaced_at DESC OFFSET $3)";
+    run(connection, sql, params![int(app.raw()), int(device.raw()), limit(others), last]).map(drop)
 }
 
 /// Finds the key of the device that once had a token of the gateway; `None` where none did, or it is gone.

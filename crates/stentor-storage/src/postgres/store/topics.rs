@@ -7,10 +7,11 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
 use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
+use stentor_core::time::Timestamp;
 use stentor_core::topic::TopicSummary;
 
 use super::leftovers::{PendingRemoval, PendingRemovalKind};
-use super::{PostgresStore, app_providers};
+use super::{PostgresStore, app_providers, retained};
 use crate::postgres::damage::readable;
 use crate::postgres::fault::{Done, PostgresError, damaged, missing};
 use crate::postgres::portion::WorkPortion;
@@ -121,6 +122,19 @@ impl TopicStore for PostgresStore {
         .await
     }
 
+    async fn remove_unused_topics(
+        &self,
+        app: AppId,
+        topics: &[TopicName],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let topics = topics.to_vec();
+        self.write_registry(move |connection| {
+            topics.iter().try_fold(0, |gone, topic| Ok(gone + remove_unused(connection, app, topic, now)?))
+        })
+        .await
+    }
+
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
         self.read(move |connection| {
             let (_, key) = app_providers::require(connection, app, device)?;
@@ -135,6 +149,16 @@ impl TopicStore for PostgresStore {
 fn show(connection: &Connection, app: AppId, topic: &TopicName) -> Done<TopicSummary> {
     let sql = "SELECT name, device_count FROM topics WHERE app = $1 AND name = $2";
     one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
+}
+
+/// Removes a topic that nobody is subscribed to and that has no last state.
+fn remove_unused(connection: &Connection, app: AppId, topic: &TopicName, now: Timestamp) -> Done<u64> {
+    if retained::newest(connection, app, topic, now)?.is_some() {
+        return Ok(0);
+    }
+    let sql = "DELETE FROM topics WHERE app = $1 AND name = $2 AND device_count = 0
+        AND NOT EXISTS (SELECT 1 FROM subscriptions WHERE topic = topics.no)";
+    Ok(run(connection, sql, params![int(app.raw()), topic.as_str()])? as u64)
 }
 
 /// Finds a topic's number.

@@ -6,7 +6,9 @@ use crate::postgres::engine::{Connection, Row, params};
 use async_trait::async_trait;
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId, UpstreamId};
-use stentor_core::limits::{CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT};
+use stentor_core::limits::{
+    CHANNELS_PER_AGENT_MAX_COUNT, UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT, UPSTREAM_PER_DEVICE_MAX_COUNT,
+};
 use stentor_core::ports::store::{Channel, Page, StoreError, UpstreamChange, UpstreamStore};
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::{UpstreamKind, UpstreamMessage, UpstreamWebhook};
@@ -106,7 +108,8 @@ impl UpstreamStore for PostgresStore {
         let reason = reason.to_owned();
         self.write_registry(move |connection| {
             let sql = format!("UPDATE upstream SET dead_reason = $3 WHERE {WAITS} AND app = $1 AND id = $2");
-            run(connection, &sql, params![int(app.raw()), int(id.raw()), reason.as_str()]).map(drop)
+            run(connection, &sql, params![int(app.raw()), int(id.raw()), reason.as_str()])?;
+            forget_older_dead(connection, id)
         })
         .await
     }
@@ -253,6 +256,13 @@ fn waiting(
     );
     let values = params![int(app.raw()), int(page.after), now.as_millis()];
     Ok(readable(connection, "upstream", (&sql, values), page.limit, read)?.0)
+}
+
+/// Keeps the newest dead letters of the device that sent a message.
+fn forget_older_dead(connection: &Connection, id: UpstreamId) -> Done<()> {
+    let sql = "DELETE FROM upstream WHERE id IN (SELECT id FROM upstream WHERE dead_reason IS NOT NULL
+        AND device = (SELECT device FROM upstream WHERE id = $1) ORDER BY id DESC OFFSET $2)";
+    run(connection, sql, [int(id.raw()), limit(UPSTREAM_DEAD_PER_DEVICE_MAX_COUNT)]).map(drop)
 }
 
 /// Keeps a message of a device; returns whether it is new.

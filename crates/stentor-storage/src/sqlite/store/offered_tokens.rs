@@ -3,12 +3,13 @@
 use rusqlite::{Connection, params};
 use stentor_core::device::{ProviderKind, PushToken};
 use stentor_core::id::{AppId, DeviceId};
+use stentor_core::limits::FORMER_TOKENS_PER_DEVICE_MAX_COUNT;
 use stentor_core::time::Timestamp;
 
 use super::app_providers::{self, AppProvider};
 use super::devices::move_token;
 use crate::sqlite::fault::{Done, missing};
-use crate::sqlite::query::{exists, one, run};
+use crate::sqlite::query::{exists, limit, one, run};
 use crate::sqlite::row::{int, number, text};
 
 /// Keeps the only token that a device is offered.
@@ -51,7 +52,16 @@ pub(super) fn take(
     let sql =
         "INSERT OR REPLACE INTO replaced_tokens (app, token, device, replaced_at) VALUES (?1, ?2, ?3, ?4)";
     run(connection, sql, params![int(app.raw()), former, int(device.raw()), now.as_millis()])?;
+    forget_older(connection, (app, device), &former)?;
     Ok(Some(device))
+}
+
+/// Keeps a few former tokens of a device, the newest, of which `last` is one.
+fn forget_older(connection: &Connection, (app, device): (AppId, DeviceId), last: &str) -> Done<()> {
+    let others = FORMER_TOKENS_PER_DEVICE_MAX_COUNT - 1;
+    let sql = "DELETE FROM replaced_tokens WHERE app = ?1 AND token IN (SELECT token FROM replaced_tokens
+        WHERE device = ?2 AND token <> ?4 ORDER BY replaced_at DESC LIMIT -1 OFFSET ?3)";
+    run(connection, sql, params![int(app.raw()), int(device.raw()), limit(others), last]).map(drop)
 }
 
 /// Finds the key of the device that once had a token of the gateway; `None` where none did, or it is gone.

@@ -6,10 +6,11 @@ use stentor_core::id::{AppId, DeviceId};
 use stentor_core::limits::TOPICS_PER_DEVICE_MAX_COUNT;
 use stentor_core::name::TopicName;
 use stentor_core::ports::store::{Precondition, StoreError, SubscriptionChange, TopicStore};
+use stentor_core::time::Timestamp;
 use stentor_core::topic::TopicSummary;
 
 use super::leftovers::{Leftover, LeftoverKind};
-use super::{SqliteStore, app_providers};
+use super::{SqliteStore, app_providers, retained};
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, SqliteError, missing};
 use crate::sqlite::portion::Portion;
@@ -116,6 +117,19 @@ impl TopicStore for SqliteStore {
         .await
     }
 
+    async fn remove_unused_topics(
+        &self,
+        app: AppId,
+        topics: &[TopicName],
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let topics = topics.to_vec();
+        self.write(move |connection| {
+            topics.iter().try_fold(0, |gone, topic| Ok(gone + remove_unused(connection, app, topic, now)?))
+        })
+        .await
+    }
+
     async fn topics_of(&self, app: AppId, device: DeviceId) -> Result<Vec<TopicName>, StoreError> {
         self.read(move |connection| {
             let (_, key) = app_providers::require(connection, app, device)?;
@@ -130,6 +144,16 @@ impl TopicStore for SqliteStore {
 fn show(connection: &Connection, app: AppId, topic: &TopicName) -> Done<TopicSummary> {
     let sql = "SELECT name, device_count FROM topics WHERE app = ?1 AND name = ?2";
     one(connection, sql, params![int(app.raw()), topic.as_str()], summary)?.ok_or(missing("topic"))
+}
+
+/// Removes a topic that nobody is subscribed to and that has no last state.
+fn remove_unused(connection: &Connection, app: AppId, topic: &TopicName, now: Timestamp) -> Done<u64> {
+    if retained::newest(connection, app, topic, now)?.is_some() {
+        return Ok(0);
+    }
+    let sql = "DELETE FROM topics WHERE app = ?1 AND name = ?2 AND device_count = 0
+        AND NOT EXISTS (SELECT 1 FROM subscriptions WHERE topic = topics.no)";
+    Ok(run(connection, sql, params![int(app.raw()), topic.as_str()])? as u64)
 }
 
 /// Finds a topic's number.
@@ -260,7 +284,7 @@ fn check_room(connection: &Connection, app: AppId, topic: &TopicName, devices: &
     Ok(())
 }
 
-fn too_many() -> SqliteError {
+pub(super) fn too_many() -> SqliteError {
     StoreError::LimitReached(format!("a device has at most {TOPICS_PER_DEVICE_MAX_COUNT} topics")).into()
 }
 
@@ -270,13 +294,11 @@ fn summary(row: &Row<'_>) -> Done<TopicSummary> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::StatementStatus;
-    use stentor_core::time::Timestamp;
-
     use super::*;
     use crate::sqlite::migrations;
     use crate::sqlite::store::register::RegistrationBatch;
     use crate::sqlite::store::registrar::Registrar;
+    use rusqlite::StatementStatus;
 
     #[test]
     fn the_topics_of_a_device_are_counted_once_however_many_it_joins() {
