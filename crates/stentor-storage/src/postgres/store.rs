@@ -43,6 +43,7 @@ mod receipts;
 mod register;
 mod registrar;
 mod registry;
+mod rehearsal;
 mod removal;
 mod retained;
 mod rows;

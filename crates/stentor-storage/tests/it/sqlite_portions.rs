@@ -122,3 +122,42 @@ async fn a_message_to_a_person_with_many_devices_is_expanded_by_producers() {
     scene.expand(message, at(1)).await;
     assert_eq!(scene.tally(message).await.queued, 1_001);
 }
+
+#[tokio::test]
+async fn a_rehearsal_of_registrations_waits_for_nobody_who_writes() {
+    let folder = TempDir::new().expect("a folder");
+    let store = open(&folder);
+    let scene = Scene::new(&store).await;
+    let topics = (0..1_500).map(|no| topic(&format!("topic-{no}"))).collect();
+    let given = [Registration { topics, ..registration(ProviderKind::Fcm, "address") }];
+    // Nobody else writes as long as this lasts.
+    let other = file(&folder);
+    other.execute_batch("BEGIN IMMEDIATE").expect("begun");
+    let looking = store.validate_some_registrations(scene.app, &given, at(0));
+    let found = tokio::time::timeout(std::time::Duration::from_secs(20), looking).await;
+    assert_eq!(found.expect("in time"), Ok(1));
+    other.execute_batch("ROLLBACK").expect("ended");
+}
+
+#[tokio::test]
+async fn a_device_with_many_topics_is_registered_while_others_write_in_between() {
+    let folder = TempDir::new().expect("a folder");
+    let store = open(&folder);
+    let scene = Scene::new(&store).await;
+    let topics: Vec<_> = (0..2_000).map(|no| topic(&format!("topic-{no}"))).collect();
+    let large = [Registration { topics, ..registration(ProviderKind::Fcm, "large") }];
+    let single = registration(ProviderKind::Fcm, "single");
+    let registering = store.register(scene.app, &large, at(0));
+    let beside = async {
+        let subscribed = async || store.topics(scene.app, None, 2_000).await.expect("listed").len();
+        while subscribed().await == 0 {
+            tokio::task::yield_now().await;
+        }
+        scene.register(single).await;
+        subscribed().await
+    };
+    let (registered, topics_then) = tokio::join!(registering, beside);
+    assert_eq!(registered.expect("registered").len(), 1);
+    assert!(topics_then < 2_000, "the other one waited for all of them");
+    assert_eq!(store.topics(scene.app, None, 3_000).await.expect("listed").len(), 2_000);
+}

@@ -46,15 +46,6 @@ impl RegistrationList {
     }
 }
 
-/// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
-pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationList) -> Done<usize> {
-    connection.defer("SAVEPOINT validation");
-    // A refusal leaves from here: the savepoint goes with the one of the whole job.
-    let count = some(connection, batch)?.len();
-    connection.batch("ROLLBACK TO validation; RELEASE validation")?;
-    Ok(count)
-}
-
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.
 pub(super) fn some(connection: &Connection, batch: &RegistrationList) -> Done<Vec<Registered>> {
     app_providers::check_app(connection, batch.app)?;

@@ -15,7 +15,7 @@ use super::app_providers::{self, AppProvider, device_of};
 use super::register::RegistrationBatch;
 use super::sequences::{DEVICE_BITS, DEVICE_MAX};
 use super::tags::{change_tags, join_tags, split_tags};
-use super::{SqliteStore, owners, register, removal, tokens};
+use super::{SqliteStore, owners, register, rehearsal, removal, tokens};
 use crate::device_keys;
 use crate::sqlite::damage::readable;
 use crate::sqlite::fault::{Done, conflict, damaged, missing};
@@ -50,6 +50,33 @@ static FIND: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+impl SqliteStore {
+    /// Refuses what registering would refuse, without the thread that writes.
+    async fn check_some(&self, app: AppId, given: &[Registration]) -> Result<(), StoreError> {
+        let given = given.to_vec();
+        self.read_long(move |connection| rehearsal::check(connection, app, &given)).await
+    }
+
+    /// Registers a device of which one transaction would hold others up; what it may not have was refused before.
+    async fn register_in_parts(
+        &self,
+        app: AppId,
+        one: &Registration,
+        now: Timestamp,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let mut registered = Vec::new();
+        for part in register::parts(one) {
+            let batch = RegistrationBatch::new(app, &[part], now);
+            let done = self.write(move |connection| register::some(connection, &batch)).await?;
+            // The first tells whether the device is new.
+            if registered.is_empty() {
+                registered = done;
+            }
+        }
+        Ok(registered)
+    }
+}
+
 #[async_trait]
 impl DeviceStore for SqliteStore {
     async fn register_some(
@@ -58,7 +85,17 @@ impl DeviceStore for SqliteStore {
         registrations: &[Registration],
         now: Timestamp,
     ) -> Result<Vec<Registered>, StoreError> {
-        let some = self.inner.pace.first(registrations);
+        let plain = match registrations.iter().position(register::takes_parts) {
+            Some(first) => {
+                self.check_some(app, &registrations[..=first]).await?;
+                if first == 0 {
+                    return self.register_in_parts(app, &registrations[0], now).await;
+                }
+                &registrations[..first]
+            }
+            None => registrations,
+        };
+        let some = self.inner.pace.first(plain);
         let batch = RegistrationBatch::new(app, some, now);
         let registered = self.write(move |connection| register::some(connection, &batch)).await?;
         self.inner.pace.note(some.len(), registered.len());
@@ -69,14 +106,9 @@ impl DeviceStore for SqliteStore {
         &self,
         app: AppId,
         given: &[Registration],
-        now: Timestamp,
+        _now: Timestamp,
     ) -> Result<usize, StoreError> {
-        let some = self.inner.pace.first(given);
-        let batch = RegistrationBatch::new(app, some, now);
-        let count =
-            self.write(move |connection| register::validate_registrations(connection, &batch)).await?;
-        self.inner.pace.note(some.len(), count);
-        Ok(count)
+        self.check_some(app, given).await.map(|()| given.len())
     }
 
     async fn device(&self, app: AppId, id: DeviceId) -> Result<Device, StoreError> {

@@ -18,13 +18,26 @@ use super::tokens;
 use crate::sqlite::bulk;
 use crate::sqlite::fault::Done;
 use crate::sqlite::portion::Portion;
-use crate::sqlite::query::run;
 
 /// Rows for people, tags and topics that one transaction writes, those that triggers write included.
 const ROWS_MAX_COUNT: u64 = 16_384;
-/// A transaction takes no more registrations once it took so long. A whole batch of plain ones takes less on most machines,
-/// and whoever else wants to write waits no longer than 100 ms.
-const TIME: Duration = Duration::from_millis(80);
+/// A transaction takes no more registrations once it took so long. What is written at its end takes as long again, and whoever else
+/// wants to write waits no longer than 100 ms.
+const TIME: Duration = Duration::from_millis(25);
+/// Topics that one transaction gives one device; who has more gets them by and by.
+const TOPICS_AT_ONCE_MAX_COUNT: usize = 256;
+
+/// Returns whether registering a device takes several transactions.
+pub(super) fn takes_parts(one: &Registration) -> bool {
+    one.topics.len() > TOPICS_AT_ONCE_MAX_COUNT
+}
+
+/// Divides a registration into what one transaction takes each: the later ones only add topics.
+pub(super) fn parts(one: &Registration) -> impl Iterator<Item = Registration> {
+    one.topics
+        .chunks(TOPICS_AT_ONCE_MAX_COUNT)
+        .map(|topics| Registration { topics: topics.to_vec(), ..one.clone() })
+}
 
 /// Registrations with all that can be prepared outside the transaction.
 pub(super) struct RegistrationBatch {
@@ -45,16 +58,6 @@ impl RegistrationBatch {
         by_hash.sort_by_key(|at| hashes[*at]);
         Self { app, given: registrations.to_vec(), hashes, by_hash, now }
     }
-}
-
-/// Registers what one transaction takes of a batch and takes it back at once: what would be refused is refused. Returns how many.
-pub(super) fn validate_registrations(connection: &Connection, batch: &RegistrationBatch) -> Done<usize> {
-    run(connection, "SAVEPOINT validation", [])?;
-    // A refusal leaves from here: the savepoint goes with the one of the whole job.
-    let count = some(connection, batch)?.len();
-    run(connection, "ROLLBACK TO validation", [])?;
-    run(connection, "RELEASE validation", [])?;
-    Ok(count)
 }
 
 /// Registers the first of a batch, as many as one transaction takes: plain ones all, of those with much beside them fewer.

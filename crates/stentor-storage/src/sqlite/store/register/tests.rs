@@ -32,13 +32,12 @@ fn registrations_with_much_beside_them_take_several_transactions_of_bounded_size
     while done < given.len() {
         let batch = RegistrationBatch::new(APP, &given[done..], Timestamp::from_millis(0));
         let before = connection.total_changes();
-        let count = validate_registrations(&connection, &batch).expect("validated");
+        let count = some(&connection, &batch).expect("registered").len();
         assert!((1..given.len()).contains(&count), "{count} at once");
-        let validated = connection.total_changes() - before;
-        done += some(&connection, &batch).expect("registered").len();
-        steps += 1;
+        let changed = connection.total_changes() - before;
+        (done, steps) = (done + count, steps + 1);
         // One more registration, its topics new, and its own row.
-        assert!(validated <= ROWS_MAX_COUNT + 4 * TOPICS as u64, "{validated} rows at once");
+        assert!(changed <= ROWS_MAX_COUNT + 4 * TOPICS as u64, "{changed} rows at once");
     }
     assert!(steps >= 3, "{steps} transactions");
     let count = |sql| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).expect("counted");
@@ -55,4 +54,14 @@ fn plain_registrations_all_fit_one_transaction() {
     let batch = RegistrationBatch::new(APP, &given, Timestamp::from_millis(0));
     let portion = Portion::of(&connection, ROWS_MAX_COUNT, Duration::from_secs(60));
     assert_eq!(up_to(&connection, &batch, &portion).expect("registered").len(), given.len());
+}
+
+#[test]
+fn a_device_with_many_topics_is_registered_in_parts_that_have_all_of_them() {
+    let one = &heavy(1)[0];
+    assert!(takes_parts(one));
+    let parts: Vec<_> = parts(one).collect();
+    assert!(parts.iter().all(|part| !takes_parts(part) && part.token == one.token));
+    let topics: Vec<_> = parts.into_iter().flat_map(|part| part.topics).collect();
+    assert_eq!(topics, one.topics);
 }
