@@ -20,7 +20,8 @@ impl Gateway {
     ) -> Result<usize, StoreError> {
         let session = self.state().registry.get(identity.device);
         let count = self.state().confirm(identity, session.as_ref(), messages).await?;
-        self.flush().await;
+        // Not for those of others, of which some may not be written for long.
+        self.state().receipts.written(identity.device).await;
         Ok(count)
     }
 }
@@ -33,11 +34,19 @@ impl GatewayState {
         session: Option<&Arc<SessionState>>,
         messages: &[MessageId],
     ) -> Result<usize, StoreError> {
-        let given = session.map(|session| session.confirm_where(|message| messages.contains(&message)));
-        let mut ended = given.unwrap_or_default();
-        // Unwritten receipts of others would be found waiting once more.
-        self.receipts.written().await;
+        let mut ended = match session {
+            Some(session) => session.confirm_where(|message| messages.contains(&message)),
+            None => self.parked.confirm(identity, messages),
+        };
+        if ended.receipts.len() == messages.len() {
+            // It was given all of them a moment ago: nothing else is to be looked up.
+            let count = ended.receipts.len();
+            self.receipts.write(session, ended);
+            return Ok(count);
+        }
         let DeviceIdentity { app, device } = identity;
+        // Its unwritten receipts would be found waiting once more.
+        self.receipts.written(device).await;
         // Looked up after what the session ends: that is marked there, and no look can end it once more.
         let pending = self.pending.pending(identity).await?;
         // What the session confirms now is in no file yet, and would be found once more.
@@ -49,6 +58,9 @@ impl GatewayState {
             ended.receipts.push(Receipt { chunk: one.chunk, device, kind: ReceiptKind::Delivered });
             let wanted = message.as_deref().and_then(sender_receipts::wanted);
             ended.wanted.extend(wanted.map(|name| SenderReceipt::new(identity, one.message, name)));
+        }
+        if let Some(session) = session {
+            session.skip(messages);
         }
         let count = ended.receipts.len();
         self.receipts.write(session, ended);

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::accepted_messages::AcceptedMessages;
 use crate::held_messages::HeldMessages;
+use crate::parked_deliveries::ParkedDeliveries;
 use crate::registry::SessionRegistry;
 
 /// One message for one device.
@@ -22,7 +23,7 @@ pub struct PendingMessage {
 
 /// Hands what was settled to the devices that are connected, until nothing more can come.
 pub(crate) async fn run(
-    registry: Arc<SessionRegistry>,
+    (registry, parked): (Arc<SessionRegistry>, Arc<ParkedDeliveries>),
     held: Arc<HeldMessages>,
     messages: Arc<AcceptedMessages>,
     mut settled: mpsc::Receiver<SettledChunk>,
@@ -30,6 +31,10 @@ pub(crate) async fn run(
     while let Some(chunk) = settled.recv().await {
         // Before anybody looks: sessions that are sent to the ledger find the message here, and need not read it.
         messages.note(&chunk.message);
+        if chunk.message.spec.collapse_key.is_some() {
+            // It may take the place of one that is known to wait.
+            parked.forget(&chunk.devices);
+        }
         give(&registry, &held, &chunk);
         // A campaign's chunks come one after the other: the sessions must have their turn between them.
         tokio::task::yield_now().await;

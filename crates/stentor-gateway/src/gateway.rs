@@ -14,21 +14,26 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::accepted_messages::AcceptedMessages;
+use crate::backlog::{BacklogRoom, DeliveryBacklog, WaitingDelivery};
 use crate::collapse::replaced;
 use crate::delivery::{self, PendingMessage};
+use crate::device_changes::DeviceChanges;
 use crate::device_turns::DeviceTurns;
 use crate::doubts::Doubts;
 use crate::held_messages::HeldMessages;
 use crate::identity::{DeviceIdentity, GatewayKey, app_of};
-use crate::limits::{ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, SETTLED_CHUNKS_MAX_COUNT};
+use crate::limits::{
+    ARRIVALS_MAX_COUNT, LOOK_UP_RETRY, PENDING_MAX_COUNT, RECEIPTS_STALLED_MAX, SETTLED_CHUNKS_MAX_COUNT,
+};
 use crate::mcs::McsAgentRegistry;
+use crate::parked_deliveries::ParkedDeliveries;
 use crate::pending_reads::PendingReads;
 use crate::receipt_waits::{ReceiptWait, ReceiptWaits};
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
 use crate::session_outcomes::SessionOutcomes;
-use crate::session_state::{Closed, SessionState, is_live};
+use crate::session_state::{Closed, SessionState, Waiting, is_live};
 use crate::silence::SilenceClock;
 use crate::stats::{DeviceProtocol, GatewayCounts, GatewayStats};
 
@@ -75,6 +80,12 @@ pub(crate) struct GatewayState {
     ids: Arc<IdSource>,
     arrivals: broadcast::Sender<AppId>,
     mcs_agents: McsAgentRegistry,
+    /// What waits for devices that were connected a moment ago.
+    pub(crate) parked: Arc<ParkedDeliveries>,
+    /// For what waits for connected devices beyond their windows.
+    backlog_room: Arc<BacklogRoom>,
+    /// What devices have changed today.
+    pub(crate) device_changes: DeviceChanges,
     /// For the records of sessions of MQTT.
     pub(crate) session_records: DeviceTurns,
     pub(crate) session_outcomes: SessionOutcomes,
@@ -95,7 +106,9 @@ impl Gateway {
         let (settled, inbox) = mpsc::channel(SETTLED_CHUNKS_MAX_COUNT);
         let held = Arc::new(HeldMessages::default());
         let messages = Arc::new(AcceptedMessages::default());
-        let giving = delivery::run(Arc::clone(&registry), Arc::clone(&held), Arc::clone(&messages), inbox);
+        let parked = Arc::<ParkedDeliveries>::default();
+        let taking = (Arc::clone(&registry), Arc::clone(&parked));
+        let giving = delivery::run(taking, Arc::clone(&held), Arc::clone(&messages), inbox);
         let giving = AbortOnDropHandle::new(tokio::spawn(giving));
         let doubts = Arc::new(Doubts::new());
         let (arrivals, _) = broadcast::channel(ARRIVALS_MAX_COUNT);
@@ -136,6 +149,9 @@ impl Gateway {
             ids,
             arrivals,
             mcs_agents,
+            parked,
+            backlog_room: Arc::default(),
+            device_changes: DeviceChanges::default(),
             session_records: DeviceTurns::new(),
             session_outcomes: SessionOutcomes::default(),
         };
@@ -322,7 +338,13 @@ impl Gateway {
 
     /// Waits until all that devices have confirmed is written.
     pub async fn flush(&self) {
-        self.state.receipts.written().await;
+        self.state.receipts.all_written().await;
+    }
+
+    /// Returns whether what devices confirm is written in time.
+    #[must_use]
+    pub fn keeps_up(&self) -> bool {
+        self.state.receipts.stalled_for() < RECEIPTS_STALLED_MAX
     }
 
     /// Begins to wait for a device's word about a message; `None` when enough do.
@@ -356,16 +378,6 @@ impl SettledFeed for Gateway {
     }
 }
 
-/// What the ledger has for a device.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    pub(crate) deliveries: Vec<PendingMessage>,
-    /// Whether that is not all, or not known.
-    pub(crate) has_more: bool,
-    /// How many were dropped because too many waited.
-    pub(crate) deleted: usize,
-}
-
 impl GatewayState {
     /// Returns messages of an app, each of which is `None` when it is gone; those that are not known are read at once.
     pub(crate) async fn messages(
@@ -379,8 +391,15 @@ impl GatewayState {
     /// Looks up what waits for a device: the newest of each collapse key, as many as its window takes. Where the store cannot tell
     /// it waits a moment and leaves it to the next look.
     pub(crate) async fn waiting(&self, session: &SessionState) -> Waiting {
+        if let Some(known) = session.next_waiting(self.clock.now()) {
+            if let Ok(deliveries) = self.deliveries_of(session.identity().app, known).await {
+                return Waiting { deliveries, ..Waiting::default() };
+            }
+            // What was taken out of it is found by a look at all.
+            session.look_again();
+        }
         // What the device has confirmed, here or through an earlier connection, must be in the ledger before that is asked.
-        self.receipts.written().await;
+        self.receipts.written(session.identity().device).await;
         match self.look_up(session).await {
             Ok(waiting) => waiting,
             Err(error) => {
@@ -391,8 +410,22 @@ impl GatewayState {
         }
     }
 
+    /// Reads the messages of deliveries that were found to wait.
+    async fn deliveries_of(
+        &self,
+        app: AppId,
+        waiting: Vec<WaitingDelivery>,
+    ) -> Result<Vec<PendingMessage>, StoreError> {
+        let ids: Vec<MessageId> = waiting.iter().map(|one| one.message).collect();
+        let found = self.messages(app, &ids).await?.into_iter().zip(waiting);
+        let found =
+            found.filter_map(|(message, one)| Some(PendingMessage { message: message?, chunk: one.chunk }));
+        Ok(found.collect())
+    }
+
     async fn look_up(&self, session: &SessionState) -> Result<Waiting, StoreError> {
         let DeviceIdentity { app, device } = session.identity();
+        self.counts.note_look_up();
         let pending = self.pending.pending(session.identity()).await?;
         let now = self.clock.now();
         if pending.len() > PENDING_MAX_COUNT {
@@ -413,9 +446,12 @@ impl GatewayState {
         self.drop_all(device, &older, Reason::ReplacedByNewer).await?;
         let kept = messages.into_iter().zip(chunks).zip(replaced).filter(|(_, replaced)| !replaced);
         let kept = kept.map(|((message, one), _)| PendingMessage { message, chunk: one.chunk });
+        let mut kept = kept.filter(|one| is_live(one, now));
         // One more than fits says that more waits.
-        let deliveries = kept.filter(|one| is_live(one, now)).take(2 * session.window()).collect();
-        Ok(Waiting { deliveries, ..Waiting::default() })
+        let deliveries = kept.by_ref().take(2 * session.window()).collect();
+        let rest = kept.map(|one| WaitingDelivery { message: one.message.id, chunk: one.chunk }).collect();
+        let backlog = DeliveryBacklog::keep(&self.backlog_room, rest, now).map(Box::new);
+        Ok(Waiting { has_more: backlog.is_none(), deliveries, backlog, ..Waiting::default() })
     }
 
     /// Drops deliveries that the device does not need any more.

@@ -12,13 +12,16 @@
 
 mod accepted_messages;
 pub mod autopush;
+mod backlog;
 pub mod ccs;
 pub mod client;
 mod collapse;
 mod confirming;
 mod delivery;
 mod delivery_cursor;
+mod device_changes;
 mod device_keys;
+mod device_topics;
 mod device_turns;
 mod doubts;
 mod gateway;
@@ -27,6 +30,7 @@ mod identity;
 pub mod limits;
 pub mod mcs;
 pub mod mqtt;
+mod parked_deliveries;
 mod pending_reads;
 mod receipt_waits;
 mod receipts;
@@ -41,6 +45,7 @@ mod silence;
 mod stats;
 mod upstream;
 mod upstream_broker;
+mod upstream_window;
 pub mod web_push;
 
 pub use delivery::PendingMessage;

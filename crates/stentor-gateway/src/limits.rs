@@ -7,6 +7,11 @@ pub const UPSTREAM_TTL_MAX: Duration = Duration::from_secs(28 * 24 * 3_600);
 /// Arrivals from devices that a listener may fall behind before it must look at the store.
 pub const ARRIVALS_MAX_COUNT: usize = 1_024;
 
+/// Changes of its own topics and tokens that a device makes in a day.
+pub const DEVICE_CHANGES_PER_DAY_MAX_COUNT: u32 = 4_096;
+/// Devices whose changes of today are remembered.
+pub const DEVICE_CHANGES_KNOWN_MAX_COUNT: usize = 262_144;
+
 /// Deliveries that a session has been given and that are not confirmed yet, unless its protocol asks for fewer.
 pub const WINDOW_MAX_COUNT: usize = 100;
 /// Deliveries given and not confirmed, over all sessions, with which a process begins.
@@ -23,6 +28,12 @@ pub const DOUBTS_COUNTED_FOR: Duration = Duration::from_secs(60);
 pub const DOUBTS_LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Deliveries that may wait for one device: when more do, they are dropped and it is told that messages were deleted.
 pub const PENDING_MAX_COUNT: usize = 1_000;
+/// Deliveries of all sessions that are known to wait for room in a window; for more the mailbox is read again.
+pub const BACKLOG_MAX_COUNT: usize = 1_048_576;
+/// How long a session goes by what it found to wait, before it reads its mailbox again.
+pub const BACKLOG_FRESH: Duration = Duration::from_secs(5);
+/// Devices that are not connected and of which is known what waits for them, those that were a moment ago.
+pub const PARKED_DEVICES_MAX_COUNT: usize = 65_536;
 /// Devices whose waiting messages are looked up in one read.
 pub const PENDING_DEVICES_AT_ONCE_MAX_COUNT: usize = 256;
 /// Such reads at the same time: while they go on, those of devices that come meanwhile gather.
@@ -37,6 +48,10 @@ pub const CONTENTS_MAX_COUNT: usize = 4_096;
 pub const HELD_MAX_COUNT: usize = 65_536;
 /// Wait before receipts that could not be written are tried again.
 pub const RECEIPT_RETRY: Duration = Duration::from_millis(200);
+/// Tries of a device's receipts that fail while others succeed, before they are given up.
+pub const RECEIPT_TRIES_MAX_COUNT: u32 = 5;
+/// Longest time that receipts may wait while none is written, before the server says that it is not ready.
+pub const RECEIPTS_STALLED_MAX: Duration = Duration::from_secs(5);
 /// Wait before what waits for a device is looked up again when the store could not tell.
 pub const LOOK_UP_RETRY: Duration = Duration::from_millis(500);
 /// Time from one look for silent devices to the next: a device is cut off by so much later than it could be.
@@ -45,6 +60,8 @@ pub const SILENCE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub const SILENCE_LOOK_LATEST: Duration = Duration::from_secs(60);
 /// Messages of devices that one connection, stream or webhook of an app is handed before it settles any: 100, as CCS has it.
 pub const UPSTREAM_WINDOW_MAX_COUNT: usize = 100;
+/// The part of these that a webhook is handed of one device: one in so many.
+pub const UPSTREAM_DEVICE_SHARE: usize = 8;
 /// Messages of devices that are looked at in one read.
 pub const UPSTREAM_LOOK_PAGE_MAX_COUNT: usize = 200;
 /// Reads of one look for messages that nobody holds.

@@ -58,6 +58,7 @@ impl Gateway {
     /// that crashes before it has kept them is not locked out; then they open nothing. Only the latest offer counts.
     pub async fn rotate(&self, identity: DeviceIdentity) -> Result<DeviceCredentials, StoreError> {
         let DeviceIdentity { app, device } = identity;
+        self.note_device_change(device)?;
         let credentials = self.key().issue(app);
         self.store().offer_token(app, device, &credentials.token, self.clock().now()).await?;
         Ok(credentials)
@@ -74,15 +75,22 @@ impl Gateway {
         if topic.is_private() && !self.store().topics_of(app, device).await?.contains(topic) {
             return Ok(None);
         }
-        self.store().subscribe(app, topic, &[device]).await.map(Some)
+        self.join_topic(identity, topic).await.map(Some)
     }
 
     /// Removes a device that wants no messages any more, and ends its session.
     pub async fn withdraw(&self, identity: DeviceIdentity) -> Result<(), StoreError> {
-        let done = self.store().remove_device(identity.app, identity.device).await;
+        let DeviceIdentity { app, device } = identity;
+        let topics = self.store().topics_of(app, device).await.unwrap_or_default();
+        let done = self.store().remove_device(app, device).await;
         // Whatever the store says: it wants no messages any more.
-        self.cut_off(identity.device);
-        done
+        self.cut_off(device);
+        done?;
+        if let Err(error) = self.store().remove_unused_topics(app, &topics, self.clock().now()).await {
+            // It is gone all the same.
+            tracing::warn!(%error, %device, "topics that only a removed device had are left");
+        }
+        Ok(())
     }
 
     /// Takes back a message that a device has not got yet. One that it has got, or that has expired, changes nothing; NotFound

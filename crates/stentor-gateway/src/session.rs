@@ -13,7 +13,7 @@ use crate::delivery::PendingMessage;
 use crate::gateway::GatewayState;
 use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
-use crate::session_state::{Closed, SessionState, SessionStep};
+use crate::session_state::{Closed, SessionState, SessionStep, Waiting};
 
 /// What there is for a device.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ impl DeviceSession {
         // Before the first look at the ledger: what is settled from here on is offered, or makes that look be
         // repeated.
         gateway.registry.add(&state);
+        gateway.parked.hand_over(&state);
         Self { state, gateway }
     }
 
@@ -153,6 +154,10 @@ impl Drop for DeviceSession {
         // First: nothing is offered any more to a session that counts as closed.
         self.gateway.registry.remove(&self.state);
         self.gateway.doubts.abandoned(&self.state.abandon());
+        let (device, now) = (self.state.identity().device, self.gateway.clock.now());
+        if self.gateway.registry.get(device).is_none() {
+            self.gateway.parked.put(device, self.state.park(), now);
+        }
         self.gateway.counts.note_closed(self.state.protocol());
     }
 }
@@ -174,16 +179,18 @@ impl<'a> LookingUp<'a> {
         let found = gateway.waiting(self.state).await;
         // Only now that the ledger has answered: cut off before, the session looks again.
         self.is_over = true;
-        let has_more = found.has_more;
-        self.state.looked(found.deliveries, has_more, self.held);
-        (found.deleted > 0).then_some(found.deleted)
+        let deleted = found.deleted;
+        self.state.looked(found, self.held);
+        (deleted > 0).then_some(deleted)
     }
 }
 
 impl Drop for LookingUp<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.state.looked(Vec::new(), true, self.held);
+            // What was taken of what waits may be lost with it.
+            self.state.look_again();
+            self.state.looked(Waiting { has_more: true, ..Waiting::default() }, self.held);
         }
     }
 }

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use stentor_core::id::{ChunkId, MessageId};
+use stentor_core::message::Message;
 use stentor_core::ports::store::{Receipt, ReceiptKind};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 
+use crate::backlog::{DeliveryBacklog, GivenDelivery, ParkedSession, WaitingDelivery};
 use crate::delivery::PendingMessage;
 use crate::doubts::{Doubts, Given};
 use crate::held_messages::HeldMessages;
@@ -55,6 +57,18 @@ struct Flight {
     given: Given,
 }
 
+/// What the ledger has for a device.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) deliveries: Vec<PendingMessage>,
+    /// Whether that is not all, or not known.
+    pub(crate) has_more: bool,
+    /// How many were dropped because too many waited.
+    pub(crate) deleted: usize,
+    /// What waits beyond that.
+    pub(crate) backlog: Option<Box<DeliveryBacklog>>,
+}
+
 /// What a connection does next.
 pub(crate) enum SessionStep {
     /// Writes these.
@@ -72,6 +86,8 @@ pub(crate) enum SessionStep {
 struct UnderWay {
     queue: VecDeque<PendingMessage>,
     flight: Vec<Flight>,
+    /// Chunks whose receipts cannot be written: what they have for the device is not given once more.
+    given_up: Vec<ChunkId>,
 }
 
 #[derive(Debug)]
@@ -79,6 +95,10 @@ struct SessionInner {
     /// Nothing while the session is idle, which most are.
     under_way: Option<Box<UnderWay>>,
     look_up: LookUp,
+    /// What the last look found beyond the window.
+    backlog: Option<Box<DeliveryBacklog>>,
+    /// What the look that runs finds may be without something that it should have.
+    is_stale: bool,
     closed: Option<Closed>,
     /// Whether it is in the line of those who wait until fewer deliveries are in doubt.
     is_in_line: bool,
@@ -109,6 +129,8 @@ impl SessionState {
         let state = SessionInner {
             under_way: None,
             look_up: LookUp::Needed,
+            backlog: None,
+            is_stale: false,
             closed: None,
             is_in_line: false,
             waker: None,
@@ -155,10 +177,10 @@ impl SessionState {
             return;
         }
         match state.look_up {
-            LookUp::Needed => return,
+            LookUp::Needed => return state.note_more(&delivery.message),
             LookUp::Running { .. } => {
                 state.look_up = LookUp::Running { again: true };
-                return;
+                return state.note_more(&delivery.message);
             }
             LookUp::Done if state.has(delivery.message.id) => return,
             LookUp::Done if state.count() >= self.window() => state.look_up = LookUp::Needed,
@@ -170,6 +192,7 @@ impl SessionState {
     /// Makes it look at the ledger again.
     pub(crate) fn look_again(&self) {
         let mut state = self.lock();
+        state.forget_backlog();
         state.look_up = match state.look_up {
             LookUp::Running { .. } => LookUp::Running { again: true },
             LookUp::Needed | LookUp::Done => LookUp::Needed,
@@ -224,29 +247,69 @@ impl SessionState {
 
     /// Takes back what the device was to be given next and is held back now.
     pub(crate) fn withhold(&self, message: MessageId) {
-        if let Some(under_way) = &mut self.lock().under_way {
+        let mut state = self.lock();
+        if let Some(under_way) = &mut state.under_way {
             under_way.queue.retain(|delivery| delivery.message.id != message);
+        }
+        if let Some(backlog) = &mut state.backlog {
+            backlog.skip(|waiting| waiting == message);
         }
     }
 
-    /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all.
-    pub(crate) fn looked(&self, found: Vec<PendingMessage>, has_more: bool, held: &HeldMessages) {
+    /// Takes messages out of what waits that the device has confirmed otherwise.
+    pub(crate) fn skip(&self, messages: &[MessageId]) {
+        if let Some(backlog) = &mut self.lock().backlog {
+            backlog.skip(|waiting| messages.contains(&waiting));
+        }
+    }
+
+    /// Takes the next of what the last look found, if that may still be gone by.
+    pub(crate) fn next_waiting(&self, now: Timestamp) -> Option<Vec<WaitingDelivery>> {
         let mut state = self.lock();
-        let mut left = has_more;
-        for delivery in found {
-            if state.has(delivery.message.id) || held.has(self.identity.app, delivery.message.id) {
+        let backlog = state.backlog.as_mut().filter(|backlog| backlog.is_fresh(now) && !backlog.is_empty());
+        if let Some(backlog) = backlog {
+            return Some(backlog.take(2 * self.window()));
+        }
+        state.backlog = None;
+        None
+    }
+
+    /// Takes what was found in the ledger, as far as the window has room; `has_more` when that was not all. What is left of it waits.
+    pub(crate) fn looked(&self, found: Waiting, held: &HeldMessages) {
+        let mut state = self.lock();
+        if let Some(backlog) = found.backlog {
+            state.backlog = Some(backlog);
+        }
+        if std::mem::take(&mut state.is_stale) {
+            state.backlog = None;
+        }
+        let (mut left, mut found_deliveries) = (found.has_more, found.deliveries.into_iter());
+        while let Some(delivery) = found_deliveries.next() {
+            let is_known = state.has(delivery.message.id) || state.is_given_up(delivery.chunk);
+            if is_known || held.has(self.identity.app, delivery.message.id) {
                 continue;
             }
             if state.count() >= self.window() {
                 left = true;
+                let rest = std::iter::once(delivery).chain(found_deliveries);
+                state.put_back(rest.collect());
                 break;
             }
             state.under_way().queue.push_back(delivery);
         }
         // Whatever was settled while the ledger was read may or may not be in what was found: it is read once more.
         let again = state.look_up == LookUp::Running { again: true };
+        if let Some(backlog) = &mut state.backlog {
+            left |= !backlog.is_empty() || !backlog.is_all();
+            if again {
+                backlog.note_more();
+            }
+        }
         // Nobody is woken: whoever has looked takes the next step itself.
         state.look_up = if left || again { LookUp::Needed } else { LookUp::Done };
+        if state.look_up == LookUp::Done {
+            state.backlog = None;
+        }
     }
 
     /// Notes what the device confirms; returns the receipts to be written, none for what it was not given or confirmed before.
@@ -288,7 +351,7 @@ impl SessionState {
             let written = under_way.flight.extract_if(.., |flight| is_written(flight));
             given.extend(written.map(|flight| flight.given).filter(|given| *given != Given::UNCOUNTED));
         }
-        if state.count() == 0 {
+        if state.is_idle() {
             // A session that is idle holds no room for more.
             state.under_way = None;
         }
@@ -297,6 +360,36 @@ impl SessionState {
             self.wake(state);
         }
         given
+    }
+
+    /// Goes on from what was known to wait when an earlier session ended.
+    pub(crate) fn go_on_from(&self, backlog: Box<DeliveryBacklog>) {
+        self.lock().backlog = Some(backlog);
+    }
+
+    /// Takes out what is known to wait, for the next session; nothing where another has the device, or may not.
+    pub(crate) fn park(&self) -> Option<ParkedSession> {
+        let mut state = self.lock();
+        let mut backlog = state.backlog.take().filter(|_| state.closed.is_none())?;
+        let Some(UnderWay { queue, flight, .. }) = state.under_way.take().map(|under_way| *under_way) else {
+            return Some(ParkedSession { given: Vec::new(), backlog });
+        };
+        let queued = queue.iter().map(|one| WaitingDelivery { message: one.message.id, chunk: one.chunk });
+        backlog.put_back(queued);
+        let given = flight.into_iter().filter(|flight| !flight.is_confirmed).map(|flight| GivenDelivery {
+            waiting: WaitingDelivery { message: flight.message, chunk: flight.chunk },
+            wanted: flight.wanted,
+        });
+        Some(ParkedSession { given: given.collect(), backlog })
+    }
+
+    /// Drops what a chunk has for the device, whose receipt cannot be written; returns when it was given.
+    pub(crate) fn give_up(&self, chunk: ChunkId) -> Vec<Given> {
+        let mut state = self.lock();
+        let under_way = state.under_way();
+        under_way.given_up.push(chunk);
+        let dropped = under_way.flight.extract_if(.., |flight| flight.chunk == chunk);
+        dropped.map(|flight| flight.given).collect()
     }
 
     /// Returns what it was given and has not confirmed.
@@ -382,10 +475,34 @@ impl SessionInner {
             under_way.flight.extend(deliveries.iter().map(flight));
             return Some(deliveries);
         }
-        if under_way.flight.is_empty() {
+        if self.is_idle() {
             self.under_way = None;
         }
         None
+    }
+
+    /// Notes that a message waits that the last look has not found, or may not have.
+    fn note_more(&mut self, message: &Message) {
+        // It may take the place of one that was found.
+        if message.spec.collapse_key.is_some() {
+            return self.forget_backlog();
+        }
+        if let Some(backlog) = &mut self.backlog {
+            backlog.note_more();
+        }
+    }
+
+    fn forget_backlog(&mut self) {
+        self.backlog = None;
+        self.is_stale = matches!(self.look_up, LookUp::Running { .. });
+    }
+
+    fn put_back(&mut self, deliveries: Vec<PendingMessage>) {
+        if let Some(backlog) = &mut self.backlog {
+            let waiting =
+                |one: &PendingMessage| WaitingDelivery { message: one.message.id, chunk: one.chunk };
+            backlog.put_back(deliveries.iter().map(waiting));
+        }
     }
 
     fn under_way(&mut self) -> &mut UnderWay {
@@ -399,6 +516,14 @@ impl SessionInner {
     /// Returns how many deliveries take a place of the window.
     fn count(&self) -> usize {
         self.under_way.as_ref().map_or(0, |under_way| under_way.queue.len() + under_way.flight.len())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.count() == 0 && self.under_way.as_ref().is_none_or(|under_way| under_way.given_up.is_empty())
+    }
+
+    fn is_given_up(&self, chunk: ChunkId) -> bool {
+        self.under_way.as_ref().is_some_and(|under_way| under_way.given_up.contains(&chunk))
     }
 
     fn has(&self, message: MessageId) -> bool {

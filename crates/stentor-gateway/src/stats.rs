@@ -76,9 +76,11 @@ impl AutopushFailure {
 pub struct GatewayCounts {
     sessions: [AtomicU64; 4],
     deliveries: AtomicU64,
+    look_ups: AtomicU64,
     receipts: AtomicU64,
     receipts_without_change: AtomicU64,
     receipt_micros: AtomicU64,
+    receipts_given_up: AtomicU64,
     refused_logins: AtomicU64,
     dropped: AtomicU64,
     upstream: AtomicU64,
@@ -92,10 +94,14 @@ pub struct GatewayStats {
     pub sessions: Vec<(&'static str, u64)>,
     /// Deliveries that were given to connections.
     pub deliveries: u64,
+    /// Times that all that waits for a device was read.
+    pub look_ups: u64,
     /// Receipts that were written.
     pub receipts: u64,
     /// Receipts for what awaited none.
     pub receipts_without_change: u64,
+    /// Receipts that were given up because the store does not take them.
+    pub receipts_given_up: u64,
     /// How long writing the last receipts took.
     pub receipt_lag: Duration,
     /// Connections whose token or secret was wrong.
@@ -121,11 +127,19 @@ impl GatewayCounts {
         self.deliveries.fetch_add(count as u64, Ordering::Relaxed);
     }
 
+    pub(crate) fn note_look_up(&self) {
+        self.look_ups.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn note_receipts(&self, written: usize, without_change: usize, took: Duration) {
         self.receipts.fetch_add(written as u64, Ordering::Relaxed);
         self.receipts_without_change.fetch_add(without_change as u64, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.receipt_micros.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_receipt_given_up(&self) {
+        self.receipts_given_up.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn note_refused_login(&self) {
@@ -155,8 +169,10 @@ impl GatewayCounts {
                 .map(|protocol| (protocol.as_str(), load(&self.sessions[*protocol as usize])))
                 .collect(),
             deliveries: load(&self.deliveries),
+            look_ups: load(&self.look_ups),
             receipts: load(&self.receipts),
             receipts_without_change: load(&self.receipts_without_change),
+            receipts_given_up: load(&self.receipts_given_up),
             receipt_lag: Duration::from_micros(load(&self.receipt_micros)),
             refused_logins: load(&self.refused_logins),
             dropped: load(&self.dropped),

@@ -13,7 +13,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Mutex as AsyncMutex, Notify, futures::OwnedNotified};
 use tokio::time::sleep;
 
-use crate::limits::{UPSTREAM_LOOK_INTERVAL, UPSTREAM_LOOK_MAX_PAGES, UPSTREAM_LOOK_PAGE_MAX_COUNT};
+use crate::limits::{
+    UPSTREAM_DEVICE_SHARE, UPSTREAM_LOOK_INTERVAL, UPSTREAM_LOOK_MAX_PAGES, UPSTREAM_LOOK_PAGE_MAX_COUNT,
+};
+use crate::upstream_window::UpstreamWindow;
 
 /// What is known of an app that somebody speaks for.
 #[derive(Default)]
@@ -48,24 +51,36 @@ impl UpstreamBroker {
     /// Begins to hand an app's messages to somebody, at most `window` that are not settled.
     #[must_use]
     pub fn consume(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
-        self.begin(app, window, false)
+        self.begin(app, (window, window), false)
+    }
+
+    /// Begins the same for somebody who settles each message by itself, or not for long: of one device it has a part of the window, so that
+    /// those of others are not behind them.
+    #[must_use]
+    pub fn consume_by_device(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
+        self.begin(app, (window, window.div_ceil(UPSTREAM_DEVICE_SHARE)), false)
     }
 
     /// Begins to hand an app's messages and the receipts for it to somebody.
     #[must_use]
     pub fn consume_with_receipts(self: &Arc<Self>, app: AppId, window: usize) -> UpstreamConsumer {
-        self.begin(app, window, true)
+        self.begin(app, (window, window), true)
     }
 
-    fn begin(self: &Arc<Self>, app: AppId, window: usize, takes_receipts: bool) -> UpstreamConsumer {
+    fn begin(
+        self: &Arc<Self>,
+        app: AppId,
+        (window, of_device): (usize, usize),
+        takes_receipts: bool,
+    ) -> UpstreamConsumer {
         let mut apps = self.lock();
         let broker = apps.entry(app).or_default();
         broker.consumers += 1;
         let (wake, claims) = (Arc::clone(&broker.wake), Arc::clone(&broker.claims));
         drop(apps);
-        let (held, found, ready) = (BTreeSet::new(), Vec::new(), VecDeque::new());
-        let (broker, window) = (Arc::clone(self), window.max(1));
-        UpstreamConsumer { broker, app, window, takes_receipts, wake, claims, held, found, ready }
+        let (found, ready, looked_to) = (Vec::new(), VecDeque::new(), 0);
+        let (broker, held) = (Arc::clone(self), UpstreamWindow::new(window, of_device));
+        UpstreamConsumer { broker, app, takes_receipts, wake, claims, held, looked_to, found, ready }
     }
 
     /// Notes that messages were taken over by whoever speaks for the app.
@@ -165,11 +180,12 @@ impl AppConsumers {
 pub struct UpstreamConsumer {
     broker: Arc<UpstreamBroker>,
     app: AppId,
-    window: usize,
     takes_receipts: bool,
     wake: Arc<Notify>,
     claims: Arc<AsyncMutex<()>>,
-    held: BTreeSet<UpstreamId>,
+    held: UpstreamWindow,
+    /// Where the next look begins: behind what can only be passed over now.
+    looked_to: u64,
     /// Nobody else's in this process, and not claimed in the store yet.
     found: Vec<UpstreamMessage>,
     /// Claimed, and not returned by [`Self::next`] yet.
@@ -198,6 +214,10 @@ impl UpstreamConsumer {
             let found = self.try_next().await?;
             if !found.is_empty() {
                 return Ok(found);
+            }
+            // What was passed over is not all that waits.
+            if self.looked_to > 0 && !self.held.is_full() {
+                continue;
             }
             // What a device of another process sent, and what expired or was settled there, is not told here.
             tokio::select! {
@@ -240,7 +260,7 @@ impl UpstreamConsumer {
 
     /// Notes that messages were taken over; only what it was handed counts. Returns how many waited.
     pub async fn settle(&mut self, ids: &[UpstreamId]) -> Result<u64, StoreError> {
-        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.contains(id)).collect();
+        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.has(*id)).collect();
         if own.is_empty() {
             return Ok(0);
         }
@@ -248,6 +268,25 @@ impl UpstreamConsumer {
         let settled = self.broker.settle(self.app, &own).await?;
         self.forget(&own);
         Ok(settled.changed)
+    }
+
+    /// Lets a message that it holds take no place of the window until it is settled, buried or given back: it is tried again later.
+    pub fn rest(&mut self, id: UpstreamId) {
+        self.held.rest(id);
+        // There is room again.
+        self.wake.notify_waiters();
+    }
+
+    /// Reads a message again that it holds; `None` when it waits no more, and is not held any more.
+    pub async fn again(&mut self, id: UpstreamId) -> Result<Option<UpstreamMessage>, StoreError> {
+        let page = Page { after: id.raw().saturating_sub(1), limit: 1 };
+        let (store, now) = (&self.broker.store, self.broker.clock.now());
+        let found = store.waiting_upstream_and_receipts(self.app, page, now).await?;
+        let found = found.into_iter().find(|message| message.id == id && self.held.has(id));
+        if found.is_none() {
+            self.forget(&[id]);
+        }
+        Ok(found)
     }
 
     /// Counts another attempt at a message that it holds.
@@ -267,7 +306,7 @@ impl UpstreamConsumer {
 
     /// Lets go of messages without settling them: they wait for whoever is next.
     pub fn give_back(&mut self, ids: &[UpstreamId]) {
-        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.contains(id)).collect();
+        let own: Vec<_> = ids.iter().copied().filter(|id| self.held.has(*id)).collect();
         // What another consumer here takes before it is noted as given back, `let_go` leaves out.
         self.forget(&own);
         if let Some(broker) = self.broker.lock().get_mut(&self.app) {
@@ -280,7 +319,7 @@ impl UpstreamConsumer {
     /// Holds messages no more that wait no more, or are another process's.
     fn forget(&mut self, ids: &[UpstreamId]) {
         let mut apps = self.broker.lock();
-        for id in ids.iter().filter(|id| self.held.remove(id)) {
+        for id in ids.iter().filter(|id| self.held.remove(**id)) {
             if let Some(broker) = apps.get_mut(&self.app) {
                 broker.held.remove(id);
             }
@@ -289,7 +328,8 @@ impl UpstreamConsumer {
 
     /// Finds what waits and nobody holds, as far as the window has room, and lets go of what waits no more.
     async fn look(&mut self) -> Result<(), StoreError> {
-        let (mut after, mut waiting, mut is_all) = (0, Vec::new(), false);
+        let (from, mut after) = (self.looked_to, self.looked_to);
+        let (mut waiting, mut is_all) = (Vec::new(), false);
         for _ in 0..UPSTREAM_LOOK_MAX_PAGES {
             let page = Page { after, limit: UPSTREAM_LOOK_PAGE_MAX_COUNT };
             let found = self.waiting(page).await?;
@@ -301,16 +341,22 @@ impl UpstreamConsumer {
             }
         }
         // Before anything is claimed: what was settled elsewhere makes room in the window.
-        self.let_go(&waiting, (!is_all).then_some(after));
+        self.let_go(&waiting, (from, (!is_all).then_some(after)));
         let mut apps = self.broker.lock();
         let broker = apps.entry(self.app).or_default();
         for message in waiting {
             // Under one lock for all consumers of the app: a message is inserted, and so held, by one of them.
-            if self.held.len() < self.window && broker.held.insert(message.id) {
-                self.held.insert(message.id);
+            if self.held.has_room(message.device) && broker.held.insert(message.id) {
+                self.held.insert(message.id, message.device);
                 self.found.push(message);
             }
         }
+        // With a full window the rest of what was seen is looked at once more: it may have been left for want of room.
+        self.looked_to = match (is_all, self.held.is_full()) {
+            (true, _) => 0,
+            (false, true) => from,
+            (false, false) => after,
+        };
         Ok(())
     }
 
@@ -322,16 +368,15 @@ impl UpstreamConsumer {
     fn has_enough(&self, waiting: &[UpstreamMessage]) -> bool {
         let apps = self.broker.lock();
         let is_free = |id: &UpstreamId| apps.get(&self.app).is_none_or(|broker| !broker.held.contains(id));
-        let free = waiting.iter().filter(|message| is_free(&message.id)).count();
-        self.held.len() + free >= self.window
+        self.held
+            .is_filled_by(waiting.iter().filter(|message| is_free(&message.id)).map(|message| message.device))
     }
 
-    /// Lets go of what was settled elsewhere or has expired: it is not among what waits up to `looked_to`.
-    fn let_go(&mut self, waiting: &[UpstreamMessage], looked_to: Option<u64>) {
+    /// Lets go of what was settled elsewhere or has expired: it is not among what waits from there up to `looked_to`.
+    fn let_go(&mut self, waiting: &[UpstreamMessage], (from, looked_to): (u64, Option<u64>)) {
         let waits: HashSet<_> = waiting.iter().map(|message| message.id).collect();
-        let was_seen = |id: &UpstreamId| looked_to.is_none_or(|last| id.raw() <= last);
-        let gone: Vec<_> =
-            self.held.iter().copied().filter(|id| was_seen(id) && !waits.contains(id)).collect();
+        let was_seen = |id: &UpstreamId| id.raw() > from && looked_to.is_none_or(|last| id.raw() <= last);
+        let gone: Vec<_> = self.held.ids().filter(|id| was_seen(id) && !waits.contains(id)).collect();
         self.forget(&gone);
     }
 }
@@ -340,8 +385,8 @@ impl Drop for UpstreamConsumer {
     fn drop(&mut self) {
         let mut apps = self.broker.lock();
         let Some(broker) = apps.get_mut(&self.app) else { return };
-        broker.held.retain(|id| !self.held.contains(id));
-        broker.given_back.append(&mut self.held);
+        broker.held.retain(|id| !self.held.has(*id));
+        broker.given_back.extend(self.held.ids());
         broker.consumers -= 1;
         if broker.is_idle() {
             apps.remove(&self.app);

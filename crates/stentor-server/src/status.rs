@@ -58,6 +58,8 @@ pub struct Readiness {
     pub store: bool,
     /// The queue answers, and takes what it is given.
     pub queue: bool,
+    /// What devices confirm is written in time.
+    pub receipts: bool,
     /// Parts of the pipeline that failed; with one of them nothing is sent.
     pub failed: Vec<String>,
     /// Credentials get their access tokens and connections.
@@ -72,7 +74,7 @@ impl Readiness {
     /// Returns whether everything answers and moves.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
-        self.store && self.queue && self.failed.is_empty()
+        self.store && self.queue && self.receipts && self.failed.is_empty()
     }
 }
 
@@ -100,6 +102,7 @@ impl ServerStatus {
         Readiness {
             store: answers && store_keeps,
             queue: depths.is_some() && queue_keeps,
+            receipts: self.pipeline.receipts_keep_up(),
             failed: self.pipeline.failures().into_iter().map(|failure| failure.part).collect(),
             oldest_ready_seconds: oldest_ready(lanes, now).as_secs(),
             getting_ready: self.pipeline.is_getting_ready(),

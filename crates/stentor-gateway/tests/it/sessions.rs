@@ -328,3 +328,124 @@ async fn an_app_has_its_share_of_sessions_and_leaves_the_rest_to_others() {
     drop(second);
     assert!(now(&room.open(three, 10)).await.is_empty());
 }
+
+/// Lets what was settled be offered: one message in each turn.
+async fn all_offered() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_window_of_one_reads_the_mailbox_once_and_not_for_each_receipt() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let mut sent = Vec::new();
+    for _ in 0..300 {
+        sent.push(room.send(to(&[identity.device])).await);
+    }
+    let (session, before) = (room.open(identity, 1), room.gateway.stats().look_ups);
+    let mut got = Vec::new();
+    while got.len() < sent.len() {
+        got.extend(confirmed(&session, given(&session).await));
+        assert!(session.unconfirmed() <= 1);
+    }
+    assert_eq!(got, sent);
+    let look_ups = room.gateway.stats().look_ups - before;
+    assert!(look_ups <= 2, "{look_ups} times all that waits was read");
+}
+
+#[tokio::test]
+async fn what_comes_while_a_long_mailbox_is_given_comes_after_it_and_takes_the_place_of_older() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let mut sent = Vec::new();
+    for _ in 0..6 {
+        sent.push(room.send(to(&[identity.device])).await);
+    }
+    let older = room.send(to(&[identity.device]).collapsing("score")).await;
+    let session = room.open(identity, 2);
+    let mut got = confirmed(&session, given(&session).await);
+    sent.push(room.send(to(&[identity.device])).await);
+    got.extend(confirmed(&session, given(&session).await));
+    let newer = room.send(to(&[identity.device]).collapsing("score")).await;
+    sent.push(newer);
+    all_offered().await;
+    while got.len() < sent.len() {
+        got.extend(confirmed(&session, given(&session).await));
+    }
+    assert_eq!(got, sent);
+    room.gateway.flush().await;
+    assert!(now(&session).await.is_empty());
+    assert_eq!((room.delivered(older).await, room.delivered(newer).await), (0, 1));
+}
+
+#[tokio::test]
+async fn what_is_held_back_or_confirmed_otherwise_while_it_waits_is_not_given() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let mut sent = Vec::new();
+    for _ in 0..8 {
+        sent.push(room.send(to(&[identity.device])).await);
+    }
+    let session = room.open(identity, 2);
+    let mut got = confirmed(&session, given(&session).await);
+    room.gateway.hold(room.app, sent[6]);
+    assert_eq!(room.gateway.confirm(identity, &[sent[5]]).await, Ok(1));
+    while got.len() < 6 {
+        got.extend(confirmed(&session, given(&session).await));
+    }
+    assert_eq!(got, [sent[0], sent[1], sent[2], sent[3], sent[4], sent[7]]);
+    room.gateway.release(room.app, sent[6]);
+    assert_eq!(given(&session).await, [sent[6]]);
+}
+
+#[tokio::test]
+async fn a_topic_goes_with_the_last_device_that_leaves_it() {
+    let room = Room::new().await;
+    let ((one, _), (other, _)) = (room.device().await, room.device().await);
+    let topic = stentor_core::name::TopicName::new("news").expect("a name");
+    for device in [one, other] {
+        room.gateway.subscribe(device, &topic).await.expect("joined");
+    }
+    room.gateway.leave_topic(one, &topic).await.expect("left");
+    assert_eq!(room.store.topic(room.app, &topic).await.expect("there").device_count, 1);
+    room.gateway.withdraw(other).await.expect("gone");
+    assert!(room.store.topic(room.app, &topic).await.is_err(), "nobody needs it");
+}
+
+#[tokio::test]
+async fn a_device_that_polls_for_one_message_at_a_time_reads_its_mailbox_once() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let mut sent = Vec::new();
+    for _ in 0..100 {
+        sent.push(room.send(to(&[identity.device])).await);
+    }
+    let before = room.gateway.stats().look_ups;
+    let mut got = Vec::new();
+    while got.len() < sent.len() {
+        let some = given(&room.open(identity, 1)).await;
+        assert_eq!(given(&room.open(identity, 1)).await, some, "until it is confirmed");
+        assert_eq!(room.gateway.confirm(identity, &some).await, Ok(1));
+        got.extend(some);
+    }
+    assert_eq!(got, sent);
+    let look_ups = room.gateway.stats().look_ups - before;
+    assert!(look_ups <= 4, "{look_ups} times all that waits was read");
+}
+
+#[tokio::test]
+async fn between_polls_a_newer_message_takes_the_place_of_an_older_one() {
+    let room = Room::new().await;
+    let (identity, _) = room.device().await;
+    let one = room.send(to(&[identity.device])).await;
+    let older = room.send(to(&[identity.device]).collapsing("score")).await;
+    let other = room.send(to(&[identity.device])).await;
+    assert_eq!(given(&room.open(identity, 1)).await, [one]);
+    let newer = room.send(to(&[identity.device]).collapsing("score")).await;
+    all_offered().await;
+    room.gateway.confirm(identity, &[one]).await.expect("confirmed");
+    assert_eq!(given(&room.open(identity, 9)).await, [other, newer]);
+    assert_eq!(room.delivered(older).await, 0);
+}

@@ -91,3 +91,51 @@ async fn what_is_buried_waits_no_more_and_has_its_reason() {
     let dead = room.store.dead_upstream(room.app, Page { after: 0, limit: 9 }).await.expect("read");
     assert_eq!((dead[0].0.key.as_str(), dead[0].1.as_str()), ("a", "gone"));
 }
+
+#[tokio::test]
+async fn what_is_refused_of_one_device_holds_up_no_other_and_comes_again() {
+    let room = Room::new().await;
+    let ((noisy, _), (calm, _)) = (room.device().await, room.device().await);
+    let broker = broker(&room);
+    let mut one = broker.consume_by_device(room.app, 8);
+    for key in ["n1", "n2", "n3"] {
+        keep(&room, noisy, key).await;
+    }
+    let first = one.next().await.expect("read");
+    assert_eq!(keys(&first), ["n1"], "of one device a part of the window");
+    keep(&room, calm, "c1").await;
+    assert_eq!(keys(&one.next().await.expect("read")), ["c1"]);
+    one.rest(first[0].id);
+    assert_eq!(keys(&one.next().await.expect("read")), ["n2"], "what rests takes no place");
+    assert!(
+        broker.consume(room.app, 1).try_next().await.expect("read").iter().all(|other| other.key == "n3")
+    );
+    let again = one.again(first[0].id).await.expect("read");
+    assert_eq!(again.map(|message| message.key), Some("n1".to_owned()));
+    one.settle(&[first[0].id]).await.expect("settled");
+    assert_eq!(one.again(first[0].id).await, Ok(None), "it waits no more");
+}
+
+#[tokio::test]
+async fn behind_many_that_rest_what_comes_is_found_at_once() {
+    let room = Room::new().await;
+    let mut one = broker(&room).consume_by_device(room.app, 100);
+    // More than one look reads.
+    for _ in 0..20 {
+        let (noisy, _) = room.device().await;
+        for number in 0..100 {
+            keep(&room, noisy, &number.to_string()).await;
+        }
+    }
+    let mut resting = 0;
+    while resting < 2_000 {
+        for message in one.try_next().await.expect("read") {
+            one.rest(message.id);
+            resting += 1;
+        }
+    }
+    let (calm, _) = room.device().await;
+    keep(&room, calm, "c1").await;
+    let found = tokio::time::timeout(std::time::Duration::from_millis(900), one.next()).await;
+    assert_eq!(keys(&found.expect("in time").expect("read")), ["c1"]);
+}

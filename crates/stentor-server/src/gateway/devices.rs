@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use stentor_core::device::Platform;
 use stentor_core::id::{AppId, DeviceId};
 use stentor_core::name::{ExternalId, Locale, Tag, TimeZoneName, TopicName};
+use stentor_core::ports::store::StoreError;
 use stentor_gateway::web_push::{PushKeys, seal};
 use stentor_gateway::{DeviceCredentials, DeviceDetails};
 
@@ -176,8 +177,9 @@ pub(super) async fn unsubscribe(
     LoggedIn(identity): LoggedIn,
     Path(topic): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let topic = topic_named(topic)?;
-    let done = own.gateway.store().unsubscribe(identity.app, &topic, &[identity.device]).await;
-    done.map_err(Problem::from)?;
-    Ok(StatusCode::NO_CONTENT)
+    match own.gateway.leave_topic(identity, &topic_named(topic)?).await {
+        // A topic goes with the last who leaves it: who asks once more has what it wants.
+        Ok(_) | Err(StoreError::NotFound("topic")) => Ok(StatusCode::NO_CONTENT),
+        Err(error) => Err(Problem::from(error).into()),
+    }
 }

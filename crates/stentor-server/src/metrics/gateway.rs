@@ -15,8 +15,10 @@ pub(super) fn encode(stats: &GatewayStats, to: &mut DescriptorEncoder<'_>) -> Wr
     gauges(to, "gateway_receipt_lag_seconds", "How long writing the last receipts took", lag)?;
     let counts = [
         ("gateway_deliveries", "Messages given to connected devices", stats.deliveries),
+        ("gateway_look_ups", "Times that all that waits for a device was read", stats.look_ups),
         ("gateway_receipts", "Receipts of devices that were written", stats.receipts),
         ("gateway_receipts_void", "Receipts for what awaited none", stats.receipts_without_change),
+        ("gateway_receipts_given_up", "Receipts that the store does not take", stats.receipts_given_up),
         ("gateway_dropped", "Deliveries dropped: a newer one came, or too many waited", stats.dropped),
         ("gateway_logins_refused", "Devices whose token or secret was wrong", stats.refused_logins),
         ("gateway_upstream", "Messages of devices that were kept", stats.upstream),

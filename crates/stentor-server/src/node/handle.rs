@@ -109,6 +109,11 @@ impl PipelineHandle {
         self.pipeline().map(|pipeline| pipeline.stats()).unwrap_or_default()
     }
 
+    /// Returns whether what devices confirm is written in time.
+    pub(crate) fn receipts_keep_up(&self) -> bool {
+        self.gateway.keeps_up()
+    }
+
     /// Makes a picture of the gateway's counters.
     #[must_use]
     pub fn gateway_stats(&self) -> GatewayStats {

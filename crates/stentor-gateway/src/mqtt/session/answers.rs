@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MqttSession<S> {
         let mut was_there = false;
         if let Ok(MqttFilter::Topic(topic)) = MqttFilter::read(filter) {
             let identity = self.session.identity();
-            match self.gateway.store().unsubscribe(identity.app, &topic, &[identity.device]).await {
+            match self.gateway.leave_topic(identity, &topic).await {
                 Ok(change) => was_there = change.changed > 0,
                 Err(StoreError::NotFound(_)) => {}
                 Err(_) => return UnsubackReasonCode::ImplementationSpecificError,

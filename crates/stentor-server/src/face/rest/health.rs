@@ -34,6 +34,8 @@ struct Ready {
     status: &'static str,
     store: &'static str,
     queue: &'static str,
+    /// `ok`, or `unavailable` while what devices confirm waits to be written.
+    receipts: &'static str,
     /// `ok`, or `unavailable` when a part of it failed: the server ends then and must be started again.
     pipeline: &'static str,
     /// The parts that failed.
@@ -73,6 +75,7 @@ async fn ready(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
         status: word(found.is_ready()),
         store: word(found.store),
         queue: word(found.queue),
+        receipts: word(found.receipts),
         pipeline: word(found.failed.is_empty()),
         getting_ready: found.getting_ready,
         oldest_ready_seconds: found.oldest_ready_seconds,
