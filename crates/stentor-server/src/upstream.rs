@@ -1,6 +1,7 @@
 //! Hands what devices send to the webhook of their app or to the operator's command: at least once, again after a pause, and on the
 //! list of dead letters when it is not taken over.
 
+mod call_places;
 mod command;
 mod handover;
 mod webhook;
@@ -14,7 +15,6 @@ use stentor_core::id::AppId;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::upstream::UpstreamWebhook;
 use stentor_providers::Outbound;
-use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,6 +23,7 @@ use crate::config::UpstreamConfig;
 use crate::contract::ServiceResult;
 use crate::pipeline::NodeStanding;
 use crate::service::Service;
+use call_places::{CallPace, CallPlaces};
 use command::OperatorCommand;
 use handover::{Handover, HandoverTarget};
 use webhook::Webhook;
@@ -30,7 +31,7 @@ use worker::UpstreamWorker;
 
 /// Time from one look at the apps to the next; a webhook that is put here is seen at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Calls at once, of all apps.
+/// Calls at once, of all apps that end in time; as many of those that take long.
 const CALLS_MAX_COUNT: usize = 64;
 
 /// A worker and what it works for; none is the operator's command.
@@ -46,7 +47,7 @@ pub(crate) struct UpstreamWorkers {
     outbound: Outbound,
     timeout: Duration,
     policy: RetryPolicy,
-    places: Arc<Semaphore>,
+    places: Arc<CallPlaces>,
     running: HashMap<AppId, RunningWorker>,
     standing: Arc<NodeStanding>,
 }
@@ -62,7 +63,7 @@ impl UpstreamWorkers {
         let timeout = Duration::from_secs(config.timeout_seconds);
         let command = OperatorCommand::new(&config.command, config.environment_of_command(), timeout);
         let outbound = Outbound::new(service.webhook_policy().clone());
-        let (places, running) = (Arc::new(Semaphore::new(CALLS_MAX_COUNT)), HashMap::new());
+        let (places, running) = (CallPlaces::new(CALLS_MAX_COUNT), HashMap::new());
         Self { service, command, outbound, timeout, policy, places, running, standing }
     }
 
@@ -118,7 +119,8 @@ impl UpstreamWorkers {
             },
             None => HandoverTarget::Command(self.command.clone()?),
         };
-        let handover = Handover { target, places: Arc::clone(&self.places), policy: self.policy };
+        let (places, pace) = (Arc::clone(&self.places), CallPace::default());
+        let handover = Handover { target, places, pace, policy: self.policy };
         let worker = UpstreamWorker::new(Arc::clone(&self.service), app, handover);
         let task = AbortOnDropHandle::new(tokio::spawn(worker.run()));
         Some(RunningWorker { webhook, task })

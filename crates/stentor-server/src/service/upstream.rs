@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use stentor_core::id::{AppId, UpstreamId};
-use stentor_core::ports::store::{Page, StoreError};
-use stentor_core::upstream::UpstreamMessage;
+use stentor_core::ports::store::Page;
 use stentor_gateway::limits::{UPSTREAM_TTL_MAX, UPSTREAM_WINDOW_MAX_COUNT};
 use stentor_gateway::{UpstreamBroker, UpstreamConsumer};
 
@@ -86,11 +85,6 @@ impl Service {
     /// Lists all apps.
     pub(crate) async fn all_apps(&self) -> ServiceResult<Vec<AppId>> {
         Ok(self.store.apps().await?.into_iter().map(|app| app.id).collect())
-    }
-
-    /// Counts another attempt to hand a message over.
-    pub(crate) async fn note_upstream_attempt(&self, message: &UpstreamMessage) -> Result<(), StoreError> {
-        self.store.note_upstream_attempt(message.app, &[message.id]).await
     }
 
     /// Returns where whoever speaks for an app is handed what its devices send.

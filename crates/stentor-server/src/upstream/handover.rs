@@ -7,8 +7,8 @@ use serde_json::json;
 use stentor_core::retry::RetryPolicy;
 use stentor_core::time::Timestamp;
 use stentor_core::upstream::UpstreamMessage;
-use tokio::sync::Semaphore;
 
+use super::call_places::{CallPace, CallPlaces};
 use super::command::OperatorCommand;
 use super::webhook::Webhook;
 use crate::contract::Instant;
@@ -39,24 +39,34 @@ pub(super) enum HandoverTarget {
 pub(super) struct Handover {
     pub(super) target: HandoverTarget,
     /// Calls at once, of all apps.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) places: Arc<CallPlaces>,
+    pub(super) pace: CallPace,
     pub(super) policy: RetryPolicy,
 }
 
 impl Handover {
-    /// Hands a message over once; `attempt` counts from 1.
+    /// Hands a message over once, and returns whether it has not expired; `attempt` counts from 1.
     pub(super) async fn call(
         &self,
         message: &UpstreamMessage,
         attempt: u32,
-        now: Timestamp,
-    ) -> Result<(), HandoverRefusal> {
-        let body = body(message, attempt);
-        let _place = self.places.acquire().await.map_err(|_| HandoverRefusal::new("the server stops"))?;
-        match &self.target {
-            HandoverTarget::Command(command) => command.run(body).await,
-            HandoverTarget::Webhook(webhook) => webhook.post(message.id, body, now).await,
-        }
+        now: impl Fn() -> Timestamp,
+    ) -> Result<bool, HandoverRefusal> {
+        let mut is_live = true;
+        let call = async {
+            // Asked once there is a place: it may have expired while it waited for one.
+            is_live = message.expires_at > now();
+            if !is_live {
+                return Ok(());
+            }
+            let body = body(message, attempt);
+            match &self.target {
+                HandoverTarget::Command(command) => command.run(body).await,
+                HandoverTarget::Webhook(webhook) => webhook.post(message.id, body, now()).await,
+            }
+        };
+        self.places.call(&self.pace, call).await?;
+        Ok(is_live)
     }
 
     /// Returns how long to wait after an attempt that failed; none when there is no next one.

@@ -1,51 +1,72 @@
-//! The worker of one app: it claims messages and has each handed over, a few at a time.
+//! The worker of one app: it claims messages and has each handed over, a few at a time. What is refused rests apart from what comes.
 
+mod resting;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stentor_core::id::AppId;
+use stentor_core::id::{AppId, DeviceId};
 use stentor_core::ports::store::StoreError;
 use stentor_core::upstream::UpstreamMessage;
 use stentor_gateway::UpstreamConsumer;
 use stentor_gateway::limits::UPSTREAM_WINDOW_MAX_COUNT;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::handover::Handover;
+use super::handover::{Handover, HandoverRefusal};
 use crate::service::Service;
+use resting::{RestingMessage, RestingMessages};
 
 /// Calls of one app at once.
 const APP_CALLS_MAX_COUNT: usize = 4;
+/// Calls for messages of one device at once: another device's are made beside them.
+const DEVICE_CALLS_MAX_COUNT: usize = 2;
 /// Wait before the store is asked again that could not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What became of a message.
 enum HandOver {
-    TakenOver(UpstreamMessage),
-    GivenUp(UpstreamMessage, String),
+    TakenOver,
+    GivenUp(String),
+    /// It is refused, for the how manieth time.
+    Refused(u32, HandoverRefusal),
+}
+
+/// A message that is to be handed over, for the how manieth time.
+struct ReadyMessage {
+    message: UpstreamMessage,
+    attempt: u32,
 }
 
 /// What the calls of one app share.
 struct AppCalls {
     service: Arc<Service>,
     handover: Handover,
-    places: Semaphore,
 }
 
 /// An app's messages on their way to whoever takes them over.
 pub(super) struct UpstreamWorker {
     consumer: UpstreamConsumer,
     calls: Arc<AppCalls>,
-    under_way: JoinSet<HandOver>,
+    ready: VecDeque<ReadyMessage>,
+    resting: RestingMessages,
+    under_way: JoinSet<(UpstreamMessage, HandOver)>,
+    /// How many calls are under way for the messages of a device.
+    busy: HashMap<DeviceId, usize>,
 }
 
 impl UpstreamWorker {
     pub(super) fn new(service: Arc<Service>, app: AppId, handover: Handover) -> Self {
-        let consumer = service.upstream_broker().consume(app, UPSTREAM_WINDOW_MAX_COUNT);
-        let places = Semaphore::new(APP_CALLS_MAX_COUNT);
-        let calls = Arc::new(AppCalls { service, handover, places });
-        Self { consumer, calls, under_way: JoinSet::new() }
+        let consumer = service.upstream_broker().consume_by_device(app, UPSTREAM_WINDOW_MAX_COUNT);
+        Self {
+            consumer,
+            calls: Arc::new(AppCalls { service, handover }),
+            ready: VecDeque::new(),
+            resting: RestingMessages::default(),
+            under_way: JoinSet::new(),
+            busy: HashMap::new(),
+        }
     }
 
     /// Works until it is dropped.
@@ -59,65 +80,121 @@ impl UpstreamWorker {
     }
 
     async fn step(&mut self) -> Result<(), StoreError> {
+        self.begin_calls();
+        // What rests takes no place of the window: as much of it as the window has is made ready at once.
+        let next_due = self.resting.next_due().filter(|_| self.ready.len() < UPSTREAM_WINDOW_MAX_COUNT);
         tokio::select! {
             Some(ended) = self.under_way.join_next() => match ended {
-                Ok(ending) => self.end(ending).await,
+                Ok((message, ending)) => self.end(message, ending).await,
                 // Its message is held until the worker ends, and comes again then.
                 Err(_) => Ok(()),
             },
+            () = until(next_due) => self.wake().await,
             found = self.consumer.next() => {
-                for message in found? {
-                    self.under_way.spawn(Arc::clone(&self.calls).hand_over(message));
-                }
+                let found = found?.into_iter().map(|message| {
+                    // One that was tried too often by consumers who did not settle it still gets a call of its own.
+                    let most = u32::from(self.calls.handover.policy.max_attempts.saturating_sub(1));
+                    let attempt = message.attempts.min(most).saturating_add(1);
+                    ReadyMessage { message, attempt }
+                });
+                self.ready.extend(found);
                 Ok(())
             }
         }
     }
 
-    async fn end(&mut self, ending: HandOver) -> Result<(), StoreError> {
+    /// Begins calls as far as there are places, of no device so many that others wait for it.
+    fn begin_calls(&mut self) {
+        let most = if self.calls.handover.pace.is_late() { 1 } else { APP_CALLS_MAX_COUNT };
+        while self.under_way.len() < most {
+            let has_place = |one: &ReadyMessage| {
+                self.busy.get(&one.message.device).is_none_or(|calls| *calls < DEVICE_CALLS_MAX_COUNT)
+            };
+            let Some(place) = self.ready.iter().position(has_place) else { return };
+            let Some(ReadyMessage { message, attempt }) = self.ready.remove(place) else { return };
+            *self.busy.entry(message.device).or_default() += 1;
+            let calls = Arc::clone(&self.calls);
+            self.under_way.spawn(async move {
+                let ending = calls.hand_over(&message, attempt).await;
+                (message, ending)
+            });
+        }
+    }
+
+    async fn end(&mut self, message: UpstreamMessage, ending: HandOver) -> Result<(), StoreError> {
         let settled = match &ending {
-            HandOver::TakenOver(message) => self.consumer.settle(&[message.id]).await.map(drop),
-            HandOver::GivenUp(message, reason) => {
-                tracing::info!(app = %message.app, id = %message.id, reason, "a message of a device is a dead letter");
-                self.consumer.bury(message.id, reason).await
-            }
+            HandOver::TakenOver => self.consumer.settle(&[message.id]).await.map(drop),
+            HandOver::GivenUp(reason) => self.bury(&message, reason).await,
+            HandOver::Refused(attempt, refusal) => self.rest(&message, *attempt, refusal).await,
         };
         if settled.is_err() {
             // It ends again, after the pause.
-            self.under_way.spawn(async { ending });
+            self.under_way.spawn(async { (message, ending) });
+            return settled;
+        }
+        if let Some(calls) = self.busy.get_mut(&message.device) {
+            *calls -= 1;
+            if *calls == 0 {
+                self.busy.remove(&message.device);
+            }
         }
         settled
+    }
+
+    async fn bury(&mut self, message: &UpstreamMessage, reason: &str) -> Result<(), StoreError> {
+        tracing::info!(app = %message.app, id = %message.id, reason, "a message of a device is a dead letter");
+        self.consumer.bury(message.id, reason).await
+    }
+
+    /// Lets a refused message wait for its next attempt, if it has one.
+    async fn rest(
+        &mut self,
+        message: &UpstreamMessage,
+        attempt: u32,
+        refusal: &HandoverRefusal,
+    ) -> Result<(), StoreError> {
+        let Some(pause) = self.calls.handover.pause(attempt, refusal.retry_after) else {
+            return self.bury(message, &refusal.reason).await;
+        };
+        tracing::debug!(id = %message.id, attempt, reason = refusal.reason, "a message of a device waits");
+        let resting = RestingMessage { id: message.id, attempt, expires_at: message.expires_at };
+        if self.resting.add(Instant::now() + pause, resting) {
+            self.consumer.rest(message.id);
+        }
+        Ok(())
+    }
+
+    /// Makes a message ready whose pause is over.
+    async fn wake(&mut self) -> Result<(), StoreError> {
+        let Some(RestingMessage { id, attempt, expires_at }) = self.resting.first() else { return Ok(()) };
+        if expires_at <= self.calls.service.now() {
+            self.consumer.bury(id, EXPIRED).await?;
+        } else if let Some(message) = self.consumer.again(id).await? {
+            self.consumer.note_attempt(id).await?;
+            self.ready.push_back(ReadyMessage { message, attempt: attempt.saturating_add(1) });
+        }
+        // Only now: where the store cannot tell, it is asked again.
+        self.resting.remove_first();
+        Ok(())
+    }
+}
+
+const EXPIRED: &str = "it expired before anybody took it over";
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
     }
 }
 
 impl AppCalls {
-    /// Tries until a message is taken over, has expired or was tried often enough.
-    async fn hand_over(self: Arc<Self>, message: UpstreamMessage) -> HandOver {
-        // One that was tried too often by consumers who did not settle it still gets a call of its own.
-        let before = message.attempts.min(u32::from(self.handover.policy.max_attempts.saturating_sub(1)));
-        let mut attempt = before.saturating_add(1);
-        loop {
-            let refusal = {
-                // Given back before the pause: one that waits must not keep others from their calls.
-                let _place = self.places.acquire().await;
-                // Asked once there is a place: it may have expired while it waited for one.
-                if message.expires_at <= self.service.now() {
-                    return HandOver::GivenUp(message, "it expired before anybody took it over".to_owned());
-                }
-                match self.handover.call(&message, attempt, self.service.now()).await {
-                    Ok(()) => return HandOver::TakenOver(message),
-                    Err(refusal) => refusal,
-                }
-            };
-            let Some(pause) = self.handover.pause(attempt, refusal.retry_after) else {
-                return HandOver::GivenUp(message, refusal.reason);
-            };
-            tracing::debug!(id = %message.id, attempt, reason = refusal.reason, "a message of a device waits");
-            sleep(pause).await;
-            attempt += 1;
-            if let Err(error) = self.service.note_upstream_attempt(&message).await {
-                tracing::warn!(%error, id = %message.id, "an attempt is not counted");
-            }
+    /// Hands a message over once, unless it has expired.
+    async fn hand_over(&self, message: &UpstreamMessage, attempt: u32) -> HandOver {
+        match self.handover.call(message, attempt, || self.service.now()).await {
+            Ok(true) => HandOver::TakenOver,
+            Ok(false) => HandOver::GivenUp(EXPIRED.to_owned()),
+            Err(refusal) => HandOver::Refused(attempt, refusal),
         }
     }
 }

@@ -228,3 +228,41 @@ async fn an_address_that_cannot_be_posted_to_is_refused_and_the_operator_may_for
     assert_eq!(metadata.1, "address_refused", "a cloud's secrets are nobody's webhook");
     assert_eq!(put(&usual, json!({"url": "http://10.1.2.3/hook"})).await.status, 200);
 }
+
+/// Opens a receiver that refuses what one of these devices sent, and counts what it takes over.
+async fn refusing(refused: Vec<String>) -> (String, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+    let taken = Arc::<Mutex<usize>>::default();
+    let counts = Arc::clone(&taken);
+    let receive = async move |body: Bytes| {
+        let said: Value = serde_json::from_slice(&body).expect("JSON");
+        if refused.iter().any(|device| said["device"] == json!(device)) {
+            return StatusCode::INTERNAL_SERVER_ERROR;
+        }
+        *counts.lock().expect("whole") += 1;
+        StatusCode::NO_CONTENT
+    };
+    let router = Router::new().route("/hook", post(receive));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, taken)
+}
+
+#[tokio::test]
+async fn devices_whose_messages_a_webhook_refuses_delay_no_other_device() {
+    // They are not tried again while this test runs.
+    let devices = Devices::with(|config| config.upstream.retry_base_ms = 600_000).await;
+    // Two devices fill a whole window.
+    for number in 0..180 {
+        devices.says(number).await;
+    }
+    let refused = [1, 2].map(|device| stentor_core::id::DeviceId::from_raw(device).to_string());
+    let (url, taken) = refusing(refused.to_vec()).await;
+    put(&devices, json!({"url": url})).await;
+    devices.says(180).await;
+    let patience = Instant::now() + PATIENCE;
+    while *taken.lock().expect("whole") == 0 {
+        assert!(Instant::now() < patience, "the third device's message is behind those of others");
+        tokio::task::yield_now().await;
+    }
+}
