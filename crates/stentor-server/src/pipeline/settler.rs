@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use stentor_core::chunk::{Ticket, TrafficClass};
 use stentor_core::id::ChunkId;
@@ -42,22 +43,24 @@ pub(crate) async fn run(
     }
 }
 
-async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterator<Item = SettlerWork>) {
+async fn write(shared: &Arc<PipelineContext>, class: TrafficClass, works: impl Iterator<Item = SettlerWork>) {
     let (mut settlements, mut settled, mut waiting) = (Vec::new(), Vec::new(), HashMap::new());
     let mut released = Vec::new();
     for work in works {
         match work {
             SettlerWork::Settle(settlement, over, tell) => {
                 waiting.extend(tell.map(|tell| (settlement.chunk, tell)));
+                settled.push((settlement.chunk, over));
                 settlements.push(settlement);
-                settled.push(over);
             }
             SettlerWork::Release(chunk, epoch, due_at, over) => released.push((chunk, epoch, due_at, over)),
         }
     }
     if !settlements.is_empty() {
         let began = tokio::time::Instant::now();
-        let (tickets, is_certain) = settle(shared, settlements, waiting).await;
+        let mut late = Vec::new();
+        let (tickets, is_certain) = settle(shared, settlements, &mut waiting, &mut late).await;
+        late.into_iter().for_each(|one| put_off(shared, class, one, (&mut settled, &mut waiting)));
         // Connected devices wait for it, and what they confirm must find a settled chunk: after the commit, before
         // all else.
         feed_devices(shared, &mut settled, is_certain);
@@ -78,6 +81,27 @@ async fn write(shared: &PipelineContext, class: TrafficClass, works: impl Iterat
     shared.due_index.wake_all();
 }
 
+/// How long what could not be written while the rest could is put off.
+const LATE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Lets a settlement come again later, with all that it holds: others have their turn before it.
+fn put_off(
+    shared: &Arc<PipelineContext>,
+    class: TrafficClass,
+    settlement: Settlement,
+    (settled, waiting): (&mut Vec<(ChunkId, LeaseParts)>, &mut AwaitedChunks),
+) {
+    let Some(at) = settled.iter().position(|(chunk, _)| *chunk == settlement.chunk) else { return };
+    let (chunk, over) = settled.swap_remove(at);
+    let work = SettlerWork::Settle(settlement, over, waiting.remove(&chunk));
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        tokio::time::sleep(LATE_PAUSE).await;
+        // After the end of the settler its lease runs out.
+        let _ = shared.settlers.of(class).send(work).await;
+    });
+}
+
 /// Who waits for the chunks in which something of these goes on.
 type AwaitedChunks = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 
@@ -85,19 +109,21 @@ type AwaitedChunks = HashMap<ChunkId, oneshot::Sender<Continuation>>;
 async fn settle(
     shared: &PipelineContext,
     settlements: Vec<Settlement>,
-    mut waiting: AwaitedChunks,
+    waiting: &mut AwaitedChunks,
+    late: &mut Vec<Settlement>,
 ) -> (Vec<Ticket>, bool) {
     let asked = settlements.len();
-    let replies = retry_until_written(shared, settlements, |some| shared.store.settle(some)).await;
+    let replies =
+        retry_until_written(shared, settlements, Some(late), |some| shared.store.settle(some)).await;
     // A reply that is missing was given up, and of a stale one somebody else decides: the ledger may say otherwise
     // than what is told.
     let is_certain = replies.len() == asked && !replies.contains(&SettleReply::Stale);
-    (replies.into_iter().flat_map(|reply| children(shared, reply, &mut waiting)).collect(), is_certain)
+    (replies.into_iter().flat_map(|reply| children(shared, reply, waiting)).collect(), is_certain)
 }
 
 /// Notifies whoever brings messages to connected devices what is on disk now.
-fn feed_devices(shared: &PipelineContext, settled: &mut [LeaseParts], is_certain: bool) {
-    for chunk in settled.iter_mut().filter_map(|over| over.settled_chunk.take()) {
+fn feed_devices(shared: &PipelineContext, settled: &mut [(ChunkId, LeaseParts)], is_certain: bool) {
+    for chunk in settled.iter_mut().filter_map(|(_, over)| over.settled_chunk.take()) {
         if let Some(feed) = &shared.settled_feed {
             feed.settled(SettledChunk { is_certain, ..chunk });
         }
@@ -138,9 +164,9 @@ fn children(shared: &PipelineContext, reply: SettleReply, waiting: &mut AwaitedC
     }
 }
 
-async fn give_back(shared: &PipelineContext, settled: Vec<LeaseParts>) {
+async fn give_back(shared: &PipelineContext, settled: Vec<(ChunkId, LeaseParts)>) {
     let mut leases = Vec::with_capacity(settled.len());
-    for LeaseParts { lease, hold, guard, .. } in settled {
+    for (_, LeaseParts { lease, hold, guard, .. }) in settled {
         drop(guard);
         hold.settled();
         leases.extend(lease);
@@ -159,7 +185,7 @@ async fn release(shared: &PipelineContext, mut released: Vec<(ChunkId, u32, Time
             let some: Vec<_> = some.iter().map(ChunkWrite::lease).collect();
             shared.store.release(&some, due_at).await
         };
-        let _ = retry_until_written(shared, chunks, give_back).await;
+        let _ = retry_until_written(shared, chunks, None, give_back).await;
         // The rows first: whoever takes the ticket must find a chunk that nobody holds.
         let leases = group.into_iter().filter_map(|(.., over)| over.lease).collect();
         shared.nack(leases, due_at).await;

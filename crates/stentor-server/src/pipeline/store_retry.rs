@@ -59,10 +59,12 @@ impl RetryTerms for PipelineContext {
 }
 
 /// Asks the store until everything is written or given up, and gives the answers. What is refused for another reason than
-/// that the store is unavailable is given up at once; what is left when the time is over stays leased.
+/// that the store is unavailable is given up at once; what is left when the time is over stays leased. Where there is a list for it,
+/// what the engine alone does not take while it takes the rest is put there after a few tries: others wait behind it.
 pub(super) async fn retry_until_written<A: ChunkWrite, T, F>(
     terms: &impl RetryTerms,
     asked: Vec<A>,
+    mut late: Option<&mut Vec<A>>,
     call: impl Fn(Vec<A>) -> F,
 ) -> Vec<T>
 where
@@ -90,9 +92,10 @@ where
         left = untried;
         for (one, tries, unread) in failed {
             let Lease { chunk, epoch } = one.lease();
-            match tries + u32::from(worked && unread) {
-                TRIES_MAX_COUNT.. => terms.give_up(chunk, epoch, &problem).await,
-                tries => left.push((one, tries)),
+            match (tries + u32::from(worked), &mut late) {
+                (TRIES_MAX_COUNT.., _) if unread => terms.give_up(chunk, epoch, &problem).await,
+                (TRIES_MAX_COUNT.., Some(late)) => late.push(one),
+                (tries, _) => left.push((one, tries)),
             }
         }
         if terms.is_over() {

@@ -40,7 +40,7 @@ impl ChunkWrite for u64 {
 /// Asks for chunks 0 to 9 of a store that refuses some of them, and with them any call that holds them.
 async fn asked(script: &Script, refuses: impl Fn(u64) -> Option<StoreError>) -> (Vec<u64>, usize) {
     let calls = Cell::new(0);
-    let answers = retry_until_written(script, (0..10).collect(), |some: Vec<u64>| {
+    let answers = retry_until_written(script, (0..10).collect(), None, |some: Vec<u64>| {
         calls.set(calls.get() + 1);
         let refusal = some.iter().find_map(|one| refuses(*one));
         ready(refusal.map_or(Ok(some), Err))
@@ -109,4 +109,24 @@ async fn many_that_cannot_be_written_hide_none_that_can() {
     let mut given_up = script.given_up.borrow().clone();
     given_up.sort_unstable();
     assert_eq!(given_up, (0..8).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_the_engine_alone_does_not_take_is_put_off_and_holds_up_nothing() {
+    let script = Script { writes: true, rounds: 1_000, ..Script::default() };
+    let mut late = Vec::new();
+    let refuse = |some: Vec<u64>| ready(if some.contains(&3) { Err(down()) } else { Ok(some) });
+    let answers = retry_until_written(&script, (0..10).collect(), Some(&mut late), refuse).await;
+    assert_eq!((answers.len(), late), (9, vec![3]));
+    assert!(script.given_up.borrow().is_empty());
+    assert_eq!(script.waits.get(), TRIES_MAX_COUNT as usize - 1);
+}
+
+#[tokio::test]
+async fn while_nothing_can_be_written_nothing_is_put_off() {
+    let script = Script { rounds: 20, ..Script::default() };
+    let mut late = Vec::new();
+    let refuse = |_: Vec<u64>| ready(Err::<Vec<u64>, _>(down()));
+    let answers = retry_until_written(&script, (0..10).collect(), Some(&mut late), refuse).await;
+    assert!(answers.is_empty() && late.is_empty());
 }
