@@ -17,6 +17,7 @@ use stentor_core::ports::store::{
 use stentor_core::schedule::{CatchUp, Recurrence, Schedule, ScheduleState};
 use stentor_core::settlement::Settlement;
 use stentor_core::target::TokenTarget;
+use stentor_gateway::{DeviceIdentity, DeviceProtocol, Gateway, GatewayKey, GatewayParts, SessionEvent};
 use stentor_storage::conformance::PlainChanges;
 use stentor_storage::conformance::value_damage::{ValueDamage, apply, possible};
 use stentor_storage::sqlite::{SqliteSettings, SqliteStore, Synchronous};
@@ -45,6 +46,8 @@ struct Tenant {
     app: AppId,
     messages: Vec<MessageId>,
     device: DeviceId,
+    /// A device of the gateway that has a message to confirm.
+    phone: DeviceIdentity,
 }
 
 impl Tenant {
@@ -80,12 +83,14 @@ async fn furnish(store: &dyn Store, app: u64) -> Tenant {
     let app = AppId::from_raw(app);
     let name = Label::new("test").expect("fits");
     store.create_app(&App { id: app, name: name.clone(), created_at: BEFORE }).await.expect("kept");
-    let mut tenant = Tenant { app, messages: Vec::new(), device: DeviceId::from_raw(0) };
+    let nobody = DeviceId::from_raw(0);
+    let phone = DeviceIdentity { app, device: nobody };
+    let mut tenant = Tenant { app, messages: Vec::new(), device: nobody, phone };
     let (scopes, hash) = (Scopes::from_bits(1), [app.raw() as u8; 32]);
     let id = KeyId::from_raw(tenant.number(900));
     let key = ApiKey { id, app: Some(app), name, scopes, hash, created_at: BEFORE };
     store.create_key(&key).await.expect("kept");
-    for provider in [KIND, ProviderKind::Null] {
+    for provider in [KIND, ProviderKind::Null, ProviderKind::Gateway] {
         let credential = Credential { app, provider, secret: "{}".into(), updated_at: BEFORE };
         store.put_credential(&credential).await.expect("kept");
     }
@@ -93,7 +98,35 @@ async fn furnish(store: &dyn Store, app: u64) -> Tenant {
     tenant.device = devices[0];
     schedules(store, &tenant).await;
     messages(store, &mut tenant, &devices).await;
+    connected(store, &mut tenant).await;
     tenant
+}
+
+/// Registers a device of the gateway, and sends it a message that it has not confirmed.
+async fn connected(store: &dyn Store, tenant: &mut Tenant) {
+    let token = PushToken::new(format!("phone-of-{}", tenant.app.raw())).expect("fits");
+    let phone = Registration::new(Platform::Linux, ProviderKind::Gateway, token);
+    let registered = store.register(tenant.app, &[phone], BEFORE).await.expect("kept");
+    tenant.phone.device = registered[0].device;
+    let message = tenant.message(11, spec(Target::Device(tenant.phone.device)), later(99));
+    let chunk = tenant.begin(store, message).await[0];
+    let lease =
+        LeaseTerms { instance: MAKER, until: later(10_000), now: later(100), class: TrafficClass::Urgent };
+    let LeaseReply::Leased(leased) = store.lease(&[chunk], lease).await.expect("leased").remove(0) else {
+        panic!("not leased")
+    };
+    let settlement = Settlement {
+        chunk,
+        epoch: leased.epoch,
+        now: later(101),
+        records: vec![Record::new(DeliveryState::Accepted, Reason::None, false)],
+        attempts: 1,
+        tokens: Vec::new(),
+        children: Vec::new(),
+        awaited: Vec::new(),
+        stop: None,
+    };
+    store.settle(vec![settlement]).await.expect("settled");
 }
 
 /// Registers devices with all that a device has, and puts them into a group.
@@ -292,6 +325,7 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     let waited = wait(&*store, site, &messages, &pipeline).await;
     let failures = pipeline.stats().failures;
     let lists = lists(&*store, site, clock.now()).await;
+    let devices = devices(&store, site, (clock.clone(), ids.clone())).await;
     pipeline.drain(Duration::from_secs(5)).await;
     close(store).await;
     if !failures.is_empty() {
@@ -303,7 +337,48 @@ async fn serve(site: &Site, path: &Path) -> Result<(), String> {
     {
         return Err(format!("not all were reached: {sent:?}"));
     }
-    waited.and(lists)
+    waited.and(lists).and(devices)
+}
+
+/// Lets the phones of both apps confirm what they have, the damaged one's first: the other app's is written all the same.
+async fn devices(
+    store: &Arc<dyn Store>,
+    site: &Site,
+    (clock, ids): (Arc<dyn Clock>, Arc<IdSource>),
+) -> Result<(), String> {
+    let parts =
+        GatewayParts { store: store.clone(), clock: clock.clone(), ids, key: GatewayKey::new([1; 32]) };
+    let gateway = Gateway::start(parts);
+    let moment = Duration::from_millis(300);
+    let damaged = gateway.open(site.first.phone, DeviceProtocol::Stream, 10);
+    if let Ok(Ok(Some(SessionEvent::Messages(some)))) = tokio::time::timeout(moment, damaged.try_next()).await
+    {
+        damaged.confirm(&some.iter().map(|one| one.message.id).collect::<Vec<_>>());
+    }
+    // Whatever comes of it, or is never to come.
+    let first = MessageId::from_raw(site.first.number(11));
+    let _left = tokio::time::timeout(moment, gateway.confirm(site.first.phone, &[first])).await;
+    let confirmed = async {
+        let session = gateway.open(site.other.phone, DeviceProtocol::Stream, 10);
+        let Ok(SessionEvent::Messages(some)) = session.next().await else {
+            return Err("another app's device is given nothing".to_owned());
+        };
+        let some: Vec<_> = some.iter().map(|one| one.message.id).collect();
+        let count = gateway.confirm(site.other.phone, &some).await.map_err(|error| error.to_string())?;
+        if count == 0 || !some.contains(&MessageId::from_raw(site.other.number(11))) {
+            return Err(format!("it confirmed {count} of {some:?}"));
+        }
+        let device = (site.other.app, site.other.phone.device);
+        let waiting = store.pending(&[device], 10, clock.now()).await.map_err(|error| error.to_string())?;
+        let waits = |one: &stentor_core::ports::store::PendingDelivery| some.contains(&one.message);
+        if waiting.concat().iter().any(waits) { Err("a receipt is not written".to_owned()) } else { Ok(()) }
+    };
+    let confirmed = tokio::time::timeout(Duration::from_secs(10), confirmed).await;
+    let keeps_up = gateway.keeps_up();
+    gateway.close().await;
+    drop((damaged, gateway));
+    confirmed.unwrap_or_else(|_| Err("another app's device waits".to_owned()))?;
+    if keeps_up { Ok(()) } else { Err("receipts wait".to_owned()) }
 }
 
 /// Waits until the messages have ended and the due schedule has fired and ended too.
