@@ -87,7 +87,7 @@ mod tests {
         };
         let (ends, waited) = tokio::join!(late, prompt);
         assert_eq!(ends, (Ok(()), Ok(())), "they go on");
-        assert!(waited <= QUICK_MAX, "{waited:?}");
+        assert!(waited < 2 * QUICK_MAX, "{waited:?}");
         assert!(one.is_late() && two.is_late() && !pace.is_late());
     }
 

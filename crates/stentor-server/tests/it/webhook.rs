@@ -235,13 +235,17 @@ async fn refusing(refused: Vec<String>) -> (String, Arc<Mutex<usize>>) {
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
     let taken = Arc::<Mutex<usize>>::default();
     let counts = Arc::clone(&taken);
-    let receive = async move |body: Bytes| {
+    let receive = move |body: Bytes| {
         let said: Value = serde_json::from_slice(&body).expect("JSON");
-        if refused.iter().any(|device| said["device"] == json!(device)) {
-            return StatusCode::INTERNAL_SERVER_ERROR;
+        let is_refused = refused.iter().any(|device| said["device"] == json!(device));
+        if !is_refused {
+            *counts.lock().expect("whole") += 1;
         }
-        *counts.lock().expect("whole") += 1;
-        StatusCode::NO_CONTENT
+        std::future::ready(if is_refused {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            StatusCode::NO_CONTENT
+        })
     };
     let router = Router::new().route("/hook", post(receive));
     tokio::spawn(async move { axum::serve(listener, router).await });
