@@ -172,18 +172,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> McsConnection<S> {
 
     async fn run(&mut self, stopping: &CancellationToken, admitted: &CancellationToken) -> McsEnd {
         loop {
-            if let Err(end) = self.turn(stopping).await {
+            if let Err(end) = self.turn(stopping, admitted).await {
                 return end;
-            }
-            if self.lonely_since.is_none() {
-                admitted.cancel();
             }
         }
     }
 
-    async fn turn(&mut self, stopping: &CancellationToken) -> Result<(), McsEnd> {
+    async fn turn(
+        &mut self,
+        stopping: &CancellationToken,
+        admitted: &CancellationToken,
+    ) -> Result<(), McsEnd> {
         self.give().await?;
         self.note_loneliness()?;
+        // Before it waits, which may take minutes: a program with a registration has its place from now on.
+        if self.lonely_since.is_none() {
+            admitted.cancel();
+        }
         let due = self.due_at();
         tokio::select! {
             stanza = self.link.next() => {

@@ -128,6 +128,8 @@ async fn a_program_without_a_registration_has_no_place_to_keep_and_ends_soon() {
             here.read_to_end(&mut Vec::new()).await.expect("ended");
             serving.await.expect("served");
         } else {
+            // At once, and not with the first thing that the device says.
+            tokio::time::timeout(Duration::from_secs(10), admitted.cancelled()).await.expect("admitted");
             let mut client = program.connect().await;
             heard(&mut client).await;
             tokio::time::timeout(2 * lonely_max, end(&mut client)).await.expect_err("it stays");
