@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
-use base64::Engine as _;
+use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
-use stentor_server::config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use stentor_server::config::Engine as StoreEngine;
 
 use crate::harness::{Reading, Server, Tenant, server, server_on, server_with};
 
@@ -413,7 +414,7 @@ async fn put_key(server: &Server, tenant: &Tenant, credential: Value) -> (u16, S
 
 #[tokio::test]
 async fn a_key_of_senders_is_one_apps_and_its_holder_says_whose() {
-    for engine in [config::Engine::Memory, config::Engine::Sqlite] {
+    for engine in [StoreEngine::Memory, StoreEngine::Sqlite] {
         let server = server_on(engine, |_| {}).await;
         let (owner, thief, sender) = (server.tenant().await, server.tenant().await, Sender::new());
         let claim = json!({"open_registration": true, "vapid_key": sender.key()});

@@ -38,7 +38,7 @@ async fn a_registration_key_says_neither_whose_a_device_is_nor_how_it_is_marked(
         ("topics", json!({"topics": ["news", PRIVATE]})),
     ] {
         let read = join(&server, &key, &told).await;
-        assert_eq!((read.status, read.refusal().1.as_str()), (403, "forbidden"), "{told}: {read:?}");
+        assert_eq!((read.status, read.refusal().1), (403, "forbidden".to_owned()), "{told}: {read:?}");
         assert_eq!(read.body["field"], field, "{read:?}");
         let writer = server.key(&tenant.id, &["register"]).await;
         assert_eq!(join(&server, &writer, &told).await.status, 201, "a key that may write devices: {told}");
@@ -98,7 +98,7 @@ async fn a_proof_for_another_person_or_app_or_time_or_without_the_right_proves_n
         ("none", String::new()),
     ] {
         let read = join(&server, &key, &json!({"user": "alice", "proof": proof})).await;
-        assert_eq!((read.status, read.refusal().1.as_str()), (403, "forbidden"), "{what}: {read:?}");
+        assert_eq!((read.status, read.refusal().1), (403, "forbidden".to_owned()), "{what}: {read:?}");
     }
     // Who is given a proof must not become the account that has signed it.
     for aud in [json!("stentor:device"), file["token_uri"].clone()] {
