@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
-use stentor_core::id::{AppId, IdSource};
+use stentor_core::id::{AppId, IdSource, KeyId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::store::{Store, StoreError};
 use stentor_core::time::Timestamp;
@@ -37,8 +37,12 @@ struct OneApp(AppId);
 
 #[async_trait]
 impl McsRegistrar for OneApp {
-    async fn may_register(&self, app: AppId, key: Option<&str>) -> Result<bool, StoreError> {
-        Ok(app == self.0 && key.is_none_or(|key| key == KEY))
+    async fn key_of(&self, app: AppId, key: &str) -> Result<Option<KeyId>, StoreError> {
+        Ok((app == self.0 && key == KEY).then(|| KeyId::from_raw(1)))
+    }
+
+    async fn may_register(&self, app: AppId, _installed_with: Option<KeyId>) -> Result<bool, StoreError> {
+        Ok(app == self.0)
     }
 }
 
@@ -86,9 +90,9 @@ impl Program {
             1 => mcs::register(gateway, registrar, header, bytes).await,
             2 => mcs::subscribe(gateway, registrar, bytes).await,
             3 => mcs::install(gateway, registrar, project, header, bytes).await,
-            4 => mcs::renew_installation(gateway, project, header),
-            5 => mcs::register_web(gateway, registrar, project, header, bytes).await,
-            _ => mcs::unregister_web(gateway, registrar, project, header, body).await,
+            4 => mcs::renew_installation(gateway, registrar, project, header).await,
+            5 => mcs::register_web(gateway, registrar, project, (Some(KEY), header), bytes).await,
+            _ => mcs::unregister_web(gateway, registrar, project, (Some(KEY), header), body).await,
         };
         if kind == 6 && reply.status == 200 {
             assert!(gateway.holder(body).await.is_err(), "{body} was ended");
