@@ -30,6 +30,7 @@ pub(super) const PIPELINE: Floors = Floors {
     floors: &[
         &[
             "settle",
+            "audiences",
             "calendar",
             "clock_jump",
             "config",
