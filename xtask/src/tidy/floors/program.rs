@@ -135,7 +135,8 @@ pub(super) const PROGRAM_COMMANDS_BENCH: Floors = Floors {
     folder: "crates/stentor-lab-cli/src/commands/bench/",
     module: &["commands", "bench"],
     floors: &[&[
-        "accept", "cold", "faces", "fair", "gateway", "http2", "import", "pipeline", "trouble", "urgent",
+        "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
+        "urgent",
     ]],
     back: &[],
 };

@@ -30,7 +30,6 @@ pub(super) const PIPELINE: Floors = Floors {
     floors: &[
         &[
             "settle",
-            "audiences",
             "calendar",
             "clock_jump",
             "config",
