@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stentor_core::campaign::Tally;
+use stentor_core::device::ProviderKind;
 use stentor_core::id::MessageId;
 use tokio::time::Instant;
 
@@ -69,6 +70,10 @@ impl Audiences {
 
     /// Returns the most that a lane is to have unsettled; fewer than a chunk means one chunk.
     pub(crate) fn share(&self, lane: ProviderKey, is_careful: bool) -> u64 {
+        if lane.1 == ProviderKind::Gateway {
+            // Nothing is given to our own devices before it is settled.
+            return u64::MAX;
+        }
         let lanes = self.lock();
         let audiences = lanes.get(&lane).into_iter().flatten();
         let devices = audiences.filter_map(SeenAudience::now).fold(0, u64::saturating_add);
@@ -99,7 +104,6 @@ impl SeenAudience {
 
 #[cfg(test)]
 mod tests {
-    use stentor_core::device::ProviderKind;
     use stentor_core::id::AppId;
 
     use super::*;

@@ -315,8 +315,7 @@ impl ChunkDispatcher {
         let is_quick = lane.is_quick();
         let (chunk, limit) = match class {
             TrafficClass::Bulk => {
-                let share = shared.audiences.share((app, self.kind), shared.budget.is_careful());
-                (lane.load.expected_chunk(most), lane.window.limit().min(share))
+                (lane.load.expected_chunk(most), lane.window.limit().min(shared.share((app, self.kind))))
             }
             TrafficClass::Urgent => (most, u64::MAX),
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use stentor_core::device::ProviderKind;
 use stentor_core::ports::store::{Expanded, Expansion, ProducerTask, StoreError};
 use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinSet};
@@ -91,7 +92,7 @@ async fn produce(shared: Arc<PipelineContext>, task: ProducerTask) {
     while !shared.stop.is_cancelled() {
         // Hears what settles from here on, also while the books are read.
         let progress = shared.wakeups.progress.notified();
-        let (chunk_max_devices, max_chunks) = chunks(&shared.config, devices);
+        let (chunk_max_devices, max_chunks) = chunks(&shared.config, task.provider, devices);
         let how = Expansion { chunk_max_devices, max_chunks, now: shared.now() };
         match step(&shared, task, how).await {
             Ok(Some(expanded)) => {
@@ -152,9 +153,13 @@ async fn step(
 
 /// Returns the size of the next chunks and their number, after so many devices: a small audience is cut into small chunks, lest one
 /// of them be a large part of it, and the chunks of a large one soon have their full size.
-fn chunks(config: &PipelineConfig, devices: usize) -> (usize, usize) {
+fn chunks(config: &PipelineConfig, provider: ProviderKind, devices: usize) -> (usize, usize) {
     let most = config.chunk_max_devices;
-    let size = (devices / CHUNK_PART).clamp(CHUNK_MIN_DEVICES.min(most), most);
+    let size = match provider {
+        // Nothing is given to our own devices before it is settled: a crash leaves none of it in doubt.
+        ProviderKind::Gateway => most,
+        _ => (devices / CHUNK_PART).clamp(CHUNK_MIN_DEVICES.min(most), most),
+    };
     // No more devices in one transaction than in one of full chunks.
     let whole = config.expand_max_chunks * most / size;
     (size, if size == most { whole } else { whole.min(CHUNK_PART) })
@@ -191,7 +196,7 @@ mod tests {
     fn sizes(config: &PipelineConfig) -> Vec<usize> {
         let (mut devices, mut sizes) = (0, Vec::new());
         while sizes.last() != Some(&config.chunk_max_devices) {
-            let (size, count) = chunks(config, devices);
+            let (size, count) = chunks(config, ProviderKind::Fcm, devices);
             assert!(size * count <= config.chunk_max_devices * config.expand_max_chunks);
             devices += size * count;
             sizes.extend(vec![size; count]);
@@ -211,8 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn chunks_for_our_own_devices_are_full_from_the_first_on() {
+        let config = PipelineConfig::default();
+        assert_eq!(chunks(&config, ProviderKind::Gateway, 0), (1_000, config.expand_max_chunks));
+    }
+
+    #[test]
     fn chunks_are_never_larger_than_they_may_be() {
         let config = PipelineConfig { chunk_max_devices: 7, ..PipelineConfig::default() };
-        assert_eq!(chunks(&config, 0), (7, config.expand_max_chunks));
+        assert_eq!(chunks(&config, ProviderKind::Apns, 0), (7, config.expand_max_chunks));
     }
 }

@@ -260,6 +260,11 @@ impl ProviderTable {
         Ok(Grant::new(self.clone(), key, class, taken))
     }
 
+    /// Returns whether a credential has a quota.
+    pub(crate) fn has_quota(&self, key: ProviderKey) -> bool {
+        self.lock().get(&key).is_some_and(|entry| entry.rate_limiter.is_some())
+    }
+
     /// Notes that a lane waits for its quota.
     pub(crate) fn note_wait(&self, key: ProviderKey, until: Timestamp, now: Timestamp) {
         if let Some(rate_limiter) = self.lock().get_mut(&key).and_then(|entry| entry.rate_limiter.as_mut()) {

@@ -181,6 +181,16 @@ impl PipelineContext {
         }
     }
 
+    /// Returns the part of its audiences that a lane may have unsettled.
+    pub(crate) fn share(&self, lane: ProviderKey) -> u64 {
+        let is_careful = self.budget.is_careful();
+        // A quota bounds what is in flight by itself, and is to be used whatever the latency.
+        match !is_careful && self.providers.has_quota(lane) {
+            true => u64::MAX,
+            false => self.audiences.share(lane, is_careful),
+        }
+    }
+
     /// Returns a provider kind's counters.
     pub(crate) fn meter(&self, kind: ProviderKind) -> Arc<DispatchMeter> {
         self.meters.get(&kind).cloned().unwrap_or_default()
