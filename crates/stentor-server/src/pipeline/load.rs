@@ -56,10 +56,11 @@ impl Load {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Returns what the next chunk is expected to hold: `most` before anything is known.
+    /// Returns the most that the next chunks are expected to hold: twice as much as the last, for those of an audience grow by so much
+    /// from one step of its producer to the next, and `most` before anything is known.
     pub(crate) fn expected_chunk(&self, most: u64) -> u64 {
         let chunk = self.chunk.load(Ordering::Acquire);
-        if chunk == 0 { most } else { chunk.min(most) }
+        if chunk == 0 { most } else { (2 * chunk).min(most) }
     }
 
     fn note_chunk(&self, deliveries: u64) {
@@ -270,20 +271,20 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_expected_to_hold_what_the_largest_of_the_last_ones_did() {
+    fn a_chunk_is_expected_to_hold_twice_what_the_largest_of_the_last_ones_did_at_most() {
         let load = Load::default();
         assert_eq!(load.expected_chunk(1_000), 1_000, "nothing is known yet");
         load.add(1_000);
         load.resize(1_000, 25);
-        assert_eq!(load.expected_chunk(1_000), 25);
+        assert_eq!(load.expected_chunk(1_000), 50);
         load.resize(25, 400);
         (0..5).for_each(|_| load.resize(400, 3));
         assert!(
-            (100..400).contains(&load.expected_chunk(1_000)),
+            (200..800).contains(&load.expected_chunk(1_000)),
             "a few small ones may have others between them"
         );
         (0..50).for_each(|_| load.resize(3, 3));
-        assert_eq!(load.expected_chunk(1_000), 3);
+        assert_eq!((load.expected_chunk(1_000), load.expected_chunk(5)), (6, 5));
     }
 
     #[test]

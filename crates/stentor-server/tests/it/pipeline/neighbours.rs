@@ -42,7 +42,9 @@ async fn a_tarpit_holds_half_of_what_may_be_unsettled_and_others_go_on() {
     house.neighbours_send(30_000).await;
     pass(50).await;
     let peak = house.neighbours_peak();
-    assert!(peak > BULK_MAX / 4 && peak <= BULK_MAX / 2, "{peak}");
+    // The last chunk may begin below the half and end beyond it.
+    let half = BULK_MAX / 2 + quick().chunk_max_devices / 2;
+    assert!(peak > BULK_MAX / 4 && peak <= half, "{peak}");
     let began = Instant::now();
     let id = house.send(everyone()).await;
     assert_eq!(house.finished(id).await.total().accepted, 5_000);
