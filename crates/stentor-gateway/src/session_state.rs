@@ -1,22 +1,24 @@
 //! What is known of one connected device: what waits to be written, what is not confirmed yet, and whether the ledger must be
 //! looked at again.
 
-use std::collections::VecDeque;
+mod inner;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use stentor_core::id::{ChunkId, MessageId};
-use stentor_core::message::Message;
 use stentor_core::ports::store::{Receipt, ReceiptKind};
 use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
+
+use inner::{Flight, LookUp, SessionInner, UnderWay};
 
 use crate::backlog::{DeliveryBacklog, GivenDelivery, ParkedSession, WaitingDelivery};
 use crate::delivery::PendingMessage;
 use crate::doubts::{Doubts, Given};
 use crate::held_messages::HeldMessages;
 use crate::identity::DeviceIdentity;
-use crate::sender_receipts::{self, EndedDeliveries, SenderReceipt};
+use crate::sender_receipts::{EndedDeliveries, SenderReceipt};
 use crate::silence::Silence;
 use crate::stats::DeviceProtocol;
 
@@ -33,28 +35,6 @@ pub enum Closed {
     Crowded,
     /// The server stops.
     Stopping,
-}
-
-/// Whether all that waits in the ledger is known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LookUp {
-    /// Something may wait in the ledger that was not given yet.
-    Needed,
-    /// The ledger is being looked at; `again` when something came meanwhile.
-    Running { again: bool },
-    /// Whatever is settled from now on is offered.
-    Done,
-}
-
-/// A delivery that the connection has been given and whose receipt is not written yet.
-#[derive(Debug)]
-struct Flight {
-    message: MessageId,
-    chunk: ChunkId,
-    /// The sender's name for it, if the sender wants to know of its receipt.
-    wanted: Option<Arc<str>>,
-    is_confirmed: bool,
-    given: Given,
 }
 
 /// What the ledger has for a device.
@@ -79,31 +59,6 @@ pub(crate) enum SessionStep {
     Wait,
     /// The session ends.
     End(Closed),
-}
-
-/// Deliveries on their way.
-#[derive(Debug, Default)]
-struct UnderWay {
-    queue: VecDeque<PendingMessage>,
-    flight: Vec<Flight>,
-    /// Chunks whose receipts cannot be written: what they have for the device is not given once more.
-    given_up: Vec<ChunkId>,
-}
-
-#[derive(Debug)]
-struct SessionInner {
-    /// Nothing while the session is idle, which most are.
-    under_way: Option<Box<UnderWay>>,
-    look_up: LookUp,
-    /// What the last look found beyond the window.
-    backlog: Option<Box<DeliveryBacklog>>,
-    /// What the look that runs finds may be without something that it should have.
-    is_stale: bool,
-    closed: Option<Closed>,
-    /// Whether it is in the line of those who wait until fewer deliveries are in doubt.
-    is_in_line: bool,
-    /// Who waits for the next step.
-    waker: Option<Waker>,
 }
 
 /// One connected device. Its memory is bounded by its window.
@@ -422,114 +377,6 @@ impl SessionState {
 
     fn lock(&self) -> MutexGuard<'_, SessionInner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl SessionInner {
-    fn step(
-        &mut self,
-        now: Timestamp,
-        window: usize,
-        room: impl FnOnce(usize, bool) -> Option<(usize, Given)>,
-    ) -> SessionStep {
-        // Before any delivery: what a closed session is given nobody writes any more.
-        if let Some(closed) = self.closed {
-            return SessionStep::End(closed);
-        }
-        if let Some(deliveries) = self.deliveries(now, room) {
-            return SessionStep::Give(deliveries);
-        }
-        // Where the window is full the ledger has nothing for it: the next receipt makes room, and wakes it.
-        if self.look_up == LookUp::Needed && self.count() < window {
-            self.look_up = LookUp::Running { again: false };
-            return SessionStep::LookUp;
-        }
-        SessionStep::Wait
-    }
-
-    /// Takes what is to be given next, and notes that it is; `None` when there is nothing, or no room among all that is in doubt.
-    fn deliveries(
-        &mut self,
-        now: Timestamp,
-        room: impl FnOnce(usize, bool) -> Option<(usize, Given)>,
-    ) -> Option<Vec<PendingMessage>> {
-        let under_way = self.under_way.as_mut()?;
-        under_way.queue.retain(|one| is_live(one, now));
-        if !under_way.queue.is_empty() {
-            let Some((count, given)) = room(under_way.queue.len(), self.is_in_line) else {
-                self.is_in_line = true;
-                return None;
-            };
-            let rest = under_way.queue.split_off(count);
-            // Taken as a whole: what has been given holds no room for more.
-            let deliveries = Vec::from(std::mem::replace(&mut under_way.queue, rest));
-            let flight = |one: &PendingMessage| Flight {
-                message: one.message.id,
-                chunk: one.chunk,
-                wanted: sender_receipts::wanted(&one.message),
-                is_confirmed: false,
-                given,
-            };
-            // Exactly: thousands of sessions would otherwise hold up to twice the memory.
-            under_way.flight.reserve_exact(deliveries.len());
-            under_way.flight.extend(deliveries.iter().map(flight));
-            return Some(deliveries);
-        }
-        if self.is_idle() {
-            self.under_way = None;
-        }
-        None
-    }
-
-    /// Notes that a message waits that the last look has not found, or may not have.
-    fn note_more(&mut self, message: &Message) {
-        // It may take the place of one that was found.
-        if message.spec.collapse_key.is_some() {
-            return self.forget_backlog();
-        }
-        if let Some(backlog) = &mut self.backlog {
-            backlog.note_more();
-        }
-    }
-
-    fn forget_backlog(&mut self) {
-        self.backlog = None;
-        self.is_stale = matches!(self.look_up, LookUp::Running { .. });
-    }
-
-    fn put_back(&mut self, deliveries: Vec<PendingMessage>) {
-        if let Some(backlog) = &mut self.backlog {
-            let waiting =
-                |one: &PendingMessage| WaitingDelivery { message: one.message.id, chunk: one.chunk };
-            backlog.put_back(deliveries.iter().map(waiting));
-        }
-    }
-
-    fn under_way(&mut self) -> &mut UnderWay {
-        self.under_way.get_or_insert_default()
-    }
-
-    fn flight(&self) -> &[Flight] {
-        self.under_way.as_ref().map_or(&[], |under_way| &under_way.flight)
-    }
-
-    /// Returns how many deliveries take a place of the window.
-    fn count(&self) -> usize {
-        self.under_way.as_ref().map_or(0, |under_way| under_way.queue.len() + under_way.flight.len())
-    }
-
-    fn is_idle(&self) -> bool {
-        self.count() == 0 && self.under_way.as_ref().is_none_or(|under_way| under_way.given_up.is_empty())
-    }
-
-    fn is_given_up(&self, chunk: ChunkId) -> bool {
-        self.under_way.as_ref().is_some_and(|under_way| under_way.given_up.contains(&chunk))
-    }
-
-    fn has(&self, message: MessageId) -> bool {
-        let Some(under_way) = &self.under_way else { return false };
-        under_way.flight.iter().any(|flight| flight.message == message)
-            || under_way.queue.iter().any(|delivery| delivery.message.id == message)
     }
 }
 

@@ -250,7 +250,9 @@ fn http(setting: HttpSetting<'_>) -> anyhow::Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).no_proxy();
     builder = builder.local_address(setting.source);
     if let Some(pem) = setting.authority {
-        builder = builder.add_root_certificate(reqwest::Certificate::from_pem(pem)?);
+        let authorities = reqwest::Certificate::from_pem_bundle(pem)?;
+        anyhow::ensure!(!authorities.is_empty(), "there is no certificate in PEM");
+        builder = authorities.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate);
     }
     builder.build().context("the HTTP client cannot be set up")
 }

@@ -46,20 +46,25 @@ pub fn explain_with(
     Ok(layers::known_settings().into_iter().map(explained).collect())
 }
 
-/// Reads what stands above each setting of a file, as `section.key`.
+/// Reads what stands above each setting of a file, as `section.key`. A comment is about all settings below it, up to the next one.
 fn comments(toml: &str) -> BTreeMap<String, String> {
     let (mut found, mut section, mut above) = (BTreeMap::new(), String::new(), Vec::new());
+    let mut is_read = false;
     for line in toml.lines().map(str::trim) {
         if let Some(comment) = line.strip_prefix('#') {
+            if std::mem::take(&mut is_read) {
+                above.clear();
+            }
             above.push(comment.trim());
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[') {
-            section = format!("{}.", name.trim_end_matches(']'));
         } else if let Some((key, _)) = line.split_once('=') {
             found.insert(format!("{section}{}", key.trim()), above.join("\n"));
+            is_read = true;
+        } else {
+            above.clear();
+            if let Some(name) = line.strip_prefix('[') {
+                section = format!("{}.", name.trim_end_matches(']'));
+            }
         }
-        above.clear();
     }
     found
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use ipnet::IpNet;
 
 use super::http::middleware::no_such_address;
@@ -127,14 +127,18 @@ impl Api {
     }
 }
 
+/// Answers what is asked where there is nothing.
+pub(super) async fn answer_nowhere(headers: HeaderMap) -> Response {
+    match super::grpc::is_call(&headers) {
+        true => super::grpc::no_such_service(),
+        false => Refusal(no_such_address()).into_response(),
+    }
+}
+
 /// Answers at addresses that do not exist, calls of gRPC in their own form.
 fn nowhere(api: &Api) -> LimitedRouter {
     let write: WriteRefusal = super::rest::write_refusal;
-    let answer = async |headers: HeaderMap| match super::grpc::is_call(&headers) {
-        true => super::grpc::no_such_service(),
-        false => Refusal(no_such_address()).into_response(),
-    };
-    Routes::new().fallback(answer).limited(api, api.clone(), EntryRule::Open, write)
+    Routes::new().fallback(answer_nowhere).limited(api, api.clone(), EntryRule::Open, write)
 }
 
 impl<O: Operation> Serve<O> for Api

@@ -218,7 +218,7 @@ async fn metrics_come_in_the_format_that_is_asked_for_and_are_well_formed() {
     let server = server().await;
     let tenant = server.sender().await;
     server.device(&tenant, "one").await;
-    assert_eq!(server.send(&tenant, Method::GET, "/v1/devices/dev_0000000000001").read().await.status, 404);
+    assert_eq!(server.send(&tenant, Method::GET, "/v1/devices/dev_00000000000zz").read().await.status, 404);
     let asked = async |accept: Option<&str>| {
         let request = server.open(Method::GET, "/metrics");
         let read =

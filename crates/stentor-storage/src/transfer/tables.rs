@@ -214,6 +214,7 @@ const APART: &[(&str, &str)] = &[
     ("parked_lanes", "which lanes rest at which of them"),
     ("quota_levels", "what they may send within this second"),
     ("incarnation", "which life of the database this is"),
+    ("origin", "where the database is, which the copy is not"),
 ];
 
 /// Columns that only one engine has, by table, each with where they come from.

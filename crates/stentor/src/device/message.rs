@@ -144,14 +144,22 @@ mod tests {
 
     use super::*;
 
+    /// Variables that a shell sets by itself.
+    const SHELL_OWN: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
+
     #[tokio::test]
     async fn a_command_finds_what_every_program_needs_and_what_is_named() {
-        // What cargo sets for tests stands for the key of the service's file.
-        assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
+        // Any variable of this program stands for the key of the service's file.
+        let is_foreign =
+            |name: &String| !TAKEN_OVER.contains(&name.as_str()) && !SHELL_OWN.contains(&name.as_str());
+        let is_plain = |name: &String| name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
+        let mut variables = std::env::vars().map(|(name, _)| name);
+        let other =
+            variables.find(|name| is_foreign(name) && is_plain(name)).expect("a variable of this program");
         let message = json!({"id": "msg_1"});
-        let needed = r#"test -n "$PATH" && test "$STENTOR_MESSAGE_ID" = msg_1 && test -z "$CARGO_PKG_NAME""#;
-        assert_eq!(run(needed, &[], &message).await, Ok(()));
-        let named = r#"test -n "$CARGO_PKG_NAME" && test -z "$CARGO_MANIFEST_DIR""#;
-        assert_eq!(run(named, &["CARGO_PKG_NAME".to_owned()], &message).await, Ok(()));
+        let needed =
+            format!(r#"test -n "$PATH" && test "$STENTOR_MESSAGE_ID" = msg_1 && test -z "${{{other}+set}}""#);
+        assert_eq!(run(&needed, &[], &message).await, Ok(()));
+        assert_eq!(run(&format!(r#"test -n "${{{other}+set}}""#), &[other], &message).await, Ok(()));
     }
 }

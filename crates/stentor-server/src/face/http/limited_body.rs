@@ -1,6 +1,7 @@
 //! The body of a request as any route gets it: it is there within the deadline or ends with a refusal, and each of its bytes is
 //! counted in somebody's name as it comes.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -52,10 +53,15 @@ pub(super) fn limited(body: Body, permit: &RequestPermit, rule: BodyRule, limits
 
 /// Returns why a body ended too early: what bounded it, or that it broke off.
 pub(in crate::face) fn problem_of(error: axum::Error) -> Problem {
-    match error.into_inner().downcast::<Problem>() {
-        Ok(problem) => *problem,
-        Err(_) => Problem::new(ErrorCode::InvalidRequest, "the body broke off"),
+    // Each body around another wraps its errors once more.
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(one) = cause {
+        if let Some(problem) = one.downcast_ref::<Problem>() {
+            return problem.clone();
+        }
+        cause = one.source();
     }
+    Problem::new(ErrorCode::InvalidRequest, "the body broke off")
 }
 
 impl LimitedBody {

@@ -11,10 +11,9 @@ use serde_json::json;
 
 use super::openapi::openapi_json;
 use crate::face::Api;
+use crate::face::api::answer_nowhere;
 use crate::face::http::Routes;
 use crate::face::http::held_reply::StaticReply;
-use crate::face::http::middleware::no_such_address;
-use crate::face::http::refusal::Refusal;
 
 const SCRIPT_PATH: &str = "/docs/scalar.js";
 /// What the page may load: nothing from elsewhere.
@@ -32,7 +31,7 @@ pub(super) fn routes(with_page: bool) -> Routes<Api> {
         return router;
     }
     router
-        .route("/", get(entrance))
+        .route("/", get(entrance).fallback(answer_nowhere))
         .route("/docs", get(page))
         .route("/docs/errors", get(errors))
         .route(SCRIPT_PATH, get(script))
@@ -42,7 +41,7 @@ pub(super) fn routes(with_page: bool) -> Routes<Api> {
 async fn entrance(headers: HeaderMap) -> Response {
     match is_browser(&headers) {
         true => Redirect::temporary("/docs").into_response(),
-        false => Refusal(no_such_address()).into_response(),
+        false => answer_nowhere(headers).await,
     }
 }
 

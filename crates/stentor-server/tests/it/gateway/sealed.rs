@@ -227,9 +227,13 @@ async fn what_only_looks_sealed_is_sealed_by_the_server_and_never_given_in_clear
     let tenant = server.tenant().await;
     let (device, pair) = device_with_keys(&server, &tenant).await;
     let mut after = String::new();
+    for none in [json!("no base64!"), json!(7)] {
+        let message =
+            json!({"target": {"device": device.id}, "gateway": {"raw": none, "encoding": "aes128gcm"}});
+        let refused = server.send(&tenant, Method::POST, "/v1/messages").json(&message).read().await;
+        assert_eq!((refused.status, refused.refusal().2.as_deref()), (422, Some("gateway.raw")));
+    }
     for own in [
-        json!({"raw": "no base64!", "encoding": "aes128gcm"}),
-        json!({"raw": 7, "encoding": "aes128gcm"}),
         json!({"raw": "AAAA", "encoding": "AES128GCM"}),
         json!({"encoding": "aes128gcm"}),
         json!({"raw": "AAAA", "encoding": {"x": []}}),

@@ -292,9 +292,8 @@ fn credentials_found(app: &str, list: &[Value]) -> ServerFinding {
     let told: Vec<String> = list.iter().map(credential_text).collect();
     let is_parked = |one: &Value| one["state"] == "parked";
     let parked = list.iter().any(is_parked);
-    let refused = list.iter().find(|one| is_parked(one) && one["reason"] == "address_refused");
-    if let Some(refused) = refused {
-        let detail = format!("{app}: {}: {}", told.join(", "), cell(&refused["detail"]));
+    if list.iter().any(|one| is_parked(one) && one["reason"] == "address_refused") {
+        let detail = format!("{app}: {}", told.join(", "));
         let advice = "the server may not connect to its endpoint: allow the network with outbound.allowed_networks and \
                       start the server again, or set a credential with another endpoint";
         return ServerFinding::bad("credentials", FindingHealth::Broken, detail, advice);

@@ -51,7 +51,13 @@ fn r17_a_server_without_the_setting_refuses_this_machine_and_the_doctor_finds_wh
     let (code, found) = server.run(&["doctor"]);
     let check = credentials(&found);
     assert_eq!((code, &check["health"]), (1, &json!("BROKEN")), "{found}");
-    assert!(check["found"].as_str().unwrap().contains("fcm parked (address_refused)"), "{check}");
+    assert!(
+        check["found"]
+            .as_str()
+            .unwrap()
+            .contains("fcm parked (address_refused: endpoint: 127.0.0.1 is refused"),
+        "{check}"
+    );
     assert!(check["advice"].as_str().unwrap().contains("outbound.allowed_networks"), "{check}");
     let key = directory.path().join("service-account.json");
     let set = [
