@@ -20,6 +20,9 @@ const NOT_AUDITED: &[&str] = &[
     "/v1/upstream",
 ];
 
+/// What is asked with `POST` and changes nothing.
+const CHANGES_NOTHING: &str = "POST /v1/apps/{app}/credentials/{provider}/check";
+
 async fn trail(server: &Server, query: &str) -> Vec<Value> {
     let read = server.root(Method::GET, &format!("/v1/audit{query}")).read().await;
     assert_eq!(read.status, 200, "{read:?}");
@@ -183,7 +186,8 @@ async fn every_change_is_told(engine: Engine) {
     let changing = contract.filter(|route| !route.is_empty() && !route.starts_with("GET "));
     let unknown = changing.filter(|route| {
         let (_, path) = route.split_once(' ').expect("a method");
-        !NOT_AUDITED.iter().any(|start| path.starts_with(start)) && !asked.contains(route)
+        let is_audited = !NOT_AUDITED.iter().any(|start| path.starts_with(start)) && route != CHANGES_NOTHING;
+        is_audited && !asked.contains(route)
     });
     assert_eq!(
         unknown.collect::<Vec<_>>(),

@@ -273,8 +273,9 @@ fn well_formed(text: &str) {
         let family = family.filter(|family| kinds.get(family) == Some(&"histogram")).unwrap_or(name);
         assert!(kinds.contains_key(family), "of no family: {line}");
         if name.ends_with("_bucket") {
-            let labels = series.split("le=").next().expect("labels").to_owned();
-            buckets.entry(labels).or_default().push(value);
+            let labels = series[name.len()..].trim_matches(['{', '}']).split(',');
+            let others: Vec<_> = labels.filter(|label| !label.starts_with("le=")).collect();
+            buckets.entry(format!("{name} {}", others.join(","))).or_default().push(value);
         }
     }
     assert!(buckets.values().all(|counts| counts.is_sorted()), "{buckets:?}");

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long the campaign should last at least, for every kill, so that all of them fall into it.
 pub(super) const SECONDS_PER_KILL: f64 = 0.5;
+/// The same for every trouble, which lasts a few seconds itself.
+const SECONDS_PER_TROUBLE: f64 = 4.0;
 /// What a server has in flight: a part of a small audience, and no more of a large one than the sender begins with. Behind a crash
 /// it is less, and the campaign would last needlessly long with answers that leave it time without one.
 const INFLIGHT_PART: f64 = 16.0;
@@ -94,7 +96,8 @@ fn latency_for(kills: Kills, devices: u64) -> Option<f64> {
     };
     let devices = devices.max(1) as f64;
     let inflight = (devices / part).clamp(INFLIGHT_MIN_REQUESTS, most);
-    let seconds = SECONDS_PER_KILL * f64::from(kills.all());
+    let troubles = f64::from(kills.troubles);
+    let seconds = SECONDS_PER_KILL * (f64::from(kills.all()) - troubles) + SECONDS_PER_TROUBLE * troubles;
     (kills.all() > 0).then(|| (1000.0 * seconds * inflight / devices).clamp(1.0, MAX_LATENCY_MS))
 }
 
@@ -110,5 +113,6 @@ mod tests {
         assert_eq!(latency_for(server(5), 1_000_000), Some(5.0));
         assert_eq!(latency_for(server(5), 100_000_000), Some(1.0));
         assert_eq!(latency_for(Kills { emulators: 4, ..Kills::default() }, 3_200), Some(125.0));
+        assert_eq!(latency_for(Kills { troubles: 1, ..Kills::default() }, 3_200), Some(250.0));
     }
 }
