@@ -25,6 +25,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long an answer of the queue does for everybody who asks: its writer must not be slowed by who looks on.
 const DEPTHS_FRESH: Duration = Duration::from_secs(1);
 
+/// How long a look at the parts does for everybody who asks whether the server is ready.
+const READINESS_FRESH: Duration = Duration::from_millis(100);
+
 /// The queue's last answer and when it came; whoever asks meanwhile waits for it.
 type LastDepths = Mutex<Option<(Instant, Option<Vec<LaneDepth>>)>>;
 
@@ -47,8 +50,8 @@ pub struct ServerStatus {
     /// How often each operation was asked.
     pub operations: OperationMeter,
     last_depths: LastDepths,
-    /// Held while store and queue are tried, so that one try does for all who ask meanwhile.
-    trying: Mutex<()>,
+    /// The last look at all parts and when it ended; whoever asks meanwhile waits for it.
+    last_readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
 /// Whether the server can do its work.
@@ -88,13 +91,35 @@ impl ServerStatus {
         config: Config,
         listener: ListenerState,
     ) -> Self {
-        let (started, last_depths, trying) = (Instant::now(), Mutex::default(), Mutex::default());
-        let operations = OperationMeter::default();
-        Self { store, queue, clock, started, pipeline, config, listener, operations, last_depths, trying }
+        Self {
+            store,
+            queue,
+            clock,
+            started: Instant::now(),
+            pipeline,
+            config,
+            listener,
+            operations: OperationMeter::default(),
+            last_depths: Mutex::default(),
+            last_readiness: Mutex::default(),
+        }
+    }
+
+    /// Returns whether the server can do its work, as of a tenth of a second ago at most.
+    pub async fn readiness(&self) -> Readiness {
+        let mut last = self.last_readiness.lock().await;
+        if let Some((at, readiness)) = &*last
+            && at.elapsed() < READINESS_FRESH
+        {
+            return readiness.clone();
+        }
+        let readiness = self.look().await;
+        *last = Some((Instant::now(), readiness.clone()));
+        readiness
     }
 
     /// Asks store and queue; where nothing was written for a second, they are tried with a small write.
-    pub async fn readiness(&self) -> Readiness {
+    async fn look(&self) -> Readiness {
         let (answers, depths) = tokio::join!(self.store_answers(), self.depths());
         let (store_keeps, queue_keeps) = self.keep().await;
         let now = self.clock.now();
@@ -138,19 +163,11 @@ impl ServerStatus {
 
     /// Returns of store and queue whether what is written now is kept.
     async fn keep(&self) -> (bool, bool) {
-        let kept = async {
-            let _one_at_a_time = self.trying.lock().await;
-            tokio::join!(
-                tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps()),
-                tokio::time::timeout(PROBE_TIMEOUT, self.queue.keeps()),
-            )
-        };
-        match tokio::time::timeout(2 * PROBE_TIMEOUT, kept).await {
-            Ok((store, queue)) => {
-                (answer("the store", store).is_some(), answer("the queue", queue).is_some())
-            }
-            Err(_) => (false, false),
-        }
+        let (store, queue) = tokio::join!(
+            tokio::time::timeout(PROBE_TIMEOUT, self.store.keeps()),
+            tokio::time::timeout(PROBE_TIMEOUT, self.queue.keeps()),
+        );
+        (answer("the store", store).is_some(), answer("the queue", queue).is_some())
     }
 
     async fn store_answers(&self) -> bool {

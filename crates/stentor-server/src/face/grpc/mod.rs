@@ -62,7 +62,7 @@ pub(super) fn router(api: &Api) -> LimitedRouter {
     let told = reflection::PATHS.iter();
     let told = told.fold(Routes::new(), |routes, path| routes.route(path, any(reflection::answer)));
     limited(services, EntryRule::Keyed)
-        .merge(limited(Routes::new().route(health::CHECK, any(health::check)), EntryRule::Open))
+        .merge(limited(Routes::new().route(health::CHECK, any(health::check)), EntryRule::Probe))
         .merge(limited(told.route(health::WATCH, any(health::watch)), EntryRule::OpenLasting))
         .merge(limited(Routes::new().route(&stream(&IMPORT_STREAM), any(import::answer)), EntryRule::Import))
         .merge(limited(Routes::new().route(&stream(&WATCH), any(ledger::answer)), EntryRule::Lasting))

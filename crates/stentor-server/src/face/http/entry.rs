@@ -29,6 +29,9 @@ pub enum EntryRule {
     Lasting,
     /// Everybody is, at a place of the address that asks.
     OpenLasting,
+    /// Everybody, whatever else comes from the same address: a supervisor that is refused would end the server. One look does for all who
+    /// ask within an instant.
+    Probe,
 }
 
 /// A path that is served, and by which rule.
@@ -76,7 +79,7 @@ impl EntryRule {
     const fn body(self) -> BodyRule {
         match self {
             Self::Import => BodyRule::Streamed,
-            Self::Keyed | Self::Open | Self::Lasting | Self::OpenLasting => BodyRule::Whole,
+            Self::Keyed | Self::Open | Self::Lasting | Self::OpenLasting | Self::Probe => BodyRule::Whole,
         }
     }
 }
@@ -159,7 +162,9 @@ async fn within_limits(
     let request = Request::from_parts(parts, limited(body, &permit, rule.body(), limits));
     let answering = next.run(request);
     let answer = match rule {
-        EntryRule::Keyed | EntryRule::Open => tokio::time::timeout(limits.timeout, answering).await,
+        EntryRule::Keyed | EntryRule::Open | EntryRule::Probe => {
+            tokio::time::timeout(limits.timeout, answering).await
+        }
         EntryRule::Import | EntryRule::Lasting | EntryRule::OpenLasting => Ok(answering.await),
     };
     permit.answered(answer.unwrap_or_else(|_| Refusal(timed_out()).into_response()))

@@ -12,13 +12,14 @@ use utoipa_axum::routes;
 use crate::face::Api;
 use crate::metrics::Exposition;
 
-/// Returns the routes of this noun.
+/// Returns the routes by which supervisors look after the server.
+pub(super) fn probes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(alive)).routes(routes!(ready))
+}
+
+/// Returns the other routes of this noun.
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(alive))
-        .routes(routes!(ready))
-        .routes(routes!(metrics))
-        .routes(routes!(version))
+    OpenApiRouter::new().routes(routes!(metrics)).routes(routes!(version))
 }
 
 /// The process is alive.

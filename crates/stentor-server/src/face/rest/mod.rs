@@ -54,7 +54,9 @@ pub fn carries(operation: &str) -> bool {
 
 /// Builds the routes that are asked without a key.
 pub(super) fn health_router(api: &Api) -> LimitedRouter {
-    Routes::new().described(health::routes()).limited(api, api.clone(), EntryRule::Open, error::write)
+    let limited =
+        |routes, rule| Routes::new().described(routes).limited(api, api.clone(), rule, error::write);
+    limited(health::probes(), EntryRule::Probe).merge(limited(health::routes(), EntryRule::Open))
 }
 
 /// Routes with a key, a place and a time limit.
@@ -70,5 +72,9 @@ fn streamed_routes() -> OpenApiRouter<Api> {
 
 /// All routes with their descriptions.
 fn described() -> OpenApiRouter<Api> {
-    limited_routes().merge(streamed_routes()).merge(health::routes()).merge(upstream_events::routes())
+    limited_routes()
+        .merge(streamed_routes())
+        .merge(health::probes())
+        .merge(health::routes())
+        .merge(upstream_events::routes())
 }
