@@ -22,7 +22,9 @@ impl Victim {
         let tenant = server.sender().await;
         let target = json!({"token": {"platform": "android", "provider": "null", "token": "t"}});
         let message = json!({"target": target, "data": {"k": "v".repeat(500)}});
-        let client = Client::builder().no_proxy().build().expect("a client");
+        // The server closes what was idle for a second, at the moment at which it would be used again.
+        let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_millis(500));
+        let client = client.build().expect("a client");
         Self { client, url: format!("{}/v1/messages", server.url), key: tenant.key, message }
     }
 
