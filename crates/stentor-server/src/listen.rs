@@ -4,6 +4,7 @@ mod certificate;
 mod connection_task;
 mod connections;
 mod counted;
+mod login_bytes;
 mod polled_stream;
 mod preface_timeout;
 mod scheme;
@@ -36,12 +37,13 @@ use connections::Place;
 pub(crate) use connections::{AtWork, ConnectionCounts, Connections};
 use counted::Counted;
 pub(crate) use counted::RequestConnection;
+use login_bytes::LoginWatch;
 pub(crate) use polled_stream::{PolledStream, SocketPoller};
 use preface_timeout::PrefaceTimeout;
 use scheme::SchemeRepair;
 pub(crate) use socket_counts::SocketCounts;
 use tls_stream::TlsStream;
-use watched::WatchedStream;
+pub(crate) use watched::WatchedStream;
 
 /// Silence on an HTTP/2 connection after which a PING asks whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
@@ -69,6 +71,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What was written and not confirmed by the peer's system for so long ends a connection: a peer that vanished without a word is found by
 /// that, and so is one that never reads. The system alone would go on for a quarter of an hour.
 const UNCONFIRMED_MAX: Duration = Duration::from_secs(60);
+/// What comes of a handshake of TLS without being counted: a greeting with keys that withstand quantum computers takes half of it.
+const HANDSHAKE_FREE_BYTES: usize = 4 * 1_024;
 /// Wait after accepting failed, so that a lack of file handles does not become a busy loop; idle connections give theirs back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -233,11 +237,14 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     tls: Arc<ServerConfig>,
     stream: S,
     accepted: Accepted,
-) -> Option<(Box<TlsStream<S>>, Accepted)> {
+) -> Option<(Box<TlsStream<WatchedStream<S, LoginWatch>>>, Accepted)> {
+    let room = accepted.place.login_room();
+    let stream = WatchedStream::new(stream, room.watch(HANDSHAKE_FREE_BYTES));
     let stream = tokio::select! {
         greeted = timeout(accepted.timeouts.header, TlsStream::accept(tls, stream)) => greeted.ok()?.ok()?,
         () = accepted.place.replaced() => return None,
     };
+    room.free();
     Some((stream, accepted))
 }
 

@@ -19,10 +19,13 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{ApiConfig, GatewayConfig};
 use crate::listen::{
     Accepted, Certificate, ConnectionProtocol, ConnectionTask, ConnectionTimeouts, Connections, Listener,
-    PolledStream, SocketPoller,
+    PolledStream, SocketPoller, WatchedStream,
 };
 use crate::node::AppError;
 use crate::private;
+
+/// What comes of a connection before its login without being counted: most logins are shorter.
+const LOGIN_FREE_BYTES: usize = 1_024;
 
 /// What is spoken on a port of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +168,8 @@ impl ConnectionProtocol for DeviceConnections {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (admitted, Accepted { place, stopping, .. }) = (CancellationToken::new(), accepted);
+        let room = place.login_room();
+        let stream = WatchedStream::new(stream, room.watch(LOGIN_FREE_BYTES));
         let mut serving = self.serving(stream, stopping, admitted.clone());
         ConnectionTask::new(async move {
             // Whoever has not logged in gives its place to others: without that, whoever connects and says nothing keeps devices out.
@@ -173,6 +178,7 @@ impl ConnectionProtocol for DeviceConnections {
                 () = place.replaced() => return None,
                 () = admitted.cancelled() => {}
             }
+            room.free();
             // A device that is silent is not idle: it waits for messages, and gives its place to nobody.
             let kept = place.keep()?;
             Some(ConnectionTask::only(serving.map(move |()| drop(kept))))

@@ -13,7 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::owner::SourceNetwork;
+use super::login_bytes::LoginRoom;
+use crate::owner::{Owner, SourceNetwork};
+use crate::shares::Shares;
 
 /// Part of all connections that make room at once: looking for them costs a look at all.
 const MADE_ROOM_PART: usize = 128;
@@ -21,6 +23,9 @@ const MADE_ROOM_PART: usize = 128;
 const REST_LOOK: Duration = Duration::from_secs(1);
 /// Slowest pace at which an answer may be taken.
 const ANSWER_MIN_BYTES_PER_SECOND: u64 = 16 * 1_024;
+
+/// What connections may have sent together before it is known who they are, beyond what is free for each; one address has a quarter of it.
+const LOGINS_MAX_BYTES: usize = 16 * 1_024 * 1_024;
 
 /// All open connections.
 pub(crate) struct Connections {
@@ -35,6 +40,8 @@ pub(crate) struct Connections {
     refused: AtomicU64,
     replaced: AtomicU64,
     idle_closed: AtomicU64,
+    /// Bytes that came before logins.
+    logins: Arc<Shares>,
 }
 
 #[derive(Default)]
@@ -109,6 +116,7 @@ impl Connections {
             refused: AtomicU64::default(),
             replaced: AtomicU64::default(),
             idle_closed: AtomicU64::default(),
+            logins: Shares::of_nameless(LOGINS_MAX_BYTES),
         })
     }
 
@@ -281,6 +289,11 @@ impl Place {
         self.activity.was_asked.store(true, Ordering::SeqCst);
         let (connections, activity) = (self.connections.clone(), self.activity.clone());
         AtWork { connections, activity, answer_bytes: 0 }
+    }
+
+    /// Returns room for what comes before it is known who that is, in the name of the address.
+    pub(crate) fn login_room(&self) -> LoginRoom {
+        LoginRoom::of(self.connections.logins.part(Owner::Address(self.origin)))
     }
 
     /// Lets the connection have its place to its end; `None` when it must make room for another already.

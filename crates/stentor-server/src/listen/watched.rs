@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Looks at what is read from a connection.
-pub(super) trait ReadWatch: Unpin {
+pub(crate) trait ReadWatch: Unpin {
     /// Takes what a read has brought, which may be changed in place, and how it ended; returns how it ends now.
     fn look(
         &mut self,
@@ -18,14 +18,14 @@ pub(super) trait ReadWatch: Unpin {
 }
 
 /// A stream, and who looks at its reads.
-pub(super) struct WatchedStream<S, W> {
+pub(crate) struct WatchedStream<S, W> {
     stream: S,
     watch: W,
 }
 
 impl<S, W> WatchedStream<S, W> {
     /// Has all reads of a stream looked at from now on.
-    pub(super) const fn new(stream: S, watch: W) -> Self {
+    pub(crate) const fn new(stream: S, watch: W) -> Self {
         Self { stream, watch }
     }
 }

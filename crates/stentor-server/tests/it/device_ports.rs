@@ -202,3 +202,41 @@ async fn an_installation_ends_with_its_key_and_has_no_way_round_the_limit_of_reg
     let renewed = server.open(Method::POST, &renew).header("authorization", refresh).read().await;
     assert_eq!(renewed.status, 401, "{renewed:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_before_logins_is_bounded_and_devices_get_in() {
+    let server = server().await;
+    let tenant = server.tenant().await;
+    let joined = server.send(&tenant, Method::POST, "/gateway/v1/devices").json(&json!({})).read().await;
+    let begun = |first: &[u8], bytes| [first, &vec![b'a'; bytes]].concat();
+    let halves = [
+        // A CONNECT of 16 KiB, a login of 64 KiB, and spaces within a stream.
+        (
+            "mqtt.addr",
+            begun(&[&[0x10, 0xf0, 0x7f][..], &text("MQTT"), &[4, 0xc2, 0, 60, 0x3f, 0]].concat(), 15_000),
+        ),
+        ("mcs.addr", begun(&[41, 2, 0xff, 0xff, 3, 0x0a, 0xf0, 0xff, 3], 60_000)),
+        ("ccs.addr", begun(b"<stream:stream to='x' xmlns='jabber:client' a='", 3_500)),
+    ];
+    let mut held = Vec::new();
+    for (file, bytes) in &halves {
+        for _ in 0..400 {
+            let mut stream = connect(&server, file).await;
+            let _may_be_refused = stream.write_all(bytes).await;
+            held.push(stream);
+        }
+    }
+    let mut open = 0;
+    for stream in &mut held {
+        let mut piece = [0; 64];
+        // Closed at once where there is no room for what it sent; the others wait for the rest.
+        let read = timeout(Duration::from_millis(5), stream.read(&mut piece)).await;
+        open += usize::from(read.is_err());
+    }
+    assert!(open < 800, "{open} of {} are open, with more than 4 MiB of one address", held.len());
+    let mut stream = connect(&server, "mqtt.addr").await;
+    let head = [&text("MQTT")[..], &[4, 0b1100_0010, 0, 60]].concat();
+    let login = [head, text("kiosk"), text(&joined.text("token")), text(&joined.text("secret"))].concat();
+    stream.write_all(&packet(0x10, &login)).await.expect("written");
+    assert_eq!(read_until(&mut stream, " ").await[..4], [0x20, 2, 0, 0], "CONNACK, accepted");
+}
