@@ -9,6 +9,10 @@ use super::Operation;
 
 /// When to come back to a full queue: it empties at the pace of push services, not of requests.
 const QUEUE_FULL_RETRY_SECONDS: u32 = 5;
+/// So much of a reason is told: what a caller has sent may stand in it, once for each message of a thousand.
+const DETAIL_MAX_CHARS: usize = 512;
+/// So much of a field's path is told; its names may be the caller's own.
+const FIELD_MAX_CHARS: usize = 256;
 
 /// What kind of refusal it is; every face translates these words in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -196,12 +200,13 @@ impl Problem {
             ErrorCode::QueueFull => Some(QUEUE_FULL_RETRY_SECONDS),
             _ => None,
         };
-        Self { code, detail: detail.into(), field: None, hint: None, helps: None, retry_after_seconds: retry }
+        let detail = shortened(detail.into(), DETAIL_MAX_CHARS);
+        Self { code, detail, field: None, hint: None, helps: None, retry_after_seconds: retry }
     }
 
     /// Refuses one field.
     pub fn field(field: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: Some(field.into()), ..Self::new(ErrorCode::InvalidField, problem) }
+        Self::new(ErrorCode::InvalidField, problem).at(field)
     }
 
     /// Returns that there is no such thing.
@@ -212,7 +217,7 @@ impl Problem {
     /// Names the field that it is about.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
+        self.field = Some(shortened(field.into().into(), FIELD_MAX_CHARS).into_owned());
         self
     }
 
@@ -220,6 +225,13 @@ impl Problem {
     #[must_use]
     pub fn helped_by<O: Operation>(self, hint: impl Into<Cow<'static, str>>) -> Self {
         Self { helps: Some(O::FACTS.name), ..self.with_hint(hint) }
+    }
+
+    /// Returns how many bytes its texts have.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        let hint = self.hint.as_deref().map_or(0, str::len);
+        self.detail.len() + self.field.as_deref().map_or(0, str::len) + hint
     }
 
     /// Returns what to do about it; `called` says how a face calls the operation that helps.
@@ -241,8 +253,8 @@ impl Problem {
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
-        let field = Some(invalid.field).filter(|field| !field.is_empty());
-        Self { field, ..Self::new(ErrorCode::InvalidField, invalid.problem) }
+        let problem = Self::new(ErrorCode::InvalidField, invalid.problem);
+        if invalid.field.is_empty() { problem } else { problem.at(invalid.field) }
     }
 }
 
@@ -275,3 +287,26 @@ impl std::fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// Cuts a text that nobody would read to its end.
+fn shortened(text: Cow<'static, str>, max_chars: usize) -> Cow<'static, str> {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_caller_has_sent_a_refusal_stays_short() {
+        let long = "ä\"".repeat(100_000);
+        let problem = Problem::field(long.clone(), long.clone()).at(long.clone());
+        assert!(problem.text_bytes() < 2_000, "{} bytes", problem.text_bytes());
+        let problem: Problem = Invalid::new(long.clone(), long).into();
+        assert!(problem.text_bytes() < 2_000, "{} bytes", problem.text_bytes());
+        assert_eq!(Problem::field("name", "is missing").field.as_deref(), Some("name"));
+    }
+}

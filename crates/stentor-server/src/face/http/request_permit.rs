@@ -82,6 +82,12 @@ impl RequestPermit {
         self.take_place(&mut held)
     }
 
+    /// Counts a request that a key was wanted for and that nobody known has made, in the name of its address.
+    pub(in crate::face) fn count_unknown(&self) -> ServiceResult<()> {
+        let owner = self.owner();
+        if matches!(owner, Owner::Address(_)) { self.count_request(owner) } else { Ok(()) }
+    }
+
     /// Finds that somebody asks, and takes a place in this name, unless it holds one.
     pub(crate) fn own(&self, owner: impl Into<Owner>) -> ServiceResult<()> {
         let mut held = self.lock();
@@ -156,6 +162,18 @@ impl RequestPermit {
         }
         let detail = format!("the replies of this request take {REPLY_MAX_BYTES} bytes already");
         Err(Problem::new(ErrorCode::PayloadTooLarge, detail).with_hint("ask for the rest in another request"))
+    }
+
+    /// Counts a page, or refuses it when the replies of the request would take more than they may together.
+    pub(in crate::face) fn note_page(&self, bytes: usize) -> ServiceResult<()> {
+        let before = self.lock().reply_bytes;
+        // The first is as long as it is: a page ends there by itself.
+        if before > 0 && before.saturating_add(bytes) > REPLY_MAX_BYTES {
+            self.note_reply(REPLY_MAX_BYTES - before.min(REPLY_MAX_BYTES));
+            return self.require_reply_room();
+        }
+        self.note_reply(bytes);
+        Ok(())
     }
 
     /// Counts the reply of one operation.

@@ -78,7 +78,12 @@ where
         let reply = Serve::<O>::serve(&api, by, subject, request).await;
         check_refusal(&O::FACTS, &reply);
         let record = reply?.into_record()?;
-        context.permit.note_reply(json_bytes(&record));
+        let bytes = json_bytes(&record);
+        match O::FACTS.is_list() {
+            true => context.permit.note_page(bytes)?,
+            // What was done is told, whatever else the request was told.
+            false => context.permit.note_reply(bytes),
+        }
         Ok(record)
     })
 }

@@ -190,6 +190,7 @@ async fn replies(api: &Api, context: &RequestContext, elements: Vec<Element>) ->
 }
 
 fn refused_reply(element: &Element, problem: &Problem, context: &RequestContext) -> Element {
+    context.permit.note_reply(problem.text_bytes());
     let known = operation(element).map(reply_name);
     let name = known.unwrap_or_else(|_| UNKNOWN_RESPONSE.to_owned());
     Element::of(NAMESPACE, &name).with(fault::refusal(problem, &context.origin.request_id))

@@ -88,13 +88,18 @@ async fn call_each(api: &Api, context: &RequestContext, call: &Call) -> ServiceR
 }
 
 async fn call_one(api: &Api, context: &RequestContext, call: Call) -> RpcOutcome {
+    // What the dispatcher serves it counts; the words of this face are counted here.
     if let Some(found) = introspection::answer(&call) {
+        context.permit.note_reply(found.as_ref().map_or_else(|fault| fault.text.len(), values::text_bytes));
         return found;
     }
     if !Dispatcher::get().knows(&call.method) {
         return Err(no_such_method(&call.method));
     }
-    dispatched(api, context, call).await.map_err(|problem| fault(&problem))
+    dispatched(api, context, call).await.map_err(|problem| {
+        context.permit.note_reply(problem.text_bytes());
+        fault(&problem)
+    })
 }
 
 async fn dispatched(

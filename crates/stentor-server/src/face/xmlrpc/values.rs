@@ -44,6 +44,19 @@ fn json(value: Value) -> ServiceResult<Json> {
     })
 }
 
+/// Returns about how many bytes a value takes that this face has made itself.
+pub(super) fn text_bytes(value: &Value) -> usize {
+    /// What stands around a value.
+    const MARKS_BYTES: usize = 32;
+    let inner = match value {
+        Value::Text(text) => text.len(),
+        Value::List(values) => values.iter().map(text_bytes).sum(),
+        Value::Record(fields) => fields.iter().map(|(name, value)| name.len() + text_bytes(value)).sum(),
+        _ => 0,
+    };
+    inner + MARKS_BYTES
+}
+
 /// Writes a date of XML-RPC, `20261130T03:04:05`, as RFC 3339. The format leaves the zone open: it is UTC here, unless one is
 /// given behind the time.
 fn instant(text: &str) -> Option<String> {
