@@ -206,3 +206,17 @@ async fn a_supervisor_is_answered_whatever_else_comes_from_its_address() {
     }
     assert!(refused > 10, "{refused}");
 }
+
+#[tokio::test]
+async fn an_address_that_guesses_keys_is_told_to_wait_and_a_key_beside_it_is_not() {
+    let server = server_with(|config| config.api.nameless_requests_per_second_max_count = 5).await;
+    let tenant = server.tenant().await;
+    for path in ["/v1/devices", "/gateway/v1/device", "/gateway/v1/messages"] {
+        let mut statuses = Vec::new();
+        for _ in 0..20 {
+            statuses.push(server.with_key("sk_guessed", Method::GET, path).read().await.status);
+        }
+        assert_eq!(statuses.last(), Some(&429), "{path}: {statuses:?}");
+        assert_eq!(server.send(&tenant, Method::GET, "/v1/devices").read().await.status, 200);
+    }
+}

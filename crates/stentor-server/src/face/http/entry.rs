@@ -76,6 +76,10 @@ impl EntryRule {
         matches!(self, Self::Lasting | Self::OpenLasting)
     }
 
+    const fn wants_key(self) -> bool {
+        matches!(self, Self::Keyed | Self::Import | Self::Lasting)
+    }
+
     const fn body(self) -> BodyRule {
         match self {
             Self::Import => BodyRule::Streamed,
@@ -167,5 +171,8 @@ async fn within_limits(
         }
         EntryRule::Import | EntryRule::Lasting | EntryRule::OpenLasting => Ok(answering.await),
     };
-    permit.answered(answer.unwrap_or_else(|_| Refusal(timed_out()).into_response()))
+    // Only now: who has a key must not wait for neighbours at the same address that have none.
+    let counted = if rule.wants_key() { permit.count_unknown() } else { Ok(()) };
+    let answer = answer.unwrap_or_else(|_| Refusal(timed_out()).into_response());
+    permit.answered(counted.map_or_else(|problem| Refusal(problem).into_response(), |()| answer))
 }
