@@ -81,7 +81,8 @@ pub(super) fn bytes(
         (Spoken::Http(kind), attack) => over_http(name, (host, key), kind, attack),
         (Spoken::Socket, AttackKind::HalfBody) => half_a_frame(key?),
         (Spoken::Port(_, begins), AttackKind::HalfBody) if key.is_none() => begins.to_vec(),
-        (Spoken::Socket | Spoken::Port(..), _) => return None,
+        (Spoken::WebSocket, AttackKind::HalfBody) if key.is_none() => half_a_web_frame(name, host),
+        (Spoken::Socket | Spoken::Port(..) | Spoken::WebSocket, _) => return None,
     };
     Some(AttackBytes { first, connections })
 }
@@ -111,6 +112,15 @@ fn half_a_frame(key: &str) -> Vec<u8> {
     let hello = format!("{{\"stentor\":1,\"key\":\"{key}\"}}");
     let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
     [&length(hello.len())[..], hello.as_bytes(), &length(1_000_000), b"{\"half\":"].concat()
+}
+
+/// The upgrade to a WebSocket, and the beginning of a text of 16 KiB (RFC 6455, sections 4.1 and 5.2).
+fn half_a_web_frame(name: &str, host: &str) -> Vec<u8> {
+    let head = format!(
+        "{name} HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    [head.as_bytes(), &[0x81, 0xfe, 0x40, 0, 0, 0, 0, 0], b"{\"messageType\":"].concat()
 }
 
 /// Streams with heads that announce a body, and without one.

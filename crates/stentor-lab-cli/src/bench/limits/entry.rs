@@ -9,6 +9,8 @@ pub(crate) enum Spoken {
     Port(&'static str, &'static [u8]),
     /// The raw socket, whose hello has the key.
     Socket,
+    /// A route that becomes a WebSocket.
+    WebSocket,
 }
 
 /// One way into the server.
@@ -33,7 +35,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 const GRPC: &str = "application/grpc";
 
 /// One of each kind: every face and front, every listener, and each route that asks for no key.
-pub(crate) const ENTRY_POINTS: [AttackedEntry; 28] = [
+pub(crate) const ENTRY_POINTS: [AttackedEntry; 33] = [
     http("POST /v1/messages", JSON),
     http("POST /v1/messages/bulk", JSON),
     http("POST /v1/devices/import", "application/x-ndjson"),
@@ -41,6 +43,7 @@ pub(crate) const ENTRY_POINTS: [AttackedEntry; 28] = [
     http("POST /rpc", XML),
     http("POST /soap", XML),
     http("POST /stentor.v1.Messages/SendMessage", GRPC),
+    http("POST /stentor.v1.Devices/ImportDeviceStream", GRPC),
     http("POST /grpc.reflection.v1.ServerReflection/ServerReflectionInfo", GRPC),
     http("POST /grpc.health.v1.Health/Watch", GRPC),
     http("POST /api/push", JSON),
@@ -51,12 +54,16 @@ pub(crate) const ENTRY_POINTS: [AttackedEntry; 28] = [
     http("POST /gateway/v1/devices", JSON),
     http("POST /gateway/v1/upstream", JSON),
     http("GET /gateway/v1/messages", JSON),
+    http("GET /gateway/v1/events", JSON),
+    AttackedEntry { name: "GET /gateway/v1/autopush", spoken: Spoken::WebSocket },
     http("POST /gateway/v1/push/nothing", "application/octet-stream"),
     http("POST /fcm/send/nothing", "application/octet-stream"),
     http("POST /checkin", "application/x-protobuf"),
     http("POST /c2dm/register3", FORM),
     http("POST /v1/projects/nothing/installations", JSON),
     http("GET /metrics", JSON),
+    http("GET /healthz", JSON),
+    http("POST /nothing/is/here", JSON),
     http("GET /docs/scalar.js", JSON),
     AttackedEntry { name: "socket", spoken: Spoken::Socket },
     port("mqtt", "mqtt.addr", &[0x10, 0xff, 0x7f, 0, 4, b'M', b'Q', b'T', b'T']),

@@ -48,7 +48,7 @@ impl LimitsStage {
     /// Returns where an entry point is.
     pub(super) fn address(&self, entry_point: &AttackedEntry) -> anyhow::Result<SocketAddr> {
         let file = match entry_point.spoken {
-            Spoken::Http(_) => return Ok(self.host()?.parse()?),
+            Spoken::Http(_) | Spoken::WebSocket => return Ok(self.host()?.parse()?),
             Spoken::Socket => "socket.addr",
             Spoken::Port(file, _) => file,
         };
