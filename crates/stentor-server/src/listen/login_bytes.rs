@@ -29,7 +29,7 @@ impl LoginRoom {
         LoginWatch { room: Some(self.clone()), free_bytes }
     }
 
-    /// Gives it back: it is known who that is.
+    /// Frees it: it is known who that is.
     pub(crate) fn free(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
