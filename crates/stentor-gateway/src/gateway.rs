@@ -32,6 +32,7 @@ use crate::receipt_waits::{ReceiptWait, ReceiptWaits};
 use crate::receipts::{ReceiptWriter, Receipts};
 use crate::registry::SessionRegistry;
 use crate::session::DeviceSession;
+use crate::session_claims::SessionClaims;
 use crate::session_outcomes::SessionOutcomes;
 use crate::session_state::{Closed, SessionState, Waiting, is_live};
 use crate::silence::SilenceClock;
@@ -89,6 +90,8 @@ pub(crate) struct GatewayState {
     /// For the records of sessions of MQTT.
     pub(crate) session_records: DeviceTurns,
     pub(crate) session_outcomes: SessionOutcomes,
+    /// Devices that came here, for the other servers.
+    pub(crate) claims: SessionClaims,
 }
 
 /// Connections to devices of our own; clones share it.
@@ -154,6 +157,7 @@ impl Gateway {
             device_changes: DeviceChanges::default(),
             session_records: DeviceTurns::new(),
             session_outcomes: SessionOutcomes::default(),
+            claims: SessionClaims::default(),
         };
         Self { state: Arc::new(state), tasks }
     }
@@ -268,7 +272,10 @@ impl Gateway {
     }
 
     fn open_session(&self, state: SessionState) -> DeviceSession {
-        let session = DeviceSession::open(Arc::new(state), Arc::clone(&self.state));
+        let state = Arc::new(state);
+        let session = DeviceSession::open(Arc::clone(&state), Arc::clone(&self.state));
+        // After it is among the sessions: those of all devices are told from there.
+        self.state.claims.note(&state);
         // Asked when all may see it: either the end of all sessions has met it, or it meets that here.
         if self.state.is_stopping.load(Ordering::SeqCst) {
             session.close(Closed::Stopping);

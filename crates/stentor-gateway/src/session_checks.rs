@@ -1,5 +1,6 @@
 //! What this process believes of devices and messages, for whoever may have missed that it changed.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use stentor_core::ports::store::StoreError;
 
 use crate::gateway::Gateway;
 use crate::identity::DeviceIdentity;
+use crate::session_claims::SessionClaim;
 use crate::session_state::{Closed, SessionState};
 
 /// Devices that are looked up at once.
@@ -45,6 +47,35 @@ impl Gateway {
     pub async fn check_sessions(&self) -> Result<(), StoreError> {
         let sessions = stream::iter(self.state().registry.all()).map(|session| self.check(session));
         sessions.buffer_unordered(CHECKS_MAX_COUNT).try_collect().await
+    }
+
+    /// Waits until devices came of which the other servers are to hear, and takes some.
+    pub async fn next_claims(&self) -> Vec<SessionClaim> {
+        self.state().claims.next(&self.state().registry).await
+    }
+
+    /// Notes claims of which the others could not be told.
+    pub fn claim_again(&self, claims: &[SessionClaim]) {
+        self.state().claims.note_again(claims);
+    }
+
+    /// Lets the others hear of all sessions here, after this server may have missed what they said: who has a later session of a
+    /// device answers, and the one here ends.
+    pub fn claim_all(&self) {
+        self.state().claims.note_all();
+    }
+
+    /// Hears that a device came to another server: its session here ends, unless that is the later one.
+    pub fn hear_claim(&self, claim: &SessionClaim) {
+        let state = self.state();
+        let Some(session) = state.registry.get(claim.identity.device) else { return };
+        match state.claims.compare(&session, claim) {
+            Ordering::Less => session.close(Closed::TakenOver),
+            // Its own, of before it joined the others again.
+            Ordering::Equal => {}
+            // Whoever said so has not heard of it, or missed it.
+            Ordering::Greater => state.claims.note(&session),
+        }
     }
 
     async fn check(&self, session: Arc<SessionState>) -> Result<(), StoreError> {

@@ -136,6 +136,35 @@ async fn a_second_connection_takes_the_session_over() {
 }
 
 #[tokio::test]
+async fn a_device_that_comes_to_another_server_is_left_with_the_later_session_whatever_is_heard_late() {
+    let (here, there) = (Room::new().await, Room::new().await);
+    // Both servers know the same devices; these two rooms number them alike.
+    let ((identity, _), (same, _)) = (here.device().await, there.device().await);
+    assert_eq!(identity, same);
+    let former = here.open(identity, 10);
+    let told = here.gateway.next_claims().await;
+    assert_eq!(told.iter().map(|claim| claim.identity).collect::<Vec<_>>(), [identity]);
+    // What it said itself, told again, ends nothing.
+    here.gateway.hear_claim(&told[0]);
+    there.set_seconds(11);
+    let later = there.open(identity, 10);
+    let claims = there.gateway.next_claims().await;
+    // The other heard late of the former session: it answers, and its own stays.
+    there.gateway.hear_claim(&told[0]);
+    let answer = there.gateway.next_claims().await;
+    assert_eq!(answer, claims);
+    assert!(now(&former).await.is_empty() && now(&later).await.is_empty(), "both go on");
+    here.gateway.hear_claim(&claims[0]);
+    assert_eq!(former.next().await.expect_err("over"), Closed::TakenOver);
+    assert!(now(&later).await.is_empty());
+    // What could not be told is told later, and all of it after something was missed.
+    there.gateway.claim_again(&answer);
+    assert_eq!(there.gateway.next_claims().await, answer);
+    there.gateway.claim_all();
+    assert_eq!(there.gateway.next_claims().await, answer);
+}
+
+#[tokio::test]
 async fn of_messages_that_collapse_the_newest_alone_is_given() {
     let room = Room::new().await;
     let (identity, _) = room.device().await;

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use stentor_core::campaign::CampaignState;
 use stentor_core::id::{AppId, ChunkId, IdSource, MessageId};
 use stentor_core::ports::clock::Clock;
 use stentor_core::ports::settled::SettledFeed;
 use stentor_core::ports::store::{JoiningNode, Membership, NodeEvent, NodeEvents, Store, StoreError};
 use stentor_core::time::Timestamp;
-use stentor_gateway::Gateway;
+use stentor_gateway::{DeviceIdentity, Gateway, SessionClaim};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -113,7 +114,8 @@ impl NodeTie {
         let Some(last_event) = self.last_event else { return std::future::pending().await };
         let hearing = async { tokio::join!(self.listen(last_event), self.make_up()) };
         let reporting = self.report_parked();
-        tokio::join!(self.beat(), hearing, self.pass_arrivals(), self.pass_events(), reporting);
+        let passing = async { tokio::join!(self.pass_arrivals(), self.pass_events(), self.pass_claims()) };
+        tokio::join!(self.beat(), hearing, passing, reporting);
     }
 
     /// Announces that it leaves, so that nobody waits for it.
@@ -246,6 +248,10 @@ impl NodeTie {
             NodeEvent::Acted(app, message) => self.hold_or_release(*app, *message).await,
             NodeEvent::CutOff(_, Some(device)) => self.gateway.cut_off(*device),
             NodeEvent::CutOff(app, None) => self.gateway.cut_off_app(*app),
+            NodeEvent::Connected(app, device, opened_at, mark) => {
+                let identity = DeviceIdentity { app: *app, device: *device };
+                self.gateway.hear_claim(&SessionClaim { identity, opened_at: *opened_at, mark: *mark });
+            }
             NodeEvent::Upstream(app) => self.service.upstream_broker().arrived(*app),
             NodeEvent::Parked(app, provider, until, reason) => {
                 self.pipeline.park((*app, *provider), *until, *reason);
@@ -331,6 +337,8 @@ impl NodeTie {
         self.pipeline.look_for_all_chunks();
         self.service.webhooks_changed().notify_one();
         self.service.upstream_broker().arrived_everywhere();
+        // Which of its devices came to another server meanwhile, that one answers.
+        self.gateway.claim_all();
         for (app, message) in self.gateway.held() {
             self.hold_or_release(app, message).await;
         }
@@ -365,6 +373,22 @@ impl NodeTie {
             }
             for app in apps {
                 self.publish_event(NodeEvent::Upstream(app)).await;
+            }
+        }
+    }
+
+    /// Lets the others hear which devices came here: their sessions elsewhere end.
+    async fn pass_claims(&self) {
+        loop {
+            let claims = self.gateway.next_claims().await;
+            // At once: the store writes them together.
+            let told = join_all(claims.iter().map(|claim| self.store.publish_event(connected(claim)))).await;
+            let failed = claims.into_iter().zip(&told).filter(|(_, told)| told.is_err());
+            let failed: Vec<SessionClaim> = failed.map(|(claim, _)| claim).collect();
+            if let Some(error) = told.iter().find_map(|told| told.as_ref().err()) {
+                tracing::warn!(%error, "the other servers could not be told of devices that came here, yet");
+                self.gateway.claim_again(&failed);
+                tokio::time::sleep(self.identity.look_interval).await;
             }
         }
     }
@@ -408,6 +432,12 @@ impl NodeTie {
 /// Returns whether what is remembered of keys and credentials is not right any more.
 const fn is_of_keys(event: &NodeEvent) -> bool {
     matches!(event, NodeEvent::Keys | NodeEvent::Credential(..))
+}
+
+/// Returns how the others hear that a device came here.
+const fn connected(claim: &SessionClaim) -> NodeEvent {
+    let SessionClaim { identity: DeviceIdentity { app, device }, opened_at, mark } = *claim;
+    NodeEvent::Connected(app, device, opened_at, mark)
 }
 
 /// Goes by what the store's clock showed since it was asked.

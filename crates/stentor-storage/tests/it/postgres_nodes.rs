@@ -88,10 +88,13 @@ async fn nodes_are_told_at_once_what_another_accepts_and_says_and_what_the_datab
         assert!((since - 1..since + 3_600_000).contains(&shown), "{shown} after {since}");
     }
     let mut last = second.last_event;
-    one.publish_event(NodeEvent::Upstream(scene.app)).await.expect("told");
+    let came = NodeEvent::Connected(scene.app, DeviceId::from_raw(7), at(3), 255);
+    one.publish_event(came.clone()).await.expect("told");
     while last == second.last_event {
         tokio::time::timeout(MINUTE, other.changed()).await.expect("nobody is told");
-        last = other.events_after(last).await.expect("read").last_event;
+        let found = other.events_after(last).await.expect("read");
+        last = found.last_event;
+        assert!(last == second.last_event || found.events == [came.clone()], "{:?}", found.events);
     }
     scene.accept(scene.new_message(Draft::to(Target::Everyone))).await.expect("accepted");
     while other.next_due().await.expect("read").is_none() {

@@ -79,7 +79,7 @@ pub(super) const GATEWAY: Floors = Floors {
         &["session_state"],
         &["doubts"],
         &["parked_deliveries", "receipts", "registry"],
-        &["delivery", "silence"],
+        &["delivery", "session_claims", "silence"],
         &["gateway"],
         &["ccs", "confirming", "device_keys", "device_topics", "registration", "session_checks", "upstream"],
         &["session"],

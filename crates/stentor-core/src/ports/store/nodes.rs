@@ -113,6 +113,8 @@ pub enum NodeEvent {
     CutOff(AppId, Option<DeviceId>),
     /// A device sent something to its app.
     Upstream(AppId),
+    /// A device of the gateway came to a server at an instant; the last word is a mark of that server's process.
+    Connected(AppId, DeviceId, Timestamp, u8),
     /// A push service wants to be left alone until an instant, for a reason.
     Parked(AppId, ProviderKind, Timestamp, Reason),
 }

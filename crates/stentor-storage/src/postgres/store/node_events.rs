@@ -45,6 +45,12 @@ impl EventRow {
                 Self { subject: device.map(DeviceId::raw), ..row(7, Some(*app)) }
             }
             NodeEvent::Upstream(app) => row(8, Some(*app)),
+            NodeEvent::Connected(app, device, since, mark) => Self {
+                subject: Some(device.raw()),
+                until: Some(*since),
+                detail: Some(*mark),
+                ..row(10, Some(*app))
+            },
             NodeEvent::Parked(app, provider, until, reason) => Self {
                 detail: Some(provider.code()),
                 reason: Some(reason.code()),
@@ -67,6 +73,10 @@ impl EventRow {
             7 => NodeEvent::CutOff(self.app?, self.subject.map(DeviceId::from_raw)),
             8 => NodeEvent::Upstream(self.app?),
             9 => NodeEvent::Parked(self.app?, provider()?, self.until?, Reason::from_code(self.reason?)?),
+            10 => {
+                let device = DeviceId::from_raw(self.subject?);
+                NodeEvent::Connected(self.app?, device, self.until?, self.detail?)
+            }
             _ => return None,
         })
     }
@@ -130,9 +140,12 @@ fn write(connection: &Connection, teller: u64, events: &[(u64, NodeEvent)]) -> D
 }
 
 /// Returns whether only nodes that are there need to hear of something: who joins, also after others took it for dead, looks for that
-/// itself. Of these there is one with each chunk.
+/// itself. Of these there is one with each chunk, and with each device that comes.
 const fn is_for_those_there(event: &NodeEvent) -> bool {
-    matches!(event, NodeEvent::Queued | NodeEvent::Settled(_) | NodeEvent::Upstream(_))
+    matches!(
+        event,
+        NodeEvent::Queued | NodeEvent::Settled(_) | NodeEvent::Upstream(_) | NodeEvent::Connected(..)
+    )
 }
 
 /// Returns the last of so many next numbers of events, unless there is no other node.

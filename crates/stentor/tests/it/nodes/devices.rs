@@ -123,6 +123,28 @@ async fn a_device_with_another_token_or_other_keys_is_cut_off_at_every_server() 
 }
 
 #[tokio::test]
+async fn a_device_that_comes_to_another_server_ends_its_session_at_the_first() {
+    // It is away for a moment, and not taken for dead.
+    let Some(scene) = Scene::start("[node]\nsilence_max_ms = 600000\n") else { return };
+    let Scene { nodes: _nodes, one, other, app, join_key } = scene;
+    let device = OwnDevice::join(&one, &join_key).await;
+    let former = device.events(&one).await;
+    let mut later = device.events(&other).await;
+    former.end("the session at the first server").await;
+    let body = json!({"target": {"device": device.id}, "notification": {"title": "hello"}});
+    app.post("/v1/messages", &body).await.unwrap();
+    let given = tokio::time::timeout(LIMIT, later.next()).await.expect("it comes").expect("it goes on");
+    assert_eq!(given["notification"]["title"], "hello", "{given}");
+    // And back, while the server that it leaves hears nothing: what that one says later ends only its own.
+    other.process.signal(Signal::STOP);
+    let mut back = device.events(&one).await;
+    other.process.signal(Signal::CONT);
+    later.end("the session at the second server").await;
+    app.post("/v1/messages", &body).await.unwrap();
+    tokio::time::timeout(LIMIT, back.next()).await.expect("it comes").expect("it goes on");
+}
+
+#[tokio::test]
 async fn a_server_that_missed_that_a_campaign_goes_on_gives_its_messages_all_the_same() {
     // It is away for a moment, and not taken for dead.
     let Some(scene) = Scene::start("[node]\nsilence_max_ms = 600000\n") else { return };
