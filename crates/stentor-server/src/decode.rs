@@ -50,13 +50,13 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// Refuses a whole number that would be rounded: what is passed on must be what was given.
+/// Refuses a number that would be rounded: what is passed on must be what was given.
 fn refuse_lost_number(document: &[u8]) -> ServiceResult<()> {
     match lost_number(document) {
         None => Ok(()),
         Some(LostNumber { path }) => {
             let problem =
-                Problem::field(path, "is a whole number that does not fit 64 bits, and would be rounded");
+                Problem::field(path, "is a number of more digits than can be kept, and would be rounded");
             Err(problem.with_hint("write it as a text"))
         }
     }

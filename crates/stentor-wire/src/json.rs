@@ -2,7 +2,7 @@
 
 mod lost;
 
-pub use lost::{LostNumber, lost_number};
+pub use lost::{LostNumber, lost_number, numbers_as_texts};
 
 use crate::limits::Budget;
 use crate::{Content, DocumentLimits, Value, WireError};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use stentor_core::upstream::UpstreamMessage;
-use stentor_wire::json::{LostNumber, lost_number};
+use stentor_wire::json::{LostNumber, lost_number, numbers_as_texts};
 
 use super::element::escaped;
 use crate::sender_receipts::original_id;
@@ -60,10 +60,12 @@ pub(super) enum CcsPayload {
 impl CcsPayload {
     /// Reads a payload; the error says what is wrong as the protocol writes it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
+        // The values of `data` are texts to the devices.
+        let text = numbers_as_texts(text.as_bytes(), "data");
         let fields: Map<String, Value> =
-            serde_json::from_str(text).map_err(|error| format!("JSON_PARSING_ERROR : {error}"))?;
-        if let Some(LostNumber { path }) = lost_number(text.as_bytes()) {
-            return Err(format!("JSON_TYPE_ERROR : {path} is a whole number that does not fit 64 bits"));
+            serde_json::from_slice(&text).map_err(|error| format!("JSON_PARSING_ERROR : {error}"))?;
+        if let Some(LostNumber { path }) = lost_number(&text) {
+            return Err(format!("JSON_TYPE_ERROR : {path} is a number of more digits than can be kept"));
         }
         let of = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (message_id, to, kind) = (of("message_id"), of("to"), of("message_type"));

@@ -1,16 +1,21 @@
-//! Whole numbers that a reader of JSON would round: they fit no 64 bits, and become fractions of 53.
+//! Numbers that a reader of JSON would round: whole ones that fit no 64 bits, and fractions of more digits than a double tells
+//! apart.
+
+use std::borrow::Cow;
 
 /// Digits that every number of 64 bits can have.
 const SAFE_DIGITS: usize = 18;
+/// Digits that name any double (IEEE 754): many writers give all of them, whether they are needed or not.
+const DOUBLE_DIGITS: usize = 17;
 
-/// A whole number that cannot be kept to its last digit.
+/// A number that cannot be kept to its last digit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNumber {
     /// Where it stands, such as `apns.payload.a[0]`.
     pub path: String,
 }
 
-/// Finds the first whole number of a document that has no place in 64 bits. What is no JSON has none.
+/// Finds the first number of a document that would be rounded. What is no JSON has none.
 #[must_use]
 pub fn lost_number(document: &[u8]) -> Option<LostNumber> {
     let mut at = 0;
@@ -30,13 +35,58 @@ pub fn lost_number(document: &[u8]) -> Option<LostNumber> {
     None
 }
 
+/// Writes the numbers that are values of the object `name` as texts, digit for digit: `1.10` there is no `1.1`.
+#[must_use]
+pub fn numbers_as_texts<'a>(document: &'a [u8], name: &str) -> Cow<'a, [u8]> {
+    let (mut place, mut at, mut taken, mut written) = (Place::default(), 0, 0, Vec::new());
+    while at < document.len() {
+        let mut next = place.step(document, at);
+        if matches!(document[at], b'0'..=b'9' | b'-') {
+            next = end_of_number(document, at);
+            if place.is_value_of(name) {
+                written.extend_from_slice(&document[taken..at]);
+                written.push(b'"');
+                written.extend_from_slice(&document[at..next]);
+                written.push(b'"');
+                taken = next;
+            }
+        }
+        at = next;
+    }
+    if written.is_empty() {
+        return Cow::Borrowed(document);
+    }
+    written.extend_from_slice(&document[taken..]);
+    Cow::Owned(written)
+}
+
 fn is_lost(number: &[u8]) -> bool {
-    let digits = number.strip_prefix(b"-").unwrap_or(number);
-    if digits.len() <= SAFE_DIGITS || !digits.iter().all(u8::is_ascii_digit) {
+    if number.len() <= DOUBLE_DIGITS {
         return false;
     }
     let text = std::str::from_utf8(number).unwrap_or_default();
-    text.parse::<u64>().is_err() && text.parse::<i64>().is_err()
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    if digits.iter().all(u8::is_ascii_digit) {
+        return digits.len() > SAFE_DIGITS && text.parse::<u64>().is_err() && text.parse::<i64>().is_err();
+    }
+    let Some((given, power)) = decimal(text) else { return false };
+    if given.len() <= DOUBLE_DIGITS {
+        return false;
+    }
+    let kept = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    kept.is_some_and(|number| decimal(&format!("{number:e}")) != Some((given, power)))
+}
+
+/// Returns the digits of a number without zeros at either end, and the power of ten of the last one.
+fn decimal(text: &str) -> Option<(String, i64)> {
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, part) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.trim_start_matches('-');
+    let power = power.parse::<i64>().ok()?.checked_sub(i64::try_from(part.len()).ok()?)?;
+    let all = format!("{whole}{part}");
+    let digits = all.trim_end_matches('0');
+    let zeros = i64::try_from(all.len() - digits.len()).ok()?;
+    Some((digits.trim_start_matches('0').to_owned(), power.checked_add(zeros)?))
 }
 
 fn end_of_number(document: &[u8], from: usize) -> usize {
@@ -63,34 +113,53 @@ enum PathLevel {
     Array(usize),
 }
 
-/// Returns where a value stands.
-fn path_to(document: &[u8], value: usize) -> String {
-    let (mut levels, mut at, mut text) = (Vec::new(), 0, String::new());
-    while at < value {
-        let mut next = at + 1;
+/// Where a reader is within a document.
+#[derive(Default)]
+struct Place {
+    levels: Vec<PathLevel>,
+    text: String,
+}
+
+impl Place {
+    /// Goes by what stands at `at`; returns the place behind it.
+    fn step(&mut self, document: &[u8], at: usize) -> usize {
         match document[at] {
-            b'{' => levels.push(PathLevel::Object(String::new())),
-            b'[' => levels.push(PathLevel::Array(0)),
-            b'}' | b']' => _ = levels.pop(),
+            b'{' => self.levels.push(PathLevel::Object(String::new())),
+            b'[' => self.levels.push(PathLevel::Array(0)),
+            b'}' | b']' => _ = self.levels.pop(),
             b'"' => {
-                next = end_of_text(document, at);
-                text = serde_json::from_slice(&document[at..next.min(document.len())]).unwrap_or_default();
+                let next = end_of_text(document, at);
+                let text = &document[at..next.min(document.len())];
+                self.text = serde_json::from_slice(text).unwrap_or_default();
+                return next;
             }
             b':' => {
-                if let Some(PathLevel::Object(name)) = levels.last_mut() {
-                    *name = std::mem::take(&mut text);
+                if let Some(PathLevel::Object(name)) = self.levels.last_mut() {
+                    *name = std::mem::take(&mut self.text);
                 }
             }
             b',' => {
-                if let Some(PathLevel::Array(place)) = levels.last_mut() {
+                if let Some(PathLevel::Array(place)) = self.levels.last_mut() {
                     *place += 1;
                 }
             }
             _ => {}
         }
-        at = next;
+        at + 1
     }
-    written(&levels)
+
+    fn is_value_of(&self, object: &str) -> bool {
+        matches!(&self.levels[..], [PathLevel::Object(name), PathLevel::Object(_)] if name == object)
+    }
+}
+
+/// Returns where a value stands.
+fn path_to(document: &[u8], value: usize) -> String {
+    let (mut place, mut at) = (Place::default(), 0);
+    while at < value {
+        at = place.step(document, at);
+    }
+    written(&place.levels)
 }
 
 fn written(levels: &[PathLevel]) -> String {
@@ -114,11 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_that_fits_no_64_bits_is_found_with_its_path() {
+    fn a_number_that_would_be_rounded_is_found_with_its_path() {
         for (document, path) in [
             (r#"{"apns":{"payload":{"a":18446744073709551616}}}"#, "apns.payload.a"),
             (r#"{"a":[1,{"b\"":[0,-9223372036854775809]}]}"#, "a[1].b\"[1]"),
             ("123456789012345678901234567890", ""),
+            (r#"{"a":{"b":0.12345678901234567890123}}"#, "a.b"),
+            (r#"{"a":[-1.2345678901234567891e-7]}"#, "a[0]"),
+            (r#"{"a":12345678901234567890.5}"#, "a"),
         ] {
             assert_eq!(found(document).as_deref(), Some(path), "{document}");
         }
@@ -129,13 +201,33 @@ mod tests {
         for document in [
             r#"{"a":18446744073709551615,"b":-9223372036854775808,"c":0}"#,
             r#"{"18446744073709551616":"18446744073709551616 \" 99999999999999999999"}"#,
-            r#"{"a":1e300,"b":0.12345678901234567890123}"#,
+            r#"{"a":1e300,"b":0.10000000000000001,"c":1.10000000000000000000000,"d":1000000000000000000000.0}"#,
+            r#"{"a":-0.0000000000000000000000123,"b":18446744073709551616e-999999999999999999999}"#,
             "{\"a",
             "\"\\",
             "-",
             "",
         ] {
             assert_eq!(found(document), None, "{document}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_one_object_are_texts_to_the_last_digit() {
+        let texts = |document: &str| {
+            let texts = numbers_as_texts(document.as_bytes(), "data").into_owned();
+            String::from_utf8(texts).expect("a text")
+        };
+        assert_eq!(
+            texts(
+                r#"{"to":"1","data":{"a":1.10,"b": 1e3 ,"c":[1],"d":{"e":2},"f":-12345678901234567890123},"ttl":4}"#
+            ),
+            r#"{"to":"1","data":{"a":"1.10","b": "1e3" ,"c":[1],"d":{"e":2},"f":"-12345678901234567890123"},"ttl":4}"#
+        );
+        for document in
+            [r#"{"other":{"a":1},"n":{"data":{"a":1}},"data":1}"#, r#"{"data":{"a":"1 2"}}"#, "{", "[1]"]
+        {
+            assert_eq!(texts(document), document);
         }
     }
 }

@@ -69,7 +69,7 @@ impl SendCall {
             return Err(RpcStatus::unreadable("Invalid JSON payload received. It must be an object."));
         };
         if let Some(LostNumber { path }) = lost_number(bytes) {
-            return Err(RpcStatus::violation(path, "is a whole number that does not fit 64 bits"));
+            return Err(RpcStatus::violation(path, "is a number of more digits than can be kept"));
         }
         drop_nulls(&mut body);
         // SDKs write names in snake case or in camel case, and both are right.

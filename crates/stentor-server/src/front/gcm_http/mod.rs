@@ -15,11 +15,13 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use stentor_wire::json::numbers_as_texts;
 
 use super::nulls::{decode_without_nulls, value_without_nulls};
 use super::refused::{self, line};
 use super::sending::{Sender, is_of_server};
 use crate::contract::{ErrorCode, Problem, ServiceResult};
+use crate::decode::without_mark;
 use crate::face::Api;
 use crate::face::http::auth::{AuthenticatedCaller, authenticated_caller};
 use crate::face::http::headers::header_text;
@@ -49,6 +51,8 @@ async fn send(State(api): State<Api>, request: Request) -> Result<Response, Refu
     let repeat = key.as_ref().map(|key| (key, *blake3::hash(&bytes).as_bytes()));
     let sender = Sender { api: &api, caller, repeat, receipt: None };
     if is_json {
+        // The values of `data` are texts to the devices.
+        let bytes = numbers_as_texts(without_mark(&bytes), "data");
         let reply = multicast::send(&sender, decode_without_nulls(&bytes)?).await?;
         return Ok(axum::Json(reply).into_response());
     }
