@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use stentor_core::id::{AppId, MessageId};
+use stentor_core::message::Message;
 use stentor_core::outcome::Reason;
 use stentor_core::ports::store::StoreError;
+use stentor_core::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +19,7 @@ use super::apps::OpenApps;
 use super::handshake::{self, AgentChannel};
 use super::session::{AutopushClose, AutopushState, AutopushStep};
 use super::{AutopushResult, AutopushTimeouts, WINDOW_COUNT, frames};
+use crate::delivery::PendingMessage;
 use crate::gateway::Gateway;
 use crate::session::{DeviceSession, SessionEvent};
 use crate::session_state::Closed;
@@ -80,9 +83,19 @@ impl AutopushServing {
 struct OpenChannel {
     channel: AgentChannel,
     session: DeviceSession,
+    opened_at: Timestamp,
 }
 
 impl OpenChannel {
+    /// Takes out what was only for a device that was connected when it came (RFC 8030, 5.2), and this one was not.
+    fn without_missed(&self, messages: Vec<PendingMessage>) -> (Vec<MessageId>, Vec<PendingMessage>) {
+        let is_missed =
+            |message: &Message| message.spec.ttl.as_seconds() == 0 && message.due_at < self.opened_at;
+        let (missed, others): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|one| is_missed(&one.message));
+        (missed.iter().map(|one| one.message.id).collect(), others)
+    }
+
     /// Notes what the device did with a message. One that it dropped is not delivered, and comes no more.
     fn end(&self, message: MessageId, result: AutopushResult) {
         match result {
@@ -233,7 +246,8 @@ where
         let (identity, wake) = (channel.identity, Arc::clone(&self.wake));
         let protocol = DeviceProtocol::Autopush;
         let session = self.serving.gateway.open_woken_by(identity, protocol, WINDOW_COUNT, wake);
-        self.channels.push(OpenChannel { channel, session });
+        let opened_at = self.serving.gateway.clock().now();
+        self.channels.push(OpenChannel { channel, session, opened_at });
         self.admitted.cancel();
     }
 
@@ -280,6 +294,10 @@ where
                 Ok(None) => place += 1,
                 Ok(Some(SessionEvent::Messages(messages))) => {
                     let name = open.channel.name.clone();
+                    let (missed, messages) = open.without_missed(messages);
+                    if !missed.is_empty() {
+                        open.session.give_up(&missed, Reason::Unavailable);
+                    }
                     for one in messages {
                         let text = frames::notification(&name, &one.message);
                         self.write(AutopushFrame::Text(text)).await?;

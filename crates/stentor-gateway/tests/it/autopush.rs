@@ -171,6 +171,26 @@ async fn what_the_device_has_dropped_is_not_delivered_and_does_not_come_again() 
 }
 
 #[tokio::test]
+async fn a_message_without_a_ttl_comes_to_a_browser_that_is_there_and_to_none_that_returns() {
+    let room = open_room().await;
+    room.set_seconds(0);
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    let agent = tab.greet(None).await;
+    let identity = tab.subscribe(&room).await;
+    let message = room.send(to(&[identity.device]).ttl(0)).await;
+    let heard = tab.hear().await;
+    assert_eq!(heard["version"], json!(message.to_string()), "it is there");
+    tab.acknowledge(&room, &heard, 100).await;
+    drop(tab);
+    room.send(to(&[identity.device]).ttl(0)).await;
+    room.set_seconds(10);
+    let mut tab = Tab::open(&room, AutopushTimeouts::default());
+    assert_eq!(tab.greet(Some(&agent)).await, agent);
+    let message = room.send(to(&[identity.device])).await;
+    assert_eq!(tab.hear().await["version"], json!(message.to_string()), "nothing comes before it");
+}
+
+#[tokio::test]
 async fn what_a_page_fails_with_later_is_counted_by_its_code() {
     let room = open_room().await;
     let mut tab = Tab::open(&room, AutopushTimeouts::default());
