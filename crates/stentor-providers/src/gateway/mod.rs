@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
+    token_form: "a text",
     token_ignores_case: false,
     confuses_environments: false,
     credential: CredentialSchema {
@@ -82,6 +83,7 @@ fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let wrong = |name: &str, problem: &str| Err(Invalid::new(format!("gateway.{name}"), problem));
     for (name, value) in own {
         match value {
+            Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) if name == "retain" => return wrong(name, "must be true or false"),
             Value::String(text) if name == "raw" && !is_base64(text) => return wrong(name, "must be base64"),
             Value::String(text) if text.chars().any(char::is_control) => {
                 return wrong(name, "must be printable text");
@@ -178,6 +180,7 @@ mod tests {
             (json!({"raw": "no base64!"}), "gateway.raw"),
             (json!({"raw": "AAAAA"}), "gateway.raw"),
             (json!({"raw": 7}), "gateway.raw"),
+            (json!({"retain": "yes"}), "gateway.retain"),
             (json!({"raw": "AQI=", "encoding": "a\u{0}b"}), "gateway.encoding"),
         ] {
             assert_eq!(with(own).expect_err("refused").field, field);
