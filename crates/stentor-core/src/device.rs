@@ -44,9 +44,10 @@ codes! {
 pub struct PushToken(String);
 
 impl PushToken {
-    /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more.
+    /// Checks length and alphabet (visible ASCII), nothing else: only the push service knows more. Bytes as Apple's systems print
+    /// them (`<ab01cd23 45ef6789>`) are their digits.
     pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
-        let text = text.into();
+        let text = digits_of_printed(text.into());
         let fits = (1..=limits::PUSH_TOKEN_MAX_BYTES).contains(&text.len());
         if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(Self(text));
@@ -74,6 +75,15 @@ impl PushToken {
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// Takes the spaces and angle brackets out of printed bytes; any other text stays as it is.
+fn digits_of_printed(text: String) -> String {
+    let is_print = |byte: u8| matches!(byte, b' ' | b'<' | b'>');
+    let is_printed = text.bytes().any(is_print)
+        && text.bytes().any(|byte| byte.is_ascii_hexdigit())
+        && text.bytes().all(|byte| is_print(byte) || byte.is_ascii_hexdigit());
+    if is_printed { text.chars().filter(char::is_ascii_hexdigit).collect() } else { text }
 }
 
 impl fmt::Debug for PushToken {
@@ -245,6 +255,17 @@ mod tests {
         assert_eq!(PushToken::new("a\r\nb").expect_err("refused").field, "token");
         assert!(PushToken::new("").is_err());
         assert!(PushToken::new("x".repeat(limits::PUSH_TOKEN_MAX_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_push_token_as_apples_systems_print_bytes_is_its_digits() {
+        for text in ["<AB01cd23 45ef>", "AB01 cd23 45ef", " AB01cd2345ef ", "AB01cd2345ef"] {
+            assert_eq!(PushToken::new(text).expect("a token").expose(), "AB01cd2345ef", "{text}");
+        }
+        assert_eq!(PushToken::new("<token>").expect("a token").expose(), "<token>");
+        for text in ["<  >", "ab01 xyz", "", " "] {
+            assert!(PushToken::new(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

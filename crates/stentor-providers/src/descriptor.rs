@@ -37,6 +37,8 @@ pub struct Descriptor {
     pub token_max_bytes: usize,
     /// Returns whether a text can be a token of the push service at all.
     pub can_be_token: fn(&str) -> bool,
+    /// What can be one, in words: what follows *must be*.
+    pub token_form: &'static str,
     /// Whether capitals and small letters of a token are the same.
     pub token_ignores_case: bool,
     /// Whether the push service says that a token is invalid when it belongs to another environment.

@@ -26,6 +26,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     quota_per_minute: None,
     token_max_bytes: TOKEN_MAX_DIGITS,
     can_be_token: is_device_token,
+    token_form: "64 to 200 hexadecimal digits",
     // Hexadecimal digits, which apps write in either case.
     token_ignores_case: true,
     // It says `BadDeviceToken` of every token of the other environment.

@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     // No bound is documented.
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
+    token_form: "a text",
     token_ignores_case: false,
     confuses_environments: false,
     credential: CREDENTIAL,

@@ -23,6 +23,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     quota_per_minute: None,
     token_max_bytes: PUSH_TOKEN_MAX_BYTES,
     can_be_token: |_| true,
+    token_form: "a text",
     token_ignores_case: false,
     confuses_environments: false,
     credential: CredentialSchema {

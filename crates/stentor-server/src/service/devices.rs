@@ -231,14 +231,17 @@ pub(super) fn read_token(provider: ProviderKind, text: String) -> Result<PushTok
     checked_token(provider, PushToken::new(text)?)
 }
 
-/// Checks what the push service takes at most: a longer token would fail at every message instead.
+/// Checks what the push service takes: a longer token, or one of another form, would fail at every message instead.
 fn checked_token(provider: ProviderKind, token: PushToken) -> Result<PushToken, Invalid> {
     let adapter = stentor_providers::descriptor(provider);
     let max_bytes = adapter.token_max_bytes;
-    if token.expose().len() <= max_bytes {
-        return Ok(adapter.spelled(token));
+    if token.expose().len() > max_bytes {
+        return Err(Invalid::new("token", format!("must be at most {max_bytes} bytes for {provider}")));
     }
-    Err(Invalid::new("token", format!("must be at most {max_bytes} bytes for {provider}")))
+    if !(adapter.can_be_token)(token.expose()) {
+        return Err(Invalid::new("token", format!("must be {} for {}", adapter.token_form, adapter.label)));
+    }
+    Ok(adapter.spelled(token))
 }
 
 fn zone(name: String) -> Result<TimeZoneName, Invalid> {

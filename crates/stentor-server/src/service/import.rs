@@ -126,6 +126,7 @@ impl Service {
                     Some(batch) => {
                         if !dry_run {
                             self.open_gateway_for(caller, &batch.registrations).await?;
+                            self.respell(app, &batch.registrations).await?;
                         }
                         at_the_store.push_back(write(batch));
                     }

@@ -42,7 +42,7 @@ async fn a_device_is_changed_rotated_and_removed() {
     let full = json!({"platform": "android", "provider": "null", "token": "new", "topics": ["t"]});
     let replaced = server.send(&tenant, Method::PUT, &path).json(&full).read().await;
     assert_eq!((replaced.status, replaced.body["tags"].clone()), (200, json!([])));
-    let other = json!({"platform": "apple", "token": "new"});
+    let other = json!({"platform": "apple", "token": "0a".repeat(32)});
     let refused = server.send(&tenant, Method::PUT, &path).json(&other).read().await;
     assert_eq!(refused.refusal().2.as_deref(), Some("platform"));
     assert_eq!(server.send(&tenant, Method::DELETE, &path).read().await.status, 204);
@@ -148,7 +148,7 @@ async fn people_have_devices_and_are_forgotten_without_them() {
     let tenant = server.tenant().await;
     let put = server.send(&tenant, Method::PUT, "/v1/users/anna%20b").read().await;
     assert_eq!((put.status, put.text("external_id")), (200, "anna b".to_owned()));
-    let body = json!({"platform": "apple", "token": "t", "user": "anna b"});
+    let body = json!({"platform": "android", "token": "t", "user": "anna b"});
     let device = server.post(&tenant, "/v1/devices", body).await;
     assert_eq!(server.get(&tenant, "/v1/users/anna%20b").await["devices"], json!([device["id"]]));
     assert_eq!(server.get(&tenant, "/v1/users").await["users"][0]["external_id"], "anna b");

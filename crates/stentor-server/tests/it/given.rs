@@ -47,6 +47,9 @@ async fn a_token_of_apns_is_one_device_whatever_its_case() {
     let lines = server.send(&tenant, Method::POST, "/v1/devices/import");
     let lines = lines.header("content-type", "application/x-ndjson").body(device(&capitals).to_string());
     assert_eq!(lines.read().await.status, 200);
+    let printed = format!("<{} {}>", &capitals[..8], &SMALL[8..]);
+    let again = post(&server, &tenant, "/v1/devices", &device(&printed)).await;
+    assert_eq!((again.status, &again.body["id"]), (200, &first.body["id"]), "{again:?}");
     assert_eq!(server.get(&tenant, "/v1/devices").await["devices"].as_array().map(Vec::len), Some(1));
 }
 
@@ -57,12 +60,21 @@ async fn a_device_that_was_kept_in_capitals_is_found_and_gets_the_spelling_that_
     let tenant = server.sender().await;
     let app = tenant.id.parse().expect("an id");
     let kept = PushToken::new(SMALL.to_uppercase()).expect("a token");
+    let other = PushToken::new(format!("CD{}", &SMALL[2..]).to_uppercase()).expect("a token");
     let told = [Registration::new(Platform::Apple, ProviderKind::Apns, kept)];
     let kept = store.register(app, &told, Timestamp::from_millis(1)).await.expect("registered")[0].device;
+    let told = [Registration::new(Platform::Apple, ProviderKind::Apns, other.clone())];
+    let imported = store.register(app, &told, Timestamp::from_millis(1)).await.expect("registered")[0].device;
     let read = post(&server, &tenant, "/v1/devices", &json!({"platform": "ios", "token": SMALL})).await;
     assert_eq!((read.status, read.body["id"].as_str()), (200, Some(kept.to_string().as_str())), "{read:?}");
-    let token = store.device(app, kept).await.expect("a device").registration.token;
-    assert_eq!(token.expose(), SMALL);
+    let line = json!({"platform": "ios", "token": other.expose().to_lowercase()}).to_string();
+    let import = server.send(&tenant, Method::POST, "/v1/devices/import");
+    let read = import.header("content-type", "application/x-ndjson").body(line).read().await;
+    assert_eq!((&read.body["created"], &read.body["updated"]), (&json!(0), &json!(1)), "{read:?}");
+    for (device, small) in [(kept, SMALL.to_owned()), (imported, other.expose().to_lowercase())] {
+        let token = store.device(app, device).await.expect("a device").registration.token;
+        assert_eq!(token.expose(), small);
+    }
 }
 
 #[tokio::test]
@@ -84,6 +96,14 @@ async fn what_can_be_no_token_of_apns_is_named_by_each_way_in() {
             (422, "invalid_field".to_owned(), Some("target.token.token".to_owned())),
             "{wrong}"
         );
+        let device = json!({"platform": "apple", "token": wrong});
+        let refused = post(&server, &tenant, "/v1/devices", &device).await.refusal();
+        assert_eq!(refused, (422, "invalid_field".to_owned(), Some("token".to_owned())), "{wrong}");
+        let many = post(&server, &tenant, "/v1/devices/bulk", &json!({"devices": [device]})).await;
+        assert_eq!(many.body["results"][0]["refused"]["code"], "invalid_field", "{many:?}");
+        let import = server.send(&tenant, Method::POST, "/v1/devices/import");
+        let import = import.header("content-type", "application/x-ndjson").body(device.to_string());
+        assert_eq!(import.read().await.body["failed"], json!(1), "{wrong}");
     }
 }
 
@@ -178,11 +198,16 @@ async fn a_number_that_would_be_rounded_is_refused_with_its_path() {
     let apns = |number: &str| {
         format!(r#"{{"target":"everyone","data":{{"a":"b"}},"apns":{{"payload":{{"a":{number}}}}}}}"#)
     };
-    for wrong in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
+    for wrong in [
+        "18446744073709551616",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+        "0.1234567890123456789",
+    ] {
         let read = ask("/v1/messages", apns(wrong)).await;
         let expected = (422, "invalid_field".to_owned(), Some("apns.payload.a".to_owned()));
         assert_eq!(read.refusal(), expected, "{wrong}");
-        let legacy = format!(r#"{{"to":"token-a","data":{{"a":{wrong}}}}}"#);
+        let legacy = format!(r#"{{"to":"token-a","data":{{"a":"b"}},"notification":{{"badge":{wrong}}}}}"#);
         assert_eq!(ask("/fcm/send", legacy).await.status, 400, "{wrong}");
     }
     for right in ["18446744073709551615", "-9223372036854775808"] {
@@ -190,6 +215,23 @@ async fn a_number_that_would_be_rounded_is_refused_with_its_path() {
         let id = read.text("id");
         let shown = server.get(&tenant, &format!("/v1/messages/{id}")).await;
         assert_eq!(shown["apns"]["payload"]["a"].to_string(), right);
+    }
+}
+
+#[tokio::test]
+async fn numbers_in_the_data_of_the_legacy_api_are_texts_to_the_last_digit() {
+    let server = server().await;
+    let tenant = server.sender().await;
+    let device = server.device(&tenant, "token-a").await;
+    for number in ["1.10", "1e3", "12345678901234567890123", "0.1234567890123456789"] {
+        let body = format!(r#"{{"to":"token-a","data":{{"a":{number}}}}}"#);
+        let request =
+            server.send(&tenant, Method::POST, "/fcm/send").header("content-type", "application/json");
+        let read = request.body(body).read().await;
+        assert_eq!((read.status, &read.body["success"]), (200, &json!(1)), "{read:?}");
+        let id = read.body["results"][0]["message_id"].as_str().expect("an id").to_owned();
+        let shown = server.get(&tenant, &format!("/v1/messages/{id}")).await;
+        assert_eq!(shown["data"]["a"], number, "{device}");
     }
 }
 

@@ -32,7 +32,7 @@ async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
     for server in [server().await, durable_server(tempfile::tempdir().expect("a folder")).await] {
         let tenant = server.tenant().await;
         let body = "{\"platform\":\"android\",\"token\":\"a\"}\n\n{\"platform\":\"android\",\"token\":\"\"}\nnonsense\n\
-                    {\"platform\":\"apple\",\"token\":\"b\",\"time_zone\":\"Nowhere\"}\n{\"platform\":\"apple\",\"token\":\"c\"}";
+                    {\"platform\":\"web\",\"token\":\"b\",\"time_zone\":\"Nowhere\"}\n{\"platform\":\"web\",\"token\":\"c\"}";
         let first = import(&server, &tenant, "", NDJSON, body).await;
         let counts = |report: &Value| {
             ["lines", "created", "updated", "failed"].map(|key| report[key].as_u64().expect("a count"))
@@ -60,8 +60,11 @@ async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
 async fn lines_name_platforms_as_people_do_and_a_refused_word_is_answered_with_the_right_ones() {
     let server = server().await;
     let tenant = server.tenant().await;
-    let ndjson = "{\"platform\":\"iOS\",\"token\":\"a\"}\n{\"platform\":\"Symbian\",\"token\":\"b\"}\n";
-    let csv = "platform,token\niPadOS,c\nHuawei,d\n";
+    let (phone, tablet) = ("0a".repeat(32), "0c".repeat(32));
+    let ndjson = format!(
+        "{{\"platform\":\"iOS\",\"token\":\"{phone}\"}}\n{{\"platform\":\"Symbian\",\"token\":\"b\"}}\n"
+    );
+    let csv = format!("platform,token\niPadOS,{tablet}\nHuawei,d\n");
     for (format, kind, body) in [("ndjson", NDJSON, ndjson), ("CSV", "text/csv", csv)] {
         let report = import(&server, &tenant, &format!("?format={format}"), kind, body).await;
         assert_eq!((&report["created"], &report["failed"]), (&json!(1), &json!(1)), "{report}");
@@ -138,7 +141,7 @@ async fn a_dry_run_refuses_what_the_store_would_refuse() {
 async fn csv_is_decided_by_content_type_or_query() {
     let server = server().await;
     let tenant = server.tenant().await;
-    let body = "platform,token,user,topics\nandroid,a,\"Smith, Anna\",news;sport\napple,b,,\n";
+    let body = "platform,token,user,topics\nandroid,a,\"Smith, Anna\",news;sport\nweb,b,,\n";
     let report = import(&server, &tenant, "", "text/csv; charset=utf-8", body).await;
     assert_eq!(report["created"], 2, "{report}");
     let report = import(&server, &tenant, "?format=csv", "application/octet-stream", body).await;
@@ -227,8 +230,9 @@ async fn the_later_of_two_lines_for_a_token_wins_though_its_batch_overtakes_a_re
         json!({"platform": "android", "token": token, "topics": topics}).to_string() + "\n"
     };
     import(&server, &tenant, "", NDJSON, android("full", 0..most / 2)).await;
-    let apple =
-        |n: usize, user: &str| format!("{{\"platform\":\"apple\",\"token\":\"t{n}\",\"user\":\"{user}\"}}\n");
+    let apple = |n: usize, user: &str| {
+        format!("{{\"platform\":\"apple\",\"token\":\"{n:064x}\",\"user\":\"{user}\"}}\n")
+    };
     let light = |from: usize, to: usize| (from..to).map(|n| apple(n, "crowd")).collect::<String>();
     let heavy =
         |from: usize, to: usize| (from..to).map(|n| android(&format!("h{n}"), 0..40)).collect::<String>();
