@@ -83,7 +83,9 @@ fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     let wrong = |name: &str, problem: &str| Err(Invalid::new(format!("gateway.{name}"), problem));
     for (name, value) in own {
         match value {
-            Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) if name == "retain" => return wrong(name, "must be true or false"),
+            Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) if name == "retain" => {
+                return wrong(name, "must be true or false");
+            }
             Value::String(text) if name == "raw" && !is_base64(text) => return wrong(name, "must be base64"),
             Value::String(text) if text.chars().any(char::is_control) => {
                 return wrong(name, "must be printable text");

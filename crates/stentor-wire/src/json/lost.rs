@@ -38,7 +38,7 @@ pub fn lost_number(document: &[u8]) -> Option<LostNumber> {
 /// Writes the numbers that are values of the object `name` as texts, digit for digit: `1.10` there is no `1.1`.
 #[must_use]
 pub fn numbers_as_texts<'a>(document: &'a [u8], name: &str) -> Cow<'a, [u8]> {
-    let (mut place, mut at, mut taken, mut written) = (Place::default(), 0, 0, Vec::new());
+    let (mut place, mut at, mut taken, mut written) = (DocumentPosition::default(), 0, 0, Vec::new());
     while at < document.len() {
         let mut next = place.step(document, at);
         if matches!(document[at], b'0'..=b'9' | b'-') {
@@ -115,12 +115,12 @@ enum PathLevel {
 
 /// Where a reader is within a document.
 #[derive(Default)]
-struct Place {
+struct DocumentPosition {
     levels: Vec<PathLevel>,
     text: String,
 }
 
-impl Place {
+impl DocumentPosition {
     /// Goes by what stands at `at`; returns the place behind it.
     fn step(&mut self, document: &[u8], at: usize) -> usize {
         match document[at] {
@@ -155,7 +155,7 @@ impl Place {
 
 /// Returns where a value stands.
 fn path_to(document: &[u8], value: usize) -> String {
-    let (mut place, mut at) = (Place::default(), 0);
+    let (mut place, mut at) = (DocumentPosition::default(), 0);
     while at < value {
         at = place.step(document, at);
     }
