@@ -32,7 +32,7 @@ async fn good_lines_stay_bad_lines_are_told_and_a_rerun_is_harmless() {
     for server in [server().await, durable_server(tempfile::tempdir().expect("a folder")).await] {
         let tenant = server.tenant().await;
         let body = "{\"platform\":\"android\",\"token\":\"a\"}\n\n{\"platform\":\"android\",\"token\":\"\"}\nnonsense\n\
-                    {\"platform\":\"web\",\"token\":\"b\",\"time_zone\":\"Nowhere\"}\n{\"platform\":\"web\",\"token\":\"c\"}";
+                    {\"platform\":\"android\",\"token\":\"b\",\"time_zone\":\"Nowhere\"}\n{\"platform\":\"android\",\"token\":\"c\"}";
         let first = import(&server, &tenant, "", NDJSON, body).await;
         let counts = |report: &Value| {
             ["lines", "created", "updated", "failed"].map(|key| report[key].as_u64().expect("a count"))
@@ -141,7 +141,7 @@ async fn a_dry_run_refuses_what_the_store_would_refuse() {
 async fn csv_is_decided_by_content_type_or_query() {
     let server = server().await;
     let tenant = server.tenant().await;
-    let body = "platform,token,user,topics\nandroid,a,\"Smith, Anna\",news;sport\nweb,b,,\n";
+    let body = "platform,token,user,topics\nandroid,a,\"Smith, Anna\",news;sport\nandroid,b,,\n";
     let report = import(&server, &tenant, "", "text/csv; charset=utf-8", body).await;
     assert_eq!(report["created"], 2, "{report}");
     let report = import(&server, &tenant, "?format=csv", "application/octet-stream", body).await;
