@@ -24,8 +24,8 @@ fn a_bad_ndjson_line_costs_only_itself() {
         {\"platform\":\"android\",\"token\":\"\xff\"}\n\
         {\"platform\":\"android\",\"token\":\"d\",\"time_zone\":\"Mars/Olympus\"}\n\
         [1,2\n\
-        {\"platform\":\"apple\",\"token\":\"e\"} {}\n\
-        {\"platform\":\"apple\",\"token\":\"f\",\"topics\":[\"news\"],\"tags\":[\"x\"]}";
+        {\"platform\":\"android\",\"token\":\"e\"} {}\n\
+        {\"platform\":\"android\",\"token\":\"f\",\"topics\":[\"news\"],\"tags\":[\"x\"]}";
     let parsed = parse(Format::Ndjson, body);
     assert_eq!(parsed.lines, [1, 10]);
     assert_eq!(parsed.registrations[1].topics.len(), 1);
@@ -45,12 +45,12 @@ fn a_bad_ndjson_line_costs_only_itself() {
 fn csv_takes_columns_in_any_order_and_a_stray_quote_costs_its_line() {
     let body = b"token,platform,tags,topics,user\n\
         t1,android,a;b,news;sport,u-1\n\
-        \"t2\",apple,,,\"Smith, Anna\"\n\
-        \"t3,apple,,,\n\
-        t4,apple\n\
+        \"t2\",android,,,\"Smith, Anna\"\n\
+        \"t3,android,,,\n\
+        t4,android\n\
         t5,web,,,\n\
-        \xff,apple,,,\n\
-        t6,apple,,,\n";
+        \xff,android,,,\n\
+        t6,android,,,\n";
     let parsed = parse(Format::Csv, body);
     assert_eq!(parsed.lines, [2, 3, 8]);
     assert_eq!(parsed.registrations[0].tags.len(), 2);
