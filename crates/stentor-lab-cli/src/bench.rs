@@ -13,6 +13,7 @@ pub(crate) mod pipeline;
 mod singles;
 mod sink;
 mod sink_log;
+mod steady;
 mod store_ratio;
 pub(crate) mod trouble;
 pub(crate) mod urgent;

@@ -1,4 +1,4 @@
-//! What another app feels of requests that do not come, at every kind of entry point.
+//! The price that another app pays for unfinished requests, at every kind of entry point.
 
 mod attack;
 mod entry;
@@ -13,23 +13,23 @@ use attack::Pressure;
 pub(crate) use entry::{AttackKind, AttackedEntry, CredentialKind, ENTRY_POINTS};
 use setting::LimitsStage;
 
-/// How many times as long as on an idle server the other app may wait.
+/// Longest wait of the other app, in waits on an idle server.
 const TIMES: f64 = 3.0;
 /// Or so much longer, where three times is less than a machine's own noise.
 const MARGIN_MS: f64 = 10.0;
 
-/// What is asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitsOptions {
-    /// Where the attacks go.
+    /// The attacked entry points.
     pub(crate) entry_points: Vec<&'static AttackedEntry>,
     /// With what.
     pub(crate) credentials: Vec<CredentialKind>,
-    /// What does not come.
+    /// The attacks.
     pub(crate) attacks: Vec<AttackKind>,
     /// Connections of an attack, or streams of its one connection.
     pub(crate) connections: u64,
-    /// How long the other app is measured in each cell.
+    /// Length of the measurement of the other app, for each cell.
     pub(crate) span: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct LimitsCell {
     pub(crate) idle_p99_ms: f64,
     /// Requests of the other app that got another answer than 202.
     pub(crate) refused: u64,
-    /// What the server takes at the end of the attack.
+    /// The server's memory at the end of the attack.
     pub(crate) rss_mb: f64,
 }
 

@@ -41,7 +41,7 @@ pub(super) const PROGRAM_BENCH: Floors = Floors {
     module: &["bench"],
     floors: &[
         &["singles", "campaigns", "sink", "store_ratio"],
-        &["sink_log"],
+        &["sink_log", "steady"],
         &[
             "accept", "cold", "faces", "fair", "gateway", "http2", "import", "limits", "pipeline", "trouble",
             "urgent",

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// How much the attackers give way to the server and the other app (nice(2)).
+/// The attackers' priority below the server and the other app (nice(2)).
 const GIVING_WAY: i32 = 10;
 /// Wait before a connection that was closed is opened again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -16,7 +16,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// Most streams of one connection, as the server has it.
 const STREAMS_MAX_COUNT: u64 = 256;
 
-/// What each connection sends, and how many there are.
+/// The bytes of each connection, and the number of connections.
 pub(super) struct AttackBytes {
     pub(super) first: Vec<u8>,
     pub(super) connections: u64,

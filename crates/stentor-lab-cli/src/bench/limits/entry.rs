@@ -1,6 +1,6 @@
-//! Where attacks go, with what, and what does not come.
+//! Entry points, credentials and attacks.
 
-/// What is spoken at an entry point.
+/// The protocol of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spoken {
     /// A route of the API's port, with the type of its bodies.
@@ -102,7 +102,7 @@ impl CredentialKind {
     }
 }
 
-/// What does not come.
+/// The unfinished part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttackKind {
     HalfBody,

@@ -2,21 +2,20 @@
 
 use super::attack::{self, AttackBytes};
 use super::entry::{AttackKind, AttackedEntry, CredentialKind, Spoken};
+use crate::bench::steady;
 use anyhow::Context as _;
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use stentor_lab::statistics::Samples;
 use stentor_stage::child_process::rss_bytes;
 use stentor_stage::client::{ApiClient, Key, segment};
 use stentor_stage::server::{NAMELESS_RATE, Server, data_dir};
 use stentor_stage::text::cell;
 use tempfile::TempDir;
-use tokio::task::JoinSet;
 
-/// Callers of the app that sends, and the pause of each between two messages.
-const CALLERS: u64 = 4;
+/// The pause of a caller of the other app between two messages.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Every listener, at a port that the system chooses.
 const SETTINGS: &str = "[api]\nsocket_listen = \"127.0.0.1:0\"\n\
@@ -76,13 +75,9 @@ impl LimitsStage {
 
     /// Lets the other app send for so long; returns its times in milliseconds, and how often it was refused.
     pub(super) async fn measure(&self, span: Duration) -> anyhow::Result<(Samples, u64)> {
-        let (victim, until) = (self.victim.clone(), Instant::now() + span);
-        // A thread of its own: what is measured is the server, not how busy this program is.
-        let measured = tokio::task::spawn_blocking(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(send(victim, until))
-        });
-        measured.await?
+        let target = json!({"token": {"platform": "android", "provider": "null", "token": "one"}});
+        let message = json!({"target": target, "data": {"k": "v"}}).to_string();
+        steady::send(self.victim.clone(), PAUSE, span, Arc::new(move || message.clone())).await
     }
 
     /// Returns what the server takes, in megabytes.
@@ -115,39 +110,4 @@ async fn make_key(server: &Server, app: &str, scope: &str) -> anyhow::Result<Str
     let path = format!("/v1/apps/{}/keys", segment(app));
     let made = server.client()?.post(&path, &json!({"name": "key", "scopes": [scope]})).await?;
     Ok(made["secret"].as_str().context("a key has no secret")?.to_owned())
-}
-
-async fn send(client: ApiClient, until: Instant) -> anyhow::Result<(Samples, u64)> {
-    let mut callers = JoinSet::new();
-    for _ in 0..CALLERS {
-        callers.spawn(call(client.clone(), until));
-    }
-    let (mut times, mut refused) = (Samples::default(), 0);
-    while let Some(done) = callers.join_next().await {
-        let (took, not_taken) = done??;
-        took.into_iter().for_each(|took| times.push(took));
-        refused += not_taken;
-    }
-    Ok((times, refused))
-}
-
-async fn call(client: ApiClient, until: Instant) -> anyhow::Result<(Vec<f64>, u64)> {
-    let (mut times, mut refused) = (Vec::new(), 0);
-    let mut caller = crate::caller::open(&client).await?;
-    let target = json!({"token": {"platform": "android", "provider": "null", "token": "one"}});
-    let message = json!({"target": target, "data": {"k": "v"}}).to_string();
-    while Instant::now() < until {
-        let asked = Instant::now();
-        match caller.call(Method::POST, "/v1/messages", message.clone().into()).await {
-            Ok((StatusCode::ACCEPTED, _)) => {}
-            Ok(_) => refused += 1,
-            Err(_) => {
-                refused += 1;
-                caller = crate::caller::open(&client).await?;
-            }
-        }
-        times.push(asked.elapsed().as_secs_f64() * 1e3);
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok((times, refused))
 }
